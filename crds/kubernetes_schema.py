@@ -104,9 +104,7 @@ def _definitions() -> dict[str, Schema]:
 def structural(name: str, *, described: bool = True) -> Schema:
     """The structural schema of a Kubernetes type, such as `io.k8s.api.core.v1.PodSpec`.
 
-    Args:
-        name: the type's name among the definitions.
-        described: whether fields carry the first sentence of their documentation.
+    If `described`, fields carry the first sentence of their documentation.
     """
     return _Translation(described).definition(name)
 
@@ -123,14 +121,10 @@ def summary(text: str) -> str:
 
 
 def with_placeholders(template: Schema, fields: Mapping[str, Numbers] = NUMBERS) -> Schema:
-    """The schema of a template, in which a placeholder may stand for some numbers.
+    """The schema of a template, in which a placeholder may stand for the numbers in these `fields`.
 
     A number there is one as before; a text is nothing but one placeholder, in some fields with
     digits around it.
-
-    Args:
-        template: the schema.
-        fields: where they may stand.
     """
     for path, numbers in fields.items():
         *parents, last = path.split(".")

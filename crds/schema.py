@@ -74,12 +74,7 @@ def _kubernetes() -> dict[str, Schema]:
 
 
 def _schema(field: FieldInfo, own: Schema) -> Schema:
-    """The schema of a field.
-
-    Args:
-        field: the field.
-        own: what stands for a map of anything in it; in a model, by the names of its fields.
-    """
+    """The schema of a field; `own` stands for a map of anything, in a model by its field names."""
     kinds = [each for each in _alternatives(field.annotation) if each is not NoneType]
     described: Schema = {"description": field.description} if field.description else {}
     extra: Any = field.json_schema_extra or {}

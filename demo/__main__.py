@@ -63,12 +63,7 @@ def outcome(running: Play) -> list[Goal]:
 
 
 def main(*, everything: bool = False, film: Path | None = None) -> int:
-    """Plays the brief acts, or all of them; returns the exit code.
-
-    Args:
-        everything: all acts, not only the brief ones.
-        film: where to write an SVG, instead of printing.
-    """
+    """Plays the brief acts, or all of them, or writes the film; returns the exit code."""
     signal.signal(signal.SIGTERM, _leave)
     started = time.monotonic()
     # A line that the terminal wraps would break the animation.

@@ -29,8 +29,7 @@ class ServiceError(Exception):
 def serve() -> Iterator[str]:
     """Runs the service until the context ends; its base URL.
 
-    Raises:
-        ServiceError: it did not start.
+    Raises ServiceError: it did not start.
     """
     with tempfile.TemporaryFile() as log:
         process, port = _start(log.fileno())

@@ -17,13 +17,7 @@ def finalize(
 ) -> tuple[dict[str, Any], Teardown]:
     """Answers a finalize call; the spec need not be valid.
 
-    Args:
-        request: what Metacontroller observed.
-        options: the operator's choices.
-        now: seconds since the epoch.
-
-    Returns:
-        The answer (`status`, `children` that stay, `finalized`) and the decision.
+    The answer has `status`, `children` that stay, and `finalized`.
     """
     decided = tear_down(
         request.parent,

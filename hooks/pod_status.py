@@ -40,18 +40,10 @@ _decode_status = msgspec.json.Decoder(dict[str, Any] | None).decode
 
 
 def answer_pod_status(body: bytes, now: float) -> Document:
-    """Answers a decorator's sync call.
+    """Answers a decorator's sync call: the pod is its `object`.
 
-    Args:
-        body: the request: the pod is its `object`.
-        now: seconds since the epoch.
-
-    Returns:
-        `status`, null where it cannot be read whole, and `resyncAfterSeconds` where time alone may
-        change it.
-
-    Raises:
-        WireError: it is not one.
+    The answer has `status`, null where it cannot be read whole, and `resyncAfterSeconds` where time
+    alone may change it. Raises WireError: the request is not one.
     """
     text = decoded(_decode_request, body, "").object
     pod = observe_alone(text, "object")

@@ -19,18 +19,11 @@ def decide(request: Request[TApp], options: Options, now: float) -> Plan:
 
 
 def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str, Any], Plan]:
-    """Answers a sync call.
+    """Answers a sync call, and gives the plan behind it.
 
-    Args:
-        request: what Metacontroller observed.
-        options: the operator's choices.
-        now: seconds since the epoch.
+    The answer has `status`, `children`, and `resyncAfterSeconds` where due.
 
-    Returns:
-        The answer (`status`, `children`, `resyncAfterSeconds` where due) and the plan behind it.
-
-    Raises:
-        NamespaceMissingError: see `desired_children`.
+    Raises NamespaceMissingError: see `desired_children`.
     """
     decided = decide(request, options, now)
     status = summarize(decided)

@@ -18,12 +18,7 @@ _WITH_FILE = ("-f", "--filename", "--kubeconfig", "--html")
 
 
 def complete(words: Sequence[str], runner: Runner | None = None) -> None:
-    """Prints the choices for the last word.
-
-    Args:
-        words: those behind `kubectl tapp`; the last one is unfinished, or empty.
-        runner: what runs kubectl; None for the program itself.
-    """
+    """Prints the choices for the last of these words, which is unfinished, or empty."""
     *before, last = words or [""]
     # The protocol of typer's own scripts for fish, which have the same form of choices.
     line = f"{shlex.join([PROGRAM, *before])} {shlex.quote(last) if last else ''}"

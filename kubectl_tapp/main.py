@@ -74,14 +74,7 @@ def run(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """One call of the command; its exit code. Whatever goes wrong is one sentence on stderr.
-
-    Args:
-        arguments: without the program's name.
-        runner: what runs kubectl; None for the program itself.
-        clock: the time in seconds since the epoch.
-        sleep: lets so many seconds pass.
-    """
+    """One call of the command; its exit code. Whatever goes wrong is one sentence on stderr."""
     completing = "_KUBECTL_TAPP_COMPLETE" in os.environ or any(
         word in _COMPLETION for word in arguments
     )

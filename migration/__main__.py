@@ -57,12 +57,8 @@ def main(
 ) -> int:
     """The command; returns its exit code.
 
-    Args:
-        arguments: without the program's name.
-        runner: what runs kubectl.
-        say: what prints a line.
-        confirm: with --apply: called with the number of changes when all of them have been shown;
-            what it raises ends the command before anything is written.
+    With --apply, `confirm` is called with the number of changes when all of them have been shown;
+    what it raises ends the command before anything is written.
     """
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -168,8 +164,7 @@ def _namespace_uid(kubectl: Kubectl, name: str) -> str:
 def _check(kubectl: Kubectl, options: argparse.Namespace, moves: Sequence[Move], say: Say) -> None:
     """Prints what speaks against writing.
 
-    Raises:
-        RefusedError: something does, with --apply and without --force.
+    Raises RefusedError: something does, with --apply and without --force.
     """
     problems, warnings = old_controller(kubectl, {move.namespace for move in moves})
     # A dry run after the move must not ask people to remove what they have just installed.

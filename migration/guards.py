@@ -13,14 +13,9 @@ COMPOSITE = "tapp-controller"
 
 
 def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Looks for the old controller.
+    """Why not to go on (empty if the old controller does not run), and warnings.
 
-    Args:
-        kubectl: the cluster.
-        namespaces: where to look if it may not be looked for everywhere.
-
-    Returns:
-        Why not to go on (empty if it does not run), and warnings.
+    It is looked for in `namespaces` if it may not be looked for everywhere.
     """
     only = f"--field-selector=metadata.name={OLD_CONTROLLER}"
     warnings = []

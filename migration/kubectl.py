@@ -57,12 +57,9 @@ class Kubectl:
             self._start.append(f"--context={context}")
 
     def list(self, resource: str, namespace: str | None, *more: str) -> list[Json]:
-        """All objects of a kind.
+        """All objects of a kind, by its plural with the group after a dot.
 
-        Args:
-            resource: its plural, with the group after a dot.
-            namespace: "" for kubectl's current one, None for all.
-            more: further arguments.
+        The namespace is "" for kubectl's current one, None for all.
         """
         scope = ["--all-namespaces"] if namespace is None else _in(namespace)
         items = self._json("get", resource, *scope, *more).get("items")

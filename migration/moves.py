@@ -63,13 +63,9 @@ class Move:
 def plan_move(
     tapp: Json, pods: Sequence[Json], claims: Sequence[Json], namespace_uid: str | None
 ) -> Move:
-    """The move of one TApp.
+    """The move of one TApp, of all pods and claims of its namespace.
 
-    Args:
-        tapp: the TApp.
-        pods: all pods of its namespace.
-        claims: all claims of its namespace.
-        namespace_uid: uid of its Namespace where claims are to outlive their TApp, else None.
+    `namespace_uid` is given where claims are to outlive their TApp.
     """
     meta = tapp["metadata"]
     move = Move(meta["namespace"], meta["name"], meta["uid"])

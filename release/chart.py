@@ -21,14 +21,7 @@ _IMAGE = """\
 
 
 def copy(directory: Path, version: str, image: str, home: str = "") -> None:
-    """Writes the chart to a directory that is not there yet.
-
-    Args:
-        directory: where to.
-        version: the chart's and the service's.
-        image: the service's image, with its tag or digest.
-        home: the project's page on a forge; "" where it has none.
-    """
+    """Writes the chart to a directory that is not there yet; `home` is the project's page."""
     shutil.copytree(CHART, directory, ignore=shutil.ignore_patterns("charts", "Chart.lock"))
     described = directory / "Chart.yaml"
     content = yaml.safe_load(described.read_text(encoding="utf-8"))

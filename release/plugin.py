@@ -170,8 +170,7 @@ def _ownerless(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 def collect(archives: Path | None, dist: Path) -> list[Path]:
     """The archives of a release, those of a directory or this platform's own, in `dist`.
 
-    Raises:
-        ReleaseError: there is none, or one of another version.
+    Raises ReleaseError: there is none, or one of another version.
     """
     if archives is None:
         return [build(dist)]

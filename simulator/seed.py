@@ -41,18 +41,7 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
     silent_nodes: Iterable[str] = (),
     **options: object,
 ) -> World:
-    """Build a world around objects.
-
-    Args:
-        objects: all of them, as the API server has them.
-        controller: see `World`.
-        hook: see `World`.
-        clock: shows the time.
-        levers: how containers and kubelets behave.
-        patience: see `Sight`.
-        silent_nodes: names of nodes that are not heard of.
-        options: others of `World`.
-    """
+    """Build a world around objects; see `World` and, for `patience`, `Sight`."""
     objects = sorted(objects, key=lambda obj: obj["kind"] != NAMESPACE.name)
     world = World(controller, hook, clock=clock, version=_newest(objects), nodes=0, **options)  # type: ignore[arg-type]
     world.kubelet.behaviour = levers

@@ -71,20 +71,9 @@ class World:
     ) -> None:
         """Build it around nothing.
 
-        Args:
-            composite_controller: what Metacontroller is to serve.
-            hook: what answers its calls.
-            clock: shows the time.
-            seed: of the chances.
-            version: the newest resourceVersion of what it is to take over (`simulator.seed`). All
-                that it writes is newer, and all uids, container ids and addresses are of it: so
-                they are other ones than those of any world before.
-            nodes: how many nodes there are.
-            policies: admission of the cluster.
-            crds: definitions of the custom kinds.
-            kinds: further kinds.
-            keep_calls: how many calls of the hook are kept.
-            decorators: DecoratorControllers.
+        All that it writes has a newer resourceVersion than `version`, and all uids, container ids
+        and addresses are of that: they are other ones than those of the world that it takes over
+        (`simulator.seed`). Of the hook's calls so many are kept.
         """
         self.clock = clock or Clock()
         self.kinds = Kinds(kinds)
@@ -173,8 +162,7 @@ class World:
     def patch_resize(self, namespace: str, name: str, patch: Object) -> Object:
         """Apply a strategic merge patch to a pod's subresource `resize`, guarded by its metadata.
 
-        Raises:
-            simulator.api.store.ApiError: it is refused, or the pod is another one by now.
+        Raises simulator.api.store.ApiError: it is refused, or the pod is another one by now.
         """
         pod = _copy(self.get("Pod", name, namespace))
         pod = with_meta(pod, **patch["metadata"])

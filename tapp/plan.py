@@ -28,13 +28,7 @@ __all__ = ["Plan", "plan"]
 
 
 def plan(world: World, options: Options, now: float) -> Plan:
-    """Decides.
-
-    Args:
-        world: what was observed.
-        options: the operator's choices.
-        now: seconds since the epoch, for what has to last for a while (docs/design.md, "Time").
-    """
+    """Decides; `now` is for what has to last for a while (docs/design.md, "Time")."""
     spec, filling = world.tapp.spec, Filling(world)
     found = assemble(world, filling, options, now)
     instances, partition = found.instances, found.partition

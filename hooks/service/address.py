@@ -15,8 +15,7 @@ _LARGEST_PORT = 65_535
 def host(environ: Mapping[str, str] = os.environ) -> str:
     """The host to listen on, without brackets; `::` is all addresses of both families.
 
-    Raises:
-        SystemExit: HOST has a port, or something else that is no host.
+    Raises SystemExit: HOST has a port, or something else that is no host.
     """
     text = environ.get("HOST") or LOCAL
     found = text[1:-1] if text.startswith("[") and text.endswith("]") else text

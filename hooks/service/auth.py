@@ -17,11 +17,7 @@ class Tokens:
     """
 
     def __init__(self, path: Path) -> None:
-        """Reads the file.
-
-        Raises:
-            TokenFileError: it cannot be read or holds no token.
-        """
+        """Reads the file. Raises TokenFileError: it cannot be read or holds no token."""
         self._path = path
         self._tokens: list[bytes] = []
         self._reload()

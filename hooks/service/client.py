@@ -52,13 +52,10 @@ class Room:
     """Bounds on the clients that a worker waits for: their number, and the bytes that they hold."""
 
     def __init__(self, connections: int, longest: int, seconds: float, keepalive: float) -> None:
-        """Bounds: how many there may be, and what they may hold.
+        """Bounds how many clients there may be, and how many bytes all requests under way may hold.
 
-        Args:
-            connections: of how many clients.
-            longest: bytes that requests hold which have not arrived, all together.
-            seconds: that a request may take to arrive, and its answer to be read.
-            keepalive: seconds for which a client may ask nothing.
+        A request may take `seconds` to arrive, and its answer to be read; a client may ask nothing
+        for `keepalive` seconds.
         """
         self.connections, self.longest = connections, longest
         self.seconds, self.keepalive = seconds, keepalive
@@ -152,8 +149,7 @@ class Client:
     def recv(self, most: int) -> bytes:
         """Some bytes of the request; none where the client asks nothing more.
 
-        Raises:
-            RefusedError: it has not arrived in time, ended before its end, or there is no room.
+        Raises RefusedError: it has not arrived in time, ended before its end, or there is no room.
         """
         left = self._room.keepalive if self.ends is None else self.ends - time.monotonic()
         data = None
@@ -195,11 +191,7 @@ class Client:
             self.sock._sock.shutdown(socket.SHUT_RD)  # TLS has a shutdown of its own
 
     def sendall(self, data: bytes) -> None:
-        """Sends a part of the answer.
-
-        Raises:
-            BrokenPipeError: the client does not read it.
-        """
+        """Sends a part of the answer. Raises BrokenPipeError: the client does not read it."""
         self.answered = True
         late = BrokenPipeError(32, "the answer is not read")
         with gevent.Timeout(self._room.seconds, late), alone():

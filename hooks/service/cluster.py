@@ -32,15 +32,9 @@ class Cluster:
     def __init__(
         self, account: Path, environ: Mapping[str, str] = os.environ, component: str = "events"
     ) -> None:
-        """Looks whether the account is complete.
+        """Looks whether the account is complete: a directory with `token` and `ca.crt`.
 
-        Args:
-            account: the directory with `token` and `ca.crt`.
-            environ: where KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are.
-            component: what the account is for: `events`, `resize`.
-
-        Raises:
-            AccountError: something of it is missing.
+        Raises AccountError: something of it is missing; it names the component.
         """
         self._account = account
         self._pool: HTTPSConnectionPool | None = None
@@ -67,14 +61,7 @@ class Cluster:
     def resize(self, namespace: str, name: str, patch: Document) -> bool:
         """Gives a pod's containers other resources; False where the pod is another one by now.
 
-        Args:
-            namespace: the pod's.
-            name: the pod's.
-            patch: a strategic merge patch of its subresource `resize`.
-
-        Raises:
-            UnansweredError: the API server is away, busy or broken.
-            WriteRefusedError: it says no.
+        The patch is a strategic merge patch of its subresource `resize`. Raises as `create` does.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/resize"
         return self._ask("PATCH", path, "application/strategic-merge-patch+json", patch)

@@ -87,12 +87,7 @@ class Recorder:
         self._pid = 0
 
     def tell(self, plan: Plan, status: Mapping[str, Any]) -> None:
-        """Queues what a sync has to tell; takes no time to speak of, and never fails.
-
-        Args:
-            plan: what the sync does.
-            status: the status that it answers.
-        """
+        """Queues what a sync has to tell; takes no time to speak of, and never fails."""
         try:
             tapp = plan.world.tapp
             for document in self._allowed_by_now():
@@ -292,14 +287,7 @@ def _count(outcome: Outcome) -> None:
 
 
 def document_of(tapp: TApp, event: Event, at: float, instance: str) -> Document:
-    """An `events.k8s.io/v1` Event.
-
-    Args:
-        tapp: what it is about.
-        event: what happened.
-        at: when, in seconds since the epoch.
-        instance: who reports it.
-    """
+    """An `events.k8s.io/v1` Event."""
     meta = tapp.metadata
     document: Document = {
         "apiVersion": "events.k8s.io/v1",

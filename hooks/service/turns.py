@@ -116,14 +116,10 @@ class Turns:
     ) -> Iterator[None]:
         """Waits for a turn, and has it.
 
-        Args:
-            asking: whose it is.
-            size: bytes of the request.
-            has_gone: whether its client does not wait any longer; asked when it is its turn, and
-                meanwhile, because a request holds its bytes until then.
+        `has_gone` tells whether the client does not wait any longer; it is asked when it is its
+        turn, and meanwhile, because a request holds its bytes until then.
 
-        Raises:
-            RefusedError: too many wait, or its client has gone.
+        Raises RefusedError: too many wait, or its client has gone.
         """
         wait = _Wait(large=size > LARGE)
         with metrics.IN_FLIGHT.track_inprogress():
@@ -189,11 +185,7 @@ def decide_in(run: Run) -> None:
 
 
 def decided(work: Callable[..., T], *arguments: Any) -> T:
-    """The result of a decision.
-
-    Raises:
-        Exception: whatever it raises.
-    """
+    """The result of a decision. Raises Exception: whatever it raises."""
     answer, error = _run(_outcome, (work, arguments))
     if error is not None:
         raise error

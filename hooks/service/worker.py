@@ -87,8 +87,7 @@ class Worker(GeventWorker):  # type: ignore[misc]
     def _shaken(self, sock: Any) -> Any:
         """The connection as TLS; the certificate is read for each, so its renewal needs no restart.
 
-        Raises:
-            OSError: the client does not speak TLS, or not in time.
+        Raises OSError: the client does not speak TLS, or not in time.
         """
         tls = ssl_wrap_socket(sock.dup(), self.cfg)
         try:
@@ -103,8 +102,7 @@ class Worker(GeventWorker):  # type: ignore[misc]
     def handle_request(self, listener_name: Any, req: Any, client: Client, addr: Any) -> None:
         """A request whose head is here; the application reads its body, or does not.
 
-        Raises:
-            StopIteration: the connection ends with it.
+        Raises StopIteration: the connection ends with it.
         """
         client.headed(req)
         reader = req.body.reader

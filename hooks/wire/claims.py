@@ -21,16 +21,11 @@ class Claims:
     """
 
     def __init__(self, texts: Mapping[str, Raw], namespace: str, *, applied: bool) -> None:
-        """Reads the claims.
+        """Reads the claims, key in the request -> JSON; each has to be in the namespace.
 
-        Args:
-            texts: key in the request -> JSON.
-            namespace: where they have to be.
-            applied: whether Metacontroller applies what is answered; else it never writes a claim
-                that exists.
+        Without `applied` Metacontroller never writes a claim that exists.
 
-        Raises:
-            WireError: one has no name, the name of another, or cannot be read.
+        Raises WireError: one has no name, the name of another, or cannot be read.
         """
         answer = unchanged_claim if applied else kept_claim
 

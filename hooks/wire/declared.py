@@ -36,11 +36,7 @@ _decode = msgspec.json.Decoder(_Controller | None).decode
 
 
 def declared(controller: Raw) -> Declared:
-    """The declarations that hold; nothing beyond pods and claims where that cannot be read.
-
-    Args:
-        controller: JSON of the CompositeController, `null` where the request has none.
-    """
+    """The declarations that hold; nothing beyond pods and claims where that cannot be read."""
     try:
         found = as_deep_as_readable(_decode, controller)
     except (msgspec.DecodeError, UnicodeDecodeError):

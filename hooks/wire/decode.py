@@ -33,10 +33,7 @@ class WireError(ValueError):
 def decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
     """Decodes, and turns every way in which that can fail into one error with a path.
 
-    Of what is nested too deeply to be read, the rest is.
-
-    Raises:
-        WireError: it cannot be decoded.
+    Of what is nested too deeply to be read, the rest is. Raises WireError: it cannot be decoded.
     """
     try:
         return as_deep_as_readable(decode, raw)
@@ -66,8 +63,7 @@ def child_path(kind: Kind, key: str) -> str:
 def check_identity(path: str, name: str, namespace: str | None, expected: str) -> None:
     """Refuses a child without a name, or of another namespace than its parent's.
 
-    Raises:
-        WireError: it is one.
+    Raises WireError: it is one.
     """
     if not name:
         raise WireError(f"{path}.metadata.name", "is empty")
@@ -82,16 +78,9 @@ def by_name(
     namespace: str,
     read: Callable[[Raw, str], tuple[str, str | None, T]],
 ) -> dict[str, T]:
-    """The children of a kind, by name.
+    """The children of a kind, by name: what `read` keeps of each, beside its name and namespace.
 
-    Args:
-        kind: theirs.
-        texts: key in the request -> JSON.
-        namespace: where they have to be.
-        read: a child's JSON and path -> its name, its namespace, and what is to be kept of it.
-
-    Raises:
-        WireError: one has no name, the name of another, or cannot be read.
+    Raises WireError: one has no name, the name of another, or cannot be read.
     """
     found: dict[str, T] = {}
     for key, raw in texts.items():
@@ -105,9 +94,5 @@ def by_name(
 
 
 def refuse_twice(path: str, name: str) -> NoReturn:
-    """Refuses a child whose name another one has.
-
-    Raises:
-        WireError: always.
-    """
+    """Refuses a child whose name another one has."""
     raise WireError(f"{path}.metadata.name", f"{name!r} stands in the request twice")

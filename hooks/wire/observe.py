@@ -45,14 +45,9 @@ def manifest_of(text: bytes | Raw) -> Manifest:
 def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> ObservedPod:
     """Reads a pod. One that is of an odd shape is read as far as it can be, and says so.
 
-    Args:
-        text: its JSON.
-        key: its key in the request.
-        namespace: where it has to be.
-        prefix: the TApp's name with the dash that its instances' names begin with.
+    `prefix` is the TApp's name with the dash that its instances' names begin with.
 
-    Raises:
-        WireError: it is no JSON, has no name, or is of another namespace.
+    Raises WireError: it is no JSON, has no name, or is of another namespace.
     """
     path = child_path(POD, key)
     pod, manifest = _read(text, path)
@@ -66,8 +61,7 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
 def observe_alone(text: bytes | Raw, path: str) -> Pod:
     """Reads a pod that comes without its TApp, with all of its conditions.
 
-    Raises:
-        WireError: it is no JSON, or has no name.
+    Raises WireError: it is no JSON, or has no name.
     """
     found, _ = _read(text, path)
     check_identity(path, found.name, None, "")
@@ -77,8 +71,7 @@ def observe_alone(text: bytes | Raw, path: str) -> Pod:
 def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:
     """A pod, and its labels, annotations and spec.
 
-    Raises:
-        WireError: it is no JSON, or has no name.
+    Raises WireError: it is no JSON, or has no name.
     """
 
     def found(text: bytes | Raw) -> tuple[Pod, Manifest]:

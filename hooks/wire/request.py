@@ -85,8 +85,7 @@ class Request(Generic[P]):
     def __init__(self, body: bytes | Pieces, model: type[P], memo: Memo) -> None:
         """Reads a request, split or not; `model` is `TApp`, or `Parent` without its spec.
 
-        Raises:
-            WireError: it is not one, with the path of what is wrong.
+        Raises WireError: it is not one, with the path of what is wrong.
         """
         self._pieces = pieces = split(body, memo) if isinstance(body, bytes) else body
         self.parent, self.spec = _parent(pieces, model)
@@ -198,10 +197,7 @@ def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
     By a claim template, or by one that has gone, of an instance that a partition keeps.
 
     The rest of its spec plays no part: Metacontroller calls this before finalize too, and a TApp
-    that makes no sense must still be deletable.
-
-    Raises:
-        WireError: it is not one.
+    that makes no sense must still be deletable. Raises WireError: it is not one.
     """
     request = decoded(_decode_customize, body, "")
     document = request.parent

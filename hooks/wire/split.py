@@ -48,11 +48,7 @@ class Pieces(msgspec.Struct, frozen=True):
 
 
 def split(body: bytes, memo: Memo) -> Pieces:
-    """Splits a request.
-
-    Raises:
-        WireError: it is not one of Metacontroller's.
-    """
+    """Splits a request. Raises WireError: it is not one of Metacontroller's."""
     request = decoded(_decode_request, body, "")
     try:
         children = _decode_only_children(request.children)

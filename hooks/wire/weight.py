@@ -32,8 +32,7 @@ def fitted(text: bytes) -> msgspec.Raw:
 def weight(*values: Any) -> int:
     """Bytes of these values and all that they refer to, each object once.
 
-    Args:
-        values: what our own code makes: plain values, structs, dataclasses, models, closures.
+    They are what our own code makes: plain values, structs, dataclasses, models, closures.
     """
     seen, found = set[int](), 0
     left = list(values)

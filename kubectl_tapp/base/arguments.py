@@ -23,12 +23,7 @@ _KEY = re.compile(VALUE_KEY)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Words to put after "there is no NAME": the name that was meant, or those that there are.
-
-    Args:
-        name: what was asked for.
-        names: what there is.
-    """
+    """Words to put after "there is no NAME": the name that was meant, or those that there are."""
     known = sorted(names)
     folded = {each.casefold(): each for each in known}
     close = difflib.get_close_matches(name.casefold(), folded, 1, 0.5)
@@ -42,12 +37,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
     """The instances that are meant: `3`, `0-3,7`, `all`, or several of these; ascending, each once.
 
-    Args:
-        texts: as written on the command line.
-        replicas: `spec.replicas`: only instances below it are there.
-
-    Raises:
-        CommandError: it is none of these, or there is no such instance.
+    Raises CommandError: it is none of these, or there is no such instance.
     """
     found: set[int] = set()
     for part in ",".join(texts).replace(" ", "").split(","):
@@ -68,11 +58,7 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
 
 
 def read_replicas(text: str | int) -> int:
-    """A number of instances.
-
-    Raises:
-        CommandError: it is none, or more than a TApp may have.
-    """
+    """A number of instances. Raises CommandError: it is none, or more than a TApp may have."""
     number = whole(str(text))
     if number is None or number > MAX_REPLICAS:
         raise UsageError(f"{str(text)!r} is no number of instances: from 0 to {MAX_REPLICAS}")
@@ -82,8 +68,7 @@ def read_replicas(text: str | int) -> int:
 def read_images(texts: Iterable[str]) -> dict[str, str]:
     """Container -> image, of `CONTAINER=IMAGE` each; `*` stands for all containers.
 
-    Raises:
-        CommandError: one is not of this form, or a container stands twice.
+    Raises CommandError: one is not of this form, or a container stands twice.
     """
     images: dict[str, str] = {}
     for text in texts:
@@ -99,8 +84,7 @@ def read_images(texts: Iterable[str]) -> dict[str, str]:
 def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]:
     """Instances, still as words, and values: `KEY=TEXT` sets one, `KEY-` takes it away.
 
-    Raises:
-        CommandError: there are no values, or a key is none, or stands twice.
+    Raises CommandError: there are no values, or a key is none, or stands twice.
     """
     words, values = list[str](), dict[str, str | None]()
     for text in texts:
@@ -123,8 +107,7 @@ def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]
 def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
     """A template and its instances, of `TEMPLATE=IDS`.
 
-    Raises:
-        CommandError: it is not of this form, or there is no such instance.
+    Raises CommandError: it is not of this form, or there is no such instance.
     """
     name, equals, ids = text.rpartition("=")
     if not equals or not name:
@@ -134,14 +117,9 @@ def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
 
 
 def read_share(text: str, of: int) -> int:
-    """The size of a canary: a number, or a percentage, rounded up as the budgets are.
+    """The size of a canary of so many instances: `3` or `10%`, rounded up as the budgets are.
 
-    Args:
-        text: `3` or `10%`.
-        of: how many instances should run.
-
-    Raises:
-        CommandError: it is neither, or none, or more than there are.
+    Raises CommandError: it is neither, or none, or more than there are.
     """
     from tapp.decide.rollout import portion  # noqa: PLC0415 - it costs start time
 
@@ -159,8 +137,7 @@ def read_share(text: str, of: int) -> int:
 def read_partition(text: str) -> int | str:
     """The instances that a partition keeps: a number, or a percentage.
 
-    Raises:
-        CommandError: it is neither.
+    Raises CommandError: it is neither.
     """
     from tapp.decide.partition import partition_size  # noqa: PLC0415 - it costs start time
 
@@ -176,8 +153,7 @@ def read_partition(text: str) -> int | str:
 def read_duration(text: str) -> float:
     """Seconds of `90`, `90s`, `10m` or `1h30m`.
 
-    Raises:
-        CommandError: it is none of these, or no time at all.
+    Raises CommandError: it is none of these, or no time at all.
     """
     found = _DURATION.fullmatch(text)
     hours, minutes, rest = (int(each or 0) for each in found.groups()) if found else (0, 0, 0)

@@ -41,19 +41,14 @@ class Observed:
     def require(self, *resources: str) -> None:
         """Refuse to decide on what may not be seen: without its pods all would seem to be missing.
 
-        Raises:
-            CommandError: one of these resources could not be read.
+        Raises CommandError: one of these resources could not be read.
         """
         for resource in resources:
             if resource in self.unread:
                 raise CommandError(self.unread[resource])
 
     def request(self, controller: Document) -> bytes:
-        """The body of a sync call.
-
-        Args:
-            controller: the CompositeController that is registered, or the shipped one.
-        """
+        """The body of a sync call, for the CompositeController that is registered, or shipped."""
         children = {
             POD: self.pods,
             CLAIM: self.claims,

@@ -49,12 +49,7 @@ class ClusterAccess:
     """One cluster and namespace, as one user sees them."""
 
     def __init__(self, targets: Given, runner: Runner | None = None) -> None:
-        """Leaves to kubectl what is left out.
-
-        Args:
-            targets: kubectl's own options that were given.
-            runner: what runs kubectl; None for the program itself.
-        """
+        """Leaves to kubectl what is left out, and its running to `runner`, if there is one."""
         self._runner = runner or Program()
         self._namespace: str | None = targets.get("namespace")
         self._chosen: dict[tuple[str, str] | None, Options] = {}
@@ -72,16 +67,9 @@ class ClusterAccess:
     def get(
         self, resource: str, name: str, namespace: str | None = None, *, managed: bool = False
     ) -> Document:
-        """One object.
+        """One object; `resource` is its plural, with the group after a dot where it has one.
 
-        Args:
-            resource: its plural, with the group after a dot where it has one.
-            name: its name.
-            namespace: another one than the user's.
-            managed: with its managed fields.
-
-        Raises:
-            CommandError: there is none (the nearest name is given), or it may not be read.
+        Raises CommandError: there is none (the nearest name is given), or it may not be read.
         """
         try:
             more = ["--show-managed-fields=true"] if managed else []
@@ -116,11 +104,9 @@ class ClusterAccess:
     ) -> Observed:
         """One TApp and all that belongs to it; what may not be read is left out, and noted.
 
-        Args:
-            name: of the TApp.
-            events: whether to read the warnings of the last hour, too.
-            before: as it was seen last: as long as its spec is answered and nobody writes the
-                TApp, whose status tells of all that happens, only its pods are read again.
+        With `events` also the warnings of the last hour. `before` is the TApp as it was seen last:
+        as long as its spec is answered and nobody writes it, whose status tells of all that
+        happens, only its pods are read again.
         """
         if before is not None:
             tapp = self.get(TAPPS, name)
@@ -160,11 +146,7 @@ class ClusterAccess:
         )
 
     def controller(self, tapp: Document | None = None) -> Document:
-        """The CompositeController that is registered, or where it may not be read the shipped.
-
-        Args:
-            tapp: whose; without it the one that serves TApps of no shard.
-        """
+        """The registered CompositeController of a TApp (None: of no shard), else the shipped."""
         return in_charge(self._registered(), tapp) or shipped.manifest(shipped.COMPOSITE)
 
     def registration(self, observed: Observed | None = None) -> Registration:
@@ -192,18 +174,10 @@ class ClusterAccess:
     def patch(
         self, resource: str, name: str, patch: object, type_: str = "json", *, dry_run: bool = False
     ) -> Document:
-        """Change an object; what the API server has afterwards.
+        """Change an object by a `json` or `merge` patch; what the API server has afterwards.
 
-        Args:
-            resource: its plural.
-            name: its name.
-            patch: a list of operations, or a document, as `type_` says.
-            type_: `json` or `merge`.
-            dry_run: let the server check it, and write nothing.
-
-        Raises:
-            KubectlError: it was refused; `reason` is the API server's, a failed `test` of a JSON
-                patch is `Invalid`.
+        Raises KubectlError: it was refused; `reason` is the API server's, a failed `test` of a JSON
+        patch is `Invalid`.
         """
         more = ["--dry-run=server"] if dry_run else []
         more.append(f"--field-manager={FIELD_MANAGER}")
@@ -217,13 +191,7 @@ class ClusterAccess:
     def apply(
         self, document: Document, more: Sequence[str] = (), *, dry_run: bool = False
     ) -> Document:
-        """Create or change an object as `kubectl apply` does; what the API server has then.
-
-        Args:
-            document: the object.
-            more: further options, such as `--server-side`.
-            dry_run: let the server say it, and write nothing.
-        """
+        """Create or change an object as `kubectl apply` does; what the API server has then."""
         options = [*more, *(["--dry-run=server"] if dry_run else [])]
         text = json.dumps(document)
         return self._json("apply", "--filename=-", *self._scope(None), *options, stdin=text)
@@ -293,11 +261,7 @@ class ClusterAccess:
         return Watching(lambda: runner.follow([*self._options, "--request-timeout=0", *words]))
 
     def kubectl(self, *arguments: str, stdin: str = "") -> Finished:
-        """Any other call, with this cluster's options.
-
-        Raises:
-            KubectlError: it failed.
-        """
+        """Any other call, with this cluster's options. Raises KubectlError: it failed."""
         done = self.call(arguments, stdin)
         if done.code:
             raise failure(done)

@@ -21,10 +21,6 @@ def belonging(item: Document, tapp: Document) -> Belonging:
     A TApp's name is unique in its namespace, so another uid under this name is that of one that is
     gone. Metacontroller gives what carries a living TApp's label, and has no controller, to that
     TApp; so an object with such a label and without a controller is left from one that is gone.
-
-    Args:
-        item: the object, in the TApp's namespace.
-        tapp: the TApp.
     """
     metadata, uid, name = item["metadata"], tapp["metadata"]["uid"], tapp["metadata"]["name"]
     label = (metadata.get("labels") or {}).get(CONTROLLER_UID)

@@ -55,11 +55,7 @@ class Program:
     """kubectl as it is on PATH, or where $KUBECTL says."""
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
-        """Run it to its end.
-
-        Raises:
-            CommandError: there is none, or it does not end.
-        """
+        """Run it to its end. Raises CommandError: there is none, or it does not end."""
         # No pipe: after a timeout `communicate` would not go on with writing into it.
         with tempfile.TemporaryFile("w+", encoding="utf-8") as given:
             given.write(stdin)

@@ -24,10 +24,7 @@ _UNDONE = {
 def warnings(cluster: ClusterAccess, tapp: Document, *, scaling: bool) -> list[str]:
     """A sentence for each tool that will undo an edit, as far as it can be known.
 
-    Args:
-        cluster: where it runs.
-        tapp: the TApp.
-        scaling: whether the edit is of `spec.replicas`, which autoscalers write.
+    Autoscalers are looked for where it is of `spec.replicas` (`scaling`), which they write.
     """
     metadata = tapp["metadata"]
     keys = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}

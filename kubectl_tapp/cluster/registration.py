@@ -26,9 +26,7 @@ class Registration(NamedTuple):
 def in_charge(controllers: Sequence[Document], tapp: Document | None) -> Document | None:
     """The CompositeController of a TApp: that of its finalizer, else of its shard; None if none is.
 
-    Args:
-        controllers: those of TApps, one for each shard.
-        tapp: as it is stored; without it a TApp of no shard is meant.
+    Without a TApp, one of no shard is meant.
     """
     metadata = (tapp or {}).get("metadata", {})
     names = {each["metadata"]["name"]: each for each in controllers}

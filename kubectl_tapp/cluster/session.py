@@ -78,8 +78,7 @@ class Session:
     def confirm(self, *, yes: bool) -> None:
         """Goes on only if a person says yes, or `-y` did (`yes`).
 
-        Raises:
-            CommandError: the answer is no, or there is nobody to ask.
+        Raises CommandError: the answer is no, or there is nobody to ask.
         """
         if yes:
             return
@@ -97,8 +96,7 @@ class Session:
     def observed(self, name: str, before: Observed | None = None) -> Observed:
         """A TApp with all that decisions need; `before` is as for `ClusterAccess.observe`.
 
-        Raises:
-            CommandError: it is not there, is being deleted, or its pods may not be read.
+        Raises CommandError: it is not there, is being deleted, or its pods may not be read.
         """
         found = self.cluster.observe(name, before=before)
         found.require(PODS)

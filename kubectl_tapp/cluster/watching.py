@@ -28,8 +28,7 @@ class Watching:
         kubectl prints a watch's events a line each, as it prints nothing else.
         Source: k8s.io/cli-runtime, `JSONPrinter`.
 
-        Raises:
-            CommandError: it may not be watched, or the connection was lost.
+        Raises CommandError: it may not be watched, or the connection was lost.
         """
         self._following = self._follow()
         if self._stopped:

@@ -34,16 +34,10 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
 ) -> None:
     """Shows what an edit does, asks, writes, and waits if that is asked for.
 
-    Args:
-        session: where.
-        seen: the TApp as it was when the edit was made of it.
-        edited: the TApp as it is to be.
-        choices: how.
-        notes: what else is to be said before the question.
-        everything: wait for all instances, not only for those that the edit means something to.
+    `seen` is the TApp of which the edit was made, `notes` are said before the question.
+    `everything` waits for all instances, not only for those that the edit means something to.
 
-    Raises:
-        CommandError: it is refused (nothing is written then), or it does not come about.
+    Raises CommandError: it is refused (nothing is written then), or it does not come about.
     """
     name = seen.name
     operations = edits.json_patch(seen.tapp, edited)
@@ -103,8 +97,7 @@ def follow(session: Session, watch: WaitGoal) -> None:
 def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
     """Shows what the edit means; the instances that the edit means something to.
 
-    Raises:
-        CommandError: the service would not take the edited TApp.
+    Raises CommandError: the service would not take the edited TApp.
     """
     from kubectl_tapp.forecast.meaning import meaning  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.show.plan import print_plan  # noqa: PLC0415
@@ -124,8 +117,7 @@ def _write(
 ) -> Document:
     """One guarded write.
 
-    Raises:
-        CommandError: it was refused; or nobody knows, and the sentence says so.
+    Raises CommandError: it was refused; or nobody knows, and the sentence says so.
     """
     cluster, name = session.cluster, seen.name
     patch = edits.guarded_patch(seen.tapp, edited)

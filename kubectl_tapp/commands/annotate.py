@@ -32,17 +32,10 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
 ) -> None:
     """Annotates the pods of instances, after the question; each write is guarded by the pod's uid.
 
-    Args:
-        verb: the verb under way.
-        pods: instance -> pod.
-        marks: the annotations.
-        means: what the service would do now, by its verdict and its decision on an instance.
-        done: what the instances are then.
-        first: what else is to be known, in lines.
-        how: in which way it happens, if that is to be said.
+    `means` says what the service would do now, by its verdict and its decision on an instance;
+    `done` what the instances are then; `first` and `how`, if given, what else is to be known.
 
-    Raises:
-        CommandError: one may not be written, or is another pod by now.
+    Raises CommandError: one may not be written, or is another pod by now.
     """
     session = verb.session
     plan = verb.decided(replace(verb.seen, pods=_annotated(verb, pods, marks)))

@@ -53,8 +53,7 @@ def _instance(plan: Plan, id: int) -> Instance:
 def pod_of(plan: Plan, id: int) -> Pod:
     """The pod of an instance that is to be restarted.
 
-    Raises:
-        CommandError: there is none, or it would not come again.
+    Raises CommandError: there is none, or it would not come again.
     """
     instance = _instance(plan, id)
     if not instance.should_run:

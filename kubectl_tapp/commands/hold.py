@@ -80,8 +80,7 @@ def release(verb: Verb, ids: SomeIds) -> None:
 def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
     """The pods of these instances, those that are not below `replicas` any more included.
 
-    Raises:
-        CommandError: one has none, or one that is on its way out.
+    Raises CommandError: one has none, or one that is on its way out.
     """
     there = {each.id: each.pod for each in verb.plan().instances}
     ids = read_ids(texts, max(there, default=-1) + 1)
@@ -119,8 +118,7 @@ def _means(_: "Verdict", decision: "Verdict") -> str:
 def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
     """Waits until the service has labelled the pods, or they are gone.
 
-    Raises:
-        CommandError: it does not, or they went all the same.
+    Raises CommandError: it does not, or they went all the same.
     """
     from kubectl_tapp.commands.waiting import until_done  # noqa: PLC0415 - start time
 

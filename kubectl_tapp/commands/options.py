@@ -114,11 +114,8 @@ def _target(name: str, *, shown: bool) -> Any:
 def with_targets(function: Callable[..., Any], shown: Iterable[str] = COMMON) -> Callable[..., Any]:
     """The function for typer: kubectl's options become part of its first argument, the Session.
 
-    An argument that is a dataclass becomes an option for each of its fields.
-
-    Args:
-        function: a command.
-        shown: which of kubectl's options its help has; it takes all.
+    An argument that is a dataclass becomes an option for each of its fields. The help has the
+    options that are `shown`; all are taken.
     """
     _, *own = inspect.signature(function, eval_str=True).parameters.values()
     whole = next((each for each in own if is_dataclass(each.annotation)), None)

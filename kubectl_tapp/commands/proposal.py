@@ -79,16 +79,9 @@ class Proposal:
     def __init__(
         self, session: Session, name: str, function: Callable[..., None], values: dict[str, Any]
     ) -> None:
-        """Plans it.
+        """Plans what the verb's function does with these values, which it is given beside a `Verb`.
 
-        Args:
-            session: of the TApp's namespace.
-            name: of the TApp.
-            function: of the verb.
-            values: what it is given beside a `Verb`.
-
-        Raises:
-            CommandError: it cannot be planned.
+        Raises CommandError: it cannot be planned.
         """
         self._session, self._function, self._values = session, function, values
         heard = self._new()
@@ -102,8 +95,7 @@ class Proposal:
     def do(self) -> None:
         """Carries it out, if what it was planned on is as it was.
 
-        Raises:
-            CommandError: with `Exit.CHANGED` where it is not; or it was refused.
+        Raises CommandError: with `Exit.CHANGED` where it is not; or it was refused.
         """
         now = self.heard.observed(self._seen.name)
         if error := changed(self._seen.tapp, now.tapp):

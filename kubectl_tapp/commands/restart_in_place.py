@@ -22,8 +22,7 @@ from tapp.words.vocabulary import RESTART_IN_PLACE, RESTART_INSTANCE
 def restart_templates(verb: Verb, names: list[str], container: str | None) -> Document:
     """The TApp whose templates ask for it: all of these that have the container.
 
-    Raises:
-        CommandError: none has.
+    Raises CommandError: none has.
     """
     at, key = written(verb.session.now()), RESTART_IN_PLACE
     if container is not None:
@@ -40,8 +39,7 @@ def restart_templates(verb: Verb, names: list[str], container: str | None) -> Do
 def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -> None:
     """Asks the pods of instances, after the question.
 
-    Raises:
-        CommandError: one has not this container, or may not be written.
+    Raises CommandError: one has not this container, or may not be written.
     """
     _check(verb.plan(), pods, container)
     key = RESTART_INSTANCE if container is None else f"{RESTART_INSTANCE}.{container}"

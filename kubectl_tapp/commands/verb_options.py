@@ -103,11 +103,7 @@ class Verb:
     ) -> list[int]:
         """The instances that are named, or picked for a canary; who was picked is noted.
 
-        Args:
-            texts: ids of the command line.
-            share: `--canary`.
-            template: what they are to run.
-            base: only of those that run this template now; None for all.
+        `template` is what they are to run; with `base` only of those that run that one now.
         """
         if bool(texts) == (share is not None):
             raise UsageError("say which instances: either their numbers or --canary")

@@ -42,9 +42,8 @@ class WaitGoal:
 def wait(session: Session, watch: WaitGoal) -> None:
     """Waits until the goal is reached.
 
-    Raises:
-        CommandError: with `Exit.STUCK`, and the reason: it will not be reached, or not in time;
-            what is complete does not get stuck.
+    Raises CommandError: with `Exit.STUCK`, and the reason: it will not be reached, or not in time;
+    what is complete does not get stuck.
     """
     begun, name, cluster = session.now(), watch.name, session.cluster
     registration, memo = cluster.registration(), Memo(MEMORY)

@@ -20,19 +20,13 @@ def write_each(  # noqa: PLR0913 - what a write to several objects consists of
     write: Callable[[T], object],
     check: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Writes each, after the question; False where nothing was to be written.
+    """Writes each, in this order, after the question; False where nothing was to be written.
 
-    Args:
-        verb: the verb under way.
-        items: what is written, in this order.
-        done: what they are then: `on hold`.
-        named: names some of them, for a person.
-        attempt: lets the API server check the write of one.
-        write: writes one.
-        check: called when a person has said yes; it raises what speaks against it by then.
+    `done` says what they are then (`on hold`), `named` names some of them. `attempt` lets the API
+    server check the write of one. `check` is called when a person has said yes; it raises what
+    speaks against it by then.
 
-    Raises:
-        CommandError: one may not be written; it is said who was written and who was not.
+    Raises CommandError: one may not be written; it is said who was written and who was not.
     """
     session, choices = verb.session, verb.choices
     if choices.dry_run is not DryRun.CLIENT:

@@ -17,16 +17,9 @@ MEMORY = 256 * 1024 * 1024  # Bytes that a memo may hold where one TApp is looke
 def decide(
     observed: Observed, registration: Registration, now: float, memo: Memo | None = None
 ) -> Plan:
-    """The plan of a sync at `now` on what is observed.
+    """The plan of a sync at `now` on what is observed; `memo` is for who looks often.
 
-    Args:
-        observed: the TApp and what belongs to it.
-        registration: of the service.
-        now: seconds since the epoch.
-        memo: what is remembered from look to look, for who looks often.
-
-    Raises:
-        hooks.wire.decode.WireError: the TApp is not one, with the path of what is wrong.
+    Raises hooks.wire.decode.WireError: the TApp is not one, with the path of what is wrong.
     """
     request = Request(observed.request(registration.controller), TApp, memo or Memo(0))
     return plan(world_of(request), registration.options, now)
@@ -37,8 +30,7 @@ def decide_or_fail(
 ) -> Plan:
     """The same, for a command that cannot go on without it.
 
-    Raises:
-        CommandError: the TApp is none.
+    Raises CommandError: the TApp is none.
     """
     try:
         return decide(observed, registration, now, memo)

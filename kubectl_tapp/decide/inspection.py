@@ -155,16 +155,9 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
 ) -> Inspection:
     """Inspects what is observed: decides on it, and reads what the API server refuses, if it does.
 
-    Args:
-        cluster: where it is.
-        observed: the TApp and what belongs to it.
-        now: seconds since the epoch.
-        registration: of the service, if it was read already.
-        memo: what is remembered, for who inspects again and again.
-        refusals: whether events may be read, which tell of refusals.
+    `memo` is for who inspects again and again; without `refusals` no events are read.
 
-    Raises:
-        CommandError: its pods may not be read, or its spec is invalid.
+    Raises CommandError: its pods may not be read, or its spec is invalid.
     """
     observed.require(PODS)
     registration = registration or cluster.registration(observed)

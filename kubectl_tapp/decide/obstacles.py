@@ -43,13 +43,7 @@ class Obstacles:
     """All that stands in the way of each instance of one TApp, and of the TApp as a whole."""
 
     def __init__(self, cluster: ClusterAccess, observed: Observed, plan: Plan) -> None:
-        """Nothing is looked up before somebody asks.
-
-        Args:
-            cluster: where it is.
-            observed: the TApp, with its events if they were read.
-            plan: what a sync would decide now.
-        """
+        """Nothing is looked up before somebody asks."""
         self._cluster, self._observed, self._plan = cluster, observed, plan
         self._known = by_name(observed.pods)
         self._ids: Collection[int] | None = None

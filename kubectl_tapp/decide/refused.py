@@ -41,12 +41,7 @@ class Refusal:
 
 
 def refusals(events: Iterable[Document], uid: str) -> list[Refusal]:
-    """Reads what Metacontroller was refused of late, the newest first.
-
-    Args:
-        events: warnings of the namespace.
-        uid: of the TApp.
-    """
+    """Reads in events what Metacontroller was refused of late about a TApp, the newest first."""
     ours = [
         event
         for event in events

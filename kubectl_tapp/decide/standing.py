@@ -62,15 +62,10 @@ def standing(  # noqa: PLR0913 - each is a part of what is known
     pod: Document | None = None,
     obstacle: str = "",
 ) -> Standing:
-    """The standing of an instance.
+    """The standing of an instance, by the plan's decision on it.
 
-    Args:
-        plan: what a sync would decide now.
-        missing: what `missed` says of it.
-        instance: one of its instances.
-        decision: the plan's decision on it.
-        pod: its pod as the API server has it, for what the service does not read.
-        obstacle: what the API server refuses of it, or who has its name, as far as anybody looked.
+    `missing` is what `missed` says, `pod` its pod as the API server has it, and `obstacle` what is
+    refused of it, or who has its name, as far as anybody looked.
     """
     since = missing.get(instance.id)
     overdue = since is not None and plan.now - since >= TROUBLE_AFTER

@@ -42,12 +42,8 @@ def strays(
 ) -> list[Stray]:
     """All that has such a name and is not the TApp's, by resource, prefix and number.
 
-    Args:
-        tapp: the TApp.
-        pods: the pods of its namespace.
-        claims: the claims of its namespace.
-        living: uid -> name of all TApps that there are in it.
-        namespace: it; None where it may not be read.
+    `living` are all TApps of the namespace, uid -> name; `namespace` is None where it may not be
+    read.
     """
     spec, name = spec_of(tapp), tapp["metadata"]["name"]
     prefixes = [(PODS, f"{name}-", pods)]
@@ -97,9 +93,7 @@ def _living(item: Document, tapp: Document) -> list[dict[str, Any]]:
 def unprotected(claim: Document, namespace: Document | None) -> bool:
     """Tell whether the garbage collector would take a claim when its TApp goes.
 
-    Args:
-        claim: the claim.
-        namespace: its Namespace; where it may not be read, an owner of that kind is believed.
+    Where its Namespace may not be read, an owner of that kind is believed.
     """
     owners = claim["metadata"].get("ownerReferences") or []
     uids = {owner.get("uid") for owner in owners if owner.get("kind") == "Namespace"}
@@ -119,12 +113,7 @@ def adopting_patch(item: Document, tapp: Document, namespace: Document | None = 
     """The patch that gives an object to a TApp: its label, without an owner that is gone.
 
     A merge patch, as `migration` writes; it names the uid and the version that were read, and is a
-    Conflict with any other.
-
-    Args:
-        item: the object.
-        tapp: the TApp.
-        namespace: of a claim, its Namespace, which is to own it as well.
+    Conflict with any other. A claim's `namespace` is to own it as well.
     """
     metadata = item["metadata"]
     owners = [*_living(item, tapp), *_protecting(item, namespace)]

@@ -45,14 +45,7 @@ def apply_method(
 ) -> ApplyMethod:
     """The way in which the file will be applied: as asked, or else as the TApp was applied last.
 
-    Args:
-        cluster: where it is.
-        observed: the TApp; one without a uid is not there yet.
-        asked: `--server-side`, `--no-server-side`, None for neither.
-        force: `--force-conflicts`.
-
-    Raises:
-        CommandError: conflicts are to be overridden by a client-side apply, which has none.
+    Raises CommandError: conflicts are to be overridden by a client-side apply, which has none.
     """
     exists = bool(observed.tapp["metadata"].get("uid"))
     found, by_client = _last(cluster, observed) if exists and asked is not False else ("", False)
@@ -103,14 +96,8 @@ def tried(
 ) -> tuple[Document, tuple[str, ...]]:
     """The edit as the API server would take it; or as it is, and why it is refused.
 
-    Args:
-        session: where.
-        observed: the TApp and what belongs to it.
-        edited: the TApp as it is to be, or the file.
-        how: the file is applied; None for a patch.
-
-    Raises:
-        CommandError: there is no answer, and nobody else can give it.
+    `how` the file is applied is None for a patch. Raises CommandError: there is no answer, and
+    nobody else can give it.
     """
     by_server = how is not None and bool(how.manager)
     try:
@@ -147,8 +134,7 @@ _ONLY_THERE = (
 def untried(observed: Observed, edited: Document, how: ApplyMethod) -> Document:
     """The TApp after a client-side apply of a file, without a server's defaults.
 
-    Raises:
-        CommandError: it is to be a server-side one.
+    Raises CommandError: it is to be a server-side one.
     """
     if not observed.tapp["metadata"].get("uid"):
         return edited

@@ -56,14 +56,10 @@ def _with_notes(tapp: Document, notes: dict[str, str]) -> Document:
 def find(tapp: Document, template: str | None = None, base: str | None = None) -> Canary:
     """The canary that is meant.
 
-    Args:
-        tapp: the TApp.
-        template: its name; None for the only one.
-        base: the template that it is tried instead of; None for the one that it is a copy of, or
-            else the one that all others run.
+    Without `template` the only one. `base` is what it is tried instead of; without it the template
+    that it is a copy of, or else the one that all others run.
 
-    Raises:
-        CommandError: there is none, or several may be meant.
+    Raises CommandError: there is none, or several may be meant.
     """
     spec, notes = spec_of(tapp), notes_of(tapp)
     users = template_users(spec)
@@ -128,24 +124,14 @@ def aborted(tapp: Document, canary: Canary) -> Document:
 
 
 def pick(plan: Plan, template: str, share: str, base: str | None = None) -> tuple[list[int], str]:
-    """Chooses instances so that a share of all that should run has a template.
+    """Chooses instances so that a share of all that should run has a template, and says why these.
 
     Those that have it already count: 30% after 10% adds to them. Available ones first, because a
     broken one tells nothing of the template; then the node with the fewest of them, because a
     node's trouble is not the template's; then the highest number, which a roll-out of the others
-    reaches last.
+    reaches last. With `base` only those that run that template now.
 
-    Args:
-        plan: the TApp as it is.
-        template: the name of the template.
-        share: `3` or `10%`, of the instances that should run.
-        base: pick only of those that run this template now; None for all.
-
-    Returns:
-        Those that get the template now, ascending; and a sentence that says why these.
-
-    Raises:
-        CommandError: `share` is none.
+    Raises CommandError: `share` is none.
     """
     spec = plan.world.tapp.spec
     running = [

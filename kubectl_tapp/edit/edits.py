@@ -28,8 +28,7 @@ Operation = dict[str, Any]
 def spec_of(tapp: Document) -> TAppSpec:
     """The TApp's spec as the service reads it.
 
-    Raises:
-        CommandError: the service could not read it either.
+    Raises CommandError: the service could not read it either.
     """
     try:
         return TAppSpec.model_validate(tapp.get("spec") or {})
@@ -83,8 +82,7 @@ def with_values(
 def using(tapp: Document, template: str, ids: Iterable[int]) -> Document:
     """Gives instances a template; the default one by leaving out their entry of `templates`.
 
-    Raises:
-        CommandError: there is no such template.
+    Raises CommandError: there is no such template.
     """
     spec = spec_of(tapp)
     body_of(spec, template)
@@ -93,15 +91,10 @@ def using(tapp: Document, template: str, ids: Iterable[int]) -> Document:
 
 
 def with_images(tapp: Document, images: Mapping[str, str], template: str | None = None) -> Document:
-    """Sets images of a template's containers, init containers included.
+    """Sets images of containers, init containers included; `*` is for all that are not named.
 
-    Args:
-        tapp: the TApp.
-        images: container -> image; `*` for all containers that are not named.
-        template: its name; the default template if None.
-
-    Raises:
-        CommandError: there is no such template or container.
+    Without a name the default template's. Raises CommandError: there is no such template or
+    container.
     """
     spec = spec_of(tapp)
     name = spec.default_name if template is None else template
@@ -133,8 +126,7 @@ def _with_image(container: Document, images: Mapping[str, str]) -> Document:
 def copied(tapp: Document, template: str, name: str) -> Document:
     """The pool with a copy of a template under another name, which nobody may be running.
 
-    Raises:
-        CommandError: there is no such template, or the other name is none, or in use.
+    Raises CommandError: there is no such template, or the other name is none, or in use.
     """
     spec = spec_of(tapp)
     body = body_of(spec, template)
@@ -158,8 +150,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 def running_containers(spec: TAppSpec, template: str) -> set[str]:
     """The containers of a template that keep running.
 
-    Raises:
-        CommandError: there is no such template.
+    Raises CommandError: there is no such template.
     """
     body = body_of(spec, template)
     if wrong := malformed_template(f"template {template!r}", body):
@@ -172,14 +163,8 @@ def restarted(
 ) -> Document:
     """Asks for new pods of all instances of these templates, as `kubectl rollout restart` does.
 
-    Args:
-        tapp: the TApp.
-        templates: their names.
-        at: the time, RFC 3339.
-        key: the annotation that asks; another one asks for restarts in place.
-
-    Raises:
-        CommandError: there is no such template.
+    Another annotation (`key`) asks for restarts in place. Raises CommandError: there is no such
+    template.
     """
     for name in templates:
         spec = spec_of(tapp)
@@ -220,8 +205,7 @@ def with_kept_values(tapp: Document, name: str, body: Document, kept: Document) 
 
     Those of instances that run another template stay as they are.
 
-    Raises:
-        CommandError: it kept none, because there were none, or too many.
+    Raises CommandError: it kept none, because there were none, or too many.
     """
     keys = placeholders_in(body).keys
     if keys and not kept:
@@ -271,8 +255,7 @@ def moved(before: Document, after: Document, base: Document) -> Document:
 def body_of(spec: TAppSpec, name: str) -> Document:
     """The content of a template.
 
-    Raises:
-        CommandError: there is no such template; with the nearest name.
+    Raises CommandError: there is no such template; with the nearest name.
     """
     body = spec.find_template(name)
     if body is None:

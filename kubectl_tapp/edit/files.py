@@ -18,14 +18,10 @@ _TEXT = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt ].*)?|[-+]?\d[\d_]*(?::\d+)+(?:\.\d
 
 
 def read_tapp(path: str, name: str | None = None) -> Document:
-    """The TApp in a file of YAML or JSON documents.
+    """The TApp in a file of YAML or JSON documents, `-` for standard input.
 
-    Args:
-        path: the file; `-` for standard input.
-        name: which TApp, where there may be several; None for the only one.
-
-    Raises:
-        CommandError: it cannot be read, is not YAML, or has no such TApp.
+    Without a name the only one. Raises CommandError: it cannot be read, is not YAML, or has no such
+    TApp.
     """
     documents = _documents(path)
     found = [each for each in documents if _is_tapp(each)]
@@ -89,8 +85,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 def _plain(value: Any, path: str, above: list[int], count: list[int] | None = None) -> Any:
     """A document as JSON has it: keys are texts, and nothing holds itself.
 
-    Raises:
-        CommandError: something holds itself, or there is far too much.
+    Raises CommandError: something holds itself, or there is far too much.
     """
     count = [0] if count is None else count
     count[0] += 1

@@ -90,8 +90,7 @@ def _container(path: str) -> str:
 def entries(observed: Observed) -> list[Entry]:
     """The whole history, oldest first; what is not this service's is left out.
 
-    Raises:
-        CommandError: ControllerRevisions may not be read, or the spec cannot be.
+    Raises CommandError: ControllerRevisions may not be read, or the spec cannot be.
     """
     observed.require(REVISIONS)
     spec = spec_of(observed.tapp)
@@ -191,18 +190,11 @@ def chosen(
     *,
     with_values: bool = False,
 ) -> Entry:
-    """The revision to roll back to.
+    """The revision to roll back to; by default the one before, of the template that changed last.
 
-    Args:
-        history: oldest first.
-        spec: the TApp's.
-        to: the number of a revision, or six or more characters that its hash begins with; None for
-            the one before.
-        template: the template's name; None for the one that changed last.
-        with_values: whether other values alone make it another one.
-
-    Raises:
-        CommandError: there is none, or more than one fits.
+    `to` is a revision's number, or six or more characters that its hash begins with. `with_values`:
+    other values alone make it another one. Raises CommandError: there is none, or more than one
+    fits.
     """
     known = [each for each in history if template in (None, each.template)]
     if template is not None and not known:

@@ -92,13 +92,7 @@ class Behaviour(Levers):
 def behaviour(
     paces: Iterable[tuple[Durations, Document]], pods: Iterable[Document], now: float
 ) -> Behaviour:
-    """The behaviour that fits.
-
-    Args:
-        paces: the times of each template and its body, those of the old spec first.
-        pods: the TApp's pods.
-        now: seconds since the epoch.
-    """
+    """The behaviour that fits each template's times and its body, those of the old spec first."""
     known, pods = Behaviour(), list(pods)
     for known_pace, body in paces:
         times: Any = {name: in_ticks(getattr(known_pace, name)) for name in TIMES}

@@ -60,8 +60,7 @@ class Condition:
 def read_condition(text: str) -> Condition:
     """A condition as it is written on the command line.
 
-    Raises:
-        CommandError: it is none; the sentence says what can be written.
+    Raises CommandError: it is none; the sentence says what can be written.
     """
     match = _CONDITION.fullmatch(text)
     if match is None:

@@ -45,15 +45,7 @@ def forecast(
     now: float,
     assumptions: Assumptions = _NOTHING,
 ) -> Forecast:
-    """Plays a TApp with this edit.
-
-    Args:
-        observed: the TApp and what belongs to it; a TApp without a uid is not there yet.
-        edited: the TApp as it would be, with the API server's defaults where it is known.
-        registration: of the service.
-        now: seconds since the epoch.
-        assumptions: what else is known.
-    """
+    """Plays a TApp with this edit; one without a uid is not there yet."""
     edited, now = _placed(edited, observed.tapp), in_ticks(now)
     base = Forecast(
         observed.name,
@@ -95,8 +87,7 @@ def as_running(tapp: Document, registration: Registration, now: float) -> Observ
 
     What else its cluster has is assumed (`kubectl_tapp.forecast.assumed`).
 
-    Raises:
-        hooks.wire.decode.WireError: it cannot run.
+    Raises hooks.wire.decode.WireError: it cannot run.
     """
     tapp, now = _placed(tapp, tapp), in_ticks(now)
     nothing = {**tapp, "metadata": {**tapp["metadata"], "uid": None}}

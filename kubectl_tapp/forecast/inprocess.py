@@ -24,13 +24,7 @@ class InProcess:
     def __init__(
         self, options: Options, clock: Callable[[], float], on_plan: Callable[[Plan], None]
     ) -> None:
-        """Answers as a service with these options does.
-
-        Args:
-            options: the operator's choices.
-            clock: seconds since the epoch.
-            on_plan: hears of the plan behind each answer of `sync`, before it is sent.
-        """
+        """Answers as a service does; `on_plan` hears of each sync's plan before it is answered."""
         self.refused = ""
         """The error of the last request, "" after one that was answered."""
         self._options = options

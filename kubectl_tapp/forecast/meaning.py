@@ -21,19 +21,9 @@ from tapp.words.times import written
 def meaning(
     observed: Observed, edited: Document, registration: Registration, now: float
 ) -> tuple[Forecast, list[int]]:
-    """Decides once about the edited TApp, and reads who is concerned, how and why.
+    """Decides once about the edited TApp: a forecast without order and times, and whom it concerns.
 
-    Args:
-        observed: the TApp and what belongs to it.
-        edited: the TApp as it would be.
-        registration: of the service.
-        now: seconds since the epoch.
-
-    Returns:
-        The forecast, without order and times; and the instances that the edit means something to.
-
-    Raises:
-        hooks.wire.decode.WireError: the service could not read the edited TApp.
+    Raises hooks.wire.decode.WireError: the service could not read the edited TApp.
     """
     # Who waits for a turn, or for others to come first, is created or deleted, too.
     options = replace(registration.options, max_new_pods_bytes=1 << 60)
@@ -65,12 +55,7 @@ def _at_once(edited: Document) -> Document:
 
 
 def touched(before: Plan, after: Plan) -> list[int]:
-    """The instances to which an edit means something else than before.
-
-    Args:
-        before: the plan of the TApp as it is.
-        after: the plan of the edited one.
-    """
+    """The instances to which an edit means something else than before."""
     known, wanted = _meanings(before), _meanings(after)
     return sorted(id for id in {*known, *wanted} if known.get(id) != wanted.get(id))
 

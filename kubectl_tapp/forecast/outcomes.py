@@ -29,15 +29,7 @@ _FORCING = (Effect.RECREATE, Effect.RESOURCES, Effect.RESIZE)
 
 @dataclass
 class Outcomes:
-    """Reads one record.
-
-    Attributes:
-        observed: the TApp and what belongs to it, as it was.
-        edited: the edited TApp.
-        before: what was decided about the TApp as it is.
-        record: of the run.
-        now: when it began.
-    """
+    """Reads the record of one run."""
 
     observed: Observed
     edited: Document

@@ -44,14 +44,7 @@ class Run:
     def __init__(
         self, observed: Observed, registration: Registration, behaviour: Behaviour, now: float
     ) -> None:
-        """Builds the world.
-
-        Args:
-            observed: the TApp and what belongs to it.
-            registration: of the service.
-            behaviour: of the kubelets.
-            now: seconds since the epoch.
-        """
+        """Builds the world."""
         self.log = RunLog()
         self._name = observed.name
         self._before: dict[int, tuple[str, str]] = {}
@@ -88,8 +81,7 @@ class Run:
     def apply(self, edited: Document) -> None:
         """Writes the edited TApp, as its author would.
 
-        Raises:
-            simulator.api.store.ApiError: the simulated API server refuses it.
+        Raises simulator.api.store.ApiError: the simulated API server refuses it.
         """
         cluster, metadata = self.world.cluster, edited["metadata"]
         kind = self.world.kinds.of(edited)
@@ -105,13 +97,9 @@ class Run:
 
         Of a long roll only so many turns are played (`turns.py`). Then those under way are let come
         to their end while updates are paused, and one more decision says what the rest waits for.
+        After `patience` seconds without any change nothing more comes.
 
-        Args:
-            edited: the TApp.
-            patience: seconds without any change after which nothing more comes.
-
-        Raises:
-            simulator.api.store.ApiError: the simulated API server refuses it.
+        Raises simulator.api.store.ApiError: the simulated API server refuses it.
         """
         log = self.log
         self.apply(edited)

@@ -85,11 +85,8 @@ def _without_templates(spec: Any) -> Document:
 def unreached(before: Document, after: Document) -> tuple[str, ...]:
     """A sentence for what changes beside the templates, for others than those that are there.
 
-    Growth is left out: what becomes of that, the decisions say.
-
-    Args:
-        before: the TApp as it is; one without a uid is not there yet.
-        after: the edited one.
+    Growth is left out: what becomes of that, the decisions say. A TApp without a uid is not there
+    yet.
     """
     old, new = read_spec(before), read_spec(after)
     if not before["metadata"].get("uid") or old is None or new is None:

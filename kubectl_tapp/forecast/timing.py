@@ -76,12 +76,7 @@ class Timing:
 
 
 def timing(observed: Observed, templates: dict[str, str]) -> Timing:
-    """Reads the times of all pods.
-
-    Args:
-        observed: the TApp and what belongs to it.
-        templates: pod -> name of its template.
-    """
+    """Reads the times of all pods; `templates` are theirs, by name."""
     samples = [(templates.get(pod["metadata"]["name"], ""), _of_pod(pod)) for pod in observed.pods]
     by_template = {name: _merged(found) for name, found in grouped(samples).items()}
     return Timing(by_template, _merged(by_template.values()))

@@ -26,14 +26,9 @@ def plain_table(heads: Mapping[str, bool], rows: Iterable[Sequence[str | Text]])
 def fitted(
     heads: Sequence[str], rows: Sequence[Mapping[str, Text]], width: int, steps: Sequence[Step]
 ) -> Table:
-    """A table of these rows.
+    """A table of these rows, in so many characters.
 
-    Args:
-        heads: the columns, in their order.
-        rows: head -> cell.
-        width: of the terminal, in characters.
-        steps: what gives way, one step after the other until all fits; what no step names is
-            never shortened.
+    The steps give way one after the other until all fits; what none names is never shortened.
     """
     widths = _widths(heads, rows, width, steps)
     result = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")

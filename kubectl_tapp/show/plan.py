@@ -55,13 +55,7 @@ def escape(text: str) -> str:
 
 
 def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> None:
-    """Prints what an edit would do.
-
-    Args:
-        console: where to.
-        forecast: what would happen.
-        folded: instances of one fate in one line; else one line for each.
-    """
+    """Prints what an edit would do; instances of one fate in one line, if `folded`."""
     title = f"TApp {forecast.namespace}/{forecast.name}"
     if forecast.refused:
         console.print(f"[bold]{escape(title)}[/]: [red]this edit is refused[/]")

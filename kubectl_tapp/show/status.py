@@ -45,13 +45,7 @@ _SHOWN = 10
 
 
 def shown(view: Inspection, console: Console, *, unfold: bool = False) -> RenderableType:
-    """All of it, as wide as the console.
-
-    Args:
-        view: the TApp.
-        console: where it will be shown.
-        unfold: a line for each instance, however many there are.
-    """
+    """All of it, as wide as the console; `unfold`: a line for each of however many instances."""
     unfold = unfold or len(view.rows) <= FEW
     rows = table(view.rows, view.plan.now, console.width, unfold=unfold)
     return _together(headline(view), rows, sentences(view))

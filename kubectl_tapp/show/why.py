@@ -87,10 +87,7 @@ def _containers(view: Inspection, id: int, pod: Document | None) -> list[str]:
 def lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
     """The answer: each instance, then the arithmetic of the budget, then what concerns them all.
 
-    Args:
-        view: the TApp.
-        ids: the instances that are asked for.
-        everyone: nobody was named: those that are fine are told of together.
+    With `everyone`, nobody was named, and those that are fine are told of together.
     """
     known = cases(view, ids)
     fine = [case.row.id for case in known if case.is_fine] if everyone else []
@@ -143,10 +140,7 @@ def _pod_line(view: Inspection, rows: Sequence[Row]) -> str:
 def container_lines(pod: Document, now: float, *, well: bool = False) -> list[str]:
     """Lines about all of a pod's status that is not simply well: its node, its containers.
 
-    Args:
-        pod: the pod.
-        now: seconds since the epoch.
-        well: nothing is wrong with it any more: how its containers ended before is over.
+    With `well`, how its containers ended before is over.
     """
     status, metadata = pod.get("status") or {}, pod["metadata"]
     due = seconds(metadata.get("deletionTimestamp"))

@@ -98,14 +98,7 @@ def _equal(one: str, other: str) -> bool:
 
 
 def create_app(session: Session, door: Door, *, first: str = "/", read_only: bool = False) -> Flask:
-    """The WSGI application.
-
-    Args:
-        session: whose kubectl.
-        door: who may ask.
-        first: what is shown first: `/`, or `/NAMESPACE/NAME`.
-        read_only: change nothing.
-    """
+    """The WSGI application; `first` is the path that is shown first, `/` or `/NAMESPACE/NAME`."""
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = _LARGEST
     live = app.extensions["live"] = Live(session)

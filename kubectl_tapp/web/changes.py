@@ -46,8 +46,7 @@ class Changes:
     def plan(self, namespace: str, name: str, change: str, values: object) -> dict[str, str]:
         """The plan of a change, and the key under which it can be done.
 
-        Raises:
-            CommandError: it cannot be.
+        Raises CommandError: it cannot be.
         """
         session = self._session.narrowed(namespace=namespace)
         found = Proposal(session, name, OFFERED.get(change, _unknown), _read(change, values))

@@ -46,8 +46,7 @@ def web(
 def serve(session: Session, first: str, port: int, *, browser: bool, read_only: bool) -> None:
     """Serves it until Ctrl-C, or SIGTERM; `first` is as for the application, `port` 0 a free one.
 
-    Raises:
-        CommandError: the port is taken.
+    Raises CommandError: the port is taken.
     """
     from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415
 

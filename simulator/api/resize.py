@@ -14,8 +14,7 @@ from tapp.kube.stored import stored_spec
 def resized(old: Object, asked: Object) -> Object:
     """Return the pod with the resources that are asked for; whatever else is asked is dropped.
 
-    Raises:
-        InvalidError: they are not of the kind that may change.
+    Raises InvalidError: they are not of the kind that may change.
     """
     wanted = {one["name"]: one.get("resources", {}) for _, _, one in containers_of(asked["spec"])}
     spec = dict(old["spec"])

@@ -51,8 +51,7 @@ class NamespaceMissingError(Exception):
 def desired_children(plan: Plan, options: Options, observed: Observed) -> list[Child]:
     """The children of an answer. What is left out, Metacontroller deletes.
 
-    Raises:
-        NamespaceMissingError: a claim would be created unprotected.
+    Raises NamespaceMissingError: a claim would be created unprotected.
     """
     tapp, claims, history = plan.world.tapp, plan.claims, plan.history
     children: list[Child] = [kept_revision(revision) for revision in history.keep]

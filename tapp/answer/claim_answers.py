@@ -96,12 +96,7 @@ def unchanged_claim(claim: ClaimObject) -> Document:
 
 
 def grown_claim(unchanged: Document, storage: str) -> Document:
-    """The same with another size, and nothing else.
-
-    Args:
-        unchanged: see `unchanged_claim`.
-        storage: what the claim is to ask for.
-    """
+    """The claim that `unchanged_claim` gives, with another size, and nothing else."""
     spec = _map(unchanged.get("spec"))
     resources = _map(spec.get("resources"))
     requests = {**_map(resources.get("requests")), "storage": storage}

@@ -12,15 +12,10 @@ from tapp.words.vocabulary import HOLD
 
 
 def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The status that is answered.
+    """The status that is answered: `before`, whatever it looks like, or with other conditions.
 
-    Args:
-        teardown: what was decided.
-        before: `status` of the parent, however it looks.
-
-    Returns:
-        `before` itself, or with other conditions while pods on silent nodes or on hold are waited
-        for, and once that is over. What was refused of the spec does not stand there any more then.
+    These tell of pods on silent nodes or on hold that are waited for, and once that is over. What
+    was refused of the spec does not stand there any more then.
     """
     conditions = before.get("conditions")
     known: dict[str, Any] = {

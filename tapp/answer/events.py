@@ -73,12 +73,7 @@ class _News(msgspec.Struct, frozen=True, gc=False):
 
 
 def events(plan: Plan, status: Mapping[str, Any]) -> list[Event]:
-    """The events of one sync, in a fixed order.
-
-    Args:
-        plan: what the sync does.
-        status: the status that it answers (`status.summarize`).
-    """
+    """The events of one sync, in a fixed order."""
     conditions = {condition["type"]: condition for condition in status["conditions"]}
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
     news = [each for rule in _RULES for each in rule(plan)]

@@ -23,12 +23,9 @@ _SHOWN = 5  # Number of different waits in a message before it says how many mor
 
 
 def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> Finding | None:
-    """The one of the two that is True, if one is; that a roll is too late is a refusal (`stalled`).
+    """The one of the two that is True, if one is.
 
-    Args:
-        progressing: the condition.
-        degraded: the condition.
-        patience: of the roll.
+    That a roll is too late is a refusal (`stalled`).
     """
     if degraded.status == "True" and patience <= 0:
         return Finding(Type.STALLED, "True", degraded.reason, degraded.message)

@@ -17,14 +17,7 @@ _UPDATED = "is updated in place"
 def status_of_pod(
     wish: StatusWish, status: Document | None, pod: Pod, now: float
 ) -> Document | None:
-    """The status with what is wished for; as it was where that is nothing.
-
-    Args:
-        wish: what is to change.
-        status: `status` as it was observed, None where there is none.
-        pod: the same pod, read.
-        now: seconds since the epoch.
-    """
+    """The status with what is wished for; as it was where that is nothing."""
     if not (wish.gates or wish.start_clock or wish.failed):
         return status
     document = status or {}

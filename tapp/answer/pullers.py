@@ -9,16 +9,11 @@ from tapp.words.vocabulary import PULLER
 
 
 def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
-    """The pod of a puller.
+    """The pod of a puller, in which `image` runs, and waits (`Options.puller_image`).
 
     It is of Pod Security's level "restricted", names what a quota or a policy may ask for, and has
     its template's credentials for the registry: its pull secrets, those of its service account. The
     user is its image's (`pause`: 65535), unless the template has one: some clusters give out ids.
-
-    Args:
-        tapp: the parent.
-        puller: what it pulls, and where.
-        image: what runs in it, which waits (`Options.puller_image`).
     """
     given = {
         key: puller.template.spec[key]

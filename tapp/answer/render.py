@@ -55,16 +55,10 @@ def new_pod(
     volumes: Mapping[str, str],
     toleration_seconds: int,
 ) -> Document:
-    """The pod of an instance that has none.
+    """The pod of an instance that has none; a claim takes precedence over the template's volume.
 
-    Args:
-        tapp: the parent.
-        instance: it.
-        template: what it runs.
-        volumes: volume -> claim; it takes precedence over the template's volume of its name.
-        toleration_seconds: for the two tolerations that admission adds to every pod; they are
-            written at once where the template has any of its own, because Metacontroller would
-            otherwise see a changed list.
+    The two tolerations that admission adds to every pod are written at once where the template has
+    any of its own, because Metacontroller would otherwise see a changed list.
     """
     name = f"{tapp.metadata.name}-{instance.id}"
     failures = tapp.status.failures.get(str(instance.id), 0)
@@ -123,10 +117,8 @@ def _json(value: Any) -> str:
 def kept_pod(manifest: Manifest, template: Template | None) -> Document:
     """The answer that leaves an observed pod alone.
 
-    Args:
-        manifest: the pod's own.
-        template: its template if the pod carries its revision, so that its labels and annotations
-            are known to be ours; else None.
+    The template is given if the pod carries its revision, so that its labels and annotations are
+    known to be ours.
     """
     projected = manifest.projected
     if projected is not None:
@@ -170,14 +162,8 @@ def overlaid_pod(
     """An observed pod brought to its template in place: images, labels and annotations only.
 
     The labels and annotations that Metacontroller applied before and that left the template are
-    left out, so that they leave the pod.
-
-    Args:
-        manifest: the pod's own.
-        instance: its number.
-        template: what it shall run.
-        images: container name -> new image.
-        record: see `update.record_of`; None leaves the one that the pod has.
+    left out, so that they leave the pod. `record` is as of `update.record_of`; None leaves the
+    pod's.
     """
     kept = kept_pod(manifest, None)
     metadata = dict(kept.get("metadata") or {})

@@ -35,14 +35,7 @@ class Assembly:
 
 
 def assemble(world: World, filling: Filling, options: Options, now: float) -> Assembly:
-    """Puts the instances together.
-
-    Args:
-        world: what was observed.
-        filling: who is given which template.
-        options: the operator's choices.
-        now: seconds since the epoch.
-    """
+    """Puts the instances together; `filling` says who is given which template."""
     observed = instances_of(world, filling, now)
     partition, kept = partition_of(world, observed)
     instances = _with(observed, kept)

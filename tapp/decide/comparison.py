@@ -70,14 +70,7 @@ def compare(world: World, instances: Iterable[Instance], options: Options) -> di
 
 
 def _recorded(history: Recorded, pod: Pod, instance: int, called: str) -> Template | None:
-    """The template that a pod was made of or updated to; None where no record has it.
-
-    Args:
-        history: the TApp's.
-        pod: the pod.
-        instance: its number.
-        called: what its template is called now.
-    """
+    """The template that a pod was made of or updated to; None where no record has it."""
     label = pod.spec.written or pod.spec.template_hash or ""
     name = history.of_pod(pod, instance, called, ())
     if not label or not name.startswith(label):

@@ -43,15 +43,9 @@ def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
     available: Set[int],
     now: float,
 ) -> Roll:
-    """Follows the roll that is under way, if one is.
+    """Follows the roll that is under way, if one is; the status says how far it had come.
 
-    Args:
-        tapp: the parent; its status says how far the roll had come.
-        instances: all instances.
-        verdicts: what each of them needs, judged alone.
-        decisions: what happens to each of them now.
-        available: numbers of the available instances.
-        now: seconds since the epoch.
+    The verdicts are judged alone; the decisions are what happens now.
     """
     limit = tapp.spec.progress_deadline_seconds
     if not limit:

@@ -55,15 +55,9 @@ def mark(  # noqa: PLR0913, PLR0917 - what was decided, and for whom
     now: float,
     asked: Mapping[str, HoldRequest],
 ) -> Marks:
-    """Turns verdicts into steps, where pods are drained, on hold or may be lost.
+    """Turns verdicts into steps, after the budget, where pods are drained, on hold or may be lost.
 
-    Args:
-        tapp: the parent.
-        instances: all instances.
-        verdicts: one per instance: what happens to it now, after the budget.
-        options: the operator's choices.
-        now: seconds since the epoch.
-        asked: name of a pod that somebody holds -> what it is told that is wanted.
+    `asked` says what pods that somebody holds are told that is wanted, by their names.
     """
     pods = [instance.pod for instance in instances if instance.pod is not None]
     if not tapp.spec.force_delete_pod and True not in [pod.spec.marked for pod in pods]:

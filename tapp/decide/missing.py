@@ -29,23 +29,14 @@ class Missing:
 
 
 def missing_claims(world: World, instances: Iterable[Instance], now: float) -> Missing:
-    """The instances whose pods run with claims that are not among the TApp's.
-
-    Args:
-        world: what was observed; its status says what was missing before.
-        instances: all instances.
-        now: seconds since the epoch.
-    """
+    """Instances whose pods run with claims that are not the TApp's, also those of its status."""
     return _missing(world.tapp.status.not_owned, _without_claim(world, instances), now)
 
 
 def missing_services(world: World, services: ServicePlan, now: float) -> Missing:
     """The instances that have no Service yet, or one that is not yet as it was asked for.
 
-    Args:
-        world: what was observed; its status says what was missing before.
-        services: what becomes of the Services.
-        now: seconds since the epoch.
+    The status says what was missing before.
     """
     return _missing(world.tapp.status.not_exposed, services.missing, now)
 

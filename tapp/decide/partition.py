@@ -48,16 +48,12 @@ class Partition:
 
 
 def partition_size(value: int | str, group: int) -> int:
-    """Resolves a partition: the number of instances of a group that are kept.
+    """Resolves a partition, `2` or `"30%"`: the number of instances of a group that are kept.
 
-    A percentage is rounded up, but below 100% it does not keep all of several, as in a CloneSet.
+    A percentage is rounded up, but below 100% it does not keep all of several, as in a CloneSet. To
+    the group belong all that have the rolling template, whatever they do.
 
-    Args:
-        value: `partition` as written: `2`, `"30%"`.
-        group: how many instances have the rolling template, whatever they do.
-
-    Raises:
-        ValueError: the value is neither.
+    Raises ValueError: the value is neither.
     """
     size = min(portion(value, group, 0), group)
     is_part = isinstance(value, str) and portion(value, FULL, 0) < FULL
@@ -67,12 +63,7 @@ def partition_size(value: int | str, group: int) -> int:
 def partition_of(
     world: World, instances: Iterable[Instance]
 ) -> tuple[Partition, dict[int, AsKept]]:
-    """Finds who is kept, and what each of them has, or had.
-
-    Args:
-        world: what was observed.
-        instances: all instances; their templates are those of the spec.
-    """
+    """Finds who is kept, and what each of them has, or had."""
     spec, status = world.tapp.spec, world.tapp.status
     strategy, rolling = spec.update_strategy, spec.rolling_name
     content = Contents(world).of(rolling)

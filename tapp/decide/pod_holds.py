@@ -39,13 +39,8 @@ class HoldRequest:
 def hold_request_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> HoldRequest | None:
     """The wish that a pod is told of; None for one that nobody holds.
 
-    One whose hold was removed is asked on until it is done: it is no hold that is to begin again.
-
-    Args:
-        pod: the pod.
-        wish: what is wanted.
-        limit: how many seconds a hold counts, None for ever.
-        now: seconds since the epoch.
+    One whose hold was removed is asked on until it is done: it is no hold that is to begin again. A
+    hold counts so many seconds, without a `limit` for ever.
     """
     found = pod.spec.hold
     if found is None or pod.terminating or pod.completed:
@@ -83,13 +78,6 @@ def apply_pod_holds(
     """Keeps back what is wanted of pods that are on hold.
 
     Nothing is wanted by an update that is paused, or that no budget allows.
-
-    Args:
-        spec: the TApp's.
-        instances: all instances.
-        verdicts: what each of them needs, judged alone.
-        budgets: both budgets.
-        now: seconds since the epoch.
     """
     result, strategy = PodHolds(), spec.update_strategy
     for instance, verdict in zip(instances, verdicts, strict=True):

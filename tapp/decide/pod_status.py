@@ -60,11 +60,6 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> StatusWish:
     of that very gate would begin the time anew, and the gate would open and close for ever. A gate
     is first written after the kubelet's first report: before, the pod is not Ready in any case, and
     scheduler and kubelet would make most of these writes conflicts.
-
-    Args:
-        pod: the pod.
-        owner: whose it is.
-        now: seconds since the epoch.
     """
     if owner is Owner.OTHER:
         return NOTHING

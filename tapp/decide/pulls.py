@@ -80,15 +80,7 @@ def pulls(
     options: Options,
     now: float,
 ) -> Pulls:
-    """Decides what is pulled before the updates of this sync.
-
-    Args:
-        world: what was observed.
-        instances: all instances.
-        verdicts: what each of them needs.
-        options: the operator's choices.
-        now: seconds since the epoch.
-    """
+    """Decides what is pulled before the updates of this sync."""
     strategy = world.tapp.spec.update_strategy
     if not strategy.in_place_update_strategy.pre_pull:
         return Pulls()

@@ -108,14 +108,7 @@ def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
 def track_resizes(
     world: World, instances: Sequence[Instance], decisions: Sequence[Verdict], now: float
 ) -> Resizes:
-    """Takes the time of pods that are asked to have other resources, until they have them.
-
-    Args:
-        world: what was observed.
-        instances: all instances.
-        decisions: what happens to each of them now.
-        now: seconds since the epoch.
-    """
+    """Takes the time of pods that are asked to have other resources, until they have them."""
     found, noted = Resizes(), decoded(ResizeNote, world.tapp.status.resizing)
     for instance, decision in zip(instances, decisions, strict=True):
         asked, note = isinstance(decision.change, Resize), _note(instance)

@@ -28,15 +28,9 @@ DELAYED = (*BUDGET_REASONS, Reason.DRAINING)
 
 
 def portion(value: int | str, of: int, least: int) -> int:
-    """Resolves a number of instances, or a percentage of them, which is rounded up.
+    """Resolves a number of instances, or a percentage of `of`, which is rounded up.
 
-    Args:
-        value: as written: `2`, `"25%"`.
-        of: how many 100% are.
-        least: the lowest number, and the lowest percentage, that makes sense.
-
-    Raises:
-        ValueError: the value is neither.
+    Raises ValueError: it is neither, or lower than `least`, which holds for a percentage as well.
     """
     if isinstance(value, int):
         if value >= least:
@@ -130,11 +124,6 @@ def update_order(
     The force group goes before the rolling group. Within each, a higher priority goes first: that
     of the annotation on the pod or else in the template, or 0; then the lower number, or with
     `order: Descending` the higher one.
-
-    Args:
-        instance: the instance.
-        strategy: `spec.updateStrategy`.
-        rolling_name: name of the rolling template.
     """
     found = [int(text) for text in priorities(instance) if PRIORITY.fullmatch(text)]
     number = -instance.id if strategy.order == "Descending" else instance.id
@@ -173,12 +162,6 @@ def spend(
     One instance after the other, by `update_order`. One that is not available may always be
     updated, so the next template can always repair a broken roll-out; one that serves or may serve
     only while enough others are available, and it leaves the set when chosen.
-
-    Args:
-        pending: instances whose verdict is an update.
-        serving: which instances serve.
-        budgets: both budgets.
-        rolling_name: name of the rolling template.
     """
     strategy, available, result = budgets.strategy, serving.available - serving.resized, {}
     for instance, _ in sorted(

@@ -38,13 +38,7 @@ class Serving:
 
 
 def serving_of(world: World, instances: list[Instance], now: float) -> Serving:
-    """Finds who serves.
-
-    Args:
-        world: what was observed.
-        instances: all instances.
-        now: seconds since the epoch.
-    """
+    """Finds who serves."""
     available, untrusted, waits = _available(instances, world.tapp.spec.min_ready_seconds, now)
     deletion_unconfirmed = available & _chosen_before(instances, world.tapp.status.replacing)
     silent = {

@@ -57,20 +57,7 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
     options: Options,
     now: float,
 ) -> Teardown:
-    """Decides from what is observed, never from what was asked for earlier.
-
-    Args:
-        parent: the TApp, without a look at its spec.
-        policy: what becomes of its claims.
-        lost_policy: whether pods may be taken off a lost node.
-        pods: its pods.
-        claims: its claims.
-        hold_policy: how long pods on hold are waited for.
-        revisions: its ControllerRevisions.
-        plain: its Services and their like.
-        options: the operator's choices.
-        now: seconds since the epoch.
-    """
+    """Decides from what is observed, never from what was asked for earlier."""
     if parent.metadata.deletion_timestamp is None:
         # It is not going: its labels have left what the controller that asks selects. Another one
         # takes over, and finds everything as it is.

@@ -68,12 +68,8 @@ def one_after_another(
     A pod is made when all lower numbers that should run are available, and no update of this sync
     takes one of them down. Of the pods beyond `spec.replicas` the highest goes, under the same
     condition, and the next one when it is gone. Nothing else waits, so nothing that mends an
-    instance does: no update, no kill, no pod that has ended and makes room.
-
-    Args:
-        instances: all of them, ascending.
-        decisions: what happens to each of them now, after the budget.
-        serving: which instances serve.
+    instance does: no update, no kill, no pod that has ended and makes room. The decisions are those
+    after the budget.
     """
     waiting, first = dict[int, Verdict](), _UNSETTLED if serving.unsettled else None
     surplus = [instance.id for instance in instances if not instance.wanted]
@@ -119,14 +115,10 @@ def room_in_the_answer(
     limit: int,
     now: float,
 ) -> AnswerRoom:
-    """Decides whose pods and claims this answer carries.
+    """Decides whose pods and claims an answer of about `limit` bytes carries; of one at least.
 
-    Args:
-        world: what was observed.
-        candidates: instances whose pod is to be made, or has no node and may wait for a claim.
-        updated: instances whose pod is brought to its template.
-        limit: bytes of new objects in an answer, about; at least one instance is served.
-        now: seconds since the epoch.
+    Candidates are instances whose pod is to be made, or has no node and may wait for a claim; a pod
+    that is `updated` is brought to its template.
     """
     creating = [instance.id for instance in candidates if instance.pod is None]
     # That a pod is missing says nothing: it is about to be created. That it is missing again, at a

@@ -35,12 +35,7 @@ class Ahead:
 
 
 def look_ahead(world: World, instances: Iterable[Instance]) -> Ahead:
-    """Names why no pod could be made, also of the instances that have one to lose.
-
-    Args:
-        world: what was observed.
-        instances: all instances, with the templates of which their pods are made.
-    """
+    """Names why no pod could be made, also of the instances that have one to lose."""
     spec, found = world.tapp.spec, Ahead()
     claims = Claims(world)
     mounts = _Mounts(world, claims)

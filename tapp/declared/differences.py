@@ -61,11 +61,8 @@ def differences(
 ) -> list[Difference]:
     """The fields in which two pod templates differ, in the order of the second one.
 
-    Args:
-        before: a pod template: `{"metadata": {...}, "spec": {...}}`.
-        after: another one.
-        ignores_resources: whether those of running containers are left to others.
-        resizes: whether pods that run are given others.
+    Resources of running containers may be left to others (`ignores_resources`), or be given to pods
+    that run (`resizes`).
     """
     old, new = before.get("metadata") or {}, after.get("metadata") or {}
     read = _restarting_entries(before, after)

@@ -121,10 +121,6 @@ class Templates:
         """True if a record fills in the template called `name` as the spec does, for all it runs.
 
         It may have values of more instances: of those that ran the template, too, when it was made.
-
-        Args:
-            name: the template's name.
-            data: `data` of the ControllerRevision, as JSON.
         """
         template = self.named(name)
         if not isinstance(template, Template) or not template.slots:
@@ -159,11 +155,9 @@ class Templates:
         return sorted(keys)
 
     def recorded(self, name: str, data: bytes) -> "Templates | None":
-        """The same TApp's, as it was when the history recorded this; None if that is no record.
+        """The TApp's templates when the history recorded this, of which all instances run `name`.
 
-        Args:
-            name: what the template is called, and all instances run.
-            data: `data` of a ControllerRevision, as JSON; the same text is looked at once.
+        None if that is no record. The same text is looked at once.
         """
         key = name, len(data), hash(data)
         if key in self._recorded:
@@ -237,8 +231,7 @@ class Templates:
     def own(self, slots: Slots, instance: int) -> dict[str, str]:
         """Values of these placeholders in what `instance` is made of.
 
-        Raises:
-            UnfilledError: it has nothing for one of them.
+        Raises UnfilledError: it has nothing for one of them.
         """
         return own_of(self.spec, slots, instance, self.app, self.namespace)
 

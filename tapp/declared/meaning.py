@@ -20,11 +20,7 @@ _SECTIONS = ("containers", "initContainers")
 
 
 def meaning(spec: Document) -> Document:
-    """A pod spec in the one form of all that make the same pod, but for default tolerations.
-
-    Args:
-        spec: in canonical form; it stays as it is.
-    """
+    """A pod spec in the one form of all that make the same pod, but for default tolerations."""
     made = dict(spec)
     for section in _SECTIONS:
         try:

@@ -102,8 +102,7 @@ class Slot:
     def filled(self, own: Mapping[str, str]) -> str | int:
         """The text with what an instance has in the places of the names.
 
-        Raises:
-            UnfilledError: the field takes no such value.
+        Raises UnfilledError: the field takes no such value.
         """
         parts = [self.texts[0]]
         for name, text in zip(self.names, self.texts[1:], strict=True):
@@ -186,9 +185,8 @@ def _filled(value: Any, tree: Any, own: Mapping[str, str]) -> Any:
 def placeholders_in(body: Any) -> Slots:
     """The placeholders of a pod template, or of a claim template.
 
-    Raises:
-        UnfilledError: one is none that there is, or stands where none may; or nothing can be made
-            of the template, because it is nested too deeply.
+    Raises UnfilledError: one is none that there is, or stands where none may; or nothing can be
+    made of the template, because it is nested too deeply.
     """
     if is_too_deep(body):
         raise UnfilledError(f"it is nested more than {DEEPEST} levels deep")

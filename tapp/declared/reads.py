@@ -49,15 +49,10 @@ def read_by(
     labels: Mapping[str, Any],
     annotations: Mapping[str, Any],
 ) -> dict[str, dict[str, str]]:
-    """Metadata that each of these containers has from its start on.
+    """Metadata that each of these containers, which keep running, has from its start on.
 
-    Args:
-        containers: those that keep running, as a pod's spec or a template's has them.
-        labels: of the same pod or template.
-        annotations: likewise.
-
-    Returns:
-        `Reads`; containers that read nothing are left out.
+    Labels and annotations are of the same pod or template; containers that read nothing are left
+    out.
     """
     metadata, requests = {"labels": labels, "annotations": annotations}, requests_of(annotations)
     found = {}
@@ -82,12 +77,9 @@ def digest(value: Any) -> str:
 
 
 def restarting(before: Reads, after: Reads) -> dict[str, list[str]]:
-    """The containers that have to restart when the metadata becomes another, each with the reasons.
+    """The containers that have to restart for other metadata, each with the entries that change.
 
     A request for a restart that is taken back restarts nothing.
-
-    Returns:
-        Container -> the entries that change.
     """
     found = {}
     for name, entries in after.items():

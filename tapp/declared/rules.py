@@ -17,13 +17,10 @@ KEY: Final = "x-kubernetes-validations"
 
 
 def _rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Rule:
-    """One entry of `x-kubernetes-validations`.
+    """One entry of `x-kubernetes-validations`: what must hold, in CEL, and what to do if not.
 
-    Args:
-        expression: what must hold, in CEL.
-        message: what to do about it where it does not.
-        at: the field to blame, where it is not the one that carries the rule.
-        exact: CEL for a message that names the culprit; `message` then stands in where it fails.
+    The field to blame is the one that carries the rule, or `at`. `exact` is CEL for a message that
+    names the culprit; `message` then stands in where it fails.
     """
     entry: Rule = {"rule": _one_line(expression), "message": message}
     if exact:

@@ -97,14 +97,7 @@ class Unresolved:
 def resolve(
     name: str, body: Any, claims: frozenset[str] = frozenset(), *, ignores_resources: bool = False
 ) -> Template | Unresolved:
-    """A template's body, canonicalised and hashed.
-
-    Args:
-        name: its name.
-        body: as its author wrote it.
-        claims: names of the claim templates.
-        ignores_resources: see `Template`.
-    """
+    """A template's body as its author wrote it, canonicalised and hashed; `claims` are names."""
     slots, problem = NO_SLOTS, shape_problem(body)
     if not problem:
         try:

@@ -16,15 +16,7 @@ from tapp.words.quoted import quoted
 def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str) -> dict[str, str]:
     """Values that an instance has for the placeholders of a template.
 
-    Args:
-        spec: the TApp's spec.
-        slots: the template's placeholders.
-        instance: its number.
-        app: the TApp's name.
-        namespace: its namespace.
-
-    Raises:
-        UnfilledError: it has no value where one is read, or one that no template may hold.
+    Raises UnfilledError: it has no value where one is read, or one that no template may hold.
     """
     number = str(instance)
     found = {"index": number, "name": f"{app}-{number}", "namespace": namespace}
@@ -62,13 +54,7 @@ _MOST_KEPT: Final = 64 << 10
 
 
 def kept_values(spec: TAppSpec, slots: Slots, instances: Iterable[str]) -> KeptValues:
-    """The part of a spec's values that a template reads, of the instances that run it.
-
-    Args:
-        spec: the TApp's spec.
-        slots: the template's placeholders.
-        instances: the keys of `spec.values` that run it.
-    """
+    """The part of a spec's values that a template reads, of the instances (keys) that run it."""
     keys = slots.keys
     kept: dict[str, Any] = {
         "values": {
@@ -90,14 +76,10 @@ def fill_alike(
     values: Mapping[str, Mapping[str, str]],
     defaults: Mapping[str, str],
 ) -> bool:
-    """True if recorded values fill in a template as those of the spec do.
+    """True if recorded values, perhaps of more instances, fill in a template as the spec's do.
 
-    Args:
-        spec: the TApp's spec.
-        slots: the template's placeholders.
-        instances: all that run it and have values in the spec or in the record.
-        values: the recorded ones, which may be of more instances.
-        defaults: those that stood for all.
+    Instances are all that run it and have values in the spec or in the record; `defaults` stood for
+    all.
     """
     keys = slots.keys
     return _only(defaults, keys) == _only(spec.default_values, keys) and all(

@@ -30,9 +30,8 @@ def without_repeats(containers: Sequence[Document]) -> list[Document]:
     The same objects where nothing stands twice. What is no list of named entries is left alone.
     Takes time in proportion to what is written, and to `LONGEST`.
 
-    Raises:
-        RepeatedEnvError: the value of one that is left out is needed, and is not in the template;
-            or such values are too long.
+    Raises RepeatedEnvError: the value of one that is left out is needed, and is not in the
+    template; or such values are too long.
     """
     folding, result = _Folding(), []
     for container in containers:

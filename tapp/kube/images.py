@@ -85,10 +85,7 @@ def names_of(image: str, image_id: str | None = "") -> set[str]:
 def runs_image(wanted: str, image: str | None, image_id: str | None) -> bool:
     """True if a container's status says that it runs the wanted image.
 
-    Args:
-        wanted: the image in the pod's spec.
-        image: `image` of the status: one of the names that the runtime knows for what runs.
-        image_id: `imageID` of the status: what runs, by digest.
+    `image` is one of the names that the runtime knows for what runs; `image_id` is it by digest.
     """
     if not wanted:
         return False
@@ -104,16 +101,10 @@ def pinned(image: str, image_id: str | None, named: str = "") -> tuple[str, ...]
     """The two names, by digest, of what a container runs: `img:1@sha256:...` and `img@sha256:...`.
 
     A kubelet restarts a container whose image is spelt in another way, and neither of these can
-    ever pull anything else (seen on a real node, whatever the pull policy).
-
-    Args:
-        image: its image in the pod's spec; where it has a digest, that one is kept.
-        image_id: `imageID` of its status, which tells the digest otherwise.
-        named: its image in the template, whose tag is taken where `image` has none.
-
-    Returns:
-        Nothing where the digest is not known: no `imageID` yet, a local image (whose `imageID` is
-        no repository's), or one that came from another repository than the spec names.
+    ever pull anything else (seen on a real node, whatever the pull policy). The digest is that of
+    `image`, the spec's, or else of the status; the tag that of `image`, or else of `named`, the
+    template's. Nothing where the digest is not known: no `imageID` yet, a local image (whose
+    `imageID` is no repository's), or one that came from another repository than the spec names.
     """
     name, _, digest = image.partition("@")
     repository, _, tag = _tagged(name)

@@ -31,11 +31,7 @@ _FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
 
 
 def repeated(spec: Document) -> str:
-    """The first entry that Kubernetes refuses for an earlier one, in a sentence; "" for none.
-
-    Args:
-        spec: a pod's, in canonical form.
-    """
+    """The first entry of a canonical spec that is refused for an earlier one, in a sentence."""
     if found := _twice(spec, _OF_A_POD):
         return f"spec.{found}"
     security = spec.get("securityContext")

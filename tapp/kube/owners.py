@@ -6,11 +6,7 @@ Document = dict[str, Any]
 
 
 def controller_of(references: Any) -> Document | None:
-    """The reference to the owner that controls an object; None where nobody does.
-
-    Args:
-        references: its ownerReferences, whatever shape these have.
-    """
+    """The reference, whatever its shape, to the owner that controls an object; None for none."""
     owners = references if isinstance(references, list) else []
     return next((one for one in owners if isinstance(one, dict) and one.get("controller")), None)
 

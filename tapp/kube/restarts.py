@@ -58,12 +58,7 @@ def restarts_in(spec: Mapping[str, Any], container: Mapping[str, Any]) -> Restar
 
 
 def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
-    """The rules by which a container of a spec is started again.
-
-    Args:
-        container: its entry in the pod's spec.
-        policy: the pod's, which counts where it has none.
-    """
+    """The rules by which a container is started again; the pod's policy counts if it has none."""
     own = container.get("restartPolicy")
     if not isinstance(own, str) or not own:
         return Restarts(policy)

@@ -82,9 +82,7 @@ _POINTERS: Final = {
 def encoded(value: Any, field: str = "") -> Any:
     """A value without what the API server does not write: nulls, and zero values of its types.
 
-    Args:
-        value: a pod's spec, a Service's or a claim's, or a part of one.
-        field: the name of the field that it stands in, `name[]` for an entry of a list.
+    `field` is the name of the field that it stands in, `name[]` for an entry of a list.
     """
     if isinstance(value, dict):
         return _encoded_map(value, field)

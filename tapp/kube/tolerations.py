@@ -61,12 +61,9 @@ def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
 
 
 def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> list[Toleration]:
-    """The tolerations of the pod that is made of a template with these.
+    """The tolerations of the pod that is made of a template with these; `seconds` is the default.
 
-    Args:
-        tolerations: the template's.
-        seconds: the cluster's default for the two taints.
-        moved: whether this service moves pods from lost nodes: then nobody else is to.
+    If this service moves pods from lost nodes (`moved`), nobody else is to.
     """
     if moved:
         return with_defaults(without_limit(tolerations), None)
@@ -76,9 +73,7 @@ def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> 
 def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> list[Toleration]:
     """The tolerations, and those that the DefaultTolerationSeconds admission would add.
 
-    Args:
-        tolerations: the author's.
-        seconds: for the added ones; None is without limit.
+    These are for so many seconds; None is without limit.
     """
     items = list(tolerations)
     limit = {} if seconds is None else {"tolerationSeconds": seconds}

@@ -28,10 +28,7 @@ start a container without a hook is published at the latest, whatever the kubele
 def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float:
     """Seconds until a Ready pod counts as available: 0 if it does, `NEVER` if time does not help.
 
-    Args:
-        pod: the pod; whether an update of it is unfinished is for the caller to ask.
-        min_ready_seconds: `spec.minReadySeconds`.
-        now: seconds since the epoch.
+    Whether an update of it is unfinished is for the caller to ask.
     """
     if not pod.running:
         return NEVER
@@ -44,8 +41,7 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float:
 def since(pod: Pod) -> float:
     """The time when the newest of what serves in a pod began: the base of `spec.minReadySeconds`.
 
-    Returns:
-        Seconds since the epoch; `UNKNOWN` where the pod does not tell, or its time is unreadable.
+    `UNKNOWN` where the pod does not tell, or its time is unreadable.
     """
     ready = seconds(pod.ready_since)
     if pod.ready_since and ready == UNKNOWN:
@@ -57,11 +53,7 @@ def since(pod: Pod) -> float:
 
 
 def probed_at(pod: Pod) -> float:
-    """By when the probes have run without which readiness tells nothing of what runs.
-
-    Returns:
-        Seconds since the epoch; `UNKNOWN` where there is no such probe.
-    """
+    """By when the probes have run without which readiness tells nothing; `UNKNOWN` without any."""
     runs = pod.spec.startup_seconds
     once = [
         _shown_at(pod, start) + runs.get(name, UNKNOWN)

@@ -79,11 +79,8 @@ def progress(
 ) -> Progress:
     """Follows the update that the pod's record tells of.
 
-    Args:
-        pod: the pod.
-        now: seconds since the epoch.
-        unproved_since: as noted (`status.settling`), in seconds since the epoch.
-        seen_before: the `seen_by_kubelet` of this generation, as noted (`status.turned`).
+    What was noted before: since when only time can tell (`status.settling`), and `seen_by_kubelet`
+    of this generation (`status.turned`).
     """
     record = pod.last_update
     if record is None or pod.update_over:

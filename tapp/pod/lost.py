@@ -50,10 +50,6 @@ def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]
     """Seconds of silence after which a node is lost to a TApp, and what is wrong with its own.
 
     Never fewer than `LEAST_SECONDS`.
-
-    Args:
-        annotations: the TApp's.
-        default: the operator's choice.
     """
     default, text = max(default, LEAST_SECONDS), annotations.get(LOST_NODE_SECONDS)
     if text is None:

@@ -39,11 +39,7 @@ def failures_before(pod: Pod) -> int:
 def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None:
     """The pace at which a completed pod is replaced; None where it need not wait.
 
-    Args:
-        pod: the completed pod.
-        id: its instance.
-        noted: `status.failures` as the parent has it.
-        now: seconds since the epoch.
+    `noted` is the parent's `status.failures`.
     """
     began, ended = _life(pod, now)
     if not pod.refused_by_kubelet and ended - began > SOON:

@@ -41,13 +41,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
-    """Reads what a pod tells.
-
-    Args:
-        pod: its JSON, split into the parts that are decoded here.
-        manifest: the same pod's labels, annotations and spec.
-        unreadable: what is known not to be readable.
-    """
+    """Reads what a pod tells; `unreadable` is what is known not to be readable."""
     meta, status, annotations = pod.metadata, pod.status, manifest.annotations
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
     spec, wrong_type = _spec(pod, manifest, {} if record is None else record.asked)
@@ -227,13 +221,9 @@ def _dicts(items: Any) -> list[dict[str, Any]]:
 def _runs(containers: list[dict[str, Any]], kind: str, most: int | None) -> dict[str, float]:
     """Container -> seconds until its probe has run, for those that have such a probe.
 
-    Its delay, a period for each run, as long as the last one may take, and one more because times
-    are cut to the second. Kubernetes' defaults where the pod does not say (core/v1 Probe).
-
-    Args:
-        containers: what may have it.
-        kind: the probe's field.
-        most: how often; None: as often as it may fail.
+    Its delay, a period for each run (at most so many, else as many as it may fail), as long as the
+    last one may take, and one more because times are cut to the second. Kubernetes' defaults where
+    the pod does not say (core/v1 Probe).
     """
     found = {}
     for item in containers:

@@ -42,13 +42,7 @@ NONE = Trouble()
 
 
 def trouble(pod: Pod, update: Progress, now: float) -> Trouble:
-    """Finds what keeps a pod from serving and does not pass by itself.
-
-    Args:
-        pod: a pod that is not Terminating.
-        update: how far its last in-place update has come.
-        now: seconds since the epoch.
-    """
+    """Finds what keeps a pod from serving and does not pass by itself; it is not Terminating."""
     if pod.completed:
         return _ended(pod, update)
     if (pod.ready is True and not (pod.restarts and _recent(pod, now))) or _begins_anew(pod):
@@ -63,11 +57,7 @@ def trouble(pod: Pod, update: Progress, now: float) -> Trouble:
 def silence(pod: Pod, since: float, now: float, *, moved: bool) -> Trouble:
     """A node that is not heard of; no trouble where its instance is to start elsewhere by itself.
 
-    Args:
-        pod: a pod that is silent.
-        since: since when, `pod.silent_since`.
-        now: seconds since the epoch.
-        moved: whether instances of lost nodes are started elsewhere (`forceDeletePod`).
+    Those of lost nodes are `moved` under `forceDeletePod`.
     """
     when = f" since {written(since)}" if since != UNKNOWN else ""
     text = (

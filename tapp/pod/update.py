@@ -74,12 +74,7 @@ def plan_restart(
 ) -> Restart:
     """Finds how to start these containers once more, none with another image's content.
 
-    Args:
-        pod: the pod; all of them are in it.
-        names: the containers.
-        update: how far its last update has come.
-        images: those that are set at the same time, container -> image: what mends a pod does not
-            wait for what does not run.
+    `images` are set at the same time: what mends a pod does not wait for what does not run.
     """
     found = {}
     for name in names:
@@ -127,18 +122,10 @@ def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
     update: Progress,
     now: float,
 ) -> str:
-    """The annotation for an update: what is to be replaced, and since when.
+    """The annotation for an update, JSON with sorted keys: what is to be replaced, and since when.
 
-    Args:
-        pod: the pod as it is.
-        revision: the revision that it is brought to.
-        images: container -> new image.
-        restarts: those of them that are the same image by another name.
-        update: how far the update before this one has come.
-        now: seconds since the epoch.
-
-    Returns:
-        JSON text, keys sorted.
+    `restarts` are those of the images that are the same one by another name; `update` says how far
+    the update before this one has come.
     """
     containers = dict(update.unfinished)
     for name in images:

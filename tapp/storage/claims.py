@@ -81,8 +81,7 @@ class OwnClaims:
     def named(self, name: str, instance: int) -> dict[str, Any]:
         """The claim template of this name, of one instance.
 
-        Raises:
-            UnfilledError: it cannot be filled in.
+        Raises UnfilledError: it cannot be filled in.
         """
         slots, written = self._slots.get(name, NO_SLOTS), self.written[name]
         try:
@@ -133,11 +132,7 @@ class Claims:
         return self._then(past).written.get(volume) if found is None else found
 
     def filled(self, volume: str, instance: int, past: Templates | None) -> dict[str, Any] | None:
-        """The same, with placeholders filled in.
-
-        Raises:
-            UnfilledError: that is not possible.
-        """
+        """The same, with placeholders filled in. Raises UnfilledError: that is not possible."""
         for own in (self._now, self._then(past)):
             if volume in own.written:
                 return own.named(volume, instance)
@@ -208,10 +203,8 @@ def claims_of(app: str, instance: int, templates: Iterable[str]) -> dict[str, st
 def plan_claims(world: World, waiting: Iterable[Made]) -> ClaimPlan:
     """Sorts the claims of a living TApp.
 
-    Args:
-        world: what was observed.
-        waiting: instances whose pod is about to be created, or waits for a node: a claim that was
-            refused once, or deleted meanwhile, keeps it from getting one.
+    `waiting` are instances whose pod is about to be created, or waits for a node: a claim that was
+    refused once, or deleted meanwhile, keeps it from getting one.
     """
     result, own = ClaimPlan(), Claims(world)
     app, spec, observed = world.tapp.metadata.name, world.tapp.spec, world.claims

@@ -57,14 +57,10 @@ def grow(
     claims: Sequence[ClaimObject],
     past: Mapping[int, Templates] = MappingProxyType({}),
 ) -> Growth:
-    """Decides which of a TApp's claims grow, all at once: nothing restarts because of it.
+    """Decides which of the claims that stay grow, all at once: nothing restarts because of it.
 
-    Claims of instances that are scaled away wait until these come back.
-
-    Args:
-        world: what was observed.
-        claims: the claims that stay.
-        past: instance -> what it is kept at: claims of which there is no template today.
+    Claims of instances that are scaled away wait until these come back. `past` has who is kept at
+    what: claims of which there is no template today.
     """
     if not claims or not world.declared.growing_claims:
         return NO_GROWTH

@@ -84,11 +84,9 @@ def plan_history(
 ) -> HistoryPlan:
     """Sorts the ControllerRevisions of a living TApp.
 
-    Args:
-        world: what was observed.
-        running: the templates of the instances below `replicas` that resolve.
-        in_use: names of the contents that a partition keeps instances at.
-        most_bytes: how much may be written anew with one answer, about, and one at least.
+    `running` are the templates below `replicas` that resolve, `in_use` the contents that a
+    partition keeps instances at. About so many bytes may be written anew with one answer, and one
+    revision at least.
     """
     observed = world.revisions
     if not world.declared.revisions:

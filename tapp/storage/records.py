@@ -128,12 +128,7 @@ class Recorded:
         return next(iter(self._of_revision.get(revision, ())), "")
 
     def then(self, name: str, called: str) -> Templates | None:
-        """The TApp as it was when a content was recorded; None where no record has it.
-
-        Args:
-            name: the content's.
-            called: what the template is called now.
-        """
+        """The TApp as when a content was recorded, by today's name of its template, or None."""
         key = name, called
         if key not in self._lookups:
             record = self._objects.get(name)
@@ -162,14 +157,7 @@ class Recorded:
         return True
 
     def of_pod(self, pod: Pod, instance: int, called: str, likely: Iterable[str]) -> str:
-        """The name of the content that a pod of ours is made of, "" where no record has it.
-
-        Args:
-            pod: the pod.
-            instance: its number.
-            called: what its template is called.
-            likely: names to try first.
-        """
+        """The content that a pod of ours is made of, likely ones first; "" where no record is."""
         revision, written = pod.spec.template_hash or "", pod.spec.written
         known = None if written else self._known.get(revision)
         if known is None:

@@ -67,8 +67,7 @@ class OwnServices:
     def of(self, instance: int) -> Document:
         """The Service of an instance.
 
-        Raises:
-            UnfilledError: the instance lacks a value, or has one that makes no Service.
+        Raises UnfilledError: the instance lacks a value, or has one that makes no Service.
         """
         if self._slots:
             own = self._templates.own(self._slots, instance)
@@ -90,8 +89,7 @@ class OwnServices:
 def _parts(body: Document) -> tuple[Document, Document]:
     """The metadata and the spec of a template without placeholders.
 
-    Raises:
-        UnfilledError: Metacontroller could not apply the spec.
+    Raises UnfilledError: Metacontroller could not apply the spec.
     """
     spec = encoded(_without_blanks(body["spec"]))
     if (path := duplicate_merge_key(spec)) is not None:

@@ -10,11 +10,9 @@ _PERCENT = re.compile(r"0*(\d{1,3})%", re.ASCII)
 
 
 def whole(text: str, digits: int = 9) -> int | None:
-    """The number that a text is, without a sign; None where it is none, or has more digits.
+    """The number that a text is, without a sign (`007` is 7); None where it is none, or longer.
 
-    Args:
-        text: what somebody wrote; `007` is 7.
-        digits: how many are read at most: no number of instances or seconds has more than nine.
+    No number of instances or seconds has more than nine digits.
     """
     return int(text) if is_whole(text) and len(text) <= digits else None
 
