@@ -61,7 +61,6 @@ def _rows_within(field: Schema, path: str) -> Iterator[str]:
 
 
 def _type(field: Schema) -> str:
-    """A field's type in one or two words."""
     if field.get("x-kubernetes-int-or-string"):
         return "integer or percentage"
     if "enum" in field:

@@ -104,7 +104,6 @@ class Kubectl:
         """Refuses what the user may not do: nothing."""
 
     def _managed(self, live: Document) -> Document:
-        """With its managed fields, where somebody keeps them."""
         return live
 
     def _get(self, words: list[str], options: dict[str, str]) -> str:
@@ -125,7 +124,6 @@ class Kubectl:
         return printed({"apiVersion": "v1", "kind": "List", "items": objects})
 
     def _named(self, words: list[str], options: dict[str, str]) -> str:
-        """The existing ones of several objects; nothing at all is said where none is."""
         kind, resource = self._kind(words[1])
         self._check("get", resource, kind, options)
         assert kind is not None  # noqa: S101 - nothing of another kind is there
@@ -189,7 +187,6 @@ class Kubectl:
         options: dict[str, str],  # noqa: ARG002
         dry: bool,
     ) -> Document:
-        """`kubectl apply`, by the client."""
         return document if dry else dict(self.world.apply(document))
 
     def _update(self, kind: Kind, changed: Document, dry: bool) -> Document:
@@ -216,7 +213,6 @@ class Kubectl:
         return json.dumps({"kind": "Status", "status": "Success"})
 
     def _kind(self, word: str) -> tuple[Kind | None, str]:
-        """The kind, None where nothing of it can be there, and how kubectl calls it."""
         try:
             return self.world.kinds.find(word.partition(".")[0]), word
         except UnknownKindError:

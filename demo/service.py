@@ -78,7 +78,6 @@ def _answers(process: "subprocess.Popen[bytes]", port: int) -> bool:
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
-    """Asks it to end, and insists if it does not."""
     if process.poll() is None:
         process.terminate()
         try:

@@ -127,7 +127,6 @@ class Stage:
             self._record()
 
     def _record(self) -> None:
-        """Turn the act's calls of the service into moments."""
         for call in list(self.world.hook_calls):
             if call.error:
                 continue

@@ -95,7 +95,6 @@ def plan_move(
 
 
 def _label(move: Move, resource: str, child: Json) -> None:
-    """Plans the label for a child that the TApp controls."""
     meta = child["metadata"]
     present = (meta.get("labels") or {}).get(CONTROLLER_UID)
     if present == move.uid:
@@ -198,5 +197,4 @@ def _owners(obj: Json) -> list[Json]:
 
 
 def _controller(obj: Json) -> Json:
-    """The owner that controls it; {} where there is none."""
     return next((owner for owner in _owners(obj) if owner.get("controller") is True), {})

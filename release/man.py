@@ -96,7 +96,6 @@ def _first(text: str) -> str:
 
 
 def _text(text: str) -> list[str]:
-    """Paragraphs."""
     parts = [" ".join(part.split()) for part in text.replace("\b", "").split("\n\n")]
     return [line for part in parts if part for line in (_roff(part), ".PP")][:-1]
 

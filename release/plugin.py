@@ -101,7 +101,6 @@ def shipped() -> list[tuple[str, str]]:
 
 
 def _page() -> list[tuple[str, str]]:
-    """The files of `kubectl tapp web`, likewise."""
     files = (ROOT / "kubectl_tapp" / "web" / "static").iterdir()
     return [(str(file.relative_to(ROOT)),) * 2 for file in sorted(files)]
 

@@ -246,7 +246,6 @@ class Recorder:
                 return
 
     def _write(self, document: Document) -> tuple[Outcome, str]:
-        """Writes one event, in several attempts; the outcome, and what was said if it failed."""
         failure = ""
         for pause in (*PAUSES, 0.0):
             try:

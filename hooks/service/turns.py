@@ -92,8 +92,6 @@ def _refuse_if(has_gone: Callable[[], bool]) -> None:
 
 
 class _Wait:
-    """A request that waits for its turn."""
-
     def __init__(self, *, large: bool) -> None:
         self.large, self.go = large, threading.Event()
 

@@ -215,7 +215,6 @@ def encode(answer: Mapping[str, Any] | msgspec.Struct) -> bytes:
 
 
 def _parent(pieces: Pieces, model: type[P]) -> tuple[P, CachedSpec | None]:
-    """The parent as a `model`, and its spec's templates, which the memo may know."""
     text, spec = bytes(pieces.parent.get("spec", b"null")), pieces.cached.spec
     if spec is not None and not spec.is_of(text):
         spec = None
@@ -242,12 +241,10 @@ def _status(pieces: Pieces) -> Any:
 
 
 def _field(pieces: Pieces, key: str) -> Any:
-    """A field of the parent."""
     return decoded(_decode_any, pieces.parent.get(key, b"null"), f"parent.{key}")
 
 
 def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Cached[ObservedPod]], int]:
-    """All pods, and how many of them had to be read."""
     namespace, prefix = parent.metadata.namespace, f"{parent.metadata.name}-"
     known, read, cached = list[Cached[ObservedPod]](), 0, pieces.cached
     for key, raw in pieces.pods.items():

@@ -277,7 +277,6 @@ def _version(tapp: Document) -> tuple[str, str]:
 
 
 def _told_apart(found: dict[str, Documents | str]) -> tuple[dict[str, Documents], dict[str, str]]:
-    """Resource -> its objects, and of those that may not be read why."""
     unread = {each: items for each, items in found.items() if isinstance(items, str)}
     known = {each: items for each, items in found.items() if not isinstance(items, str)}
     return known, unread

@@ -124,8 +124,6 @@ class Program:
 
 
 class _Followed:
-    """The program, line by line."""
-
     def __init__(self, words: Sequence[str]) -> None:
         self._said = tempfile.TemporaryFile(  # noqa: SIM115 - it is closed at the end
             "w+", encoding="utf-8", errors="replace"
@@ -139,17 +137,14 @@ class _Followed:
             raise CommandError(f"kubectl cannot be run ({error.strerror})") from None
 
     def lines(self) -> Iterator[str]:
-        """Its lines, until it ends or is stopped."""
         assert self._process.stdout is not None  # noqa: S101 - it was asked for
         yield from self._process.stdout
 
     def stop(self) -> None:
-        """Ends it, and leaves nothing of it behind."""
         self._process.kill()
         self._process.wait()
 
     def done(self) -> Finished:
-        """The result."""
         code = self._process.wait()
         with self._said as said:
             said.seek(0)

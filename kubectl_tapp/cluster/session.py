@@ -136,13 +136,11 @@ class _ClosableOutput:
         return getattr(self._file, name)
 
     def write(self, text: str) -> int:
-        """Writes it, if it is read."""
         with self._or_nowhere():
             self._file.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Writes what was held back, if it is read."""
         with self._or_nowhere():
             self._file.flush()
 

@@ -56,7 +56,6 @@ def _count(taken: list[Stray]) -> str:
 
 
 def _show(verb: Verb, found: list[Stray]) -> None:
-    """Prints all that is there, whose it is, and what of it stays as it is."""
     lines = grouped(((x.resource, x.prefix, x.whose, x.why_not), x.id) for x in found)
     for title, left in (("Taken over", False), ("Left as it is", True)):
         some_left = {key: ids for key, ids in lines.items() if bool(key[3]) is left}

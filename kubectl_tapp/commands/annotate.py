@@ -55,7 +55,6 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
 
 
 def _annotated(verb: Verb, pods: "Mapping[int, Pod]", marks: Marks) -> list[Document]:
-    """The TApp's pods as they would be."""
     names = {pod.name for pod in pods.values()}
     return [
         {**pod, "metadata": {**meta, "annotations": _with(meta.get("annotations"), marks)}}

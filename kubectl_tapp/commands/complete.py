@@ -26,7 +26,6 @@ def _cluster(ctx: typer.Context) -> ClusterAccess:
 
 
 def _line(ctx: Any) -> list[Any]:
-    """A command and those that it belongs to."""
     found = []
     while ctx is not None:
         found.append(ctx)

@@ -77,7 +77,6 @@ def _show(session: Session, entry: "Entry", output: Format | None) -> None:
 
 
 def _nothing(observed: "Observed") -> str:
-    """The reason why there is no history."""
     if (observed.tapp.get("spec") or {}).get("revisionHistoryLimit") == 0:
         return f"{observed.name} keeps no history: its spec.revisionHistoryLimit is 0"
     declared = (observed.controller or {}).get("spec", {}).get("childResources")

@@ -110,7 +110,6 @@ def _replaced(pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]") -> "
 
 
 def _means(_: "Verdict", decision: "Verdict") -> str:
-    """The service's decision of now."""
     wanted = decision.reason != Reason.UP_TO_DATE
     return f"{decision.reason}: {decision.message}" if wanted else "nothing is wanted of it"
 

@@ -100,7 +100,6 @@ _OFFERED: dict[str, Any] = {"namespace": namespaces, "context": contexts}
 
 
 def _target(name: str, *, shown: bool) -> Any:
-    """One of kubectl's options, for typer."""
     target = TARGETS[name]
     kind: Any = (list[str] if target.several else str) if target.metavar else bool
     more: dict[str, Any] = {"metavar": target.metavar} if target.metavar else {}

@@ -133,7 +133,6 @@ def playing() -> AbstractContextManager[object]:
 
 
 def _same_place(edited: Document, space: str, who: str) -> None:
-    """Refuses to compare TApps of two namespaces."""
     named = edited["metadata"].get("namespace") or space
     if named != space:
         raise UsageError(f"the edited TApp is of namespace {named}, and {who} {space}")
@@ -154,7 +153,6 @@ def _observed(session: Session, name: str, edited: Document | None) -> Observed:
 
 
 def _edited(tapp: Document, options: PlanOptions, now: float) -> Document:
-    """The TApp with what the options ask for."""
     if options.replicas is not None:
         tapp = edits.scaled(tapp, read_replicas(options.replicas))
     spec = edits.spec_of(tapp)

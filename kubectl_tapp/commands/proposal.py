@@ -48,12 +48,9 @@ class RecordedSession(Session):
 
 
 class _Planned(Verb):
-    """A verb that shows its plan and writes nothing."""
-
     refused = False
 
     def do(self, edited: Document) -> None:
-        """Plays the edit, as the API server would take it."""
         session, seen = self.session, self.seen
         operations = edits.json_patch(seen.tapp, edited)
         if is_no_change(session, self.name, operations, self.notes):

@@ -62,13 +62,11 @@ def _shown(session: Session, observed: Observed, unfold: bool) -> "RenderableTyp
 
 
 def _print(session: Session, observed: Observed, unfold: bool) -> None:
-    """Once; only a terminal breaks lines."""
     console = session.console
     console.print(_shown(session, observed, unfold), soft_wrap=not console.is_terminal)
 
 
 def _follow(session: Session, observed: Observed, unfold: bool) -> None:
-    """Shows it again and again, until it is gone or the user has seen enough."""
     if session.console.is_terminal:
         from rich.live import Live  # noqa: PLC0415 - it costs start time
 
@@ -89,7 +87,6 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
 
 
 def _looks(session: Session, observed: Observed) -> Iterator[Observed]:
-    """The TApp as it is again and again, until it is gone."""
     for _ in session.looks():
         try:
             observed = session.cluster.observe(observed.name, before=observed)

@@ -30,8 +30,6 @@ _BOUNDLESS = float("inf")
 
 @dataclass(frozen=True)
 class _Missing:
-    """An instance that lacks its pod, or claims."""
-
     id: int  # the instance's number
     # since when its pod is missing, in seconds since the epoch; None where it has one
     pod: float | None

@@ -92,7 +92,6 @@ def _only(
 
 
 def _others(spec: TAppSpec, users: dict[str, list[int]], name: str) -> str:
-    """The template that all others run."""
     found = [each for each in users if each != name and spec.find_template(each)]
     if len(found) > 1:
         those = ", ".join(f"{each!r} ({id_list(users[each])})" for each in found)

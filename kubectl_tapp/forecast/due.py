@@ -65,7 +65,6 @@ def _new_claims(after: Plan, acts: list[DecidedWrite]) -> Iterator[str]:
 
 
 def _of_services(after: Plan) -> Iterator[tuple[str, str]]:
-    """The Services that are made, brought to their template, and deleted, each by its name."""
     name, services = after.world.tapp.metadata.name, after.services
     known = after.world.plain.get(SERVICE, {})
     for id in services.apply:

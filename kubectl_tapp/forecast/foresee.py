@@ -136,7 +136,6 @@ the TApp would be collected."""
 
 
 def _times(observed: Observed, plan: Plan | None) -> Timing:
-    """The times that the TApp's instances take, as it is."""
     instances = [] if plan is None else plan.instances
     templates = {i.pod.name: i.template.name for i in instances if i.pod is not None}
     return timing(observed, templates) if instances else Timing()
@@ -152,7 +151,6 @@ def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durati
 
 
 def _sources(edited: Document, times: Timing) -> list[str]:
-    """The sources of the durations, a sentence for each template."""
     found = []
     for name, body in template_bodies(edited).items():
         pace = times.pace(name, body)

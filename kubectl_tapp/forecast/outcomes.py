@@ -257,7 +257,6 @@ class Outcomes:
         )
 
     def _since(self, at: float) -> float:
-        """Seconds from the beginning, as exact as they are known."""
         return round(max(at - self.now, 0.0), 2)
 
     def _writes(self) -> tuple[Write, ...]:
@@ -277,7 +276,6 @@ class Outcomes:
         return tuple(found)
 
     def _unavailable(self) -> tuple[tuple[float, int], ...]:
-        """The number of unavailable instances, from when on."""
         counts = [(self._since(at), count) for at, count in self.log.looks]
         return tuple(
             each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)

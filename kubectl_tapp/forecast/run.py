@@ -206,7 +206,6 @@ class Run:
 
 
 def _state(plan: Plan, instance: Instance) -> str:
-    """One word for a timeline."""
     running = instance.status is InstanceStatus.RUNNING and instance.pod is not None
     if instance.id in plan.available or (running and not instance.should_run):
         return "available"

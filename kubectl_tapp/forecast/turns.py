@@ -71,7 +71,6 @@ class PlayedTurns:
 
 
 def _made_of(instance: Instance) -> Made:
-    """The template's name, and the images that it has for this instance."""
     template = instance.template
     return template.name, *(template.images.values() if isinstance(template, Template) else ())
 

@@ -124,7 +124,6 @@ def shown(view: Inspection, entries: Iterable[Entry]) -> Model:
 
 
 def _kinds(view: Inspection) -> Mapping[int, str]:
-    """Instance -> how it stands: what the page has a colour and a sign for."""
     found = {}
     for id, (instance, _) in view.cases.items():
         hold, stands = instance.pod and instance.pod.spec.hold, view.standings[id].disposition

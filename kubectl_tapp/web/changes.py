@@ -89,7 +89,6 @@ def _unknown(_verb: Verb) -> None:
 
 
 def _read(change: str, values: object) -> dict[str, Any]:
-    """The arguments of a verb's function, each of its type."""
     signature = inspect.signature(OFFERED.get(change, _unknown), eval_str=True)
     known = dict([*signature.parameters.items()][1:])
     if not isinstance(values, dict) or not values.keys() <= known.keys():

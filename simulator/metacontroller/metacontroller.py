@@ -106,7 +106,6 @@ class Metacontroller(Loop[Key]):
     def _ask_sync(
         self, parent: Entry, children: protocol.Group, related: protocol.Group
     ) -> protocol.SyncAnswer:
-        """Ask what should be: finalize for a parent that goes away, else sync."""
         composite, obj = self.composite, parent.obj
         leaving = is_terminating(obj) or not composite.matches(obj)
         finalizing = composite.finalize is not None and leaving
@@ -119,7 +118,6 @@ class Metacontroller(Loop[Key]):
         return protocol.decode_sync(body, hook, namespace_of(obj))
 
     def _ask_customize(self, parent: Entry) -> list[Object]:
-        """Ask which related objects the parent wants to see."""
         hook = self.composite.customize
         if hook is None:
             return []

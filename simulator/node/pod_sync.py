@@ -235,7 +235,6 @@ def _last_end(runs: Iterable[Run]) -> float:
 
 
 def _changed(old: Object, new: Object) -> Iterator[tuple[str, str]]:
-    """Return which limits and requests differ."""
     for kind in ("limits", "requests"):
         one, other = old.get(kind) or {}, new.get(kind) or {}
         for name in one.keys() | other.keys():

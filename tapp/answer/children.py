@@ -83,7 +83,6 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
 
 
 def _kept_claims(plan: Plan, observed: Observed) -> list[Child]:
-    """The claims that stay: as they are, or larger."""
     kept = {claim.metadata.name: observed.kept_claim(claim) for claim in plan.claims.keep}
     for name, size in plan.growth.to.items():
         kept[name] = grown_claim(kept[name], size)
@@ -97,7 +96,6 @@ def _changed(
     options: Options,
     observed: Observed,
 ) -> Child:
-    """The pod of an instance that is made, adopted, or updated in place."""
     tapp = plan.world.tapp
     match change:
         case Create(template):

@@ -131,7 +131,6 @@ _ASKED = (Reason.SCALED_DOWN, Reason.KILLED)
 
 
 def _updated(plan: Plan) -> Iterator[_News]:
-    """Steps of a roll, in place or by new pods."""
     rolling = {action: _by_template(_of(plan, action)) for action in _STEPS}
     progress = _progress(plan) if any(rolling.values()) else {}
     for action, reason in _STEPS.items():

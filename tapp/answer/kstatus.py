@@ -64,7 +64,6 @@ def stalled(plan: Plan) -> str:
 
 
 def _wait(plan: Plan, instance: Instance, decision: Verdict) -> str:
-    """The sentence on what an instance waits for."""
     pod, trouble = instance.pod, plan.troubles.get(instance.id)
     held = decision.reason.disposition is Disposition.HELD
     if held or instance.id in plan.available:

@@ -100,7 +100,6 @@ def _revisions(partition: Partition) -> dict[str, str]:
 
 
 def _selector(plan: Plan) -> str:
-    """The selector of the instances' pods, for autoscalers."""
     ours = f"{CONTROLLER_UID}={plan.world.tapp.metadata.uid}"
     pulls = plan.world.tapp.spec.update_strategy.in_place_update_strategy.pre_pull
     return f"{ours},!{PULLER}" if pulls else ours
@@ -288,7 +287,6 @@ def _degraded(refused: list[Finding], broken: list[str]) -> Finding:
 
 
 def _broken(plan: Plan, wanted: list[Instance]) -> list[str]:
-    """A sentence per instance that will not get well by waiting alone."""
     result = []
     for instance in wanted:
         if instance.status is InstanceStatus.FAILED:

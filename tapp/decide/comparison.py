@@ -70,7 +70,6 @@ def compare(world: World, instances: Iterable[Instance], options: Options) -> di
 
 
 def _recorded(history: Recorded, pod: Pod, instance: int, called: str) -> Template | None:
-    """The template that a pod was made of or updated to; None where no record has it."""
     label = pod.spec.written or pod.spec.template_hash or ""
     name = history.of_pod(pod, instance, called, ())
     if not label or not name.startswith(label):
@@ -94,8 +93,6 @@ def _applied(world: World, pod: Pod) -> Template | None:
 
 
 class _Compared(NamedTuple):
-    """The comparison of two templates: what pods were made of, and what they are to run."""
-
     bare: bool  # whether they do, but for images, labels, annotations and resources
     pulling: frozenset[str] = frozenset()  # containers that say only now that they pull always
     alike: bool = False  # whether resources are the same, too, or are left to others

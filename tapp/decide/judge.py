@@ -200,7 +200,6 @@ def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict
 
 
 def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Tries to give a pod other resources."""
     wanted = instance.resize
     if wanted is None or (not wanted.resources and not wanted.obstacle):
         return _NOTHING

@@ -66,8 +66,6 @@ def mark(  # noqa: PLR0913, PLR0917 - what was decided, and for whom
 
 
 class _Marking:
-    """The steps of one sync."""
-
     def __init__(
         self,
         tapp: TApp,
@@ -87,7 +85,6 @@ class _Marking:
             self.found.nodes = nodes_of(i.pod for i in instances if i.pod is not None)
 
     def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> Marks:
-        """Goes over all instances."""
         for instance, verdict in zip(instances, verdicts, strict=True):
             pod = instance.pod
             if pod is None or pod.unreadable or pod.terminating or pod.completed:
@@ -229,7 +226,6 @@ class _Marking:
 
 
 def _restarts(instance: Instance, change: Update | Resize) -> bool:
-    """True if a change starts containers again."""
     if isinstance(change, Update):
         return bool(change.images)
     return instance.resize is not None and bool(instance.resize.restarts)

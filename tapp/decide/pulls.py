@@ -91,8 +91,6 @@ def pulls(
 
 
 class _Pulling:
-    """The pulls of one sync."""
-
     def __init__(self, world: World, options: Options, now: float) -> None:
         self.world, self.options, self.now = world, options, now
         self.found = Pulls()
@@ -251,7 +249,6 @@ class _Pulling:
         return self.next
 
     def _keep(self, puller: Puller, pod: Pod | None) -> None:
-        """The pod stays, or is made."""
         if pod is None:
             self.found.bytes += _OWN + sum(_OF_AN_IMAGE + len(image) for image in puller.images)
             self.found.create.append(puller)

@@ -139,7 +139,6 @@ def _not_given(who: str, since: str) -> str:
 
 
 def _why(instance: Instance, since: str) -> str:
-    """The sentence on a pod that has waited for too long."""
     state = instance.resizing
     if state is None:
         return _not_given("its pod", since)

@@ -243,7 +243,6 @@ class Templates:
         return resolve(name, body, self._claims, ignores_resources=self.spec.ignores_resources)
 
     def _own_of(self, template: Template, instance: int) -> Template | Unresolved:
-        """Fills in a template for an instance."""
         name, slots = template.name, template.slots
         try:
             own = self.own(slots, instance)

@@ -33,7 +33,6 @@ def _rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Ru
 
 
 def _keyword(*rules: Rule) -> dict[str, Any]:
-    """The keyword of a schema that these rules stand under."""
     return {KEY: list(rules)}
 
 

@@ -86,7 +86,6 @@ def _twice(holder: Document, lists: _Lists) -> str:
 
 
 def _texts(holder: Document, field: str, key: str) -> list[str]:
-    """Texts that the entries of a list have under a key."""
     values = [entry.get(key) for entry in _entries(holder, field)]
     return [value for value in values if value and isinstance(value, str)]
 

@@ -104,7 +104,6 @@ def _size(amount: Any) -> int:
 
 
 def _part(holder: Any, kind: str) -> dict[str, Any]:
-    """The limits or requests of a container, or of a pod; none where they are none."""
     resources = holder.get("resources")
     part = resources.get(kind) if isinstance(resources, dict) else None
     return part if isinstance(part, dict) else {}

@@ -176,7 +176,6 @@ class Claims:
         return self._there.get(str(instance), {})
 
     def _named(self, made: Made) -> Collection[str]:
-        """The names of the claim templates that an instance's pod has claims of."""
         if made.past is None:
             return self._now.written
         if made.past.beside.volume_claim_templates is not None:
