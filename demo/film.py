@@ -22,11 +22,9 @@ from demo.screen import Screen
 from demo.stage import Document, Stage
 
 COLUMNS = 80
-LETTER, LINE, MARGIN = 12.2, 24.4, 24
-"""A letter's width, a line's height, and the space around all, in the units of rich's pictures."""
+LETTER, LINE, MARGIN = 12.2, 24.4, 24  # A letter, a line, the space around, in rich's units
 STEPS = 4  # Pictures in which a chart is drawn
-READ, DRAW, LOOK = 4.5, 0.3, 7.0
-"""Seconds: to read a change, for a piece of a chart, to look at what happened."""
+READ, DRAW, LOOK = 4.5, 0.3, 7.0  # Seconds to read a change, draw a piece, look at the end
 
 PICTURE = "{styles}\0{backgrounds}{matrix}"
 PAGE = """\

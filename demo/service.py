@@ -16,8 +16,7 @@ ROOT = Path(__file__).parents[1]
 START_SECONDS = 20.0
 STOP_SECONDS = 10.0
 OK = 200
-APPLICATION = "demo.clock:application()"
-"""The service with a clock that follows the header `TIME_HEADER`."""
+APPLICATION = "demo.clock:application()"  # With a clock that follows the header `TIME_HEADER`
 TIME_HEADER = "X-Seconds-Since-The-Epoch"
 
 

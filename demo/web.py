@@ -15,8 +15,7 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.web.command import serve as serve_page
 from simulator.objects.clock import EPOCH
 
-BAD_IMAGE = "shop:broken"
-"""An image that no node can pull: for who wants to see a roll that is stuck."""
+BAD_IMAGE = "shop:broken"  # No node can pull it: for who wants to see a roll that is stuck
 _TICK = 0.1
 
 

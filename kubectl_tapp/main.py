@@ -24,8 +24,7 @@ from kubectl_tapp.web.command import web
 
 _NAME, PROGRAM = "kubectl tapp", "kubectl-tapp"
 _COMPLETION = ("--show-completion", "--install-completion")
-_PIPE_CLOSED = 141
-"""The exit code that a shell reports of a program whose reader went away (128 + SIGPIPE)."""
+_PIPE_CLOSED = 141  # As a shell reports it of a program whose reader went away (SIGPIPE)
 
 app = typer.Typer(
     help="TApps: see what each instance does, ask why, preview an edit, do it.",
@@ -64,8 +63,7 @@ register(app, plan)
 register(app, migrate)
 register(app, web)
 
-_ClickError: Any = typer.BadParameter.__mro__[2]
-"""The base of all that the command line's parser raises; typer has no name for it."""
+_ClickError: Any = typer.BadParameter.__mro__[2]  # All that the parser raises; typer has no name
 
 
 def run(

@@ -13,14 +13,12 @@ from typing import Any
 
 Json = dict[str, Any]
 
-CONTROLLER_UID = "controller-uid"
-"""As in tapp/words/vocabulary.py, which needs a newer Python than administrators may have."""
+CONTROLLER_UID = "controller-uid"  # tapp/words/vocabulary.py needs a newer Python than many have
 PODS = "pods"
 CLAIMS = "persistentvolumeclaims"
 _KINDS = {PODS: "pod", CLAIMS: "claim"}
 
-OLD_READINESS_GATE = "tkestack.io/InPlaceUpdate"
-"""The old controller put it on every pod, and only the old controller sets its condition."""
+OLD_READINESS_GATE = "tkestack.io/InPlaceUpdate"  # On every old pod; only the old controller sets
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,7 @@ class Move:
     uid: str
     changes: list[Change] = field(default_factory=list)  # what `--apply` does
     done: int = 0  # children that have the right label already
-    # sentences about what a person has to decide
-    in_the_way: list[str] = field(default_factory=list)
+    in_the_way: list[str] = field(default_factory=list)  # what a person has to decide
     warnings: list[str] = field(default_factory=list)  # sentences about what a person should know
 
 

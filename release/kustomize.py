@@ -16,8 +16,7 @@ Document = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[1]
 INSTALL = ROOT / "metacontroller"
-PLACEHOLDER = "set-the-image.invalid/tapp-hooks"
-"""The image that metacontroller/base names, without its tag."""
+PLACEHOLDER = "set-the-image.invalid/tapp-hooks"  # The image of metacontroller/base, untagged
 STUB = """\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -18,16 +18,13 @@ class Options:
     """The operator's choices for all TApps; `hooks.service.settings` reads the environment."""
 
     delete_pod_after_app_finish: bool = True  # keep finished pods until the whole app has finished
-    # the cluster's default for the not-ready and unreachable tolerations
-    toleration_seconds: int = SECONDS
-    # after how many seconds of silence a node is lost (`forceDeletePod`)
-    lost_node_seconds: int = 300
+    toleration_seconds: int = SECONDS  # the cluster's, for not-ready and unreachable
+    lost_node_seconds: int = 300  # seconds of silence until a node is lost (`forceDeletePod`)
     max_new_pods_bytes: int = 32 << 20  # bytes of all that one answer writes anew, about
     max_pullers: int = 10  # how many pods of a TApp pull images at once (`prePull`)
     pull_seconds: int = 600  # how long updates wait for one that does not start
     resize: bool = False  # whether the service may resize pods (`resources: InPlace`)
-    # what runs in them: a small image whose process waits
-    puller_image: str = "registry.k8s.io/pause:3.10.1"
+    puller_image: str = "registry.k8s.io/pause:3.10.1"  # what runs in them: small, and it waits
 
 
 @dataclass(frozen=True)
@@ -49,8 +46,7 @@ class World:
     tapp: TApp  # the parent
     templates: Templates  # its templates, looked up by name
     pods: Mapping[int, Pod] = field(default_factory=dict)  # instance number -> pod
-    # pods of this TApp whose name is no instance's
-    foreign: list[Pod] = field(default_factory=list)
+    foreign: list[Pod] = field(default_factory=list)  # whose name is no instance's
     claims: Mapping[str, ClaimObject] = field(default_factory=dict)  # claim name -> claim
     namespace_uid: str | None = None  # uid of the TApp's Namespace, None where the request has none
     # ControllerRevision name -> ControllerRevision
@@ -58,8 +54,7 @@ class World:
     declared: Declared = NOTHING_MORE  # what the registration lets a hook do
     # StorageClass name -> whether its claims may grow; None where the request shows none at all
     storage_classes: Mapping[str, bool] | None = None
-    # name -> pod of ours that pulls images on a node
-    pullers: Mapping[str, Pod] = field(default_factory=dict)
+    pullers: Mapping[str, Pod] = field(default_factory=dict)  # name -> pod of ours that pulls
     # kind -> name -> child, of each kind of `PLAIN`
     plain: Mapping[Kind, Mapping[str, Manifest]] = field(default_factory=dict)
     # a pod -> its labels, annotations and spec: few are looked at

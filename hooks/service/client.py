@@ -15,18 +15,13 @@ import gevent
 from hooks.service.errors import RefusedError
 from hooks.service.logs import LOGGER
 
-LINGER: Final = 2.0
-"""Seconds in which a client may read its last answer; what it still sends is dropped."""
-LONGEST_HEAD: Final = 64 << 10
-"""Bytes of a request's head; gunicorn's own bound is a hundred headers of 8 KB."""
+LINGER: Final = 2.0  # Seconds to read a last answer; what is still sent is dropped
+LONGEST_HEAD: Final = 64 << 10  # Bytes; gunicorn's own bound is a hundred headers of 8 KB
 _PIECE: Final = 64 << 10
 _TURN: Final = 1 << 20  # Bytes that are read of one client before others have their turn
-_SHARE: Final = 16
-"""One in so many of those that wait is closed where there is no room for another connection."""
-_AT_ONCE, _MUCH = 0.001, 8 << 10
-"""Seconds and bytes: who has so much here when its time is over waits for us, not we for it."""
-_ESTABLISHED: Final = 1
-"""The first byte of `tcp_info` (linux/tcp.h) while neither side has said that it ends."""
+_SHARE: Final = 16  # One in so many that wait is closed where there is no room for another
+_AT_ONCE, _MUCH = 0.001, 8 << 10  # Seconds and bytes: who has so much here in time waits for us
+_ESTABLISHED: Final = 1  # First byte of `tcp_info` (linux/tcp.h) while neither side has ended
 
 
 _TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -18,8 +18,7 @@ from hooks.service.answers import UnansweredError, WriteRefusedError
 from tapp.words.digits import whole
 
 Document = dict[str, Any]
-TIMEOUT = (3, 10)
-"""Seconds to connect, and to wait for an answer: a hanging API server holds only our thread."""
+TIMEOUT = (3, 10)  # Seconds to connect, and to answer: a hanging one holds only our thread
 
 
 class AccountError(Exception):
@@ -110,8 +109,7 @@ class Cluster:
 
 _ADDRESS = ("HOST", "PORT")
 _MOVED, _FORBIDDEN, _CONFLICT, _BROKEN = 300, 403, 409, 500
-_LATER = (401, 408, 429)
-"""401: the token has expired a moment ago, and its successor is there within a minute."""
+_LATER = (401, 408, 429)  # 401: the token has just expired; its successor comes in a minute
 
 
 def _knows_no_roles(answer: BaseHTTPResponse) -> bool:

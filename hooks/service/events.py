@@ -28,15 +28,12 @@ Document = dict[str, Any]
 
 CONTROLLER = "tapp-hooks"
 QUEUED = 1_000  # Events that wait in a worker process; about 1 KB each
-PAUSES = (1.0, 2.0, 4.0, 8.0)
-"""Seconds between the attempts at one event; none is longer, whatever the API server asks for."""
+PAUSES = (1.0, 2.0, 4.0, 8.0)  # Seconds between attempts at one event, whatever is asked for
 REMEMBERED, FOR = 5_000, 3600.0
 """Names that a process does not write twice, and for how many seconds: API servers keep events for
 an hour (--event-ttl)."""
-BURST, SECONDS_PER_EVENT = 25, 300.0
-"""Events of a TApp under one reason: as client-go's EventSourceObjectSpamFilter has it."""
-OF_A_NAMESPACE = 40
-"""So many times as much may the TApps of a namespace tell, under all reasons, old and new ones."""
+BURST, SECONDS_PER_EVENT = 25, 300.0  # For a TApp and reason, as EventSourceObjectSpamFilter has it
+OF_A_NAMESPACE = 40  # So many times as much may all TApps of a namespace tell, in all
 BUCKETS = 2_000
 LATE, LATE_PER_BUCKET = 1_000, 12
 """Events that wait for their TApp to be allowed one more: in all, and of one TApp and reason, which

@@ -24,10 +24,8 @@ from tapp.plan import Plan
 Document = dict[str, Any]
 
 QUEUED = 1_000  # Resizes that wait in a worker process; about 1 KB each
-STALE = 1.0
-"""Seconds after its sync that a resize is still sent: a later sync may have decided otherwise."""
-PAUSE = 5.0
-"""Seconds until the same is asked again of the same pod; a sync follows after twice as long."""
+STALE = 1.0  # Seconds after its sync that it is still sent: a later one may decide otherwise
+PAUSE = 5.0  # Seconds until the same is asked again of a pod; a sync follows after twice that
 REMEMBERED = 5_000  # Pods of which this process knows when it asked last
 
 

@@ -17,18 +17,15 @@ from hooks.service.errors import RefusedError
 
 T = TypeVar("T")
 
-AT_ONCE: Final = 4
-"""Requests that a worker decides at the same time: more are no faster, and hold more memory."""
+AT_ONCE: Final = 4  # Decisions of a worker at a time: more are no faster, and hold more memory
 LARGE: Final = 4 << 20
 """Bytes above which a worker decides one request at a time: decoding it holds Python's lock, and
 probes and small requests get through while the next one waits."""
-OF_A_NAMESPACE: Final = AT_ONCE - 1
-"""Turns of one namespace at the same time: another one's never wait for it."""
+OF_A_NAMESPACE: Final = AT_ONCE - 1  # Of one namespace at a time: another one's never wait for it
 WAIT: Final = 256  # Requests that wait for their turn in a worker; callers of more are to try again
 WAIT_OF_A_NAMESPACE: Final = WAIT // 2
 
-_LOOK: Final = 1.0
-"""Seconds between two looks at whether the client of a request that waits is still there."""
+_LOOK: Final = 1.0  # Seconds between two looks at whether a waiting client is still there
 
 
 class Whose(NamedTuple):

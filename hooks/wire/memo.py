@@ -25,8 +25,7 @@ from tapp.declared.lookup import Templates
 T = TypeVar("T")
 App = tuple[str, str]
 
-ENTRY_BYTES: Final = 400
-"""The bytes of an entry of a table, with its place and its key, but for the texts."""
+ENTRY_BYTES: Final = 400  # Of an entry of a table with its place and key, but for the texts
 
 
 class Cached(Generic[T]):

@@ -23,8 +23,7 @@ class Observed:
     # its children of each kind of `PLAIN`; read only where its spec asks for them
     plain: Mapping[Kind, list[Document]] = field(default_factory=dict)
     namespace: Document | None = None  # its Namespace; None where it may not be read
-    # the cluster's StorageClasses, as far as they may be read
-    storage_classes: list[Document] = field(default_factory=list)
+    storage_classes: list[Document] = field(default_factory=list)  # as far as they may be read
     # the CompositeController that is registered; None where there is none, or it may not be read:
     # then the one of this release is taken for it
     controller: Document | None = None

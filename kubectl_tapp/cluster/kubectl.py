@@ -14,8 +14,7 @@ from typing import Any, Protocol
 
 from kubectl_tapp.base.errors import CommandError, Exit, plain
 
-LONGEST = 300.0
-"""Seconds after which a kubectl that does not end is given up, whatever its own time limit."""
+LONGEST = 300.0  # Seconds after which a kubectl is given up, whatever its own time limit
 _LONG = 4.0  # Seconds after which a person wonders what kubectl waits for
 
 

@@ -12,8 +12,7 @@ from tapp.words.vocabulary import SHARD
 if TYPE_CHECKING:
     from tapp.world import Options
 
-FINALIZER = "metacontroller.io/compositecontroller-"
-"""Metacontroller's text before a CompositeController's name, on each TApp that it serves."""
+FINALIZER = "metacontroller.io/compositecontroller-"  # Before a controller's name, on its TApps
 
 
 class Registration(NamedTuple):

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 INTERVAL = 1.0  # Seconds between two looks at the same, at least
-WIDTH = 10_000
-"""Columns where nobody says how many there are, a pipe or a file: who reads it wants all of it."""
+WIDTH = 10_000  # Columns of a pipe or a file, if nobody says: its reader wants all of it
 
 
 @dataclass

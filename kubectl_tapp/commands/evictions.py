@@ -22,8 +22,7 @@ from tapp.words.ranges import id_list
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import Wish
 
-_BUSY = "TooManyRequests"
-"""The API server's word for an eviction that a PodDisruptionBudget does not allow now."""
+_BUSY = "TooManyRequests"  # An eviction that a PodDisruptionBudget does not allow now
 _CHANGED = ("NotFound", "Conflict")
 
 

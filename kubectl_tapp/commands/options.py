@@ -26,8 +26,7 @@ class Format(StrEnum):
 
 
 NOTHING_WRITTEN = "Dry run: nothing was written."
-NO_CHANGE = "no change needed"
-"""The last words of a verb that tried only, and of one that has nothing to do."""
+NO_CHANGE = "no change needed"  # The last words of a verb that has nothing to do, or only tried
 
 
 class DryRun(StrEnum):

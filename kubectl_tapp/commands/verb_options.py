@@ -54,10 +54,8 @@ class Verb:
     session: Session  # where
     seen: "Observed"  # the TApp and what belongs to it
     choices: Choices  # how
-    # what else the person is told before the question
-    notes: list[str] = field(default_factory=list)
-    # wait for all instances, not only for those that the edit means something to
-    everything: bool = False
+    notes: list[str] = field(default_factory=list)  # what else is told before the question
+    everything: bool = False  # wait for all, not only for those that the edit means something to
 
     @property
     def name(self) -> str:

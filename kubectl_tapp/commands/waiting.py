@@ -18,8 +18,7 @@ from tapp.pod.trouble import TROUBLE_AFTER
 _PASSING = ("Unreachable", "Timeout", "ServiceUnavailable", "TooManyRequests", "InternalError")
 """The words of an API server that is being restarted or has too much to do."""
 
-Show = Callable[[str, float], None]
-"""Shows how far something is: a text, and the seconds that it has taken."""
+Show = Callable[[str, float], None]  # A text, and the seconds that it has taken
 
 
 @dataclass
@@ -30,8 +29,7 @@ class WaitGoal:
     ids: Collection[int] | None  # the instances that matter; None for all
     timeout: float  # seconds after which to give up
     message: str = "done"  # what to say when it is reached
-    # when it is reached, if not when these instances are as the spec asks
-    goal: Callable[[Progress], bool] | None = None
+    goal: Callable[[Progress], bool] | None = None  # when it is, if not when these are as asked
     stuck_is_reached: bool = False  # whether being stuck is what is waited for
 
     def is_reached(self, now: Progress) -> bool:

@@ -13,8 +13,7 @@ from tapp.words.times import UNKNOWN, seconds
 
 _SHOWN, _OF_TAPP = 5, 2
 _UNPLACED = "FailedScheduling"
-_CONTAINER = re.compile(r"\{([^{}]*)\}$")
-"""A container's name at the end of what an event is about: `spec.containers{web}`."""
+_CONTAINER = re.compile(r"\{([^{}]*)\}$")  # A name at its end, as in `spec.containers{web}`
 
 
 def failing_syncs(view: Inspection) -> list[str]:

@@ -43,8 +43,7 @@ class Row:
     ready: str = ""  # ready containers, of all: `1/1`
     restarts: int = 0  # of its containers
     node: str = ""  # where it is
-    # when that state began, in seconds since the epoch, as far as the pod tells
-    since: float | None = None
+    since: float | None = None  # when that state began, in epoch seconds, as far as the pod tells
 
 
 class Inspection:

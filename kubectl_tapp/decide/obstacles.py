@@ -20,8 +20,7 @@ from tapp.words.quoted import short
 from tapp.words.times import seconds
 
 MOST = 25  # Of more instances the objects are not looked up by name
-_SLACK = 60.0
-"""Seconds before the service notices that a pod is missing: what was refused then is meant, too."""
+_SLACK = 60.0  # Seconds before the service notices a missing pod: refusals of then count
 _LASTS = 1300.0
 """Seconds after which Metacontroller would have said it again: its longest pause is 1,000 s, and
 between two events of a TApp there are up to 300."""
@@ -31,8 +30,7 @@ _BOUNDLESS = float("inf")
 @dataclass(frozen=True)
 class _Missing:
     id: int  # the instance's number
-    # since when its pod is missing, in seconds since the epoch; None where it has one
-    pod: float | None
+    pod: float | None  # since when its pod is missing, in epoch seconds; None where it has one
     claims: dict[str, str]  # template -> name of the claims that are missing
     since: float  # what was refused before counts no more
 

@@ -26,8 +26,7 @@ _ABOUT = re.compile(
 _SHOWN = 5  # Each event tells all that its sync was refused; more of them are of earlier syncs
 
 Child = tuple[str, str]  # `pod`, `persistentvolumeclaim` or `controllerrevision`, and a name
-WHOLE: Child = ("sync", "")
-"""In the place of a child: the sync ended before any was tried, as while the service is away."""
+WHOLE: Child = ("sync", "")  # In place of a child: the sync ended before any was tried
 
 
 @dataclass(frozen=True)

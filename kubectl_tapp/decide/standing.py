@@ -40,12 +40,9 @@ class Standing:
     id: int  # its number
     disposition: Disposition  # done, moving, held (it waits for others, or for a person) or blocked
     brief: str = ""  # a few words for a line of progress: what happens to it, or what it waits for
-    # a sentence: why it is not as it should be, or is stopped; "" where it simply runs
-    text: str = ""
+    text: str = ""  # why it is not as it should be, or is stopped; "" where it simply runs
     on_hold: bool = False  # it is its pod's hold that keeps it
-    # when its pod came into its state or was missed, in seconds since the epoch, as far as anything
-    # tells
-    since: float | None = None
+    since: float | None = None  # when it came into its state or was missed, in epoch seconds
 
 
 def missed(plan: Plan) -> dict[int, float]:

@@ -20,8 +20,7 @@ from tapp.declared.placeholders import placeholders_in
 from tapp.declared.templates import running
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, RESTARTED_AT, InstanceStatus
 
-CHANGE_CAUSE = "kubernetes.io/change-cause"
-"""kubectl's annotation: why the newest revision was made."""
+CHANGE_CAUSE = "kubernetes.io/change-cause"  # kubectl's: why the newest revision was made
 Operation = dict[str, Any]
 
 

@@ -38,8 +38,7 @@ class Entry:
     same_values: bool  # whether these are so now
     kept: str  # the instances that a partition keeps at it, as ranges; "" where it keeps none
     values_changed: str  # in which of these it differs from the entry before it, for a person
-    # what differs from the entry of the same template before it; None for the first
-    changes: list[Difference] | None
+    changes: list[Difference] | None  # from the template's entry before; None for the first
 
     @property
     def short(self) -> str:
@@ -76,8 +75,7 @@ class Entry:
         }
 
 
-_LEAST = 6
-"""Characters of a hash that a person has to give: fewer are too easily those of another one."""
+_LEAST = 6  # Characters of a hash to be given: fewer are too easily those of another one
 SHORT = len(PREFIX) + 8  # Characters of a hash that tell revisions apart
 
 

@@ -17,23 +17,18 @@ from simulator.node.levers import KILLED, NEVER, Levers
 from tapp.kube.stored import PROBE
 from tapp.words.times import seconds
 
-TICK = 1 / 16
-"""Seconds between the clock's times: what takes equally long ends together, to the last bit."""
+TICK = 1 / 16  # Seconds between times: what takes equally long ends together, to the last bit
 STARTING = ("ContainerCreating", "PodInitializing")
-_OVERHEAD = 0.5
-"""Seconds that a simulated pod takes beside its containers: to be bound and to be seen."""
-PATIENCE = 120.0
-"""Seconds that a pod may take for its start, where nothing is known, before it counts as stuck."""
-_LATE = 60.0
-"""Seconds after its grace period at which a pod that is still there will not go by itself."""
+_OVERHEAD = 0.5  # Seconds that a simulated pod takes beside its containers: to be bound, seen
+PATIENCE = 120.0  # Seconds for a start, where nothing is known, until a pod counts as stuck
+_LATE = 60.0  # Seconds after its grace period: a pod still there will not go by itself
 
 
 @dataclass
 class Behaviour(Levers):
     """Levers with this TApp's own times."""
 
-    # image -> how long containers of it take
-    paces: dict[str, Durations] = field(default_factory=dict)
+    paces: dict[str, Durations] = field(default_factory=dict)  # image -> its containers' times
     # pod -> what it found no node for, and the scheduler's words
     unplaced: dict[str, tuple[Demands, str]] = field(default_factory=dict)
     staying: frozenset[str] = frozenset()  # uids of pods that do not go although they are deleted

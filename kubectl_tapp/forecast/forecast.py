@@ -43,16 +43,12 @@ class InstanceForecast:
     template: str = ""  # name of the template that it is to run
     containers: tuple[str, ...] = ()  # those that restart in place
     fields: tuple[str, ...] = ()  # the template's fields because of which it is recreated
-    # the first verdict that changes it, such as `TemplateChanged`; "" where nothing does
-    reason: str = ""
+    reason: str = ""  # its first verdict that changes it, such as `TemplateChanged`, or ""
     message: str = ""  # the same in the deciding code's words
-    # when it is first touched, in seconds from now; None: it is not, or its turn comes with those
-    # of `Forecast.rest`
-    began: float | None = None
+    began: float | None = None  # when first touched, seconds from now; None: not, or in `rest`
     done: float | None = None  # when it is available again, or gone
     waits_for: str = ""  # what it still waits for in the end, in a sentence; "" for nothing
-    # claim -> `kept`, `created`, `grown` or `deleted`
-    claims: dict[str, str] = field(default_factory=dict)
+    claims: dict[str, str] = field(default_factory=dict)  # `kept`, `created`, `grown` or `deleted`
 
 
 @dataclass(frozen=True)
@@ -83,13 +79,10 @@ class Forecast:
     name: str  # the TApp
     namespace: str
     templates: tuple[TemplateChange, ...] = ()  # what changes in which template
-    # what else changes in the spec: path, before, after
-    fields: tuple[tuple[str, Any, Any], ...] = ()
-    # every instance, by its number: those of before and those of after
-    instances: tuple[InstanceForecast, ...] = ()
+    fields: tuple[tuple[str, Any, Any], ...] = ()  # elsewhere in the spec: path, before, after
+    instances: tuple[InstanceForecast, ...] = ()  # by number, those of before and those of after
     steps: tuple[Step, ...] = ()  # what is written, in order, as far as it was played
-    # every write to a child, in order, as far as it was played; of refused ones the first
-    writes: tuple[Write, ...] = ()
+    writes: tuple[Write, ...] = ()  # to children, as far as played; of refused ones the first
     rest: Rest | None = None  # who follows in the same way; None: it was played to its end
     limits: tuple[Limit, ...] = ()  # the budgets that hold
     should_run: int = 0  # how many instances should run in the end
@@ -100,19 +93,14 @@ class Forecast:
     pace: tuple[str, ...] = ()  # what the times are from, a sentence for each template
     stuck: tuple[str, ...] = ()  # what does not come to its end, and why, in sentences
     paused: tuple[str, ...] = ()  # what waits only because a person paused updates, in sentences
-    # conditions that the edited spec raises and the one before did not: type, message
-    refusals: tuple[tuple[str, str], ...] = ()
-    # what is to be known of the edit itself: whom it does not reach, how it is applied
-    remarks: tuple[str, ...] = ()
+    refusals: tuple[tuple[str, str], ...] = ()  # new conditions: type, message
+    remarks: tuple[str, ...] = ()  # on the edit itself: whom it does not reach, how it is applied
     notes: tuple[str, ...] = ()  # what was assumed of what is not known
-    # the edit cannot be made at all, in the API server's or the service's words
-    refused: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()  # it cannot be made at all, in the refuser's words
     # instance -> (seconds from now, state): what a timeline shows of what was played
     states: dict[int, tuple[tuple[float, str], ...]] = field(default_factory=dict)
-    # claim -> `kept`, `created`, `grown` or `deleted`
-    claims: dict[str, str] = field(default_factory=dict)
-    # Service -> `created`, `changed` or `deleted`
-    services: dict[str, str] = field(default_factory=dict)
+    claims: dict[str, str] = field(default_factory=dict)  # `kept`, `created`, `grown` or `deleted`
+    services: dict[str, str] = field(default_factory=dict)  # `created`, `changed` or `deleted`
     played: bool = True  # whether it was played; else it is one decision, without order and times
 
     def of(self, outcome: Outcome) -> list[InstanceForecast]:

@@ -33,8 +33,7 @@ from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import LAST_APPLIED, InstanceStatus
 
 LONGEST = 30 * 24 * 3600.0  # Simulated seconds after which a forecast gives up
-_NO_RESYNC = 10**9
-"""Seconds between syncs without a reason: an informer's resync shows nothing that is not known."""
+_NO_RESYNC = 10**9  # Seconds between syncs without a reason: a resync shows nothing new
 SYNC_DELAY = 3 * TICK  # Seconds in which Metacontroller gathers events before it syncs
 
 

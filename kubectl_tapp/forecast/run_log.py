@@ -55,8 +55,7 @@ class Unplayed:
 class RunLog:
     """All that a run came to."""
 
-    looks: list[tuple[float, int]] = field(default_factory=list)
-    """The time when a sync looked, in seconds since the epoch, and how many were unavailable."""
+    looks: list[tuple[float, int]] = field(default_factory=list)  # when, and how many unavailable
     acts: list[DecidedWrite] = field(default_factory=list)
     states: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
     """Instance -> since when it was in which state: what a timeline shows."""
@@ -66,8 +65,7 @@ class RunLog:
     refused: str = ""  # The reason why the hooks cannot read the TApp at all
     gave_up: bool = False
     rest: Unplayed | None = None  # The rest that was not played, as it goes on in the same way
-    played: bool = True
-    """True if it was run to its end; else this is one decision, and what it means to whom."""
+    played: bool = True  # True if it was run to its end; else it is one decision
 
 
 def unavailable(plan: Plan) -> int:

@@ -21,10 +21,8 @@ BEGIN, READY, SWAP, STOP = 5.0, 5.0, 3.0, 5.0
 """Assumed times, in seconds, where nothing is known: until its containers run; until a probe
 succeeds; to put another image in place; until a container that is asked to stop has stopped."""
 TIMES = ("begin", "ready", "swap", "stop")  # These times, as `Durations` has them
-LONGEST = 3600.0
-"""Longer ones were something else: a pod that waited for a node, a person who looked at it."""
-_SEEN = 5.0
-"""Seconds after the end of a pod in which the next one is made where nothing else is waited for."""
+LONGEST = 3600.0  # Longer ones were something else: a pod that waited, a person who looked
+_SEEN = 5.0  # Seconds after a pod's end until the next is made, with nothing else to wait for
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ def waiting(plan: Plan) -> list[Instance]:
 class PlayedTurns:
     """The turns that were played, by the budget that they are spent from."""
 
-    # budget -> seconds for each instance, once `enough` were played
-    pace: dict[str, float] = field(default_factory=dict)
+    pace: dict[str, float] = field(default_factory=dict)  # seconds an instance, once `enough`
     _began: dict[str, float] = field(default_factory=dict)
     _taken: dict[str, dict[int, Made]] = field(default_factory=lambda: defaultdict(dict))
     """Budget -> instance -> what it is made of."""

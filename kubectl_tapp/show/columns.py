@@ -8,8 +8,7 @@ from rich.text import Text
 from kubectl_tapp.base.errors import plain
 
 GAP = 2  # Blanks between two columns
-Step = tuple[str, int]
-"""A head, and how many characters its column may take from here on; 0 leaves it out."""
+Step = tuple[str, int]  # A head, and from here on its column's characters; 0 leaves it out
 _ENDS = frozenset({"IMAGE", "IMAGES"})  # Of these the end tells more than the beginning
 
 

@@ -10,8 +10,7 @@ from tapp.words.ranges import id_list
 WIDTH, LEFT, RIGHT = 1100.0, 112.0, 24.0
 ROW, BAR, TOP = 26.0, 16.0, 30.0
 FITS = 15  # Characters of a row's name
-MOST_ROWS = 250
-"""Rows of instances that do the same at the same time; more would be no picture any more."""
+MOST_ROWS = 250  # Rows of instances that do the same at the same time; more are no picture
 STATES = {
     "available": "available",
     "updating": "restarts in place",

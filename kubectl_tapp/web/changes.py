@@ -16,8 +16,7 @@ from kubectl_tapp.commands.proposal import Proposal
 from kubectl_tapp.commands.verb_options import Verb
 
 _KEPT = 32  # Plans that are remembered; older ones have to be made again
-_SECONDS = 8.0
-"""The seconds that an answer waits for a change; of one that takes longer the timeline tells."""
+_SECONDS = 8.0  # Seconds that an answer waits for a change; then the timeline tells
 
 
 def partition(verb: Verb, to: str) -> None:

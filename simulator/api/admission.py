@@ -43,8 +43,7 @@ _NOT_RESIZABLE = (
 )
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105
-_GATED = ("evictionResponders", "schedulingGroup")
-"""Fields of a pod's spec that the API server drops: their gates are off by default (1.37)."""
+_GATED = ("evictionResponders", "schedulingGroup")  # Dropped by the server: gates off by default
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 

@@ -25,8 +25,7 @@ class Entry:
 
     obj: Object
     _json: bytes | None = None
-    applied: bytes | None = None
-    """The child that the hook wanted when nothing had to be written for it."""
+    applied: bytes | None = None  # What the hook wanted when nothing had to be written
     _key: str | None = None
 
     @property

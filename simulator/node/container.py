@@ -31,8 +31,7 @@ class Run:
     finished: float | None = None
     stopping: bool = False  # It was asked to stop
     unhealthy: bool = False  # Its liveness or startup probe has failed for good
-    metadata: Object = field(default_factory=dict)
-    """The pod's as it was started: what its environment took from it."""
+    metadata: Object = field(default_factory=dict)  # What its environment took at the start
 
     @property
     def alive(self) -> bool:
@@ -96,8 +95,7 @@ class Container:
     name: str
     init: bool = False
     sidecar: bool = False
-    runs: list[Run] = field(default_factory=list)
-    """The newest first; the runtime keeps one dead run beside it."""
+    runs: list[Run] = field(default_factory=list)  # Newest first; one dead one is kept
     reason: tuple[str, str] | None = None  # The reason why the last attempt to start it failed
     crashes: BackOff = field(default_factory=BackOff)
     pulls: BackOff = field(default_factory=BackOff)

@@ -24,56 +24,45 @@ class Levers:
 
     schedule_seconds: float = 0.2
     react_seconds: float = 0.2  # Until the kubelet hears of a change of the pod
-    gate_seconds: float = 0.5
-    """Until the kubelet has heard of a change of a readiness gate, and reckons Ready anew."""
+    gate_seconds: float = 0.5  # Until the kubelet hears of a gate's change, and reckons Ready anew
     jitter: float = 0.5  # By up to this share the times above, and a start, are longer
-    by_chance: bool = True
-    """True if a kubelet's own pauses are of any length up to their longest; else of half that."""
-    relist_seconds: float = 1.0
-    """The kubelet looks at its containers this often; what happens between shows only then."""
+    by_chance: bool = True  # True if its pauses are of any length up to their longest; else half
+    relist_seconds: float = 1.0  # It looks at containers this often; what lies between shows then
     pull_seconds: float = 0.0
     pulls: dict[str, float] = field(default_factory=dict)
     """Seconds that pulling this image takes, instead of `pull_seconds`."""
     start_seconds: float = 1.0
-    hooks: dict[str, float] = field(default_factory=dict)
-    """Seconds that a postStart hook of this image keeps the pod worker busy."""
+    hooks: dict[str, float] = field(default_factory=dict)  # Seconds that its postStart hook takes
     init_seconds: float = 0.5
     stop_seconds: float = 0.5
     stops: dict[str, float] = field(default_factory=dict)
     """Seconds that a container of this image takes to stop, instead of `stop_seconds`; what takes
     longer than its grace period is killed at its end."""
     stop_code: int = KILLED  # Exit code of a container that was asked to stop, and did
-    ready_seconds: float = 0.0
-    """As if every container had a readiness probe that succeeds after so long."""
+    ready_seconds: float = 0.0  # As if every container had a probe that succeeds after so long
     passes: dict[str, float] = field(default_factory=dict)
     """Seconds after its start from which the probes of this image succeed; `NEVER`: they fail."""
     starts: dict[str, float] = field(default_factory=dict)
     """The same of its startup probe, instead of `passes`."""
-    bad_images: set[str] = field(default_factory=set)
-    """Images that cannot be pulled while they are in here."""
-    unready_images: set[str] = field(default_factory=set)
-    """Images that never serve, as if they had a readiness probe that fails."""
+    bad_images: set[str] = field(default_factory=set)  # These cannot be pulled
+    unready_images: set[str] = field(default_factory=set)  # They never serve, as by a failing probe
     crashing_images: set[str] = field(default_factory=set)
     """Images whose containers exit with code 1 `crash_seconds` after they started."""
     crashing: dict[str, int] = field(default_factory=dict)  # The same with another exit code
     crash_seconds: float = 1.0
     backoff_seconds: float = 10.0
     backoff_limit: float = 300.0
-    retry_seconds: float = 10.0
-    """After a sync that failed the pod worker waits so long, and up to half of it more."""
-    digests: dict[str, str] = field(default_factory=dict)
-    """Image to digest, for two names of one image; other images have digests of their own."""
+    retry_seconds: float = 10.0  # So long, and up to half more, a failed pod worker waits
+    digests: dict[str, str] = field(default_factory=dict)  # Image to digest, for two of one image
     known: dict[str, str] = field(default_factory=dict)
     """Digest (`sha256:...`) to the name under which nodes have had the image for long."""
     spelt: dict[str, str] = field(default_factory=dict)
     """Digest -> the name by which it was started first: a name with a digest is that image, too."""
-    reports_generation: bool = True
-    """`status.observedGeneration`, which there is since Kubernetes 1.34."""
+    reports_generation: bool = True  # `status.observedGeneration`, since Kubernetes 1.34
     keeps_ready: bool = True
     """True if a kubelet that is started anew goes on with `started` and Ready as published, as
     since Kubernetes 1.35; else a container is unready until its probe has succeeded."""
-    resizes: bool = False
-    """True if kubelets say what containers have, and resize them, as since Kubernetes 1.33."""
+    resizes: bool = False  # True if kubelets tell of resources, and resize (Kubernetes 1.33)
     resize_seconds: float = 1.0
     resize_pends: Callable[[Object], tuple[str, str] | None] = lambda _pod: None
     """Reason (`Deferred`, `Infeasible`) and message for a pod whose resize cannot be done."""

@@ -25,8 +25,7 @@ from tapp.kube.images import canonical_name
 from tapp.kube.restarts import COMPLETED
 
 PROBE_SECONDS = 0.1  # Seconds of a probe that the kubelet asks for beside the ticks
-RESIZING = {"PodResizePending", "PodResizeInProgress"}
-"""Conditions that are there only while they are True."""
+RESIZING = {"PodResizePending", "PodResizeInProgress"}  # There only while they are True
 
 
 @dataclass

@@ -14,8 +14,7 @@ from simulator.objects.objects import Object, is_terminating, meta
 from tapp.kube.images import is_reference
 from tapp.kube.stored import GRACE
 
-SANDBOX_SECONDS = 0.3
-"""The seconds that it takes to stop the rest of a pod whose containers have ended."""
+SANDBOX_SECONDS = 0.3  # Seconds to stop the rest of a pod whose containers have ended
 Busy = Callable[[], float]  # Until when, as it stands now
 
 

@@ -28,8 +28,7 @@ class Prober:
     looked: float = 0.0
     asked: float | None = None  # The time when the kubelet wants a look, before the next tick
     implied: bool = False  # The spec does not show it: a lever asked for it
-    inherits: str = ""
-    """The container of which the kubelet, started anew, believes what it finds published."""
+    inherits: str = ""  # The container of which a new kubelet believes what is published
 
     def goes_on(self, run: str) -> bool:
         """Tell whether this container is what was published, for want of a result."""

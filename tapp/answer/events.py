@@ -29,8 +29,7 @@ from tapp.words.ranges import id_list, numbers
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
-STEPS = 10
-"""So many events a roll of one template has at most; up to so many instances each has its own."""
+STEPS = 10  # Events of a roll of one template at most; so few instances have one each
 NOTE_BYTES = 1_000  # Kubernetes takes 1,024 (pkg/apis/core/validation, `NoteLengthLimit`)
 _NAME = 200  # Characters of the TApp's name that an event's name begins with
 _TOLD_ELSEWHERE = {*ALWAYS, Type.RECONCILING}
@@ -57,8 +56,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     reason: str  # a CamelCase word
     action: str  # what was done, or is not
     note: str  # a sentence for a person, of at most `NOTE_BYTES`
-    # name and uid of the one pod that it is about, if it is about one
-    pod: tuple[str, str] | None = None
+    pod: tuple[str, str] | None = None  # name and uid of the one pod that it is about, if it is one
 
 
 class _News(msgspec.Struct, frozen=True, gc=False):
@@ -126,8 +124,7 @@ def _deleted(plan: Plan) -> Iterator[_News]:
         yield _News(EventReason.DELETED, Action.DELETE, note, key, pod=_only_pod(pairs))
 
 
-_ASKED = (Reason.SCALED_DOWN, Reason.KILLED)
-"""Reasons for which a spec lets pods go; those that have finished go one by one."""
+_ASKED = (Reason.SCALED_DOWN, Reason.KILLED)  # For which a spec lets pods go at once
 
 
 def _updated(plan: Plan) -> Iterator[_News]:

@@ -44,8 +44,7 @@ from tapp.words.vocabulary import (
 
 Document = dict[str, Any]
 
-_LONGEST_CAUSE = 1_000
-"""Characters of a change-cause that are kept: it stands in every later request."""
+_LONGEST_CAUSE = 1_000  # Characters of a change-cause: it stands in every later request
 
 
 def new_pod(

@@ -31,8 +31,7 @@ _ASKING = (Reason.DRAINING, Reason.MARKS_CHANGED, Reason.TEMPLATE_CHANGED)
 _UPDATING = (Reason.RESTART_WAITS, Reason.RESIZING, Reason.RESIZE_DEFERRED)
 """Reasons why nothing is written now for an update that goes on."""
 _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
-_SHOWN = 5
-"""Number of broken instances that a message describes before it says how many more there are."""
+_SHOWN = 5  # Broken instances that a message describes before it says how many more there are
 
 
 def summarize(plan: Plan) -> Document:

@@ -26,8 +26,7 @@ from tapp.world import Options, World
 class Assembly:
     """All instances, and what has been found out beside them."""
 
-    # by ascending number: all below `spec.replicas`, then those that are to go
-    instances: list[Instance]
+    instances: list[Instance]  # ascending: all below `spec.replicas`, then those that are to go
     partition: Partition  # who is kept at which revision
     ahead: Ahead  # for whom no pod could be made
     app_status: AppStatus  # `status.appStatus`

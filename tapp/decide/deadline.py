@@ -26,8 +26,7 @@ class Roll:
     # how far it has come -> since when, RFC 3339; empty where there is no roll
     progressed: Mapping[ReachedNote, str] = field(default_factory=dict)
     since: str = ""  # that time
-    # the instances that are waited for, with their decisions
-    waiting: Sequence[tuple[Instance, Verdict]] = ()
+    waiting: Sequence[tuple[Instance, Verdict]] = ()  # those that are waited for, with decisions
     late: bool = False  # whether nothing has come further for too long
     waits: tuple[float, ...] = ()  # seconds after which it will be too long
     # seconds for which what is wrong may still be put right by it, because it has come further just

@@ -29,12 +29,10 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
     id: int  # its number
     pod: Pod | None  # the observed pod, if any
     template: Template | Unresolved  # what it should run
-    # its entry in `status.statuses` as it is now
-    status: InstanceStatus = InstanceStatus.NOT_CREATED
+    status: InstanceStatus = InstanceStatus.NOT_CREATED  # in `status.statuses` as it is now
     wanted: bool = True  # whether the number is below `spec.replicas`
     killed: bool = False  # whether the author stopped it
-    # whether the author wants it to run, and it has not run to its end: the base of every budget
-    should_run: bool = True
+    should_run: bool = True  # wanted, and not run to its end: the base of every budget
     remove_finished: bool = False  # whether its finished pod is due for removal
     never_migrate: bool = False  # whether a completed pod of it is never replaced
     updated: bool = False  # whether its pod carries the revision of its template
@@ -46,20 +44,15 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
     # what its pod lacks of its template's resources (`resizes.py`); None where a change of these is
     # not done in the pod
     resize: Wanted | None = None
-    # how far its kubelet is with resources that its template asks for; None if done
-    resizing: Resizing | None = None
+    resizing: Resizing | None = None  # how far its template's resources are; None if done
     infeasible: str = ""  # why its kubelet can never give its pod what its template asks for, or ""
-    # whether its completed pod was to go because it was killed, and is still there
-    leaving: bool = False
+    leaving: bool = False  # its completed pod was to go because it was killed, and is there
     # why its pod must not be created now, or, of one that has a pod, why no other could be made of
     # its template, as far as that shows (`unmade.py`); or ""
     unmade: str = ""
     update: Progress = NO_UPDATE  # how far the last in-place update of its pod has come
-    # how soon its completed pod is replaced; None where that need not wait
-    pace: Pace | None = None
-    # the revision at which the partition keeps it (`partition.py`), "" where it is to run the
-    # newest
-    kept: str = ""
+    pace: Pace | None = None  # how soon its completed pod is replaced; None if it need not wait
+    kept: str = ""  # revision at which the partition keeps it (`partition.py`), "": the newest
     # the TApp as it was then, where that is more than the template: what its pod is made of beside
     # it
     past: Templates | None = None

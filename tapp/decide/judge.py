@@ -34,10 +34,8 @@ class Action(StrEnum):
 
     CREATE = "Create"
     KEEP = "Keep"
-    ADOPT = "Adopt"
-    """Write our labels on a pod that the template already describes; nothing restarts."""
-    MARK = "Mark"
-    """Write a label, an annotation or a toleration that asks for something; nothing restarts."""
+    ADOPT = "Adopt"  # Write our labels on a pod that the template already describes
+    MARK = "Mark"  # Write a label, an annotation or a toleration that asks for something
     UPDATE = "UpdateInPlace"
     RECREATE = "Recreate"
     DELETE = "Delete"

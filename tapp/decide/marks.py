@@ -36,8 +36,7 @@ _GOING = (Action.DELETE, Action.RECREATE)
 class Marks:
     """Steps that are asked of pods first, and pods that wait for somebody else."""
 
-    # instance -> what is asked of its pod first, instead of what was decided
-    steps: dict[int, Verdict] = field(default_factory=dict)
+    steps: dict[int, Verdict] = field(default_factory=dict)  # instance -> what is asked of its pod
     waits: list[float] = field(default_factory=list)  # seconds after which to look again
     # instance -> since when its pod's status should say something else, RFC 3339: its gate is not
     # served, or nobody acts on its mark

@@ -29,16 +29,12 @@ class Plan:
     """Everything that one sync does."""
 
     world: World
-    # by ascending number: all below `spec.replicas`, then those that are to go
-    instances: list[Instance]
-    # what each instance needs, judged alone; one per instance, in the same order
-    verdicts: list[Verdict]
+    instances: list[Instance]  # ascending: all below `spec.replicas`, then those that are to go
+    verdicts: list[Verdict]  # what each instance needs, judged alone; in the same order
     pod_holds: PodHolds  # whose pod somebody holds, and what it is told
     delays: dict[int, Verdict]  # instance -> why that does not happen now
-    # what happens to each instance now: its step, its delay, or its verdict
-    decisions: list[Verdict]
-    # the instances that do not simply run their template, with their decisions
-    cases: list[tuple[Instance, Verdict]]
+    decisions: list[Verdict]  # what happens to each now: its step, its delay, or its verdict
+    cases: list[tuple[Instance, Verdict]]  # those that do not simply run their template
     partition: Partition  # who is kept at which revision
     ahead: Ahead  # for whom no pod could be made
     pulls: Pulls  # what is pulled on nodes before updates there
@@ -58,8 +54,7 @@ class Plan:
     not_created: Since  # since when, RFC 3339 -> instances whose pod does not come to be
     not_owned: Since  # since when -> instances whose pod uses a claim that the TApp does not have
     not_exposed: Since  # since when -> instances whose Service is not there, or not as asked
-    # instances whose pod is not asked for in this answer: it is full, or others come first
-    waiting: set[int]
+    waiting: set[int]  # whose pod this answer does not ask for: it is full, or others come first
     order: set[int]  # instances that wait for others to come first, to be made or to go
     app_status: AppStatus  # `status.appStatus`
     recheck: float | None  # seconds after which to sync again, None where an event will do

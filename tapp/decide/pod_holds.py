@@ -62,8 +62,7 @@ def hold_request_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> Hold
 class PodHolds:
     """The holds on pods in one sync."""
 
-    # instance -> why what it needs does not happen now
-    holds: dict[int, Verdict] = field(default_factory=dict)
+    holds: dict[int, Verdict] = field(default_factory=dict)  # instance -> why nothing happens now
     asked: dict[str, HoldRequest] = field(default_factory=dict)  # name of a pod -> what it is told
     waits: list[float] = field(default_factory=list)  # seconds after which a hold no longer counts
 

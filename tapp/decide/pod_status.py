@@ -24,10 +24,8 @@ from tapp.words.vocabulary import GROUP, INSTANCE, KIND
 class StatusWish:
     """Changes of a pod's status; empty where it says all of it already."""
 
-    # condition type -> whether it is to be open, for those that change
-    gates: Mapping[str, bool] = field(default_factory=dict)
-    # gates that stay closed, and are to note that from now on only time can prove the update
-    start_clock: tuple[str, ...] = ()
+    gates: Mapping[str, bool] = field(default_factory=dict)  # condition type -> open, if it changes
+    start_clock: tuple[str, ...] = ()  # those to note that only time can prove the update now
     failed: str = ""  # why the pod is to be made Failed, or ""
     wait: float | None = None  # seconds after which to look again; None where an event will do
 

@@ -27,8 +27,7 @@ from tapp.words.times import noted_since, past, seconds, written
 from tapp.words.vocabulary import PULLER
 from tapp.world import Options, World
 
-_OWN, _OF_AN_IMAGE = 1_000, 150
-"""Bytes of a puller that are neither images nor their volumes; of an image's volume and mount."""
+_OWN, _OF_AN_IMAGE = 1_000, 150  # Bytes of a puller without images; of an image's volume and mount
 
 
 def is_puller(pod: Pod) -> bool:
@@ -36,10 +35,8 @@ def is_puller(pod: Pod) -> bool:
     return pod.foreign and pod.manifest.labels.get(PULLER) == "true"
 
 
-NOT_MADE = 30.0
-"""Seconds for which a puller is waited for that is not there, or has ended: it was refused."""
-IN_VAIN = 10.0
-"""Seconds after which later updates' pullers give way to one that is not there: quotas are full."""
+NOT_MADE = 30.0  # Seconds for which a puller is waited for that is not there, or has ended
+IN_VAIN = 10.0  # Seconds after which later pullers give way to one that is not there: full quotas
 REMEMBERED = 3_600.0  # Seconds for which no update waits again where no puller could run
 
 
@@ -56,18 +53,15 @@ class Puller(NamedTuple):
 class Pulls:
     """Pulls that come before updates."""
 
-    # instance -> why its update does not happen now
-    holds: dict[int, Verdict] = field(default_factory=dict)
+    holds: dict[int, Verdict] = field(default_factory=dict)  # instance -> why its update waits
     keep: list[Pod] = field(default_factory=list)  # pullers that stay; the others go
     create: list[Puller] = field(default_factory=list)  # pullers that are made
-    # those of which updates wait for the pod that is there
-    going: list[Puller] = field(default_factory=list)
+    going: list[Puller] = field(default_factory=list)  # those whose pod is there and waited for
     # puller that has not started -> since when it is waited for, RFC 3339; and where none could run
     # -> when that was found out
     since: dict[PullerNote | UnableNote, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)  # sentences on images that cannot be had
-    # sentences on pullers that cannot run, for which nobody waits any more
-    unable: list[str] = field(default_factory=list)
+    unable: list[str] = field(default_factory=list)  # sentences on those that cannot run
     until: str = ""  # until when that is remembered, "" where it is not
     waits: list[float] = field(default_factory=list)  # seconds after which to look again
     bytes: int = 0  # of those that are made, about

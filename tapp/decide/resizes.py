@@ -34,8 +34,7 @@ class Resizes:
     # resize -> since when its pod is to have others, or the API server seems not to take it, RFC
     # 3339
     since: dict[ResizeNote, str] = field(default_factory=dict)
-    # those for which that has lasted -> what is known of it
-    late: dict[int, str] = field(default_factory=dict)
+    late: dict[int, str] = field(default_factory=dict)  # those that have lasted -> what is known
     deferred: set[int] = field(default_factory=set)  # those of them whose node has no room
     waits: list[float] = field(default_factory=list)  # seconds after which to look again
 

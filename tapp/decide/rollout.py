@@ -23,8 +23,7 @@ FULL = 100
 
 BUDGET_REASONS = (Reason.WAITING_FOR_BUDGET, Reason.SPEC_JUST_CHANGED)
 """Reasons of updates that are held back and will go ahead by themselves."""
-DELAYED = (*BUDGET_REASONS, Reason.DRAINING)
-"""Reasons of updates that are due, have not happened yet, and will."""
+DELAYED = (*BUDGET_REASONS, Reason.DRAINING)  # Updates that are due, and will happen
 
 
 def portion(value: int | str, of: int, least: int) -> int:
@@ -48,8 +47,7 @@ class Budget:
     name: str  # where it is written, for messages
     value: int | str  # as it is written, no longer than a sentence takes
     should_run: int
-    # how many instances must stay available; None where the value makes no sense
-    least: int | None = field(init=False)
+    least: int | None = field(init=False)  # must stay available; None where the value is nonsense
     problem: str = field(init=False, default="")  # why it makes no sense, or ""
 
     def __post_init__(self) -> None:
@@ -130,8 +128,7 @@ def update_order(
     return instance.template.name == rolling_name, -found[0] if found else 0, number
 
 
-PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")
-"""The form of a priority; anything else is ignored, and a condition says so."""
+PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")  # Any other priority is ignored, and a condition says so
 
 
 def has_priority(instance: Instance) -> bool:

@@ -32,8 +32,7 @@ class Serving:
     # numbers of those that serve while their containers get other resources: they count as
     # available, and take a place in the budget
     resized: frozenset[int]
-    # numbers of those that look available, but may already be on their way out
-    deletion_unconfirmed: set[int]
+    deletion_unconfirmed: set[int]  # those that look available, and may already be on their way out
     waits: list[float]  # seconds until others may become available
 
 

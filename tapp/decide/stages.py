@@ -63,18 +63,14 @@ class Course:
     cases: list[Case]  # one for each of them, with what has been decided so far
     pod_holds: PodHolds = field(default_factory=PodHolds)  # found by the pod holds
     pulls: Pulls = field(default_factory=Pulls)  # found by the image pulls
-    # instances that wait for others to come first, to be made or to go
-    order: frozenset[int] = frozenset()
+    order: frozenset[int] = frozenset()  # those that wait for others, to be made or to go
     marks: Marks = field(default_factory=Marks)  # found by the drain
-    # what becomes of the ControllerRevisions: it has its room first
-    history: HistoryPlan = field(init=False)
+    history: HistoryPlan = field(init=False)  # of the ControllerRevisions: has its room first
     # instances whose pod is made now, or has no node yet
     without_node: list[Instance] = field(default_factory=list)
     room: AnswerRoom = field(default_factory=AnswerRoom)  # found by the room in the answer
-    # what becomes of the Services, in the room that is left
-    services: ServicePlan = field(init=False)
-    # true while something waits for the last spec's updates, which may be unseen
-    just_changed: bool = False
+    services: ServicePlan = field(init=False)  # of the Services, in the room that is left
+    just_changed: bool = False  # something waits for the last spec's updates, perhaps unseen
 
     @property
     def pending(self) -> list[tuple[Instance, Verdict]]:

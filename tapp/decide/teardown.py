@@ -34,8 +34,7 @@ class Teardown:
     revisions: Sequence[RevisionObject]  # ControllerRevisions that stay
     plain: Sequence[Manifest]  # Services and their like that stay: as long as there are pods
     finalized: bool  # whether the TApp may go
-    # name of a pod that stays for now -> what it is to carry
-    marks: dict[str, Mark] = field(default_factory=dict)
+    marks: dict[str, Mark] = field(default_factory=dict)  # name of a pod that stays -> its mark
     # since when, RFC 3339 -> names of pods that hold it up, because nothing is heard of their nodes
     silent: dict[str, list[str]] = field(default_factory=dict)
     # name of a pod that is on hold -> since when it is told to go, "" where it cannot be, and a

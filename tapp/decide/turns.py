@@ -92,8 +92,7 @@ def one_after_another(
 class AnswerRoom:
     """The room in an answer, and who has none in it."""
 
-    # instances for which nothing is created in this answer, because it is full
-    waiting: set[int] = field(default_factory=set)
+    waiting: set[int] = field(default_factory=set)  # for whom this answer creates nothing
     # the decision on those of them that have no pod, and on those whose pod is to be written and is
     # not
     holds: dict[int, Verdict] = field(default_factory=dict)

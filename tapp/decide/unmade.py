@@ -28,8 +28,7 @@ class Ahead:
     # instance -> why no pod could be made for it; one without a pod gets it all the same, because
     # admission may add what is missing
     unmade: dict[int, str] = field(default_factory=dict)
-    # instance without a pod -> why it gets none now
-    blocked: dict[int, str] = field(default_factory=dict)
+    blocked: dict[int, str] = field(default_factory=dict)  # instance without a pod -> why none now
     # sentences on templates that mount what only claims that are there stand for
     claims_alone: list[str] = field(default_factory=list)
 

@@ -16,8 +16,7 @@ from tapp.kube.depth import is_too_deep
 class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Parts of a spec beside its templates; the fields are those of `spec`."""
 
-    # `spec.serviceName`; None where a record does not say: it was too large
-    service_name: str | None = None
+    service_name: str | None = None  # `spec.serviceName`; None where a record is too large to say
     # the claim templates, as their author wrote them; None likewise
     volume_claim_templates: list[dict[str, Any]] | None = None
 

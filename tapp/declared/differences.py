@@ -35,11 +35,9 @@ class Effect(StrEnum):
     RECREATE = "Recreate"  # New pods
     RESOURCES = "Resources"  # New pods in place of those that have other resources than these
     RESIZE = "Resize"  # Other resources for pods that run, as far as that can be; else new pods
-    IN_PLACE = "InPlace"
-    """A container that runs on restarts, by another image or for what it reads; the pod stays."""
+    IN_PLACE = "InPlace"  # A container runs on, with another image or what it reads; the pod stays
     METADATA = "Metadata"  # Written on the pods; nothing restarts
-    SAME = "Same"
-    """Nothing: a pod is made with it either way, and pods get the new revision's label."""
+    SAME = "Same"  # Nothing: a pod is made with it either way, and gets the new label
     NEW_PODS = "NewPods"  # Nothing for pods that are there; the next ones have it
 
 

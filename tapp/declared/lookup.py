@@ -36,10 +36,8 @@ class _Bare(msgspec.Struct):
 
 _decode_data = msgspec.json.Decoder(_Data).decode
 _decode_bare = msgspec.json.Decoder(_Bare).decode
-MOST_OF_ALL: Final = 1_000_000
-"""Work for all instances at each sync, in `Slots.weight`: claims, Services."""
-_MOST_RECORDS: Final = 16
-"""Records whose templates are held: more are in use only where rolls were never finished."""
+MOST_OF_ALL: Final = 1_000_000  # Work for all instances at each sync, in `Slots.weight`
+_MOST_RECORDS: Final = 16  # Held records' templates: more are in use only by unfinished rolls
 
 
 @dataclass
@@ -55,8 +53,7 @@ class Templates:
     app: str = ""  # its name
     namespace: str = ""
     may_differ: bool = True  # whether there may be a template for each instance
-    # what the record says that these are of; nothing where they are of today
-    beside: Beside = UNSAID
+    beside: Beside = UNSAID  # what the record says that these are of; nothing if of today
     _claims: frozenset[str] = field(init=False)
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)
     _own: dict[tuple[str, ...], Template | Unresolved] = field(default_factory=dict)

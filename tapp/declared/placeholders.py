@@ -169,8 +169,7 @@ class Slots:
 NO_SLOTS: Final = Slots((), {}, {}, {})
 _BYTES_OF_ONE: Final = 100  # Bytes of a template that cost as much as a placeholder
 MOST: Final = 32 << 10  # Characters that placeholders may become in one template
-LARGEST: Final = 64 << 10
-"""Bytes of a template with placeholders: thousands of instances may have one each, to be hashed."""
+LARGEST: Final = 64 << 10  # Bytes with placeholders: thousands of instances may have one each
 
 
 def _filled(value: Any, tree: Any, own: Mapping[str, str]) -> Any:

@@ -25,8 +25,7 @@ _FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _OF_THE_POD = NEVER_IN_TEMPLATES | {CONTROLLER_UID, INSTANCE, POD_INDEX, UNIQ_HASH}
 """Metadata that no template says, or no update in place changes."""
 
-Reads = Mapping[str, Mapping[str, str]]
-"""Container -> entry, such as `labels/app` -> digest of its value, "" where it has none."""
+Reads = Mapping[str, Mapping[str, str]]  # Container -> entry (`labels/app`) -> its value's digest
 
 
 def entries_of(container: Mapping[str, Any]) -> list[str]:
@@ -98,8 +97,7 @@ def problem_of(annotations: Mapping[str, Any]) -> str:
     return ""
 
 
-_LONGEST = 1024
-"""Characters of a request: pods have it twice, and all their annotations have 256 KiB."""
+_LONGEST = 1024  # Characters of a request: pods have it twice, and 256 KiB for all annotations
 
 
 def requests_of(annotations: Mapping[str, Any], key: str = RESTART_IN_PLACE) -> dict[str, str]:

@@ -62,18 +62,15 @@ class Template:
     ignores_resources: bool  # whether they are left to others, and are in neither hash
     images: dict[str, str]  # name of a running container -> its image
     reads: Reads  # what each running container has of its pod's metadata (`reads.py`)
-    # containers that annotations ask by name to restart, and that do not run on
-    not_restarted: list[str]
-    # name -> the container that mounts it, of volumes that are none of its own: claims
-    mounts: dict[str, str]
+    not_restarted: list[str]  # containers that annotations ask by name to restart, and cannot
+    mounts: dict[str, str]  # name -> container that mounts it, of no volume of its own: claims
     watched: bool  # whether it has a readiness gate that this service opens and closes
     obstacle: str  # why no pod can be made of it, or none that Metacontroller could ever update; ""
     size: int  # bytes of all this in a new pod's JSON, about, and never too few
     meaning: Meaning = field(compare=False)  # what it means, however it is written
     slots: Slots = NO_SLOTS  # its placeholders, none in one that an instance can run
     body: Any = None  # where it has placeholders, the template as its author wrote it
-    # what it is an instance's own of, None where it has never had a placeholder
-    written: Written | None = None
+    written: Written | None = None  # what it is an instance's own of, None without placeholders
 
     @property
     def spec(self) -> dict[str, Any]:

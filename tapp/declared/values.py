@@ -42,15 +42,13 @@ def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str
 class KeptValues:
     """The values that a template reads, as the history keeps them."""
 
-    # `values` and `defaultValues`, as the spec has them; those that are empty are left out
-    kept: dict[str, Any]
+    kept: dict[str, Any]  # `values` and `defaultValues`, as the spec has them, if not empty
     digest: str  # of all this, "" where it is empty
     size: int = 0  # bytes of it as JSON
 
 
 NO_VALUES: Final = KeptValues({}, "")
-_MOST_KEPT: Final = 64 << 10
-"""Bytes of values above which they are not kept: they share a record with their template."""
+_MOST_KEPT: Final = 64 << 10  # Bytes of values that are kept: they share a record with a template
 
 
 def kept_values(spec: TAppSpec, slots: Slots, instances: Iterable[str]) -> KeptValues:

@@ -17,10 +17,8 @@ Form = Callable[[Any], Any]
 _QUANTITY = re.compile(
     r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]?))", re.ASCII
 )
-_LARGEST = 2**63 - 1
-"""The limit that Kubernetes makes of any larger one that is written with a binary unit."""
-_LONGEST = 400
-"""Characters of the longest quantity that is read; Python prints no number of 4,300 digits."""
+_LARGEST = 2**63 - 1  # Kubernetes' limit for any larger one that is written with a binary unit
+_LONGEST = 400  # Characters of a quantity that is read; Python prints no number of 4,300 digits
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 

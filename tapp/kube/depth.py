@@ -2,8 +2,7 @@
 
 from typing import Any, Final
 
-DEEPEST: Final = 100
-"""Levels of a template: no pod, claim or Service of Kubernetes has as many as twenty."""
+DEEPEST: Final = 100  # Levels of a template: nothing of Kubernetes has as many as twenty
 
 
 def is_too_deep(value: Any) -> bool:

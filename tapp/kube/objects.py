@@ -223,14 +223,11 @@ class RanImage(msgspec.Struct, frozen=True):
     """The image that a container ran when an in-place update changed it."""
 
     id: str = ""  # its containerID; "" if it had none
-    # the image, as the spec named it, that this container was started with; "" where nobody can
-    # tell
-    image: str = ""
+    image: str = ""  # what this container was started with, as the spec named it, or ""
     # images that were asked for since and may have been started or not, oldest first: each was
     # overtaken by the next one before it was seen to run
     overtaken: list[str] = []
-    # whether it was asked to start the same image once more: the image's name tells nothing then
-    again: bool = False
+    again: bool = False  # it was asked to start the same image once more: its name tells nothing
 
 
 class InPlaceRecord(msgspec.Struct, frozen=True):
@@ -239,8 +236,7 @@ class InPlaceRecord(msgspec.Struct, frozen=True):
     # when it was written, RFC 3339, by the clock of this service; "" where the kubelet tells what
     # it has seen, and nobody needs to know
     at: str = ""
-    # for each container whose image changed, what ran when it was changed
-    containers: dict[str, RanImage] = {}
+    containers: dict[str, RanImage] = {}  # of those whose image changed, what ran then
     # the requests for restarts that the pod had, container ("" for all) -> digest of the text:
     # these have been met
     asked: dict[str, str] = {}

@@ -6,8 +6,7 @@ from typing import Any
 from tapp.kube.canonical import comparable, nano, quantity
 
 RESIZABLE = ("cpu", "memory")  # The resources that a container may be given others of while it runs
-Sizes = dict[tuple[str, str], int]
-"""`limits` or `requests`, and the resource -> how much, in billionths; -1 for what is no size."""
+Sizes = dict[tuple[str, str], int]  # `limits` or `requests`, resource -> billionths; -1: no size
 
 
 def asked_for(resources: Any) -> Any:

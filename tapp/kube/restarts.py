@@ -12,12 +12,10 @@ import msgspec
 
 COMPLETED = ("Succeeded", "Failed")  # Phases of a pod of which nothing is started again
 ALWAYS = "Always"
-RESTARTING_ALL = "RestartingAllContainers"
-"""The reason of a container that was ended because all of its pod start again."""
+RESTARTING_ALL = "RestartingAllContainers"  # Of one that was ended to start the whole pod again
 ON_FAILURE, NEVER = "OnFailure", "Never"
 POLICIES = (ALWAYS, ON_FAILURE, NEVER)
-RESTART_ALL = "RestartAllContainers"
-"""The action of a rule that starts all of the pod again, init containers too."""
+RESTART_ALL = "RestartAllContainers"  # Starts all of the pod again, init containers too
 ACTIONS = ("Restart", RESTART_ALL)
 OPERATORS = ("In", "NotIn")
 
@@ -34,8 +32,7 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
     """The rules by which one container is started again."""
 
     policy: str = ALWAYS  # `Always`, `OnFailure` or `Never`
-    # what counts before the policy; the first one that is about an exit code
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[Rule, ...] = ()  # before the policy; the first that is about an exit code counts
 
     def action(self, exit_code: int) -> str:
         """The action of the first rule that is about this code; "" where none is."""

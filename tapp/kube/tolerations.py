@@ -6,8 +6,7 @@ from typing import Any
 Toleration = dict[str, Any]
 
 NO_EXECUTE = "NoExecute"  # The effect of a taint that evicts pods
-SILENT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-"""The taints of a node that is not heard of."""
+SILENT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")  # Of a silent node
 SECONDS = 300
 """For how long pods tolerate them that do not say: what a cluster has that does not say otherwise
 (`--default-not-ready-toleration-seconds`)."""

@@ -59,10 +59,8 @@ class Progress:
 
     # container -> what it ran, for the containers that are not updated yet
     unfinished: Mapping[str, RanImage] = field(default_factory=dict)
-    # seconds after which time alone may show that one of them is; None where it will not
-    wait: float | None = None
-    # whether all of them may be updated already, and only time can tell
-    only_time_can_tell: bool = False
+    wait: float | None = None  # seconds until time alone may show it of one; None where it will not
+    only_time_can_tell: bool = False  # all of them may be updated already, and only time tells
     # whether it has to be noted since when that is so, because nothing in the pod tells; also when
     # the time is over, for as long as nothing else proves it
     start_clock: bool = False
@@ -219,8 +217,7 @@ def _came_after(pod: Pod, name: str, ran: RanImage) -> bool:
     return stopped and name not in pod.spec.probed_alive
 
 
-_STOPPED = (0, 137, 143)
-"""Exit codes of what was asked to stop: it does so by itself, or by SIGKILL or SIGTERM."""
+_STOPPED = (0, 137, 143)  # Exit codes of what was asked to stop: by itself, SIGKILL or SIGTERM
 
 
 def _unproved(pod: Pod, status: ContainerStatus, times: _Times) -> float | None:

@@ -14,8 +14,7 @@ from tapp.words.digits import whole
 from tapp.words.times import UNKNOWN, past, seconds
 
 FIRST, LONGEST = 1.0, 300.0  # Seconds before the second pod, doubling up to the longest wait
-SOON = 600.0
-"""A pod that lived longer has not failed soon, and the count begins anew (as in the kubelet)."""
+SOON = 600.0  # A pod that lived longer has not failed soon: the count begins anew (as a kubelet's)
 _DIGITS = 4
 _MOST = 1_000  # No count goes higher; the wait has long been the longest
 

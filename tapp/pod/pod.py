@@ -31,19 +31,14 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
 
     template_hash: str | None = None  # the revision label
     uniq_hash: str | None = None  # the revision label without images
-    # container -> JSON of its resources in the spec, of those that have any
-    resources: Mapping[str, str] = {}
+    resources: Mapping[str, str] = {}  # container -> JSON of its resources, where it has any
     # container -> the resources for which it is started again if they change
     resize_restarts: Mapping[str, tuple[str, ...]] = {}
-    # container name -> image as the template had it when it was last applied
-    template_images: Mapping[str, str] = {}
-    # container name -> image in the spec, of containers and init containers
-    images: Mapping[str, str] = {}
-    # names of those whose tag would have them pull always, and that do not
-    not_pulling: tuple[str, ...] = ()
+    template_images: Mapping[str, str] = {}  # container -> image as the template had it last
+    images: Mapping[str, str] = {}  # container -> image in the spec, init containers included
+    not_pulling: tuple[str, ...] = ()  # those whose tag would have them pull always, and do not
     main_containers: tuple[str, ...] = ()  # names of the containers that are no init containers
-    # names of those that the pod's readiness depends on: all that keep running
-    running_containers: tuple[str, ...] = ()
+    running_containers: tuple[str, ...] = ()  # those that keep running: readiness depends on them
     restart_policy: str = ALWAYS  # `spec.restartPolicy`, with Kubernetes' default
     # container -> when the kubelet starts it again, of those that have a policy of their own
     own_restarts: Mapping[str, Restarts] = {}
@@ -53,8 +48,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     startup_seconds: Mapping[str, float] = {}
     startup_whole: Mapping[str, float] = {}  # the same until it has failed as often as it may
     readiness_whole: Mapping[str, float] = {}  # the same of readiness probes
-    # names of the containers that the kubelet may stop because a probe fails
-    probed_alive: tuple[str, ...] = ()
+    probed_alive: tuple[str, ...] = ()  # containers that may be stopped as a probe fails
     has_hook: bool = False  # whether a container has a postStart hook
     gates: tuple[str, ...] = ()  # condition types of `spec.readinessGates`
     claims: tuple[str, ...] = ()  # names of the claims that it mounts
@@ -62,10 +56,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     # them. Where nothing tells what was asked for, all but its own claims.
     added: tuple[str, ...] = ()
     subdomain: str = ""  # the Service that its host name is in
-    # a path that Metacontroller cannot merge, "" in a pod that it never applied
-    unmergeable: str = ""
-    # whether it has a gate that this service serves, or `drain`, `lost` or `hold`
-    marked: bool = False
+    unmergeable: str = ""  # a path that Metacontroller cannot merge, "" if it never applied it
+    marked: bool = False  # it has a gate that this service serves, or `drain`, `lost` or `hold`
     # what its containers had of its metadata when they started, as far as the template may change
     # that (`tapp/declared/reads.py`)
     reads: Reads = {}
@@ -74,19 +66,16 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     requests: Mapping[str, str] = {}
     asked: tuple[str, ...] = ()  # those of them that no update has met yet
     written: str = ""  # the revision of its template as it is written, where that has placeholders
-    # the hash of its template without images and resources, "" where it does not say
-    bare_hash: str = ""
+    bare_hash: str = ""  # its template's, without images and resources; "": it does not say
     # the annotation by which somebody has moved its update forward or back, as far as it can be a
     # number; not the one that it has of its template
     update_priority: str = ""
     restarted_at: str = ""  # the annotation by which its template asked for new pods
     drain: str = ""  # the annotation that asks to take it out of its Services
     lost: str = ""  # the annotation that says since when its node is lost
-    # what it says of a hold on it, and of what is wanted; None where nothing
-    hold: Hold | None = None
+    hold: Hold | None = None  # what it says of a hold, and of what is wanted; None for nothing
     is_watched: bool = False  # whether it has the label of pods whose status this service writes
-    # whether it tolerates a node that is not heard of for a limited time only
-    evicted_in_time: bool = False
+    evicted_in_time: bool = False  # it tolerates a node that is not heard of, for a time only
 
     def resources_of(self, container: str) -> Any:
         """The resources of a container; None where it has none."""
@@ -130,17 +119,14 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     name: str  # `metadata.name`
     spec: PodSpec  # what it is to be
     unreadable: str = ""  # what could not be read, "" if all could; such a pod is left alone
-    # labels, annotations and spec, whole, of a pod that is foreign; else empty
-    manifest: Manifest = NO_MANIFEST
+    manifest: Manifest = NO_MANIFEST  # whole, of a pod that is foreign; else empty
     node: str = ""  # the node that it is bound to, "" where there is none yet
     terminating: bool = False  # whether it is on its way out
-    # `status.phase`; a pod without one has not been looked at by a kubelet yet
-    phase: str = "Pending"
+    phase: str = "Pending"  # `status.phase`; before a kubelet has looked at it, `Pending`
     ready: bool | None = None  # its condition `Ready`, None where it has none
     ready_since: str = ""  # when that last changed; "" where nobody knows
     conditions_text: bytes = b""  # `status.conditions` as JSON
-    # statuses of all containers, init containers first
-    containers: tuple[ContainerStatus, ...] = ()
+    containers: tuple[ContainerStatus, ...] = ()  # of all containers, init containers first
     restarts: bool = False  # whether one of them has been started more than once
     reason: str = ""  # `status.reason`
     message: str = ""  # that and `status.message`, as far as there are any: why it failed
@@ -157,8 +143,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     # names of the containers that run, or ran last, the image that the spec names. This and the
     # next two are empty where there is no record.
     runs_wanted: tuple[str, ...] = ()
-    # when the kubelet last wrote the status, by the API server's clock; "" if nobody knows
-    kubelet_wrote: str = ""
+    kubelet_wrote: str = ""  # when the kubelet last wrote the status, by the server's clock; ""
     spec_written: str = ""  # when an image or the record was last written, by the same clock
     version: str = ""  # `metadata.resourceVersion`
     # container -> JSON of the resources that it has, as its kubelet says; empty where it says

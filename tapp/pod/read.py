@@ -263,8 +263,7 @@ def _seconds(spec: Mapping[str, Any], key: str, default: float) -> float:
 
 
 _MOST_SECONDS = 1 << 40
-_LONGEST_WAIT = float(1 << 32)
-"""Metacontroller counts nanoseconds, and must not run out of them: a century is enough."""
+_LONGEST_WAIT = float(1 << 32)  # Metacontroller counts nanoseconds: a century is enough
 
 
 def _readiness(text: bytes) -> tuple[dict[str, Any], str]:

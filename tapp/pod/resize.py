@@ -31,10 +31,8 @@ DEFERRED, INFEASIBLE = "Deferred", "Infeasible"  # Reasons of a pod's condition 
 class Wanted(NamedTuple):
     """Resources that a pod's containers are to have and have not."""
 
-    # container -> its resources, whole, as the API server takes them
-    resources: Mapping[str, Any] = {}
-    # the containers that the kubelet starts again for it (`resizePolicy`)
-    restarts: tuple[str, ...] = ()
+    resources: Mapping[str, Any] = {}  # container -> its resources, whole, as they are taken
+    restarts: tuple[str, ...] = ()  # containers that are started again for it (`resizePolicy`)
     obstacle: str = ""  # why that needs a new pod, or ""
     wrong: str = ""  # why no pod can have it at all, or ""
     shrinks: bool = False  # whether the memory limit of a container falls that is not started again

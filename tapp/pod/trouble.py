@@ -15,8 +15,7 @@ from tapp.words.times import UNKNOWN, past, seconds, written
 
 TROUBLE_AFTER = 30.0  # Seconds that a pod may take for what usually takes none
 LONG_WAIT = 300.0  # The kubelet's longest pause before a crashed container is started again
-_SHORT_WAIT = 8.0
-"""A shorter pause is no back-off: the first restart follows at once, the second after 10 s."""
+_SHORT_WAIT = 8.0  # A shorter pause is no back-off: the first restart is at once, the next in 10 s
 _LOOP = "CrashLoopBackOff"
 _LONGEST = 300  # Characters that are quoted of a kubelet or a registry
 
@@ -34,8 +33,7 @@ class Trouble:
     """The trouble of one instance."""
 
     text: str = ""  # a sentence without its instance, "" if nothing is (yet)
-    # seconds after which to look again, None where time alone changes nothing
-    wait: float | None = None
+    wait: float | None = None  # seconds until to look again, None where time changes nothing
 
 
 NONE = Trouble()

@@ -153,5 +153,4 @@ def _replaced(pod: Pod, name: str, before: RanImage | None) -> RanImage:
     return RanImage(id, image, overtaken[-_MOST_OVERTAKEN:])
 
 
-_MOST_OVERTAKEN = 3
-"""Images of overtaken writes that a record holds: the worker is at most one spec behind."""
+_MOST_OVERTAKEN = 3  # Images of overtaken writes in a record: a worker is one spec behind

@@ -34,12 +34,9 @@ class NewClaim:
 class ClaimPlan:
     """Fate of the claims."""
 
-    # observed claims that are returned, so that they stay
-    keep: list[ClaimObject] = field(default_factory=list)
-    # observed claims that are left out, so that they go
-    delete: list[ClaimObject] = field(default_factory=list)
-    # claims of instances whose pod is about to be created, or is not on a node yet
-    create: list[NewClaim] = field(default_factory=list)
+    keep: list[ClaimObject] = field(default_factory=list)  # returned, so that they stay
+    delete: list[ClaimObject] = field(default_factory=list)  # left out, so that they go
+    create: list[NewClaim] = field(default_factory=list)  # of pods to be made, or without a node
     # instance -> volume -> claim, of these instances
     volumes: dict[int, dict[str, str]] = field(default_factory=dict)
 

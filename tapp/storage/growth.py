@@ -43,8 +43,7 @@ class Obstacle:
 class Growth:
     """Fate of claims that are smaller than their template."""
 
-    # claim name -> the storage that it is to ask for
-    to: dict[str, str] = field(default_factory=dict)
+    to: dict[str, str] = field(default_factory=dict)  # claim name -> storage to ask for
     # what stands in the way -> the instances whose claims it keeps as they are
     obstacles: dict[Obstacle, list[int]] = field(default_factory=dict)
 

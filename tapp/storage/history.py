@@ -46,14 +46,11 @@ class NewRecord:
 class HistoryPlan:
     """Fate of a TApp's ControllerRevisions."""
 
-    # those that are returned, so that they stay
-    keep: list[RevisionObject] = field(default_factory=list)
-    # those that are left out, so that they go
-    delete: list[RevisionObject] = field(default_factory=list)
+    keep: list[RevisionObject] = field(default_factory=list)  # returned, so that they stay
+    delete: list[RevisionObject] = field(default_factory=list)  # left out, so that they go
     create: list[NewRecord] = field(default_factory=list)  # those that are made
     bytes: int = 0  # of these, about
-    # whether others are only made with a later answer, because this one is full
-    waits: bool = False
+    waits: bool = False  # others are only made with a later answer, because this one is full
 
     @property
     def changes(self) -> bool:

@@ -17,8 +17,7 @@ from tapp.world import World
 Content = tuple[str, str]  # A template's revision, and the digest of its values
 What = tuple[str, Content]  # A template's name, and its content
 
-_MOST_TRIED: Final = 10
-"""Records that are tried for a pod, the likeliest first: there may be any number."""
+_MOST_TRIED: Final = 10  # Records tried for a pod, the likeliest first: there may be any number
 
 
 class HistoryEntry(NamedTuple):

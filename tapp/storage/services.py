@@ -31,15 +31,11 @@ class ServicePlan:
     """Fate of the Services."""
 
     keep: list[Manifest] = field(default_factory=list)  # observed Services that stay as they are
-    # instance -> what its Service is to be
-    apply: dict[int, Document] = field(default_factory=dict)
+    apply: dict[int, Document] = field(default_factory=dict)  # instance -> its Service as wanted
     delete: list[str] = field(default_factory=list)  # names of observed Services that go
-    # whether some of them are only written with a later answer, because this one is full
-    waits: bool = False
-    # instances whose Service is not there, or is not what it was asked to be
-    missing: list[int] = field(default_factory=list)
-    # instances whose name a Service has that is somebody else's
-    taken: list[int] = field(default_factory=list)
+    waits: bool = False  # some are only written with a later answer, because this one is full
+    missing: list[int] = field(default_factory=list)  # whose Service is not there, or not as asked
+    taken: list[int] = field(default_factory=list)  # whose name somebody else's Service has
     # why nothing can be asked for -> the instances of which that is true; none of them where it is
     # true of all
     problems: dict[str, list[int]] = field(default_factory=dict)

@@ -52,8 +52,7 @@ class Type(StrEnum):
 
 ALWAYS: Final = (Type.AVAILABLE, Type.PROGRESSING, Type.READY, Type.DEGRADED)
 """The types that every TApp has."""
-KSTATUS: Final = (Type.RECONCILING, Type.STALLED)
-"""The types that kstatus reads, and with it Flux, helm and kpt."""
+KSTATUS: Final = (Type.RECONCILING, Type.STALLED)  # Read by kstatus, and so by Flux, helm and kpt
 REFUSED: Final = tuple(type for type in Type if type not in (*ALWAYS, *KSTATUS))
 """The types of what is refused or ignored, in the order in which they are written."""
 HARMLESS: Final = frozenset(
@@ -89,5 +88,4 @@ class Finding:
         return {**condition, "lastTransitionTime": changed_at} if changed_at else condition
 
 
-_LONGEST = 8_000
-"""Characters of a message, which may quote the author: all must fit into the object."""
+_LONGEST = 8_000  # Characters of a message, which may quote the author: all must fit

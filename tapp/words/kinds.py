@@ -9,8 +9,7 @@ class Kind(NamedTuple):
     name: str  # as in `kind`
     api_version: str  # as in `apiVersion`
     resource: str  # its plural, as in `childResources`
-    # the field of the spec without which a TApp has none; "" where it may always
-    asked_by: str = ""
+    asked_by: str = ""  # the field of the spec without which a TApp has none; "": it may always
 
     @property
     def key(self) -> str:

@@ -17,8 +17,7 @@ from tapp.words.ranges import MOST, numbers, ranges
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import MAX_REPLICAS
 
-REVISION = re.compile(r"[A-Za-z0-9._-]{1,150}")
-"""The form of a name of a template's content (`storage/records.py`)."""
+REVISION = re.compile(r"[A-Za-z0-9._-]{1,150}")  # A name of a content (`storage/records.py`)
 _NUMBER = r"(0|[1-9]\d{0,18})"
 _UPDATE = re.compile(rf"{_NUMBER}/{_NUMBER}", re.ASCII)
 _RESIZE = re.compile(rf"{_NUMBER}/([^/]*)(/refused)?", re.ASCII)
@@ -147,8 +146,7 @@ class GateNote(NamedTuple):
     """The note on a closed gate, in a condition's fields that Kubernetes does not use for gates."""
 
     since: str  # since when, RFC 3339, only time can prove the pod's update
-    # of the pod then; None from servers before Kubernetes 1.34, which drop it
-    generation: int | None
+    generation: int | None  # of the pod then; None before Kubernetes 1.34, whose API drops it
 
     def encode(self) -> dict[str, Any]:
         """The fields of the condition."""

@@ -6,8 +6,7 @@ repeated at its length.
 
 from typing import Final
 
-LONGEST: Final = 256
-"""Characters of a name, a path or a value in a sentence: the longest name in Kubernetes has 253."""
+LONGEST: Final = 256  # Characters of a name, path or value: Kubernetes' longest name has 253
 ONCE: Final = 500  # The same in a sentence that stands once, however many instances it is about
 
 

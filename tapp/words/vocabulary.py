@@ -13,21 +13,17 @@ KIND: Final = "TApp"
 # --- labels on pods -----------------------------------------------------------------------------
 TEMPLATE_HASH: Final = "tapp_template_hash_key"
 """Revision of the whole template: metadata and spec (the old controller's label name)."""
-UNIQ_HASH: Final = "tapp_uniq_hash_key"
-"""Revision of the spec with the images of running containers blanked (the old label name)."""
+UNIQ_HASH: Final = "tapp_uniq_hash_key"  # Of the spec with running containers' images blanked
 INSTANCE: Final = "tapp_instance_key"  # The instance's number; also on claims
-POD_INDEX: Final = "apps.kubernetes.io/pod-index"
-"""The instance's number under the name that StatefulSet uses."""
-CONTROLLER_UID: Final = "controller-uid"
-"""Set by Metacontroller (`generateSelector: true`) on every child: the TApp's uid."""
+POD_INDEX: Final = "apps.kubernetes.io/pod-index"  # The instance's number, named as by StatefulSet
+CONTROLLER_UID: Final = "controller-uid"  # The TApp's uid on every child (`generateSelector: true`)
 POD_STATUS: Final = "apps.tkestack.io/pod-status"
 """`"true"` on pods whose status this service writes: the DecoratorController selects them by it."""
 
 HELD: Final = "apps.tkestack.io/held"
 """`"true"` on pods that are on hold, written by this service: a PodDisruptionBudget may select them
 by it, and a program knows by it that its hold has been seen."""
-PULLER: Final = "apps.tkestack.io/puller"
-"""`"true"` on pods that pull images on a node, and are no instances."""
+PULLER: Final = "apps.tkestack.io/puller"  # `"true"` on pods that pull images, and are no instances
 
 # --- annotations on pods ------------------------------------------------------------------------
 IN_PLACE_UPDATE: Final = "apps.tkestack.io/in-place-update"
@@ -39,8 +35,7 @@ WRITTEN: Final = "apps.tkestack.io/written-template"
 hash of the pod's own without images and resources."""
 FAILURES: Final = "apps.tkestack.io/failures"
 """Number of pods of the instance that failed before this one, in a row, soon after their start."""
-RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
-"""kubectl's, in a template: another value asks for new pods (`kubectl rollout restart`)."""
+RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"  # kubectl's: another value, new pods
 RESTART_IN_PLACE: Final = "apps.tkestack.io/restart-in-place"
 """In a template: another text asks for a restart in place of all containers, or of the one that is
 named behind a dot (`apps.tkestack.io/restart-in-place.web`)."""
@@ -55,14 +50,10 @@ or of the one named behind a dot."""
 UPDATE_PRIORITY: Final = "apps.tkestack.io/update-priority"
 """On a pod, set by people and programs, or in a template: an integer; within their group those with
 a higher one are updated earlier."""
-HOLD: Final = "apps.tkestack.io/hold"
-"""Set on a pod by people and programs: the reason why it is not to be touched; empty for none."""
-HOLD_FOR: Final = "apps.tkestack.io/hold-for"
-"""Beside it: `update` or `delete`, where the hold is for one of them only."""
-WANTED: Final = "apps.tkestack.io/wanted"
-"""The wish that a pod on hold is told (`Wish`), for its program; taken back with the wish."""
-WANTED_SINCE: Final = "apps.tkestack.io/wanted-since"
-"""Since when, RFC 3339, by this service's clock."""
+HOLD: Final = "apps.tkestack.io/hold"  # Why the pod is not to be touched, set by others; "": none
+HOLD_FOR: Final = "apps.tkestack.io/hold-for"  # Beside it: `update` or `delete`, if for one alone
+WANTED: Final = "apps.tkestack.io/wanted"  # What a pod on hold is told (`Wish`), for its program
+WANTED_SINCE: Final = "apps.tkestack.io/wanted-since"  # Since when, RFC 3339, by our own clock
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 """Metacontroller's: what the hook returned when the object was last written."""
 
@@ -92,17 +83,14 @@ STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """Kubernetes' older place for a claim's class; where it is set, it counts."""
 
 # --- annotations on ControllerRevisions ----------------------------------------------------------
-TEMPLATE: Final = "apps.tkestack.io/template"
-"""The name of the template that is kept; its revision is the label `tapp_template_hash_key`."""
+TEMPLATE: Final = "apps.tkestack.io/template"  # The kept template's name; its label has the hash
 
-VALUES: Final = "apps.tkestack.io/values"
-"""A digest of the values that are kept with a template that has placeholders."""
+VALUES: Final = "apps.tkestack.io/values"  # Digest of the values kept with such a template
 
 # --- annotations on TApps -----------------------------------------------------------------------
 CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
 """The reason of a change, in its author's words; also on ControllerRevisions, as for kubectl."""
-CANARIES: Final = "apps.tkestack.io/canaries"
-"""JSON, for people's tools: copy of a template that was made for a canary -> what was copied."""
+CANARIES: Final = "apps.tkestack.io/canaries"  # JSON, for tools: a canary's copy -> what it is of
 LOST_NODE_SECONDS: Final = "apps.tkestack.io/lost-node-seconds"
 """After how many seconds of silence a node is lost to this TApp's instances."""
 
@@ -113,13 +101,11 @@ SHARD: Final = "apps.tkestack.io/shard"
 # --- status of pods -----------------------------------------------------------------------------
 GATES: Final = ("apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate")
 """Readiness gates that are served: ours, and the old controller's on the pods that it left."""
-NODE_LOST: Final = "NodeLost"
-"""`status.reason` of a pod that was made Failed because its node is lost."""
+NODE_LOST: Final = "NodeLost"  # `status.reason` of a pod that was made Failed for its lost node
 
 # --- the spec -----------------------------------------------------------------------------------
 DEFAULT_TEMPLATE: Final = "default"  # The name of `spec.template`, unless the spec says otherwise
-MAX_REPLICAS: Final = 50_000
-"""Above this one answer no longer fits Metacontroller's and etcd's limits."""
+MAX_REPLICAS: Final = 50_000  # Above this one answer exceeds Metacontroller's or etcd's limits
 VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"  # A key of the values, as a regular expression
 
 
@@ -128,8 +114,7 @@ class Wish(StrEnum):
 
     UPDATE = "Update"  # An update in the pod: its containers may start again, and the pod stays
     RECREATE = "Recreate"  # An update by another pod
-    DELETE = "Delete"
-    """The pod is to go: its instance is killed or scaled down, or its TApp is deleted."""
+    DELETE = "Delete"  # The pod is to go: its instance is killed or scaled down, or the TApp goes
 
 
 class InstanceStatus(StrEnum):
