@@ -102,10 +102,7 @@ def _definitions() -> dict[str, Schema]:
 
 
 def structural(name: str, *, described: bool = True) -> Schema:
-    """The structural schema of a Kubernetes type, such as `io.k8s.api.core.v1.PodSpec`.
-
-    If `described`, fields carry the first sentence of their documentation.
-    """
+    """The structural schema of a Kubernetes type; its texts have one sentence, if `described`."""
     return _Translation(described).definition(name)
 
 
@@ -121,10 +118,9 @@ def summary(text: str) -> str:
 
 
 def with_placeholders(template: Schema, fields: Mapping[str, Numbers] = NUMBERS) -> Schema:
-    """The schema of a template, in which a placeholder may stand for the numbers in these `fields`.
+    """The schema of a template, in which a placeholder may stand for the numbers in `fields`.
 
-    A number there is one as before; a text is nothing but one placeholder, in some fields with
-    digits around it.
+    Within a text it is alone, in some fields with digits around it.
     """
     for path, numbers in fields.items():
         *parents, last = path.split(".")

@@ -29,15 +29,9 @@ _NAMED = 2  # Words of a call that names no object: `get pods`
 _WITH_VALUE = ("-n", "-l", "-o", "-f")
 _LONG = {"-n": "--namespace", "-l": "--selector", "-o": "--output", "-f": "--filename"}
 _SWITCHES = (
-    "--server-side",
-    "--force-conflicts",
-    "--all-namespaces",
-    "--ignore-not-found",
-    "--watch",
-    "--output-watch-events",
-    "--minify",
-    "--raw",
-)
+    "--server-side", "--force-conflicts", "--all-namespaces", "--ignore-not-found", "--watch",
+    "--output-watch-events", "--minify", "--raw",
+)  # fmt: skip
 
 
 class RefusedError(Exception):

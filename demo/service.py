@@ -26,10 +26,7 @@ class ServiceError(Exception):
 
 @contextlib.contextmanager
 def serve() -> Iterator[str]:
-    """Runs the service until the context ends; its base URL.
-
-    Raises ServiceError: it did not start.
-    """
+    """Runs the service until the context ends; its base URL. ServiceError: it did not start."""
     with tempfile.TemporaryFile() as log:
         process, port = _start(log.fileno())
         try:

@@ -1,7 +1,4 @@
-"""`make demo WEB=1`: the page of `kubectl tapp web` on the embedded cluster, for a visitor to play.
-
-Time passes as on a clock. Whatever the page asks for is decided by the real service.
-"""
+"""`make demo WEB=1`: the page of `kubectl tapp web` on the embedded cluster, in real time."""
 
 import threading
 import time

@@ -15,10 +15,7 @@ from tapp.world import Options
 def finalize(
     request: Request[Parent], options: Options, now: float
 ) -> tuple[dict[str, Any], Teardown]:
-    """Answers a finalize call; the spec need not be valid.
-
-    The answer has `status`, `children` that stay, and `finalized`.
-    """
+    """Answers with `status`, `children` that stay, and `finalized`; the spec need not be valid."""
     decided = tear_down(
         request.parent,
         request.part_of_spec(ClaimPolicy),

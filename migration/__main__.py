@@ -162,10 +162,7 @@ def _namespace_uid(kubectl: Kubectl, name: str) -> str:
 
 
 def _check(kubectl: Kubectl, options: argparse.Namespace, moves: Sequence[Move], say: Say) -> None:
-    """Prints what speaks against writing.
-
-    Raises RefusedError: something does, with --apply and without --force.
-    """
+    """Prints what speaks against writing; with --apply and without --force a RefusedError."""
     problems, warnings = old_controller(kubectl, {move.namespace for move in moves})
     # A dry run after the move must not ask people to remove what they have just installed.
     if options.apply or any(move.changes or move.in_the_way for move in moves):
@@ -198,7 +195,6 @@ def _print_move(move: Move, changes: bool, say: Say) -> None:
 
 
 def _apply(kubectl: Kubectl, changes: Sequence[Change], say: Say) -> int:
-    """Writes; returns how many changes failed."""
     failed = 0
     for number, change in enumerate(changes, 1):
         try:

@@ -13,10 +13,7 @@ COMPOSITE = "tapp-controller"
 
 
 def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Why not to go on (empty if the old controller does not run), and warnings.
-
-    It is looked for in `namespaces` if it may not be looked for everywhere.
-    """
+    """Why not to go on, and warnings; only in `namespaces` if it may not look everywhere."""
     only = f"--field-selector=metadata.name={OLD_CONTROLLER}"
     warnings = []
     try:

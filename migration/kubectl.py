@@ -26,11 +26,7 @@ Runner = Callable[[Sequence[str]], Finished]
 
 
 class KubectlError(Exception):
-    """kubectl could not do it.
-
-    Attributes:
-        reason: the API server's word for it (`NotFound`, `Forbidden`, `Conflict`, ...), or "".
-    """
+    """kubectl could not do it: the API server's `reason` (`NotFound`, `Conflict`, ...), or ""."""
 
     def __init__(self, command: str, message: str) -> None:
         """`command` is what was asked for, `message` what kubectl said."""
@@ -57,10 +53,7 @@ class Kubectl:
             self._start.append(f"--context={context}")
 
     def list(self, resource: str, namespace: str | None, *more: str) -> list[Json]:
-        """All objects of a kind, by its plural with the group after a dot.
-
-        The namespace is "" for kubectl's current one, None for all.
-        """
+        """All objects of a kind (plural, dot, group); namespace "": the current one, None: all."""
         scope = ["--all-namespaces"] if namespace is None else _in(namespace)
         items = self._json("get", resource, *scope, *more).get("items")
         return items if isinstance(items, list) else []

@@ -60,10 +60,7 @@ class Move:
 def plan_move(
     tapp: Json, pods: Sequence[Json], claims: Sequence[Json], namespace_uid: str | None
 ) -> Move:
-    """The move of one TApp, of all pods and claims of its namespace.
-
-    `namespace_uid` is given where claims are to outlive their TApp.
-    """
+    """The move of one TApp; with `namespace_uid` its claims are to outlive it."""
     meta = tapp["metadata"]
     move = Move(meta["namespace"], meta["name"], meta["uid"])
     if meta.get("deletionTimestamp"):

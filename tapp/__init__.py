@@ -1,4 +1,1 @@
-"""TApp's decisions: values in, values out.
-
-Nothing here reads a clock, a file, the environment or a socket; `hooks` does.
-"""
+"""TApp's decisions: values in, values out; `hooks` reads clock, files, environment and sockets."""

@@ -2,11 +2,7 @@
 
 
 class UnansweredError(Exception):
-    """The API server did not take something, and may later.
-
-    Attributes:
-        seconds: how long it asks to wait, 0 where it says nothing.
-    """
+    """The API server did not take it, and may later, after `seconds` if it says so (else 0)."""
 
     def __init__(self, message: str, seconds: float = 0) -> None:
         """`message` is for the log."""

@@ -1,7 +1,4 @@
-"""A client's connection, as gunicorn reads it: a request has its time to arrive, and its room.
-
-All clients of a worker are greenlets of one thread, so nothing here needs a lock.
-"""
+"""A client's connection, as gunicorn reads it, with a time and a room; greenlets need no locks."""
 
 import socket
 import ssl
@@ -47,10 +44,10 @@ class Room:
     """Bounds on the clients that a worker waits for: their number, and the bytes that they hold."""
 
     def __init__(self, connections: int, longest: int, seconds: float, keepalive: float) -> None:
-        """Bounds how many clients there may be, and how many bytes all requests under way may hold.
+        """Bounds clients, and bytes of requests under way (`longest`).
 
-        A request may take `seconds` to arrive, and its answer to be read; a client may ask nothing
-        for `keepalive` seconds.
+        Seconds: for a request to arrive and its answer to be read; for which a client may ask
+        nothing.
         """
         self.connections, self.longest = connections, longest
         self.seconds, self.keepalive = seconds, keepalive
@@ -96,11 +93,8 @@ class Room:
 class Client:
     """The socket that gunicorn reads a request from, and writes an answer to.
 
-    Attributes:
-        size: bytes that have arrived of the request that is waited for.
-        ends: when its time is over, None while no request has begun.
-        answered: whether an answer has begun.
-        ended: whether the rest of an answered request does not come.
+    `size` bytes of a request have arrived, whose time `ends`; None while none has begun.
+    `answered`: an answer has begun; `ended`: the rest of that request does not come.
     """
 
     def __init__(self, sock: Any, room: Room) -> None:
@@ -142,10 +136,7 @@ class Client:
         self.size = 0
 
     def recv(self, most: int) -> bytes:
-        """Some bytes of the request; none where the client asks nothing more.
-
-        Raises RefusedError: it has not arrived in time, ended before its end, or there is no room.
-        """
+        """Some bytes of the request, or none; RefusedError: too late, cut short, or no room."""
         left = self._room.keepalive if self.ends is None else self.ends - time.monotonic()
         data = None
         if self._parted is None:

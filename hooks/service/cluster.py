@@ -31,10 +31,7 @@ class Cluster:
     def __init__(
         self, account: Path, environ: Mapping[str, str] = os.environ, component: str = "events"
     ) -> None:
-        """Looks whether the account is complete: a directory with `token` and `ca.crt`.
-
-        Raises AccountError: something of it is missing; it names the component.
-        """
+        """Raises an AccountError without `token` and `ca.crt`, which names the component."""
         self._account = account
         self._pool: HTTPSConnectionPool | None = None
         try:
@@ -49,19 +46,15 @@ class Cluster:
     def create(self, event: Document) -> bool:
         """Creates an event; False where there is one of that name.
 
-        Raises:
-            UnansweredError: the API server is away, busy or broken.
-            WriteRefusedError: it says no.
+        Raises UnansweredError: the API server is away, busy or broken; WriteRefusedError: it says
+        no.
         """
         space = event["metadata"]["namespace"]
         path = f"/apis/events.k8s.io/v1/namespaces/{space}/events"
         return self._ask("POST", path, "application/json", event)
 
     def resize(self, namespace: str, name: str, patch: Document) -> bool:
-        """Gives a pod's containers other resources; False where the pod is another one by now.
-
-        The patch is a strategic merge patch of its subresource `resize`. Raises as `create` does.
-        """
+        """Patches a pod's subresource `resize`, as `create`; False where it is another by now."""
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/resize"
         return self._ask("PATCH", path, "application/strategic-merge-patch+json", patch)
 

@@ -67,11 +67,7 @@ class Recorder:
     ) -> None:
         """Starts no thread yet: a process that is forked off later would not have it.
 
-        Args:
-            create: writes an event, as `cluster.Cluster.create`.
-            instance: who reports, `reportingInstance`.
-            queued: how many may wait.
-            clock: seconds, for what is limited in time.
+        `create` is as `cluster.Cluster.create`, `instance` who reports; so many events may wait.
         """
         self._create, self._instance, self._clock = create, instance[:128] or CONTROLLER, clock
         self._queued = queued

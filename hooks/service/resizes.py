@@ -51,10 +51,7 @@ class Resizer:
     ) -> None:
         """Starts no thread yet: a process that is forked off later would not have it.
 
-        Args:
-            resize: resizes a pod, as `cluster.Cluster.resize`.
-            queued: how many may wait.
-            clock: seconds, for the pause.
+        `resize` is as `cluster.Cluster.resize`; so many may wait.
         """
         self._resize, self._clock, self._queued = resize, clock, queued
         self._lock = threading.Lock()

@@ -94,10 +94,7 @@ class _Wait:
 
 
 class Turns:
-    """The turns of one process.
-
-    A TApp has one at a time, and stands in the queue once, behind all others when it has had it.
-    """
+    """The turns of one process: a TApp has one at a time, then stands behind all others."""
 
     def __init__(self) -> None:
         """All are free."""
@@ -112,9 +109,8 @@ class Turns:
         """Waits for a turn, and has it.
 
         `has_gone` tells whether the client does not wait any longer; it is asked when it is its
-        turn, and meanwhile, because a request holds its bytes until then.
-
-        Raises RefusedError: too many wait, or its client has gone.
+        turn, and meanwhile, because a request holds its bytes until then. If so, or if too many
+        wait: RefusedError.
         """
         wait = _Wait(large=size > LARGE)
         with metrics.IN_FLIGHT.track_inprogress():

@@ -85,10 +85,7 @@ class Worker(GeventWorker):  # type: ignore[misc]
             self._room.clients -= 1
 
     def _shaken(self, sock: Any) -> Any:
-        """The connection as TLS; the certificate is read for each, so its renewal needs no restart.
-
-        Raises OSError: the client does not speak TLS, or not in time.
-        """
+        """The connection as TLS, its certificate read anew; OSError: not TLS, or not in time."""
         tls = ssl_wrap_socket(sock.dup(), self.cfg)
         try:
             with gevent.Timeout(self._room.seconds, OSError("too slow")), alone():
@@ -100,10 +97,7 @@ class Worker(GeventWorker):  # type: ignore[misc]
         return tls
 
     def handle_request(self, listener_name: Any, req: Any, client: Client, addr: Any) -> None:
-        """A request whose head is here; the application reads its body, or does not.
-
-        Raises StopIteration: the connection ends with it.
-        """
+        """A request whose head is here. Raises StopIteration: the connection ends with it."""
         client.headed(req)
         reader = req.body.reader
         if not isinstance(reader, LengthReader) or reader.length > self._longest:

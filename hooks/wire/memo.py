@@ -29,14 +29,7 @@ ENTRY_BYTES: Final = 400  # Of an entry of a table with its place and key, but f
 
 
 class Cached(Generic[T]):
-    """The value that was made of a text, without the text.
-
-    Attributes:
-        length: bytes of the text.
-        hash: hash of the text.
-        value: what was made of it.
-        size: bytes that the value takes in memory.
-    """
+    """The value that was made of a text, without it: its length and hash; bytes of the value."""
 
     __slots__ = ("hash", "length", "size", "value")
 
@@ -69,13 +62,10 @@ class CachedSpec(Cached[Templates]):
 
 
 class CachedApp:
-    """The values that are remembered of one TApp.
+    """The values that are remembered of one TApp, with all bytes that they take in memory.
 
-    Attributes:
-        app: whose it is: namespace and name.
-        spec: its templates with its spec, None where that is not known.
-        pods: key in the request -> pod.
-        size: bytes that all this takes in memory.
+    `app` is namespace and name, `pods` by their keys in the request, `spec` None where it is not
+    known.
     """
 
     __slots__ = ("app", "pods", "size", "spec")
@@ -128,10 +118,7 @@ class Memo:
         return found or CachedApp(app, None, {})
 
     def keep(self, app: CachedApp) -> None:
-        """Remembers this of a TApp instead, and forgets TApps that did not come for long.
-
-        What alone is more than the limit is not remembered.
-        """
+        """Remembers this of a TApp, if not too large; forgets TApps that did not come for long."""
         with self._lock:
             self._keep(app)
 

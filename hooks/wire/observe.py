@@ -45,9 +45,7 @@ def manifest_of(text: bytes | Raw) -> Manifest:
 def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> ObservedPod:
     """Reads a pod. One that is of an odd shape is read as far as it can be, and says so.
 
-    `prefix` is the TApp's name with the dash that its instances' names begin with.
-
-    Raises WireError: it is no JSON, has no name, or is of another namespace.
+    `prefix` is the TApp's name with a dash. Raises WireError: no JSON, no name, another namespace.
     """
     path = child_path(POD, key)
     pod, manifest = _read(text, path)
@@ -59,20 +57,14 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
 
 
 def observe_alone(text: bytes | Raw, path: str) -> Pod:
-    """Reads a pod that comes without its TApp, with all of its conditions.
-
-    Raises WireError: it is no JSON, or has no name.
-    """
+    """Reads a pod without its TApp, with all conditions. WireError: no JSON, or no name."""
     found, _ = _read(text, path)
     check_identity(path, found.name, None, "")
     return found
 
 
 def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:
-    """A pod, and its labels, annotations and spec.
-
-    Raises WireError: it is no JSON, or has no name.
-    """
+    """A pod, and its labels, annotations and spec. WireError: it is no JSON, or has no name."""
 
     def found(text: bytes | Raw) -> tuple[Pod, Manifest]:
         pod, unreadable = _split(text, path)

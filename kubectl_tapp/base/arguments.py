@@ -1,7 +1,4 @@
-"""Readers of the command line's words: ids, images, templates, shares of the instances.
-
-Whatever is invalid is refused with one sentence and `Exit.USAGE`.
-"""
+"""Readers of the command line's words: what is invalid is refused in a sentence (`Exit.USAGE`)."""
 
 import difflib
 import re
@@ -66,10 +63,7 @@ def read_replicas(text: str | int) -> int:
 
 
 def read_images(texts: Iterable[str]) -> dict[str, str]:
-    """Container -> image, of `CONTAINER=IMAGE` each; `*` stands for all containers.
-
-    Raises CommandError: one is not of this form, or a container stands twice.
-    """
+    """Container -> image, of `CONTAINER=IMAGE` each, `*` for all; CommandError: wrong, or twice."""
     images: dict[str, str] = {}
     for text in texts:
         name, equals, image = text.partition("=")
@@ -82,10 +76,7 @@ def read_images(texts: Iterable[str]) -> dict[str, str]:
 
 
 def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]:
-    """Instances, still as words, and values: `KEY=TEXT` sets one, `KEY-` takes it away.
-
-    Raises CommandError: there are no values, or a key is none, or stands twice.
-    """
+    """Instances as words, and values: `KEY=TEXT`, `KEY-`; CommandError: none, wrong, or twice."""
     words, values = list[str](), dict[str, str | None]()
     for text in texts:
         key, equals, value = text.partition("=")
@@ -105,10 +96,7 @@ def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]
 
 
 def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
-    """A template and its instances, of `TEMPLATE=IDS`.
-
-    Raises CommandError: it is not of this form, or there is no such instance.
-    """
+    """A template and its instances, of `TEMPLATE=IDS`. CommandError: not so, or no instance."""
     name, equals, ids = text.rpartition("=")
     if not equals or not name:
         message = f"{text!r} gives no template to instances: write TEMPLATE=IDS, such as v2=0,3-5"
@@ -117,10 +105,7 @@ def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
 
 
 def read_share(text: str, of: int) -> int:
-    """The size of a canary of so many instances: `3` or `10%`, rounded up as the budgets are.
-
-    Raises CommandError: it is neither, or none, or more than there are.
-    """
+    """The size of a canary, `3` or `10%` rounded up; CommandError: neither, none, or too many."""
     from tapp.decide.rollout import portion  # noqa: PLC0415 - it costs start time
 
     number = whole(text)
@@ -135,10 +120,7 @@ def read_share(text: str, of: int) -> int:
 
 
 def read_partition(text: str) -> int | str:
-    """The instances that a partition keeps: a number, or a percentage.
-
-    Raises CommandError: it is neither.
-    """
+    """The instances that a partition keeps, a number or a percentage; else a CommandError."""
     from tapp.decide.partition import partition_size  # noqa: PLC0415 - it costs start time
 
     number = whole(text)
@@ -151,10 +133,7 @@ def read_partition(text: str) -> int | str:
 
 
 def read_duration(text: str) -> float:
-    """Seconds of `90`, `90s`, `10m` or `1h30m`.
-
-    Raises CommandError: it is none of these, or no time at all.
-    """
+    """Seconds of `90`, `90s`, `10m` or `1h30m`. Raises CommandError: none of these, or no time."""
     found = _DURATION.fullmatch(text)
     hours, minutes, rest = (int(each or 0) for each in found.groups()) if found else (0, 0, 0)
     total = float(3600 * hours + 60 * minutes + rest)

@@ -26,11 +26,7 @@ del _CONTROLS[ord("\n")], _CONTROLS[ord("\t")]
 
 
 class CommandError(Exception):
-    """A command that cannot go on.
-
-    Attributes:
-        code: the exit code.
-    """
+    """A command that cannot go on, with its exit code."""
 
     def __init__(self, message: str, code: Exit = Exit.FAILED) -> None:
         """`message` is one sentence: what is wrong, where, and what to do."""

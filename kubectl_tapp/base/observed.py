@@ -38,10 +38,7 @@ class Observed:
         return str(self.tapp["metadata"]["name"])
 
     def require(self, *resources: str) -> None:
-        """Refuse to decide on what may not be seen: without its pods all would seem to be missing.
-
-        Raises CommandError: one of these resources could not be read.
-        """
+        """Raises a CommandError where one of these could not be read: all would seem missing."""
         for resource in resources:
             if resource in self.unread:
                 raise CommandError(self.unread[resource])

@@ -1,7 +1,4 @@
-"""kubectl's own options that say which cluster is meant, and as whom: all commands take them.
-
-Source: `kubectl options`. Those about its logs and profiles are left out.
-"""
+"""kubectl's own options of cluster and user (`kubectl options`, but for its logs and profiles)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -67,10 +67,7 @@ class ClusterAccess:
     def get(
         self, resource: str, name: str, namespace: str | None = None, *, managed: bool = False
     ) -> Document:
-        """One object; `resource` is its plural, with the group after a dot where it has one.
-
-        Raises CommandError: there is none (the nearest name is given), or it may not be read.
-        """
+        """One object by plural and group; CommandError: none (the nearest name), unreadable."""
         try:
             more = ["--show-managed-fields=true"] if managed else []
             found = self._json("get", resource, name, *self._scope(namespace), *more)

@@ -151,11 +151,9 @@ class _Followed:
 
 
 class KubectlError(CommandError):
-    """kubectl could not do it.
+    """kubectl could not do it: the API server's `reason` (`NotFound`, `Conflict`, ...), or ours.
 
-    Attributes:
-        reason: the API server's word for it (`NotFound`, `Forbidden`, `Conflict`, ...), or one of
-            ours: `Denied` (by admission), `NoSuchKind`, `Unreachable`, `Timeout`, `NoContext`, ``.
+    Those are `Denied` (by admission), `NoSuchKind`, `Unreachable`, `Timeout`, `NoContext`, ``.
     """
 
     def __init__(self, reason: str, message: str, code: Exit = Exit.FAILED) -> None:
@@ -250,6 +248,5 @@ def _refused(reason: str, message: str) -> KubectlError:
 
 
 def _one_line(text: str) -> str:
-    """The message without kubectl's own prefix, and on one line."""
     lines = [line.strip() for line in text.splitlines() if not line.startswith(_FLAG_HINT)]
     return " ".join(" ".join(lines).split()).removeprefix("error: ").rstrip(".")

@@ -23,10 +23,7 @@ class Registration(NamedTuple):
 
 
 def in_charge(controllers: Sequence[Document], tapp: Document | None) -> Document | None:
-    """The CompositeController of a TApp: that of its finalizer, else of its shard; None if none is.
-
-    Without a TApp, one of no shard is meant.
-    """
+    """The CompositeController of a TApp's finalizer, else of its shard (None: of none), or None."""
     metadata = (tapp or {}).get("metadata", {})
     names = {each["metadata"]["name"]: each for each in controllers}
     for finalizer in metadata.get("finalizers") or []:
@@ -47,10 +44,7 @@ def with_services(controller: Document) -> Document:
 
 
 def service_of(controller: Document) -> tuple[str, str] | None:
-    """Name and namespace of the service that a CompositeController calls, None if it says neither.
-
-    Its Deployment has the same name in the shipped manifests.
-    """
+    """Name and namespace of the service and of its shipped Deployment; None if unsaid."""
     webhook = controller["spec"].get("hooks", {}).get("sync", {}).get("webhook", {})
     named = webhook.get("service") or {}
     host = urlsplit(webhook.get("url") or "").hostname or ""

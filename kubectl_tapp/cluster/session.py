@@ -44,10 +44,7 @@ class Session:
 
     @cached_property
     def console(self) -> "Console":
-        """Standard output: colours on a terminal only, and plain characters where it has no others.
-
-        NO_COLOR and TERM=dumb are honoured.
-        """
+        """Standard output: colours on a terminal only; NO_COLOR and TERM=dumb are honoured."""
         from rich.console import Console  # noqa: PLC0415 - it costs start time
 
         _printable()
@@ -75,10 +72,7 @@ class Session:
         return input(question)
 
     def confirm(self, *, yes: bool) -> None:
-        """Goes on only if a person says yes, or `-y` did (`yes`).
-
-        Raises CommandError: the answer is no, or there is nobody to ask.
-        """
+        """Goes on only if a person says yes, or `-y` did. CommandError: no, or nobody to ask."""
         if yes:
             return
         if not self.interactive:
@@ -93,10 +87,7 @@ class Session:
             raise CommandError("not applied; nothing was written", Exit.DECLINED)
 
     def observed(self, name: str, before: Observed | None = None) -> Observed:
-        """A TApp with all that decisions need; `before` is as for `ClusterAccess.observe`.
-
-        Raises CommandError: it is not there, is being deleted, or its pods may not be read.
-        """
+        """A TApp with all that decisions need; CommandError: not there, going, unreadable."""
         found = self.cluster.observe(name, before=before)
         found.require(PODS)
         if found.tapp["metadata"].get("deletionTimestamp"):
@@ -104,10 +95,7 @@ class Session:
         return found
 
     def looks(self) -> Iterator[None]:
-        """The times at which to look at something: now, then after a pause, without an end.
-
-        A look that took long, with thousands of pods, is followed by a pause of three times that.
-        """
+        """The times to look at something: now, then after a second, or three times a long look."""
         while True:
             begun = self.now()
             yield

@@ -23,12 +23,10 @@ class Watching:
         self._stopped = False
 
     def events(self) -> Iterator[tuple[str, Document]]:
-        """Each change, first all that is there: its type, and the object after it.
+        """Each change, first all that is there: type, and the object after it; or a CommandError.
 
-        kubectl prints a watch's events a line each, as it prints nothing else.
-        Source: k8s.io/cli-runtime, `JSONPrinter`.
-
-        Raises CommandError: it may not be watched, or the connection was lost.
+        kubectl prints a watch's events a line each, as it prints nothing else. Source:
+        k8s.io/cli-runtime, `JSONPrinter`.
         """
         self._following = self._follow()
         if self._stopped:
@@ -63,12 +61,8 @@ def _read(text: str) -> Document:
 class Watched:
     """The objects of a kind, kept up to date by a watch in a thread of its own.
 
-    Attributes:
-        seen: uid -> the object as the watch told of it last; None for one that went while it was
-            still telling what was there.
-        forbidden: whether it may not be watched, or is not there.
-        ended: whether the watch is over: then begin anew.
-        error: why, where somebody should know.
+    `seen` has them by uid, None for what went while the watch was still telling what was there. It
+    may be `forbidden`; when it is `ended` begin anew, and `error` says why if somebody should know.
     """
 
     def __init__(self, watching: Watching, changed: Callable[[], None]) -> None:

@@ -1,7 +1,4 @@
-"""Words to offer to the shell: names of TApps, instances, templates, contexts, namespaces.
-
-Nothing is said and nothing fails here: where the cluster cannot be asked, nothing is offered.
-"""
+"""Words to offer to the shell: nothing fails here, and what cannot be asked is not offered."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,7 +1,4 @@
-"""A verb in two steps, for who has no terminal: its plan, and later the write that it was made for.
-
-The plan is that of `kubectl tapp plan`; the write is the verb's own, guarded by what was seen.
-"""
+"""A verb in two steps, without a terminal: its plan, and later its own write, guarded by it."""
 
 import io
 from collections.abc import Callable
@@ -65,21 +62,12 @@ class _Planned(Verb):
 
 
 class Proposal:
-    """One change of one TApp.
-
-    Attributes:
-        text: its plan.
-        can_be_done: whether there is anything to do, and it is not refused.
-        heard: what was said since it is carried out.
-    """
+    """One change of one TApp: its plan, whether it can be done, and what was heard of that."""
 
     def __init__(
         self, session: Session, name: str, function: Callable[..., None], values: dict[str, Any]
     ) -> None:
-        """Plans what the verb's function does with these values, which it is given beside a `Verb`.
-
-        Raises CommandError: it cannot be planned.
-        """
+        """Plans what the verb's function does with these values, or raises a CommandError."""
         self._session, self._function, self._values = session, function, values
         heard = self._new()
         self._seen = heard.observed(name)
@@ -90,10 +78,7 @@ class Proposal:
         self.heard = self._new()
 
     def do(self) -> None:
-        """Carries it out, if what it was planned on is as it was.
-
-        Raises CommandError: with `Exit.CHANGED` where it is not; or it was refused.
-        """
+        """Carries it out; CommandError: refused, or (`Exit.CHANGED`) planned on something else."""
         now = self.heard.observed(self._seen.name)
         if error := changed(self._seen.tapp, now.tapp):
             raise error

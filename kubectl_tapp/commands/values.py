@@ -27,7 +27,6 @@ def values(session: Session, name: str, output: Format | None) -> None:
 
 
 def _rows(templates: Templates) -> list[Document]:
-    """A row for each instance and key: what it has, whether by default, and where it is read."""
     spec, found = templates.spec, list[Document]()
     for id in range(spec.replicas):
         template = templates.named(spec.template_name(id))

@@ -1,7 +1,4 @@
-"""The verbs, a command each: the plan first, then the question, then the write.
-
-A verb is given what was seen of the TApp, and hands over the edited TApp.
-"""
+"""The verbs, a command each: an edit of the TApp as it was seen, planned, asked for, written."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated

@@ -38,11 +38,7 @@ class WaitGoal:
 
 
 def wait(session: Session, watch: WaitGoal) -> None:
-    """Waits until the goal is reached.
-
-    Raises CommandError: with `Exit.STUCK`, and the reason: it will not be reached, or not in time;
-    what is complete does not get stuck.
-    """
+    """Waits until the goal is reached; `Exit.STUCK` with a reason: not at all, or in time."""
     begun, name, cluster = session.now(), watch.name, session.cluster
     registration, memo = cluster.registration(), Memo(MEMORY)
     stuck_since: float | None = None

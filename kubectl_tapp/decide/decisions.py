@@ -28,10 +28,7 @@ def decide(
 def decide_or_fail(
     observed: Observed, registration: Registration, now: float, memo: Memo | None = None
 ) -> Plan:
-    """The same, for a command that cannot go on without it.
-
-    Raises CommandError: the TApp is none.
-    """
+    """The same, for a command that needs it. Raises CommandError: the TApp is none."""
     try:
         return decide(observed, registration, now, memo)
     except WireError as error:

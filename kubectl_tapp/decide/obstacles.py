@@ -1,7 +1,4 @@
-"""Obstacles to a pod or a claim: what the API server said, who has its name.
-
-The service sees neither: an object without its label, and what Metacontroller was refused.
-"""
+"""What the service cannot see: who has a pod's or a claim's name, and what a server has refused."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -130,7 +127,6 @@ class Obstacles:
 def _named(
     cluster: ClusterAccess, resource: str, names: list[str], namespace: str
 ) -> tuple[dict[str, Document], str]:
-    """The objects of these names that are there, and why nobody knows that, where it is so."""
     found = cluster.named(resource, names, namespace) if names else []
     return ({}, short(found)) if isinstance(found, str) else (by_name(found), "")
 

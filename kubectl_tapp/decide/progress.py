@@ -22,14 +22,9 @@ _PREFIX = "spec.updateStrategy."
 class Progress:
     """The progress of a TApp at one moment.
 
-    Attributes:
-        generation: of its spec.
-        answered: the service has answered for this spec.
-        ready: its condition `Ready` is True for this spec.
-        enough: its condition `Available` is True for this spec.
-        stalled: the message of its condition `Stalled`, if that is True for this spec.
-        paused: a person has paused updates.
-        fingerprint: another one where anything was created, deleted, started or reported.
+    `answered`: the service has answered for this spec; only then `ready`, `enough` and `stalled`
+    are of its conditions. Another `fingerprint` is where anything was created, deleted, started or
+    reported.
     """
 
     def __init__(self, view: Inspection) -> None:

@@ -1,7 +1,4 @@
-"""An instance's standing: done, moving, held or blocked, in which words, and since when.
-
-The one answer, a pure function of a plan, that `status`, `why`, `wait`, `plan` and the page give.
-"""
+"""How an instance stands, as `status`, `why`, `wait`, `plan` and the page all say it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,13 +19,10 @@ STILL = (Action.KEEP, Action.ABSENT)
 _NOT_CREATED = "not created: the events of the TApp say why"
 _ON_HOLD = "their pods are on hold; `kubectl tapp why` has the reasons"
 _ACTING = {
-    Action.CREATE: "being created",
-    Action.ADOPT: "being labelled",
-    Action.MARK: "leaving their Services",
-    Action.UPDATE: "being updated in place",
-    Action.RECREATE: "getting new pods",
-    Action.DELETE: "being stopped",
-}
+    Action.CREATE: "being created", Action.ADOPT: "being labelled",
+    Action.MARK: "leaving their Services", Action.UPDATE: "being updated in place",
+    Action.RECREATE: "getting new pods", Action.DELETE: "being stopped",
+}  # fmt: skip
 _PREPARING = {Reason.TERMINATING: "ending", Reason.PULLING: "pulling images first"}
 _STARTING = {InstanceStatus.UPDATING: "being updated in place", InstanceStatus.PENDING: "starting"}
 
@@ -59,11 +53,7 @@ def standing(  # noqa: PLR0913 - each is a part of what is known
     pod: Document | None = None,
     obstacle: str = "",
 ) -> Standing:
-    """The standing of an instance, by the plan's decision on it.
-
-    `missing` is what `missed` says, `pod` its pod as the API server has it, and `obstacle` what is
-    refused of it, or who has its name, as far as anybody looked.
-    """
+    """The standing of an instance, by the plan's decision on it, its pod, and what refuses it."""
     since = missing.get(instance.id)
     overdue = since is not None and plan.now - since >= TROUBLE_AFTER
     disposition, brief = _disposition(plan, instance, decision, obstacle, overdue=overdue)
@@ -138,7 +128,6 @@ def _text(  # noqa: PLR0913 - as `standing`
 
 
 def _not_yet(plan: Plan, instance: Instance, document: Document | None) -> str:
-    """The reason why an instance that runs its template is not available, with nothing wrong."""
     pod = instance.pod
     if pod is None or not pod.node:
         known = pod.conditions.get("PodScheduled") if pod is not None else None

@@ -40,11 +40,7 @@ def strays(
     living: dict[str, str],
     namespace: Document | None,
 ) -> list[Stray]:
-    """All that has such a name and is not the TApp's, by resource, prefix and number.
-
-    `living` are all TApps of the namespace, uid -> name; `namespace` is None where it may not be
-    read.
-    """
+    """All of such a name that is not the TApp's, sorted; `living` are all TApps, uid -> name."""
     spec, name = spec_of(tapp), tapp["metadata"]["name"]
     prefixes = [(PODS, f"{name}-", pods)]
     prefixes += [(CLAIMS, f"{claim}-{name}-", claims) for claim in claim_templates(spec)]
@@ -91,10 +87,7 @@ def _living(item: Document, tapp: Document) -> list[dict[str, Any]]:
 
 
 def unprotected(claim: Document, namespace: Document | None) -> bool:
-    """Tell whether the garbage collector would take a claim when its TApp goes.
-
-    Where its Namespace may not be read, an owner of that kind is believed.
-    """
+    """True if a claim would go with its TApp; an unreadable Namespace is believed to own it."""
     owners = claim["metadata"].get("ownerReferences") or []
     uids = {owner.get("uid") for owner in owners if owner.get("kind") == "Namespace"}
     return namespace["metadata"]["uid"] not in uids if namespace else not uids

@@ -94,11 +94,7 @@ def _updates_what_was_applied(managed: Document) -> bool:
 def tried(
     session: Session, observed: Observed, edited: Document, how: ApplyMethod | None
 ) -> tuple[Document, tuple[str, ...]]:
-    """The edit as the API server would take it; or as it is, and why it is refused.
-
-    `how` the file is applied is None for a patch. Raises CommandError: there is no answer, and
-    nobody else can give it.
-    """
+    """The edit (`how`: of a file) as the API server would take it, or as it is, refused why."""
     by_server = how is not None and bool(how.manager)
     try:
         return _asked(session.cluster, observed, edited, how), ()
@@ -132,10 +128,7 @@ _ONLY_THERE = (
 
 
 def untried(observed: Observed, edited: Document, how: ApplyMethod) -> Document:
-    """The TApp after a client-side apply of a file, without a server's defaults.
-
-    Raises CommandError: it is to be a server-side one.
-    """
+    """The TApp after a client-side apply, without a server's defaults, or a CommandError."""
     if not observed.tapp["metadata"].get("uid"):
         return edited
     if how.manager:

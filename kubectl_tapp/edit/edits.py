@@ -25,10 +25,7 @@ Operation = dict[str, Any]
 
 
 def spec_of(tapp: Document) -> TAppSpec:
-    """The TApp's spec as the service reads it.
-
-    Raises CommandError: the service could not read it either.
-    """
+    """The TApp's spec as the service reads it, or a CommandError with its first mistake."""
     try:
         return TAppSpec.model_validate(tapp.get("spec") or {})
     except ValidationError as error:
@@ -79,10 +76,7 @@ def with_values(
 
 
 def using(tapp: Document, template: str, ids: Iterable[int]) -> Document:
-    """Gives instances a template; the default one by leaving out their entry of `templates`.
-
-    Raises CommandError: there is no such template.
-    """
+    """Gives instances a template, the default one by no entry; CommandError: there is none."""
     spec = spec_of(tapp)
     body_of(spec, template)
     entry = None if template == spec.default_name else template
@@ -90,11 +84,7 @@ def using(tapp: Document, template: str, ids: Iterable[int]) -> Document:
 
 
 def with_images(tapp: Document, images: Mapping[str, str], template: str | None = None) -> Document:
-    """Sets images of containers, init containers included; `*` is for all that are not named.
-
-    Without a name the default template's. Raises CommandError: there is no such template or
-    container.
-    """
+    """Sets images of a template's containers, `*` for all not named; CommandError: no such one."""
     spec = spec_of(tapp)
     name = spec.default_name if template is None else template
     body = dict(body_of(spec, name))
@@ -147,10 +137,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 
 def running_containers(spec: TAppSpec, template: str) -> set[str]:
-    """The containers of a template that keep running.
-
-    Raises CommandError: there is no such template.
-    """
+    """The containers of a template that keep running. CommandError: there is no such template."""
     body = body_of(spec, template)
     if wrong := malformed_template(f"template {template!r}", body):
         raise UsageError(wrong)
@@ -160,11 +147,7 @@ def running_containers(spec: TAppSpec, template: str) -> set[str]:
 def restarted(
     tapp: Document, templates: Iterable[str], at: str, key: str = RESTARTED_AT
 ) -> Document:
-    """Asks for new pods of all instances of these templates, as `kubectl rollout restart` does.
-
-    Another annotation (`key`) asks for restarts in place. Raises CommandError: there is no such
-    template.
-    """
+    """Asks for new pods of all that run these, as `kubectl rollout restart`; by `key` otherwise."""
     for name in templates:
         spec = spec_of(tapp)
         body_of(spec, name)
@@ -200,11 +183,9 @@ def with_template(tapp: Document, name: str, body: Document) -> Document:
 
 
 def with_kept_values(tapp: Document, name: str, body: Document, kept: Document) -> Document:
-    """Takes the values that a template reads back to those that the history kept with it.
+    """Takes the values that a template reads back to those that the history kept, if it did.
 
-    Those of instances that run another template stay as they are.
-
-    Raises CommandError: it kept none, because there were none, or too many.
+    Those of instances that run another template stay. CommandError: there were none, or too many.
     """
     keys = placeholders_in(body).keys
     if keys and not kept:
@@ -252,10 +233,7 @@ def moved(before: Document, after: Document, base: Document) -> Document:
 
 
 def body_of(spec: TAppSpec, name: str) -> Document:
-    """The content of a template.
-
-    Raises CommandError: there is no such template; with the nearest name.
-    """
+    """The content of a template. Raises CommandError: there is none; with the nearest name."""
     body = spec.find_template(name)
     if body is None:
         hint = nearest(name, template_names(spec))

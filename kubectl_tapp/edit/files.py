@@ -18,11 +18,7 @@ _TEXT = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt ].*)?|[-+]?\d[\d_]*(?::\d+)+(?:\.\d
 
 
 def read_tapp(path: str, name: str | None = None) -> Document:
-    """The TApp in a file of YAML or JSON documents, `-` for standard input.
-
-    Without a name the only one. Raises CommandError: it cannot be read, is not YAML, or has no such
-    TApp.
-    """
+    """The TApp in a file (`-`: standard input), of this name or the only one; or a CommandError."""
     documents = _documents(path)
     found = [each for each in documents if _is_tapp(each)]
     if not found:
@@ -83,10 +79,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def _plain(value: Any, path: str, above: list[int], count: list[int] | None = None) -> Any:
-    """A document as JSON has it: keys are texts, and nothing holds itself.
-
-    Raises CommandError: something holds itself, or there is far too much.
-    """
+    """A document as JSON has it: keys are texts. CommandError: far too much, or it holds itself."""
     count = [0] if count is None else count
     count[0] += 1
     if id(value) in above or count[0] > _MOST:

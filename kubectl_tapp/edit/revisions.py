@@ -86,10 +86,7 @@ def _container(path: str) -> str:
 
 
 def entries(observed: Observed) -> list[Entry]:
-    """The whole history, oldest first; what is not this service's is left out.
-
-    Raises CommandError: ControllerRevisions may not be read, or the spec cannot be.
-    """
+    """The history, oldest first, ours alone. CommandError: revisions or spec cannot be read."""
     observed.require(REVISIONS)
     spec = spec_of(observed.tapp)
     templates = Templates(spec)
@@ -190,9 +187,8 @@ def chosen(
 ) -> Entry:
     """The revision to roll back to; by default the one before, of the template that changed last.
 
-    `to` is a revision's number, or six or more characters that its hash begins with. `with_values`:
-    other values alone make it another one. Raises CommandError: there is none, or more than one
-    fits.
+    `to` is a number, or six or more characters that its hash begins with. `with_values`: other
+    values alone make it another one. Raises CommandError: there is none, or more than one fits.
     """
     known = [each for each in history if template in (None, each.template)]
     if template is not None and not known:

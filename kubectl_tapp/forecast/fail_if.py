@@ -58,10 +58,7 @@ class Condition:
 
 
 def read_condition(text: str) -> Condition:
-    """A condition as it is written on the command line.
-
-    Raises CommandError: it is none; the sentence says what can be written.
-    """
+    """A condition as the command line has it. CommandError: it is none, and what can be written."""
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise _no_condition(text, "write WORD or WORD>NUMBER, such as recreate or unavailable>2")

@@ -1,7 +1,4 @@
-"""A forecast of an edit: what becomes of whom, why, in which order, how long, what gets stuck.
-
-These are its values; `foresee.py` makes them. Every reason is the deciding code's own.
-"""
+"""The values of an edit's forecast (`foresee.py`); every reason is the deciding code's own."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

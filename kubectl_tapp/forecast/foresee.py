@@ -83,11 +83,9 @@ def forecast(
 
 
 def as_running(tapp: Document, registration: Registration, now: float) -> Observed:
-    """A TApp from a file, as if it were running since an hour before `now`, all that it asks done.
+    """A TApp from a file, as if it had run for an hour, all it asks done; WireError: it cannot run.
 
     What else its cluster has is assumed (`kubectl_tapp.forecast.assumed`).
-
-    Raises hooks.wire.decode.WireError: it cannot run.
     """
     tapp, now = _placed(tapp, tapp), in_ticks(now)
     nothing = {**tapp, "metadata": {**tapp["metadata"], "uid": None}}

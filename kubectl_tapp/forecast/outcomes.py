@@ -225,7 +225,6 @@ class Outcomes:
     # Order and budget.
 
     def _steps(self) -> tuple[Step, ...]:
-        """One step for each sync that writes."""
         by_time = grouped(
             (act.at, act)
             for act in self.log.acts
@@ -289,7 +288,6 @@ class Outcomes:
     # What else is said of the edit.
 
     def _refusals(self) -> tuple[tuple[str, str], ...]:
-        """Conditions that the edited spec raises, and the one before did not."""
         before = {(f.type, f.message) for f in refusals(self.before)} if self.before else set()
         plans = [plan for plan in (self.log.first, self.log.last) if plan is not None]
         found = {(item.type, item.message): None for plan in plans for item in refusals(plan)}

@@ -12,14 +12,10 @@ ROW, BAR, TOP = 26.0, 16.0, 30.0
 FITS = 15  # Characters of a row's name
 MOST_ROWS = 250  # Rows of instances that do the same at the same time; more are no picture
 STATES = {
-    "available": "available",
-    "updating": "restarts in place",
-    "stopping": "stops",
-    "missing": "has no pod yet",
-    "starting": "starts",
-    "broken": "does not come up",
+    "available": "available", "updating": "restarts in place", "stopping": "stops",
+    "missing": "has no pod yet", "starting": "starts", "broken": "does not come up",
     "ended": "has run to its end",
-}
+}  # fmt: skip
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 _TICKS = 9
 Spans = tuple[tuple[float, str], ...]

@@ -43,10 +43,7 @@ class Changes:
         self._planned: dict[str, tuple[str, str, str, Proposal]] = {}
 
     def plan(self, namespace: str, name: str, change: str, values: object) -> dict[str, str]:
-        """The plan of a change, and the key under which it can be done.
-
-        Raises CommandError: it cannot be.
-        """
+        """The plan of a change, and the key to do it. Raises CommandError: it cannot be done."""
         session = self._session.narrowed(namespace=namespace)
         found = Proposal(session, name, OFFERED.get(change, _unknown), _read(change, values))
         key = secrets.token_urlsafe(16) if found.can_be_done else ""
@@ -57,11 +54,7 @@ class Changes:
         return {"text": found.text, "key": key}
 
     def do(self, key: str) -> dict[str, Any]:
-        """Carries out what was planned.
-
-        Raises:
-            CommandError: with `Exit.CHANGED` where it has to be planned again; or it was refused.
-        """
+        """Carries out what was planned, or raises a CommandError: plan again (`Exit.CHANGED`)."""
         planned = self._planned.pop(key, None)  # at once: of two clicks one does it
         if planned is None:
             raise CommandError("this plan was done, or is forgotten: plan again", Exit.CHANGED)

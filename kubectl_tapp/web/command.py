@@ -44,10 +44,7 @@ def web(
 
 
 def serve(session: Session, first: str, port: int, *, browser: bool, read_only: bool) -> None:
-    """Serves it until Ctrl-C, or SIGTERM; `first` is as for the application, `port` 0 a free one.
-
-    Raises CommandError: the port is taken.
-    """
+    """Serves it until Ctrl-C or SIGTERM; `port` 0: a free one. CommandError: it is taken."""
     from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415
 
     from kubectl_tapp.web.app import HOST, Door, create_app  # noqa: PLC0415 - it costs start time

@@ -19,15 +19,9 @@ from tapp.kube.project import MERGE_KEYS, merge_key  # noqa: F401 - tests ask he
 LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
 
 SYSTEM_FIELDS = (
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "managedFields",
-)
+    "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+    "deletionGracePeriodSeconds", "managedFields",
+)  # fmt: skip
 
 _encoder = msgspec.json.Encoder(order="sorted")
 _HTML = re.compile("[<>&\u2028\u2029]")

@@ -147,10 +147,8 @@ class GarbageCollector:
 class ClaimController:
     """Binds claims, expands their volumes, and guards those that are in use.
 
-    Attributes:
-        bind_seconds: how long a claim waits for its volume.
-        largest: what the storage driver can make of a volume; None for any size. A claim that asks
-            for more is marked as infeasible, and its volume stays.
+    A claim waits so long for its volume. Of what asks for more than the storage driver's `largest`
+    the volume stays, and it is marked as infeasible.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:

@@ -1,7 +1,4 @@
-"""Defaults that the API server fills into a custom resource and into a Service.
-
-What it makes of a pod is Kubernetes' own, and in tapp/kube/stored.py.
-"""
+"""Defaults of custom resources and Services; those of pods are in tapp/kube/stored.py."""
 
 from collections.abc import Iterator
 from random import Random

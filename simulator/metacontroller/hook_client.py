@@ -1,7 +1,4 @@
-"""Metacontroller's way to the hook: over HTTP, or a WSGI application in process.
-
-Source: Metacontroller's pkg/hooks.
-"""
+"""The way to the hook, over HTTP or in process by WSGI. Source: Metacontroller's pkg/hooks."""
 
 import http.client
 import io

@@ -21,13 +21,8 @@ from simulator.objects.objects import Json, Object, namespace_of
 
 SYNC_FIELDS = ("status", "children", "resyncAfterSeconds", "finalized")
 DECORATE_FIELDS = (
-    "labels",
-    "annotations",
-    "status",
-    "attachments",
-    "resyncAfterSeconds",
-    "finalized",
-)
+    "labels", "annotations", "status", "attachments", "resyncAfterSeconds", "finalized",
+)  # fmt: skip
 
 _STRINGS = dict[str, str | None] | None
 

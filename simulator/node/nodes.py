@@ -196,7 +196,6 @@ def _taints(node: Object | None) -> list[Object]:
 
 
 def _tolerated(pod: Object, taints: list[Object]) -> float | None:
-    """Return how long the pod tolerates all of the taints; None is without end."""
     tolerations = pod["spec"].get("tolerations") or []
     times = [seconds_of(tolerations, taint) for taint in taints]
     return min((time for time in times if time is not None), default=None)

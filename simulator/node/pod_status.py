@@ -1,7 +1,4 @@
-"""The status that a kubelet computes for a pod from the statuses of its containers.
-
-Source: pkg/kubelet (getPhase), pkg/kubelet/status (the conditions).
-"""
+"""A pod's status of its containers' (pkg/kubelet, getPhase; pkg/kubelet/status, conditions)."""
 
 from collections.abc import Iterable, Mapping
 

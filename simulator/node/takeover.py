@@ -141,7 +141,6 @@ AFTERWARDS = 60.0  # Seconds beyond the grace period in which a kubelet does wha
 
 
 def _written(pod: Object, sight: Sight) -> tuple[float | None, float | None]:
-    """The times when the pod was last asked for something, and when its kubelet last reported."""
     asked: list[float] = []
     reported: list[float] = []
     for entry in meta(pod).get("managedFields") or []:
@@ -174,7 +173,6 @@ def _is_broken(local: LocalPod, one: Container, known: Object, sight: Sight, now
 
 
 def _waits(local: LocalPod, one: Container) -> bool:
-    """True if a container only waits for one before it."""
     return any(other.stuck for other in local.inits if other is not one)
 
 

@@ -212,14 +212,8 @@ def _held(plan: Plan) -> Iterator[_News]:
 
 
 _RULES: tuple[Callable[[Plan], Iterator[_News]], ...] = (
-    _created,
-    _deleted,
-    _updated,
-    _replaced,
-    _taken,
-    _waiting,
-    _held,
-)
+    _created, _deleted, _updated, _replaced, _taken, _waiting, _held,
+)  # fmt: skip
 
 
 def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[Reason, Cases]]:

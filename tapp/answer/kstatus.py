@@ -23,10 +23,7 @@ _SHOWN = 5  # Number of different waits in a message before it says how many mor
 
 
 def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> Finding | None:
-    """The one of the two that is True, if one is.
-
-    That a roll is too late is a refusal (`stalled`).
-    """
+    """The True one of these two; that a roll is too late is a refusal (`stalled`)."""
     if degraded.status == "True" and patience <= 0:
         return Finding(Type.STALLED, "True", degraded.reason, degraded.message)
     if progressing.status == "True":

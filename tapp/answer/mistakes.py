@@ -1,7 +1,4 @@
-"""Mistakes in the spec itself, or in an annotation of a pod or its template.
-
-A condition for each, whatever the cluster looks like.
-"""
+"""Mistakes in a spec, or in an annotation of a pod or a template, whatever else there is."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -185,7 +182,6 @@ _QUOTED = 40  # Characters that are quoted of what should be something else
 
 
 def _quoted(plan: Plan, odd: Callable[[Instance], list[str]]) -> str:
-    """The instances that have odd texts, and which; "" where there are none."""
     wrong = grouped(
         (text, instance.id)
         for instance in plan.instances

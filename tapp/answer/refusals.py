@@ -225,7 +225,6 @@ def _pods_not_resized(plan: Plan) -> Finding | None:
 
 
 def _unknown_containers(plan: Plan) -> Finding | None:
-    """Requests for a restart in place that nothing follows."""
     wrong = {
         template.name: template.not_restarted[0]
         for instance in plan.instances
@@ -273,33 +272,12 @@ def _stalled(plan: Plan) -> Finding | None:
 
 
 _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
-    _pods_not_created,
-    _template_not_found,
-    _invalid_budget,
-    mistakes.invalid_partition,
-    _revisions_not_found,
-    _creation_blocked,
-    _duplicate_merge_keys,
-    _claims_not_owned,
-    _claims_not_grown,
-    _services_not_created,
-    _images_edited,
-    _unreadable_pods,
-    _foreign_pods,
-    _images_not_pulled,
-    _pullers_not_run,
-    _pods_not_resized,
-    _unknown_containers,
-    mistakes.unknown_instances,
-    mistakes.unknown_statuses,
-    mistakes.unused_instances,
-    mistakes.unused_values,
-    mistakes.rolling_template_unused,
-    mistakes.unused_templates,
-    _pod_status_not_written,
-    _most_nodes_silent,
-    _invalid_lost_node_seconds,
-    mistakes.invalid_update_priority,
-    mistakes.invalid_hold_for,
-    _stalled,
-)
+    _pods_not_created, _template_not_found, _invalid_budget, mistakes.invalid_partition,
+    _revisions_not_found, _creation_blocked, _duplicate_merge_keys, _claims_not_owned,
+    _claims_not_grown, _services_not_created, _images_edited, _unreadable_pods, _foreign_pods,
+    _images_not_pulled, _pullers_not_run, _pods_not_resized, _unknown_containers,
+    mistakes.unknown_instances, mistakes.unknown_statuses, mistakes.unused_instances,
+    mistakes.unused_values, mistakes.rolling_template_unused, mistakes.unused_templates,
+    _pod_status_not_written, _most_nodes_silent, _invalid_lost_node_seconds,
+    mistakes.invalid_update_priority, mistakes.invalid_hold_for, _stalled,
+)  # fmt: skip

@@ -114,11 +114,7 @@ def _json(value: Any) -> str:
 
 
 def kept_pod(manifest: Manifest, template: Template | None) -> Document:
-    """The answer that leaves an observed pod alone.
-
-    The template is given if the pod carries its revision, so that its labels and annotations are
-    known to be ours.
-    """
+    """The answer that leaves a pod alone; with its template if its revision says it is ours."""
     projected = manifest.projected
     if projected is not None:
         return projected
@@ -209,10 +205,7 @@ def _tell(metadata: Document, manifest: Manifest, told: HoldMarks) -> None:
 
 
 def _mark(metadata: Document, manifest: Manifest, part: str, **marks: str) -> None:
-    """Sets labels or annotations, or takes them back.
-
-    One is emptied where leaving it out would not remove it.
-    """
+    """Sets labels or annotations, or takes them back: emptied where leaving out would not do."""
     applied = _map((manifest.projected or {}).get("metadata") or {}, part)
     observed = manifest.labels if part == "labels" else manifest.annotations
     for key, value in marks.items():

@@ -93,7 +93,6 @@ def summarize(plan: Plan) -> Document:
 
 
 def _revisions(partition: Partition) -> dict[str, str]:
-    """The revision that a roll brings, and the one before, as far as there are any."""
     found = {"currentRevision": partition.current, "updateRevision": partition.update}
     return {key: revision for key, revision in found.items() if revision}
 
@@ -218,7 +217,6 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
 
 
 def _silent(unavailable: list[Instance]) -> str:
-    """Instances that are not available because nothing is heard of their nodes."""
     silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
     return f" (nothing is heard of the nodes of {id_list(silent)})" if silent else ""
 
@@ -297,7 +295,6 @@ def _broken(plan: Plan, wanted: list[Instance]) -> list[str]:
 
 
 def _next_pod(instance: Instance) -> str:
-    """The time when the next pod follows, where that is paced."""
     if instance.pace is None or instance.pace.is_due:
         return ""
     at = written(instance.pace.due + 1)

@@ -1,7 +1,4 @@
-"""Instances made as the history has them: of a template, with its claims and in its Service.
-
-docs/design.md, "The partition": what else a pod is made of is kept, too.
-"""
+"""Instances as the history has them, and what else a pod is made of (docs, "The partition")."""
 
 from typing import NamedTuple
 

@@ -28,11 +28,7 @@ def is_late(template: Template | Unresolved) -> bool:
 
 
 class Filling:
-    """Gives instances their templates.
-
-    Attributes:
-        whole: whether all of them are filled in, as nearly always.
-    """
+    """Gives instances their templates; `whole` if all of them are filled in, as nearly always."""
 
     def __init__(self, world: World) -> None:
         """Counts what there is to do."""

@@ -210,7 +210,6 @@ class _Marking:
         return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over, told=told)
 
     def _asks(self, pod: Pod, drain: str = "", lost: str = "") -> bool:
-        """True if these are not yet what is asked for in the pod."""
         spec = pod.spec
         known = spec.is_watched or not (lost or drain or has_closed_gate(pod))
         return (drain, lost) != (spec.drain, spec.lost) or not known or self._tolerates(pod)

@@ -34,10 +34,7 @@ def missing_claims(world: World, instances: Iterable[Instance], now: float) -> M
 
 
 def missing_services(world: World, services: ServicePlan, now: float) -> Missing:
-    """The instances that have no Service yet, or one that is not yet as it was asked for.
-
-    The status says what was missing before.
-    """
+    """Instances without a Service, or with another than was asked for; noted ones since then."""
     return _missing(world.tapp.status.not_exposed, services.missing, now)
 
 

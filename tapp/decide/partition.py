@@ -51,9 +51,8 @@ def partition_size(value: int | str, group: int) -> int:
     """Resolves a partition, `2` or `"30%"`: the number of instances of a group that are kept.
 
     A percentage is rounded up, but below 100% it does not keep all of several, as in a CloneSet. To
-    the group belong all that have the rolling template, whatever they do.
-
-    Raises ValueError: the value is neither.
+    the group belong all with the rolling template, whatever they do. Raises ValueError: it is
+    neither.
     """
     size = min(portion(value, group, 0), group)
     is_part = isinstance(value, str) and portion(value, FULL, 0) < FULL
@@ -132,10 +131,7 @@ def follow_current(
 
 
 def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
-    """The revision before the rolling template's, where the status does not say (yet).
-
-    The newest one that a pod still has; without any there was none.
-    """
+    """The revision before the rolling one, if unnoted: the newest that a pod still has, or none."""
     had = {
         revision
         for item in group

@@ -74,10 +74,7 @@ def apply_pod_holds(
     budgets: Budgets,
     now: float,
 ) -> PodHolds:
-    """Keeps back what is wanted of pods that are on hold.
-
-    Nothing is wanted by an update that is paused, or that no budget allows.
-    """
+    """Keeps back what pods on hold need, but for updates that are paused, or of no budget."""
     result, strategy = PodHolds(), spec.update_strategy
     for instance, verdict in zip(instances, verdicts, strict=True):
         pod, wish = instance.pod, WISHES.get(verdict.action)

@@ -1,7 +1,4 @@
-"""Spends the update budget: which updates happen now, and what the others wait for.
-
-docs/design.md, "The budget". The only place where instances are looked at together.
-"""
+"""Spends the budget: only here instances are seen together (docs/design.md, "The budget")."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -95,7 +95,6 @@ def _available(
 
 
 def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
-    """True if a container is to start again for other resources, whoever asked for them."""
     state = resizing_of(pod) if pod.spec.resize_restarts else None
     return state is not None and state.restarts and _is_at_work(instance, pod, state)
 

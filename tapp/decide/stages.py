@@ -168,10 +168,7 @@ STAGES: tuple[Callable[[Course], None], ...] = (
 
 
 def _running(filling: Filling, instances: list[Instance]) -> list[Template]:
-    """The templates that instances are given and that resolve, each of them once.
-
-    Also what is held back from all of them as yet.
-    """
+    """The templates given and resolved, each once; also what is held back from all of them."""
     names = {
         item.template.name: filling.newest(item.id)
         if item.kept or not filling.whole

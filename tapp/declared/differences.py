@@ -57,11 +57,7 @@ def differences(
     ignores_resources: bool = False,
     resizes: bool = False,
 ) -> list[Difference]:
-    """The fields in which two pod templates differ, in the order of the second one.
-
-    Resources of running containers may be left to others (`ignores_resources`), or be given to pods
-    that run (`resizes`).
-    """
+    """The fields in which pod templates differ, in the second's order; resources may be others'."""
     old, new = before.get("metadata") or {}, after.get("metadata") or {}
     read = _restarting_entries(before, after)
     found = [

@@ -48,11 +48,7 @@ def read_by(
     labels: Mapping[str, Any],
     annotations: Mapping[str, Any],
 ) -> dict[str, dict[str, str]]:
-    """Metadata that each of these containers, which keep running, has from its start on.
-
-    Labels and annotations are of the same pod or template; containers that read nothing are left
-    out.
-    """
+    """Metadata that each of these running containers has from its start on, if it reads any."""
     metadata, requests = {"labels": labels, "annotations": annotations}, requests_of(annotations)
     found = {}
     for container in containers:

@@ -71,10 +71,7 @@ def without_images(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_resources(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec without the resources that others may change in a pod; the same where it has none.
-
-    Those of containers and sidecars (pods/resize); any form of a spec will do.
-    """
+    """The spec without resources of containers and sidecars (pods/resize), in whatever form."""
     bare = {
         field: [
             {key: part for key, part in item.items() if key != "resources"}

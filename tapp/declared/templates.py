@@ -178,7 +178,6 @@ def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
 
 
 def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The spec with each variable once, or why there is none."""
     folded = dict(spec)
     try:
         for section in ("containers", "initContainers"):

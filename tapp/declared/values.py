@@ -14,10 +14,7 @@ from tapp.words.quoted import quoted
 
 
 def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str) -> dict[str, str]:
-    """Values that an instance has for the placeholders of a template.
-
-    Raises UnfilledError: it has no value where one is read, or one that no template may hold.
-    """
+    """An instance's values for a template's placeholders; UnfilledError: none, or no fit."""
     number = str(instance)
     found = {"index": number, "name": f"{app}-{number}", "namespace": namespace}
     own = spec.values.get(number, {})
@@ -74,11 +71,7 @@ def fill_alike(
     values: Mapping[str, Mapping[str, str]],
     defaults: Mapping[str, str],
 ) -> bool:
-    """True if recorded values, perhaps of more instances, fill in a template as the spec's do.
-
-    Instances are all that run it and have values in the spec or in the record; `defaults` stood for
-    all.
-    """
+    """True if recorded values, perhaps of more instances, fill in a template as the spec's do."""
     keys = slots.keys
     return _only(defaults, keys) == _only(spec.default_values, keys) and all(
         _only(values.get(each, {}), keys) == _only(spec.values.get(each, {}), keys)

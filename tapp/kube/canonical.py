@@ -48,10 +48,7 @@ _BLANK = {
 
 
 def nano(value: str) -> int | None:
-    """A quantity such as `500m`, `1Gi` or `1e3` in billionths; None if it is no quantity.
-
-    What is finer than a billionth is rounded up, as Kubernetes does.
-    """
+    """A quantity (`500m`, `1Gi`, `1e3`) in billionths, rounded up as by Kubernetes, or None."""
     match = _QUANTITY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
         return None

@@ -6,10 +6,7 @@ DEEPEST: Final = 100  # Levels of a template: nothing of Kubernetes has as many 
 
 
 def is_too_deep(value: Any) -> bool:
-    """True if objects and lists are nested in each other on more than `DEEPEST` levels.
-
-    Takes time in proportion to the value, and no stack.
-    """
+    """True if objects and lists are nested more deeply than `DEEPEST`, without using the stack."""
     level: list[Any] = [[value]]
     for _ in range(DEEPEST + 1):
         level = [

@@ -73,10 +73,7 @@ def _tagged(path: str) -> tuple[str, str, str]:
 
 
 def names_of(image: str, image_id: str | None = "") -> set[str]:
-    """Names of an image: its canonical name, and its digest where that is known.
-
-    Two that share one of them are the same image.
-    """
+    """An image's canonical name, and its digest if known: who shares one is the same image."""
     digests = (text.rpartition("@")[2] for text in (image, image_id or ""))
     found = {digest for digest in digests if digest.startswith("sha256:")}
     return {*found, canonical_name(image)} if image else found

@@ -20,12 +20,9 @@ _OF_A_POD: _Lists = (
 )
 _OF_SECURITY: _Lists = (("sysctls", ("name",)),)
 _OF_A_CONTAINER: _Lists = (
-    ("ports", ("name",)),
-    ("volumeMounts", ("mountPath",)),
-    ("volumeDevices", ("name",)),
-    ("volumeDevices", ("devicePath",)),
-    ("resizePolicy", ("resourceName",)),
-)
+    ("ports", ("name",)), ("volumeMounts", ("mountPath",)), ("volumeDevices", ("name",)),
+    ("volumeDevices", ("devicePath",)), ("resizePolicy", ("resourceName",)),
+)  # fmt: skip
 """List -> the fields that make an entry; entries that lack one of them do not count."""
 _FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
 

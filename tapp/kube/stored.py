@@ -136,11 +136,8 @@ class _Kind(NamedTuple):
 
 GRACE: Final = 30  # Seconds that a pod has to end, where it does not say
 PROBE: Final = {
-    "timeoutSeconds": 1,
-    "periodSeconds": 10,
-    "successThreshold": 1,
-    "failureThreshold": 3,
-}
+    "timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3,
+}  # fmt: skip
 _MODE: Final = {"defaultMode": 420}
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 

@@ -60,20 +60,14 @@ def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
 
 
 def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> list[Toleration]:
-    """The tolerations of the pod that is made of a template with these; `seconds` is the default.
-
-    If this service moves pods from lost nodes (`moved`), nobody else is to.
-    """
+    """The tolerations of a template's pod; if this service moves it (`moved`), nobody else does."""
     if moved:
         return with_defaults(without_limit(tolerations), None)
     return with_defaults(tolerations, seconds)
 
 
 def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> list[Toleration]:
-    """The tolerations, and those that the DefaultTolerationSeconds admission would add.
-
-    These are for so many seconds; None is without limit.
-    """
+    """The tolerations with those that DefaultTolerationSeconds would add; None: without limit."""
     items = list(tolerations)
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
     return items + [

@@ -39,10 +39,7 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float:
 
 
 def since(pod: Pod) -> float:
-    """The time when the newest of what serves in a pod began: the base of `spec.minReadySeconds`.
-
-    `UNKNOWN` where the pod does not tell, or its time is unreadable.
-    """
+    """When the newest of what serves in a pod began, for `spec.minReadySeconds`; or `UNKNOWN`."""
     ready = seconds(pod.ready_since)
     if pod.ready_since and ready == UNKNOWN:
         return UNKNOWN

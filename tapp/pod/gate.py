@@ -27,10 +27,7 @@ def _closed(pod: Pod) -> list[Condition]:
 
 
 def has_closed_gate(pod: Pod) -> bool:
-    """True if a gate that is served is not open.
-
-    A pod that is Ready may have one for a moment, until its kubelet has looked.
-    """
+    """True if a gate that is served is not open; a Ready pod may have one for a moment."""
     return any(gate is None or gate.status != "True" for gate in _gates(pod))
 
 
@@ -111,10 +108,7 @@ def opens_in(pod: Pod, update: Progress, now: float) -> float:
 
 
 def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> float | None:
-    """Seconds until it is plain that nobody serves the pod's gates; None if they are served.
-
-    Everything is there for an open gate, and it is not open.
-    """
+    """Seconds until it is plain that nobody opens a gate that could be open, or None."""
     shut = [gate for gate in _gates(pod) if gate is None or gate.status != "True"]
     if not shut or not pod.running or opens_in(pod, update, now) > 0:
         return None

@@ -16,15 +16,8 @@ T = TypeVar("T")
 class Manifest:
     """The decoded form of a pod or a plain child; a part of a wrong type reads as empty.
 
-    Attributes:
-        name: `metadata.name`.
-        namespace: `metadata.namespace`, None where it is not there.
-        labels: `metadata.labels`.
-        annotations: `metadata.annotations`.
-        finalizers: `metadata.finalizers`.
-        spec: `spec`.
-        projected: the answer that changes nothing; None where Metacontroller has not applied this
-            object before, or its annotation is gone or unreadable.
+    `projected` is the answer that changes nothing; None where Metacontroller has not applied this
+    object before, or its annotation is gone or unreadable.
     """
 
     __slots__ = (
@@ -32,13 +25,7 @@ class Manifest:
     )
 
     def __init__(self, pod: PodObject | PlainObject, kind: Kind = POD) -> None:
-        """Decodes the parts of a pod, or of a plain child, which has the same ones.
-
-        Raises:
-            msgspec.DecodeError: a part is no JSON.
-            UnicodeDecodeError: a part is no UTF-8.
-            RecursionError: a part is nested too deeply.
-        """
+        """Decodes a pod or a plain child; else a DecodeError, UnicodeError or RecursionError."""
         meta, self.kind = pod.metadata, kind
         self.name = meta.name
         self.namespace = meta.namespace

@@ -36,10 +36,7 @@ def failures_before(pod: Pod) -> int:
 
 
 def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None:
-    """The pace at which a completed pod is replaced; None where it need not wait.
-
-    `noted` is the parent's `status.failures`.
-    """
+    """The pace of replacing a completed pod, by `status.failures`; None where it need not wait."""
     began, ended = _life(pod, now)
     if not pod.refused_by_kubelet and ended - began > SOON:
         return None

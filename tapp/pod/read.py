@@ -87,7 +87,6 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
 
 
 def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[PodSpec, str]:
-    """Reads the pod's spec, and what of it is of a wrong type."""
     unreadable, raw = _wrong_type(pod), manifest.spec
     labels, annotations = manifest.labels, manifest.annotations
     policy = _word(raw.get("restartPolicy")) or ALWAYS
@@ -169,7 +168,6 @@ def _resize_restarts(containers: list[dict[str, Any]]) -> dict[str, tuple[str, .
 
 
 def _given(status: PodStatus) -> Mapping[str, str]:
-    """Container -> JSON of the resources that it has, as its kubelet says."""
     found: dict[str, str] = {}
     for raw in (status.init_container_statuses, status.container_statuses):
         if b'"resources"' in bytes(raw):
@@ -320,7 +318,6 @@ _decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
 def _wrong_type(pod: PodObject) -> str:
-    """Names what is of a wrong type in the parts of a pod that decisions read."""
     parts: tuple[tuple[str, Callable[[Any], Any], msgspec.Raw], ...] = (
         ("metadata.labels", _decode_strings, pod.metadata.labels),
         ("metadata.annotations", _decode_strings, pod.metadata.annotations),

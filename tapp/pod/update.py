@@ -122,11 +122,7 @@ def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
     update: Progress,
     now: float,
 ) -> str:
-    """The annotation for an update, JSON with sorted keys: what is to be replaced, and since when.
-
-    `restarts` are those of the images that are the same one by another name; `update` says how far
-    the update before this one has come.
-    """
+    """The annotation for an update, as sorted JSON: what is to be replaced, and since when."""
     containers = dict(update.unfinished)
     for name in images:
         containers[name] = _replaced(pod, name, update.unfinished.get(name))

@@ -61,12 +61,7 @@ class Made(NamedTuple):
 
 
 class OwnClaims:
-    """The claim templates of each instance: those of the spec, with their placeholders filled in.
-
-    Attributes:
-        written: name -> claim template, as it is written.
-        differ: whether any of them has placeholders.
-    """
+    """Each instance's claim templates, filled in; `written`, by name, some `differ` by then."""
 
     def __init__(self, templates: Templates, now: Templates) -> None:
         """`templates` have them, `now` knows what the instances have of their own."""
@@ -76,10 +71,7 @@ class OwnClaims:
         self.differ = bool(self._slots)
 
     def named(self, name: str, instance: int) -> dict[str, Any]:
-        """The claim template of this name, of one instance.
-
-        Raises UnfilledError: it cannot be filled in.
-        """
+        """The claim template of this name, of one instance; UnfilledError: it lacks a value."""
         slots, written = self._slots.get(name, NO_SLOTS), self.written[name]
         try:
             if isinstance(slots, str):
@@ -93,13 +85,10 @@ class OwnClaims:
 
 
 class Claims:
-    """The claims of each instance's pod, and what they are made of.
+    """The claims of each instance's pod; `differ`: today's templates have placeholders.
 
     A volume is an instance's claim if there is a claim template of its name, of today or, for who
     is kept, as recorded; or if it is mounted, no volume has its name, and the claim is there.
-
-    Attributes:
-        differ: whether claim templates have placeholders, as far as they are of today.
     """
 
     def __init__(self, world: World) -> None:

@@ -89,7 +89,6 @@ def grow(
 
 
 def _wanted(own: Claims, name: str, instance: int, past: Templates | None) -> str | None:
-    """The storage that an instance's claim is to ask for, None where its template does not say."""
     with suppress(UnfilledError):
         found = own.filled(name, instance, past)
         return None if found is None else _storage_of(found["spec"])

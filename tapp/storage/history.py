@@ -156,10 +156,7 @@ def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
 
 
 def _is_newest(ones: list[HistoryEntry]) -> bool:
-    """True if the first of a template's records has the highest number alone.
-
-    Two of one number are possible where a cache lags.
-    """
+    """True if its first record alone has the highest number; two may where a cache lags."""
     return len(ones) == 1 or ones[1].number < ones[0].number
 
 

@@ -91,12 +91,9 @@ class Contents:
 
 
 class Recorded:
-    """The templates that the history has, by the names of their contents.
+    """The templates that the history has, by the names of their contents; `full`: not all of them.
 
     Each is looked at when it is first asked for, and once, however many instances have it.
-
-    Attributes:
-        full: whether some could not be filled in, because there is too much for one sync.
     """
 
     def __init__(self, world: World, most: int) -> None:

@@ -42,11 +42,7 @@ class ServicePlan:
 
 
 class OwnServices:
-    """Services as they are to be, one for each instance: `spec.serviceTemplate`, filled in.
-
-    Attributes:
-        problem: why that cannot be told of any instance, or "".
-    """
+    """The Services, one for each instance: `spec.serviceTemplate`, filled in, or the `problem`."""
 
     def __init__(self, templates: Templates, uid: str) -> None:
         """`templates` know what the instances have of their own; `uid` is the TApp's."""
@@ -61,10 +57,7 @@ class OwnServices:
             self._slots = slots
 
     def of(self, instance: int) -> Document:
-        """The Service of an instance.
-
-        Raises UnfilledError: the instance lacks a value, or has one that makes no Service.
-        """
+        """The Service of an instance. UnfilledError: it lacks a value, or has a wrong one."""
         if self._slots:
             own = self._templates.own(self._slots, instance)
             found, spec = _parts(self._slots.filled(self._body, own))
@@ -83,10 +76,7 @@ class OwnServices:
 
 
 def _parts(body: Document) -> tuple[Document, Document]:
-    """The metadata and the spec of a template without placeholders.
-
-    Raises UnfilledError: Metacontroller could not apply the spec.
-    """
+    """Metadata and spec of a plain template. UnfilledError: Metacontroller could not apply it."""
     spec = encoded(_without_blanks(body["spec"]))
     if (path := duplicate_merge_key(spec)) is not None:
         raise UnfilledError(
@@ -104,10 +94,8 @@ def is_ours(service: Manifest) -> bool:
 def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> ServicePlan:
     """Sorts the Services of a living TApp.
 
-    Args:
-        world: what was observed.
-        wanted: instance -> whether its pod is on a node, of those that are to have a Service.
-        most_bytes: how much may be written anew with one answer, about, and one at least.
+    `wanted` are instances -> whether their pod is on a node. About so many bytes may be written
+    anew with one answer, and one Service at least.
     """
     rest, written = dict(world.plain.get(SERVICE, {})), 0
     if SERVICE not in world.declared.plain:
@@ -149,7 +137,6 @@ def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> 
 
 
 def _shape_problem(body: Document) -> str:
-    """The reason why no Service can be made of a template, or ""."""
     spec = body.get("spec")
     size = len(msgspec.json.encode(body))
     if size > LARGEST:

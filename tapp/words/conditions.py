@@ -1,7 +1,4 @@
-"""Types of a TApp's conditions: the one place that names them; reasons are in `reasons.py`.
-
-What each means for a person is in docs/mend.md, "Conditions of a TApp".
-"""
+"""Types of a TApp's conditions, named here alone (docs/mend.md, "Conditions of a TApp")."""
 
 from dataclasses import dataclass
 from enum import StrEnum

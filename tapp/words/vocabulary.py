@@ -1,7 +1,4 @@
-"""Every name that TApp shares with the cluster: labels, annotations, conditions, reasons.
-
-Labels and annotations are an interface: renaming one would restart pods or orphan claims.
-"""
+"""Names that TApp shares with the cluster; to rename one would restart pods or orphan claims."""
 
 from enum import StrEnum
 from typing import Final
