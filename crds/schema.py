@@ -75,7 +75,9 @@ def _kubernetes() -> dict[str, Schema]:
 
 def _schema(field: FieldInfo, own: Schema) -> Schema:
     """The schema of a field; `own` stands for a map of anything, in a model by its field names."""
-    kinds = [each for each in _alternatives(field.annotation) if each is not NoneType]
+    kind = field.annotation
+    either = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    kinds = [each for each in either if each is not NoneType]
     described: Schema = {"description": field.description} if field.description else {}
     extra: Any = field.json_schema_extra or {}
     if len(kinds) > 1:
@@ -106,10 +108,6 @@ def _number(limits: list[Any], described: Schema, extra: Schema) -> Schema:
     least = next(({"minimum": each.ge} for each in limits if isinstance(each, Ge)), {})
     most = next(({"maximum": each.le} for each in limits if isinstance(each, Le)), {})
     return {"type": "integer", "format": "int32", **described, **least, **extra, **most}
-
-
-def _alternatives(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:

@@ -15,11 +15,10 @@ from typing import NoReturn
 
 from rich.console import Console
 
-from demo.act import Act, Goal, Play
 from demo.film import Film
 from demo.screen import Screen
 from demo.service import ServiceError, serve
-from demo.stage import Stage
+from demo.stage import Act, Goal, Play, Stage
 from demo.story import ACTS
 from simulator.metacontroller.hook_client import HookError
 from simulator.world import UnsettledError

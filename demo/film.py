@@ -16,10 +16,8 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from demo.act import Act, Goal
-from demo.chart import BAR, chart, legend
-from demo.screen import Screen
-from demo.stage import Document, Stage
+from demo.screen import BAR, Screen, chart, legend
+from demo.stage import Act, Document, Goal, Stage
 
 COLUMNS = 80
 LETTER, LINE, MARGIN = 12.2, 24.4, 24  # A letter, a line, the space around, in rich's units

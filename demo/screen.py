@@ -1,32 +1,155 @@
 """The output for a person: per act the change, the instances by time, the reasons, the goals."""
 
+import difflib
 import time
 from collections.abc import Iterable
+from typing import Any
 
+import yaml
+from rich import box
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
 
-from demo.act import Act, Goal
-from demo.chart import BAR, chart, legend
-from demo.difference import difference
-from demo.stage import Decision, Document, Stage
+from demo.stage import Act, Decision, Document, Goal, Snapshot, Stage
+
+BAR = 32
+TAIL = 0.06  # The chart's length in lengths of the act, so that the end can be seen
+
+MARKS = {
+    "Running": ("━", "green"), "Updating": ("▒", "yellow"), "Pending": ("░", "cyan"),
+    "Broken": ("x", "bold red"), "Killing": ("╲", "magenta"), "Killed": ("·", "bright_black"),
+    "Drained": ("▽", "yellow"), "Silent": ("?", "red"), "NotCreated": (" ", "bright_black"),
+    "": (" ", ""),
+}  # fmt: skip
+BEFORE = ("─", "blue")  # Running, still as before the change
+LOUDNESS = ("Broken", "Killing", "Pending", "Updating")
+
+
+def legend() -> Text:
+    """The meaning of the marks."""
+    words = {
+        "Running": "running",
+        "Updating": "updating",
+        "Pending": "starting",
+        "Broken": "broken",
+        "Killing": "stopping",
+        "Killed": "stopped",
+    }
+    text = Text().append(*BEFORE).append(" as before")
+    for state, word in words.items():
+        mark, style = MARKS[state]
+        text.append("  ").append(mark, style).append(f" {word}")
+    return text
+
+
+def chart(stage: Stage, upto: int = BAR) -> Table:
+    """The chart of an act, drawn up to some column."""
+    start, seconds = stage.started, stage.seconds
+    label = f"{seconds:.1f} s"
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    table.add_column("", justify="right", width=2)
+    table.add_column("template", width=8, no_wrap=True)
+    table.add_column("0 s".ljust(BAR - len(label)) + label, width=BAR, no_wrap=True)
+    table.add_column("image", width=15, no_wrap=True)
+    table.add_column("state", width=8, no_wrap=True)
+    done = upto == BAR
+    for number in sorted({number for moment in stage.moments for number in moment.instances}):
+        history = [
+            (moment.time, moment.instances.get(number, Snapshot(""))) for moment in stage.moments
+        ]
+        last = history[-1][1]
+        template = next(
+            (snapshot.template for _, snapshot in reversed(history) if snapshot.template), ""
+        )
+        state = Text(last.state or "gone", style=MARKS.get(last.state, ("", ""))[1])
+        bar = _bar(history, start, seconds * (1 + TAIL), last.revision)[:upto]
+        ending = (last.image, state) if done else ("", "")
+        table.add_row(str(number), template, bar, *ending)
+    return table
+
+
+def _bar(history: list[tuple[float, Snapshot]], start: float, seconds: float, final: str) -> Text:
+    width = seconds / BAR
+    bar = Text()
+    for column in range(BAR):
+        left = start + column * width
+        seen = [snapshot for at, snapshot in history if left < at <= left + width]
+        before = [snapshot for at, snapshot in history if at <= left] or [history[0][1]]
+        snapshot = _loudest(seen) or [*before, *seen][-1]
+        as_before = snapshot.state == "Running" and snapshot.revision != final
+        mark, style = BEFORE if as_before else MARKS.get(snapshot.state, ("?", "red"))
+        bar.append(mark, style=style)
+    return bar
+
+
+def _loudest(snapshots: list[Snapshot]) -> Snapshot | None:
+    """Marks that must not be overlooked though they were short."""
+    for state in LOUDNESS:
+        for snapshot in snapshots:
+            if snapshot.state == state:
+                return snapshot
+    return None
+
+
+STYLES = {"+": "green", "-": "red", " ": "bright_black"}
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML as people write it: the items of a list stand deeper than its name."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+        super().increase_indent(flow, indentless=False)
+
+
+def difference(before: dict[str, Any], after: dict[str, Any]) -> list[Text]:
+    """The lines that go, the lines that come, and the fields above them."""
+    both = difflib.ndiff(_lines(before), _lines(after))
+    merged = [(line[0], line[2:]) for line in both if line[0] in STYLES]
+    shown: set[int] = set()
+    for index, (mark, _) in enumerate(merged):
+        if mark != " ":
+            shown.add(index)
+            shown.update(_above(merged, index))
+    return [
+        Text(" ".join(merged[index]), style=STYLES[merged[index][0]]) for index in sorted(shown)
+    ]
+
+
+def _lines(spec: dict[str, Any]) -> list[str]:
+    if not spec:
+        return []
+    text: str = yaml.dump({"spec": spec}, Dumper=_Dumper, sort_keys=False)
+    return text.splitlines()
+
+
+def _above(merged: list[tuple[str, str]], index: int) -> list[int]:
+    """The unchanged lines that lead to a line: its parents by indentation."""
+    found, depth = [], _depth(merged[index][1])
+    for above in range(index - 1, -1, -1):
+        mark, line = merged[above]
+        if _depth(line) < depth:
+            depth = _depth(line)
+            if mark == " ":
+                found.append(above)
+    return found
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
 
 FRAMES = 10
 FRAME_SECONDS = 0.05
 INDENT = 6
 QUIET_REASONS = {"UpToDate", "Terminating", "Finished"}
 ACTIONS = {
-    "Create": "create",
-    "Mark": "mark",
-    "UpdateInPlace": "update in place",
-    "Recreate": "delete, then create anew",
-    "Delete": "delete",
-    "Keep": "wait",
-    "Adopt": "adopt",
-}
+    "Create": "create", "Mark": "mark", "UpdateInPlace": "update in place",
+    "Recreate": "delete, then create anew", "Delete": "delete", "Keep": "wait", "Adopt": "adopt",
+}  # fmt: skip
 MORE_ACTS = "  make demo ALL=1   {} more acts: a bad image, its repair, scaling, ..."
 NEXT = """\
   make run          then, in another terminal, ask the service what it would do:

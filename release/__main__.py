@@ -11,6 +11,8 @@ of all platforms (`make plugin` on each); without it there is that of this platf
 (metacontroller.py) and PyPI.
 """
 
+from __future__ import annotations
+
 import argparse
 import hashlib
 import re
@@ -20,13 +22,29 @@ import tempfile
 import venv
 from pathlib import Path
 
+import yaml
+
 from hooks.version import VERSION
 
 from . import chart, metacontroller
-from .errors import ReleaseError
-from .kustomize import PLACEHOLDER, ROOT, parts
-from .manifests import write_manifests
+from .kustomize import PLACEHOLDER, ROOT, Document, ReleaseError, composed, parts
 from .plugin import write_plugin
+
+WHOLE = "install-with-metacontroller.yaml"
+
+
+def write_manifests(dist: Path, image: str) -> None:
+    """install.yaml, and the same after Metacontroller's own objects."""
+    ours = composed((), image)
+    write(dist / "install.yaml", ours)
+    write(dist / WHOLE, [*metacontroller.manifests(), *ours])
+
+
+def write(file: Path, documents: list[Document]) -> None:
+    """One YAML file of several objects."""
+    text = yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False, width=100)
+    file.write_text(text, encoding="utf-8")
+
 
 DIST = ROOT / "dist"
 REQUIREMENTS = ROOT / "requirements.txt"  # The file of requirements that the Dockerfile installs

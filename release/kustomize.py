@@ -10,7 +10,10 @@ from typing import Any
 
 import yaml
 
-from .errors import ReleaseError
+
+class ReleaseError(Exception):
+    """A release cannot be made; the message says in one sentence why, and what to do."""
+
 
 Document = dict[str, Any]
 

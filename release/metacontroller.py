@@ -15,8 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from .errors import ReleaseError
-from .kustomize import INSTALL, Document, build
+from .kustomize import INSTALL, Document, ReleaseError, build
 
 OVERLAY = INSTALL / "overlays" / "metacontroller"
 REPOSITORY = "oci://ghcr.io/metacontroller"  # The place where its chart is published

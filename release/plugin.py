@@ -25,8 +25,7 @@ from packaging.requirements import Requirement
 from hooks.version import VERSION
 
 from . import metacontroller
-from .errors import ReleaseError
-from .kustomize import ROOT, Document
+from .kustomize import ROOT, Document, ReleaseError
 from .man import PAGE
 
 NAME = "kubectl-tapp"
@@ -56,10 +55,7 @@ _UNUSED = (
 
 
 def build(directory: Path) -> Path:
-    """The archive of this platform; raises ReleaseError where it cannot be made.
-
-    A directory, not one file: that would unpack itself at every call.
-    """
+    """The archive of this platform, of a directory: one file would unpack itself at each call."""
     system, machine = _SYSTEMS.get(sys.platform), _MACHINES.get(platform.machine().lower())
     if not system or not machine:
         raise ReleaseError(f"the plugin is not made for {sys.platform} on {platform.machine()}")
@@ -167,10 +163,7 @@ def _ownerless(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def collect(archives: Path | None, dist: Path) -> list[Path]:
-    """The archives of a release, those of a directory or this platform's own, in `dist`.
-
-    Raises ReleaseError: there is none, or one of another version.
-    """
+    """The archives of a release or of this platform; ReleaseError: none, or another version."""
     if archives is None:
         return [build(dist)]
     found = sorted(archives.glob(f"**/{NAME}-*.tar.gz"))

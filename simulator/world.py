@@ -21,10 +21,9 @@ from simulator.api.cluster import Cluster
 from simulator.api.controllers import ClaimController, GarbageCollector, NamespaceController
 from simulator.api.defaults import containers_of
 from simulator.api.store import DeleteOptions, Event, Propagation
-from simulator.metacontroller.cache import Cache
+from simulator.metacontroller.cache import Cache, Environment
 from simulator.metacontroller.composite import read
 from simulator.metacontroller.decorator import Decorator, read_decorator
-from simulator.metacontroller.environment import Environment
 from simulator.metacontroller.hook_calls import HookCall
 from simulator.metacontroller.hook_client import HookClient
 from simulator.metacontroller.metacontroller import Metacontroller
@@ -160,10 +159,7 @@ class World:
         return self.cluster.update(found, merge_patch(live, _copy(patch)))
 
     def patch_resize(self, namespace: str, name: str, patch: Object) -> Object:
-        """Apply a strategic merge patch to a pod's subresource `resize`, guarded by its metadata.
-
-        Raises simulator.api.store.ApiError: it is refused, or the pod is another one by now.
-        """
+        """Apply a guarded patch to a pod's subresource `resize`; ApiError: refused, or another."""
         pod = _copy(self.get("Pod", name, namespace))
         pod = with_meta(pod, **patch["metadata"])
         for section, items in patch["spec"].items():

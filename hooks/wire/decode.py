@@ -2,13 +2,45 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
 from msgspec import Raw
 
-from hooks.wire.depth import shallow
 from tapp.words.kinds import Kind
+
+LEVELS: Final = 200
+"""Levels of a text that are read, many more than of a template (`DEEPEST` in
+`tapp/kube/depth.py`), so that what is cut off is never taken for the whole. The API server takes
+10,000 wherever an object may hold anything: in a TApp's status, in a template's unknown field, in a
+ControllerRevision. No decoder here does, because each level takes a frame of the stack."""
+
+_BRACKET = re.compile(rb'[^][{}"]*+(?:"(?:[^"\\]++|\\.)*+"?[^][{}"]*+)*+(?:([][{}])|\Z)', re.DOTALL)
+"""Text, with its strings, up to the next bracket that is in none, or to the end: where a search
+finds nothing, it begins again at each character."""
+
+
+def shallow(text: bytes) -> bytes:
+    """The JSON with null for each object and list that lies more than `LEVELS` deep.
+
+    Takes time in proportion to the text. What is no JSON stays none, but within what is cut off.
+    """
+    kept, level, end = list[bytes](), 0, 0
+    for found in _BRACKET.finditer(text):
+        if found[1] is None:
+            break
+        if found[1] in b"{[":
+            level += 1
+            if level == LEVELS + 1:
+                kept += (text[end : found.start(1)], b"null")
+                end = len(text)
+        else:
+            level -= 1
+            if level == LEVELS:
+                end = found.end()
+    kept.append(text[end:])
+    return b"".join(kept)
+
 
 T = TypeVar("T")
 
@@ -16,12 +48,7 @@ _MISSING = re.compile(r"Object missing required field `(.+)`")
 
 
 class WireError(ValueError):
-    """A request that is not one of Metacontroller's.
-
-    Attributes:
-        path: where in the document, for example `parent.metadata.uid`.
-        message: what is wrong there, and what to do.
-    """
+    """A request that is none of Metacontroller's: where (`parent.metadata.uid`), and what to do."""
 
     def __init__(self, path: str, message: str) -> None:
         """Both parts go to the caller."""
@@ -61,10 +88,7 @@ def child_path(kind: Kind, key: str) -> str:
 
 
 def check_identity(path: str, name: str, namespace: str | None, expected: str) -> None:
-    """Refuses a child without a name, or of another namespace than its parent's.
-
-    Raises WireError: it is one.
-    """
+    """Raises a WireError for a child without a name, or of another namespace than its parent's."""
     if not name:
         raise WireError(f"{path}.metadata.name", "is empty")
     if namespace not in (expected, None):

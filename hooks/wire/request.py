@@ -4,7 +4,7 @@ Hook protocol v1 and v2 differ only in the keys of the children, which are not r
 the objects. Source: Metacontroller pkg/controller/composite/api.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Raw
 from pydantic import BaseModel, ValidationError
 
-from hooks.wire.claims import Claims
 from hooks.wire.declared import declared
 from hooks.wire.decode import WireError, by_name, child_path, decoded, refuse_twice
 from hooks.wire.memo import Cached, CachedApp, CachedSpec, Memo
@@ -21,6 +20,7 @@ from hooks.wire.observe import ObservedPod, manifest_of, observe
 from hooks.wire.split import Pieces, split
 from hooks.wire.weight import weight
 from tapp.answer.children import Child
+from tapp.answer.claim_answers import Document, kept_claim, unchanged_claim
 from tapp.answer.render import kept_pod
 from tapp.decide.pulls import is_puller
 from tapp.declared.lookup import Templates
@@ -36,8 +36,11 @@ from tapp.kube.objects import (
 )
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
-from tapp.words.kinds import POD, REVISION, Kind
+from tapp.words.kinds import CLAIM, POD, REVISION, Kind
 from tapp.world import Declared, World
+
+_decode_claim = msgspec.json.Decoder(ClaimObject).decode
+
 
 M = TypeVar("M", bound=BaseModel)
 P = TypeVar("P", bound=Parent)
@@ -69,17 +72,9 @@ _decode_named = msgspec.json.Decoder(_Named).decode
 class Request(Generic[P]):
     """A sync or finalize request, checked: identity is there, and every child has a name.
 
-    Attributes:
-        parent: who asks.
-        pods: all pods, by name.
-        claims: all claims, by name.
-        revisions: all ControllerRevisions, by name.
-        plain: all of each kind of `PLAIN`, by name.
-        namespace_uid: uid of the parent's Namespace, None where the request shows none.
-        declared: what the registration lets a hook do.
-        storage_classes: as in `World`; only where claims may grow.
-        spec: the parent's templates, with its spec; None where the model has none.
-        read: how many pods were read anew.
+    Children are by name; `plain` has all of each kind of `PLAIN`. `spec` is the parent's templates
+    with its spec, None where the model has none; `namespace_uid` None where the request shows none;
+    `storage_classes` as in `World`, where claims may grow; `read` how many pods were read anew.
     """
 
     def __init__(self, body: bytes | Pieces, model: type[P], memo: Memo) -> None:
@@ -107,8 +102,10 @@ class Request(Generic[P]):
         self.declared = declared(pieces.controller)
         before = pieces.cached
         growing = self.declared.growing_claims
-        self._claims = Claims(pieces.claims, namespace, applied=growing)
-        self.claims = self._claims.by_name
+        read = partial(_claim, unchanged_claim if growing else kept_claim)
+        found = by_name(CLAIM, pieces.claims, namespace, read)
+        self.claims = {name: claim for name, (claim, _) in found.items()}
+        self._kept_claims = {name: kept for name, (_, kept) in found.items()}
         self.storage_classes: dict[str, bool] | None = None
         if self.claims and growing:
             self.storage_classes = _storage_classes(pieces.related)
@@ -143,7 +140,7 @@ class Request(Generic[P]):
 
     def kept_claim(self, claim: ClaimObject) -> dict[str, Any]:
         """The answer to a claim that stays as it is."""
-        return self._claims.kept(claim)
+        return self._kept_claims[claim.metadata.name]
 
     def manifest(self, pod: Pod) -> Manifest:
         """A pod's labels, annotations and spec."""
@@ -194,10 +191,9 @@ def templates_of(parent: TApp, text: bytes = b"") -> Templates:
 def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
     """The parent of a customize request, whether claims may be made, and what is declared.
 
-    By a claim template, or by one that has gone, of an instance that a partition keeps.
-
-    The rest of its spec plays no part: Metacontroller calls this before finalize too, and a TApp
-    that makes no sense must still be deletable. Raises WireError: it is not one.
+    By a claim template, or by one that has gone, of an instance that a partition keeps. The rest of
+    its spec plays no part: Metacontroller calls this before finalize too, and a TApp that makes no
+    sense must still be deletable. Raises WireError: it is not one.
     """
     request = decoded(_decode_customize, body, "")
     document = request.parent
@@ -266,6 +262,19 @@ def _revision(raw: Raw, path: str) -> tuple[str, str | None, RevisionObject]:
     return item.metadata.name, item.metadata.namespace, item
 
 
+def _claim(
+    answer: Callable[[ClaimObject], Document], raw: Raw, path: str
+) -> tuple[str, str | None, tuple[ClaimObject, Document]]:
+    """A claim, and what leaves it alone: without `growing` Metacontroller never writes one."""
+
+    def answered(text: bytes | Raw) -> tuple[ClaimObject, Document]:
+        claim: ClaimObject = _decode_claim(text)
+        return claim, answer(claim)
+
+    found = decoded(answered, raw, path)
+    return found[0].metadata.name, found[0].metadata.namespace, found
+
+
 def _plain(kind: Kind, raw: Raw, path: str) -> tuple[str, str | None, Manifest]:
     found = decoded(lambda text: Manifest(_decode_plain(text), kind), raw, path)
     return found.name, found.namespace, found
@@ -280,10 +289,7 @@ def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -
 
 
 def _storage_classes(related: Mapping[str, Mapping[str, Raw]] | None) -> dict[str, bool] | None:
-    """StorageClass -> whether its claims may grow; None where the request shows none.
-
-    One that cannot be read does not say that they may.
-    """
+    """StorageClass -> whether claims may grow, also unreadable ones; None where none is shown."""
     shown = (related or {}).get("StorageClass.storage.k8s.io/v1")
     if shown is None:
         return None

@@ -11,8 +11,7 @@ from hooks.wire.decode import WireError
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.words import instances
-from kubectl_tapp.cluster import owners
-from kubectl_tapp.cluster.access import TAPPS
+from kubectl_tapp.cluster.access import TAPPS, ClusterAccess
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session, uninterrupted
 from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
@@ -32,12 +31,10 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     notes: Sequence[str],
     everything: bool,
 ) -> None:
-    """Shows what an edit does, asks, writes, and waits if that is asked for.
+    """Shows what an edit does, asks, writes, and waits if that is asked for; or a CommandError.
 
     `seen` is the TApp of which the edit was made, `notes` are said before the question.
     `everything` waits for all instances, not only for those that the edit means something to.
-
-    Raises CommandError: it is refused (nothing is written then), or it does not come about.
     """
     name = seen.name
     operations = edits.json_patch(seen.tapp, edited)
@@ -80,7 +77,7 @@ def tell(session: Session, seen: Observed, operations: Operations, notes: Sequen
     for note in ("", *notes) if notes else ():
         session.say(note)
     scaling = any(each["path"] == "/spec/replicas" for each in operations)
-    for warning in owners.warnings(session.cluster, seen.tapp, scaling=scaling):
+    for warning in warnings(session.cluster, seen.tapp, scaling=scaling):
         session.note(f"warning: {warning}")
 
 
@@ -95,10 +92,7 @@ def follow(session: Session, watch: WaitGoal) -> None:
 
 
 def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
-    """Shows what the edit means; the instances that the edit means something to.
-
-    Raises CommandError: the service would not take the edited TApp.
-    """
+    """Shows what the edit means, and to whom. CommandError: the service would not take it."""
     from kubectl_tapp.forecast.meaning import meaning  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.show.plan import print_plan  # noqa: PLC0415
 
@@ -115,10 +109,7 @@ def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
 def _write(
     session: Session, seen: Observed, edited: Document, *, dry_run: bool = False
 ) -> Document:
-    """One guarded write.
-
-    Raises CommandError: it was refused; or nobody knows, and the sentence says so.
-    """
+    """One guarded write. CommandError: refused; or nobody knows, and the sentence says so."""
     cluster, name = session.cluster, seen.name
     patch = edits.guarded_patch(seen.tapp, edited)
     try:
@@ -175,3 +166,49 @@ def out_of_date(what: str) -> CommandError:
     """The error to raise where a plan is old, because of what has changed since."""
     message = f"{what} changed after the plan was made; nothing was written"
     return CommandError(f"{message}: look at its new plan", Exit.CHANGED)
+
+
+SCALERS = "horizontalpodautoscalers.autoscaling"
+_BY_KEY = {
+    "argocd.argoproj.io/tracking-id": "Argo CD",
+    "argocd.argoproj.io/instance": "Argo CD",
+    "kustomize.toolkit.fluxcd.io/name": "Flux",
+    "helm.toolkit.fluxcd.io/name": "Flux",
+    "meta.helm.sh/release-name": "Helm",
+}
+"""A label or annotation that a tool writes on what it applies -> the tool. Sources: Argo CD
+"Resource Tracking", Flux "Kustomization" and "HelmRelease", Helm "Labels and Annotations"."""
+_UNDONE = {
+    "Argo CD": "its next sync undoes this, unless the Application ignores the difference",
+    "Flux": "its next reconciliation undoes this",
+    "Helm": "the next upgrade of its release undoes this",
+}
+
+
+def warnings(cluster: ClusterAccess, tapp: Document, *, scaling: bool) -> list[str]:
+    """A sentence for each tool that will undo an edit, as far as it can be known.
+
+    Autoscalers are looked for where it is of `spec.replicas` (`scaling`), which they write.
+    """
+    metadata = tapp["metadata"]
+    keys = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
+    tools = sorted({tool for key, tool in _BY_KEY.items() if key in keys})
+    found = [f"{tool} manages this TApp: {_UNDONE[tool]}; change it there, too" for tool in tools]
+    return found + (_scalers(cluster, tapp) if scaling else [])
+
+
+def _scalers(cluster: ClusterAccess, tapp: Document) -> list[str]:
+    try:
+        scalers = cluster.list(SCALERS)
+    except CommandError:
+        return []
+    result = []
+    for each in scalers:
+        target = each["spec"].get("scaleTargetRef") or {}
+        if target.get("kind") == "TApp" and target.get("name") == tapp["metadata"]["name"]:
+            least, most = each["spec"].get("minReplicas", 1), each["spec"].get("maxReplicas")
+            result.append(
+                f"the HorizontalPodAutoscaler {each['metadata']['name']} sets its replicas "
+                f"({least} to {most}) and may undo this"
+            )
+    return result

@@ -1,26 +1,32 @@
 """`kubectl tapp restart` of chosen instances: their pods are evicted one after the other.
 
 Each goes after the one before is available again: an annotation of a shared template would restart
-them all, and a template of their own would stay behind.
+them all, and a template of their own would stay behind. `--in-place`: an annotation of the
+template, or of the chosen pods, which the service obeys within the budget.
 """
 
 import json
 from dataclasses import replace
 
+from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
+from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.commands.waiting import WaitGoal, until_done, wait
-from kubectl_tapp.commands.writes import write_each
+from kubectl_tapp.commands.writes import annotate, write_each
+from kubectl_tapp.edit import edits
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.rollout import is_update, spend
+from tapp.declared.templates import Template
 from tapp.plan import Plan
 from tapp.pod.pod import Pod
 from tapp.words.ranges import id_list
 from tapp.words.reasons import Reason
-from tapp.words.vocabulary import Wish
+from tapp.words.times import written
+from tapp.words.vocabulary import RESTART_IN_PLACE, RESTART_INSTANCE, Wish
 
 _BUSY = "TooManyRequests"  # An eviction that a PodDisruptionBudget does not allow now
 _CHANGED = ("NotFound", "Conflict")
@@ -50,10 +56,7 @@ def _instance(plan: Plan, id: int) -> Instance:
 
 
 def pod_of(plan: Plan, id: int) -> Pod:
-    """The pod of an instance that is to be restarted.
-
-    Raises CommandError: there is none, or it would not come again.
-    """
+    """The pod of an instance that is to be restarted; CommandError: none, or none would follow."""
     instance = _instance(plan, id)
     if not instance.should_run:
         how = "is stopped: start it" if instance.killed else "has finished: kill it, then start it"
@@ -130,3 +133,45 @@ def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
         if error.reason not in _CHANGED:
             raise
     return ""
+
+
+def restart_templates(verb: Verb, names: list[str], container: str | None) -> Document:
+    """The TApp whose templates ask for it, all that have the container. CommandError: none has."""
+    at, key = written(verb.session.now()), RESTART_IN_PLACE
+    if container is not None:
+        runs = {name: edits.running_containers(verb.spec, name) for name in names}
+        names = [name for name in names if container in runs[name]]
+        if not names:
+            every = {each for found in runs.values() for each in found}
+            message = f"no template has a container {container!r} that keeps running"
+            raise UsageError(message + nearest(container, every))
+        key = f"{key}.{container}"
+    return edits.restarted(verb.tapp, names, at, key)
+
+
+def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -> None:
+    """Asks the pods of instances, after the question; CommandError: no such container."""
+    _check(verb.plan(), pods, container)
+    key = RESTART_INSTANCE if container is None else f"{RESTART_INSTANCE}.{container}"
+    marks = {key: written(verb.session.now())}
+    done = "asked to restart in place"
+    annotate(verb, pods, marks, _means, done, how=", within the budget")
+    verb.follow(list(pods))
+
+
+def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
+    for instance in plan.instances:
+        if container is None or instance.id not in pods:
+            continue
+        template, told = instance.template, pods[instance.id].spec
+        known = set(template.images) & set(told.images) if isinstance(template, Template) else set()
+        if container not in known:
+            message = f"instance {instance.id} has no container {container!r} that keeps running"
+            raise UsageError(message + nearest(container, known))
+
+
+def _means(verdict: Verdict, decision: Verdict) -> str:
+    """The service's next step, or that a hold keeps it from that."""
+    if decision.reason is Reason.HELD:
+        return f"{decision.reason}: {decision.message}"
+    return f"{verdict.action}: {verdict.message}"

@@ -1,7 +1,4 @@
-"""`kubectl tapp hold` and `release`: annotations of pods, which the service obeys.
-
-Nothing of it stays in the TApp (docs/design.md, "Hold").
-"""
+"""`kubectl tapp hold`, `release`: annotations that the service obeys (docs/design.md, "Hold")."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -11,9 +8,9 @@ import typer
 from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.words import instances
-from kubectl_tapp.commands.annotate import annotate
 from kubectl_tapp.commands.options import NO_CHANGE
 from kubectl_tapp.commands.verb_options import SomeIds, Verb
+from kubectl_tapp.commands.writes import annotate
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
 from tapp.words.reasons import Reason
@@ -78,10 +75,7 @@ def release(verb: Verb, ids: SomeIds) -> None:
 
 
 def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
-    """The pods of these instances, those that are not below `replicas` any more included.
-
-    Raises CommandError: one has none, or one that is on its way out.
-    """
+    """The pods of instances, also beyond `replicas`; CommandError: one has none, or it is going."""
     there = {each.id: each.pod for each in verb.plan().instances}
     ids = read_ids(texts, max(there, default=-1) + 1)
     found = {id: pod for id in ids if (pod := there.get(id)) is not None and not pod.terminating}
@@ -115,10 +109,7 @@ def _means(_: "Verdict", decision: "Verdict") -> str:
 
 
 def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
-    """Waits until the service has labelled the pods, or they are gone.
-
-    Raises CommandError: it does not, or they went all the same.
-    """
+    """Waits until the pods are labelled; CommandError: they are not, or went all the same."""
     from kubectl_tapp.commands.waiting import until_done  # noqa: PLC0415 - start time
 
     session = verb.session
@@ -126,7 +117,11 @@ def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
     def unseen() -> str:
         verb.seen = session.observed(verb.name)
         now = {each.id: each.pod for each in verb.plan().instances}
-        left = [id for id in pods if (pod := now.get(id)) is None or not _is_seen(pod)]
+        left = [
+            id for id in pods
+            if (pod := now.get(id)) is None or pod.terminating
+            or pod.spec.hold is None or not pod.spec.hold.label
+        ]  # fmt: skip
         gone = [id for id in left if (pod := now.get(id)) is None or pod.uid != pods[id].uid]
         gone += [id for id in left if (pod := now.get(id)) and pod.terminating]
         if gone:
@@ -137,7 +132,3 @@ def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
     late = "within {} the service has not seen it: {}"
     until_done(session, verb.choices.seconds, unseen, waits, late)
     session.say(f"{verb.name}: {id_list(pods)} seen by the service")
-
-
-def _is_seen(pod: "Pod") -> bool:
-    return pod.spec.hold is not None and bool(pod.spec.hold.label) and not pod.terminating

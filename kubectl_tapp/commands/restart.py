@@ -1,7 +1,7 @@
 """`kubectl tapp restart`: new pods of the same template, or the same containers once more.
 
 All instances of a template: by kubectl's annotation in it, so that the service does it within the
-budgets. Chosen instances: `evictions.py`. `--in-place` is in `restart_in_place.py`.
+budgets. Chosen instances, and `--in-place`: `evictions.py`.
 """
 
 from typing import Annotated
@@ -34,7 +34,6 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
     --in-place the pods stay, and their containers start again with the image that they have.
     """
     from kubectl_tapp.commands import evictions  # noqa: PLC0415 - it costs start time
-    from kubectl_tapp.commands import restart_in_place as again  # noqa: PLC0415
 
     if ids and template:
         raise UsageError("give either instances or --template")
@@ -44,7 +43,7 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
         plan = verb.plan()
         pods = {id: evictions.pod_of(plan, id) for id in verb.ids(ids)}
         if in_place:
-            again.restart_instances(verb, pods, container)
+            evictions.restart_instances(verb, pods, container)
         else:
             evictions.one_by_one(verb, pods)
         return
@@ -52,7 +51,7 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
     names = [template] if template else verb.edits.used_templates(verb.spec)
     how = f" --template {template}" if template else ""
     if in_place:
-        edited = again.restart_templates(verb, names, container)
+        edited = evictions.restart_templates(verb, names, container)
         how += " --in-place" + (f" -c {container}" if container else "")
     else:
         edited = verb.edits.restarted(verb.tapp, names, written(verb.session.now()))

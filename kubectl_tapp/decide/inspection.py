@@ -6,7 +6,7 @@ from functools import cached_property
 
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.observed import Document, Observed, by_name
-from kubectl_tapp.base.reading import generation_seen, statuses
+from kubectl_tapp.base.reading import conditions, generation_seen, statuses
 from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide_or_fail
@@ -18,9 +18,10 @@ from tapp.decide.judge import Verdict
 from tapp.decide.rollout import is_update
 from tapp.declared.templates import Template
 from tapp.plan import Plan
-from tapp.words.conditions import Finding, Type
+from tapp.words.conditions import KSTATUS, Finding, Type
+from tapp.words.ranges import numbers
 from tapp.words.reasons import Disposition, Reason
-from tapp.words.vocabulary import TEMPLATE_HASH, InstanceStatus
+from tapp.words.vocabulary import DEFAULT_TEMPLATE, TEMPLATE_HASH, InstanceStatus
 
 _QUIET_WAITS = ("ContainerCreating", "PodInitializing")
 
@@ -154,9 +155,8 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
 ) -> Inspection:
     """Inspects what is observed: decides on it, and reads what the API server refuses, if it does.
 
-    `memo` is for who inspects again and again; without `refusals` no events are read.
-
-    Raises CommandError: its pods may not be read, or its spec is invalid.
+    `memo` is for who inspects again and again; without `refusals` no events are read. Raises
+    CommandError: its pods may not be read, or its spec is invalid.
     """
     observed.require(PODS)
     registration = registration or cluster.registration(observed)
@@ -200,3 +200,48 @@ def _state(instance: Instance, verdict: Verdict, document: Document) -> str:
     if instance.status is InstanceStatus.PENDING and pod.phase == "Running":
         return "Running"  # kubectl's word; READY and `why` say what is not Ready
     return instance.status.value
+
+
+_UNKNOWN = "?"
+_COUNTS = {"ready": "ready", "updatedReplicas": "up to date", "availableReplicas": "available"}
+
+
+def rows_of_status(observed: Observed) -> list[Row]:
+    """A row an instance, of its spec and of the status that was last written."""
+    spec, status = observed.tapp.get("spec") or {}, observed.tapp.get("status") or {}
+    old = spec.get("defaultTemplateName") or spec.get("DefaultTemplateName")
+    default = old or DEFAULT_TEMPLATE
+    named, statuses = spec.get("templates") or {}, status.get("statuses") or {}
+    outdated = set(numbers(status.get("outdated") or ""))
+    return [
+        Row(
+            id=id,
+            template=named.get(str(id)) or default,
+            outdated=id in outdated,
+            state=statuses.get(str(id), _UNKNOWN),
+        )
+        for id in range(spec.get("replicas", 1))
+    ]
+
+
+def counts_of_status(observed: Observed) -> list[str]:
+    """Its state in a word, and the counts that `list` shows, as far as anybody has counted."""
+    metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
+    parts = [str(status.get("appStatus", "nobody has looked at it yet"))]
+    parts += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]
+    kept = status.get("kept") or {}
+    parts += [f"kept: {ids} at {revision}" for revision, ids in kept.items()]
+    if generation_seen(observed.tapp) not in (0, metadata.get("generation")):
+        parts.append("its newest spec has not been looked at yet")
+    return parts
+
+
+def sentences_of_status(observed: Observed) -> list[str]:
+    """The conditions that say more than that all is well."""
+    return [
+        f"{type} is {each.get('status')}: {each.get('message')}"
+        for type, each in conditions(observed.tapp).items()
+        if each.get("message")
+        and (type == "Ready" or each.get("status") == "True")
+        and type not in KSTATUS  # they repeat the others
+    ]

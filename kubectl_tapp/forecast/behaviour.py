@@ -10,12 +10,62 @@ from math import ceil
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.reading import containers, statuses
-from kubectl_tapp.forecast.placing import Demands, demands, unplaced
+from kubectl_tapp.base.reading import conditions, containers, statuses
 from kubectl_tapp.forecast.timing import TIMES, Durations
 from simulator.node.levers import KILLED, NEVER, Levers
+from tapp.kube.resources import asked_for
 from tapp.kube.stored import PROBE
 from tapp.words.times import seconds
+
+_ASKED = (
+    *("nodeSelector", "affinity", "topologySpreadConstraints"),
+    *("priorityClassName", "runtimeClassName"),
+)
+_OF_NODES = "node.kubernetes.io/"  # Tolerations of these are added by admission
+Demands = tuple[object, ...]
+
+
+def unplaced(pods: Iterable[Document]) -> dict[str, tuple[Demands, str]]:
+    """Name of each pod that found no node -> what it asked for, and what the scheduler said."""
+    told = ((pod, _unschedulable(pod)) for pod in pods)
+    return {
+        pod["metadata"]["name"]: (demands(pod), message)
+        for pod, message in told
+        if message is not None
+    }
+
+
+def _unschedulable(pod: Document) -> str | None:
+    if (pod.get("spec") or {}).get("nodeName"):
+        return None
+    scheduled = conditions(pod).get("PodScheduled") or {}
+    return str(scheduled.get("message") or "") if scheduled.get("status") == "False" else None
+
+
+def demands(pod: Document) -> Demands:
+    """A scheduler's view of a pod's spec, equal for pods that find the same nodes."""
+    spec = pod.get("spec") or {}
+    tolerated = [
+        item
+        for item in spec.get("tolerations") or []
+        if not str(item.get("key") or "").startswith(_OF_NODES)
+    ]
+    claims = [
+        (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        for volume in spec.get("volumes") or []
+    ]
+    asked = [
+        (each.get("name"), asked_for(each.get("resources")).get("requests"), _host_ports(each))
+        for each in containers(spec)
+    ]
+    rest = tuple(spec.get(field) or None for field in _ASKED)
+    scheduler = spec.get("schedulerName") or "default-scheduler"
+    return (*rest, scheduler, tolerated, [claim for claim in claims if claim], asked)
+
+
+def _host_ports(container: Document) -> list[object]:
+    return [port["hostPort"] for port in container.get("ports") or [] if port.get("hostPort")]
+
 
 TICK = 1 / 16  # Seconds between times: what takes equally long ends together, to the last bit
 STARTING = ("ContainerCreating", "PodInitializing")
@@ -66,7 +116,6 @@ class Behaviour(Levers):
         return self.unplaced.get(pod["metadata"]["name"], ((), ""))[1]
 
     def _finds_no_node(self, pod: Document) -> bool:
-        """Tell whether a pod of this name has found none, and asked for the same."""
         known = self.unplaced.get(pod["metadata"]["name"])
         return known is not None and known[0] == demands(pod)
 

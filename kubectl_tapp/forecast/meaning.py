@@ -9,10 +9,9 @@ from dataclasses import replace
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide, decide_if_readable
-from kubectl_tapp.forecast.due import due_writes
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
-from kubectl_tapp.forecast.run_log import RunLog, unavailable
+from kubectl_tapp.forecast.run_log import RunLog, due_writes, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
 from tapp.plan import Plan
 from tapp.words.times import written

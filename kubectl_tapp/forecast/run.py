@@ -4,33 +4,84 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from itertools import chain
+from typing import Any
 
+from hooks.customize import customize
+from hooks.finalize import finalize
+from hooks.pod_status import answer_pod_status
+from hooks.sync import sync
+from hooks.wire.decode import WireError
 from hooks.wire.memo import Memo
-from hooks.wire.request import Request
+from hooks.wire.request import Request, customize_parent, encode
 from kubectl_tapp.base import shipped
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import conditions
 from kubectl_tapp.cluster.registration import Registration
+from kubectl_tapp.decide.decisions import MEMORY
 from kubectl_tapp.forecast.behaviour import TICK, Behaviour
-from kubectl_tapp.forecast.due import due_writes
-from kubectl_tapp.forecast.inprocess import InProcess
-from kubectl_tapp.forecast.run_log import DecidedWrite, RunLog, Unplayed, unavailable
+from kubectl_tapp.forecast.run_log import DecidedWrite, RunLog, Unplayed, due_writes, unavailable
 from kubectl_tapp.forecast.turns import PlayedTurns, waiting
 from simulator.api.admission import Policy, lean_pods
 from simulator.api.store import ApiError
+from simulator.metacontroller.hook_client import Answer
 from simulator.objects.clock import EPOCH
 from simulator.objects.objects import with_meta
 from simulator.recording import Write
 from simulator.seed import clock_at, seeded
 from simulator.world import World
+from tapp.answer.children import NamespaceMissingError
 from tapp.answer.resizes import Patch, patches
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
-from tapp.declared.model import Parent
+from tapp.declared.model import Parent, TApp
 from tapp.plan import Plan
 from tapp.pod.lost import LEAST_SECONDS
 from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import LAST_APPLIED, InstanceStatus
+from tapp.world import Options
+
+
+class InProcess:
+    """Calls the functions that the service calls, with the same errors."""
+
+    def __init__(
+        self, options: Options, clock: Callable[[], float], on_plan: Callable[[Plan], None]
+    ) -> None:
+        """Answers as a service does; `on_plan` hears of each sync's plan before it is answered."""
+        self.refused = ""
+        """The error of the last request, "" after one that was answered."""
+        self._options = options
+        self._clock = clock
+        self._on_plan = on_plan
+        self._memo = Memo(MEMORY)
+        self._answers: dict[str, Callable[[bytes], Any]] = {
+            "sync": self._sync,
+            "finalize": self._finalize,
+            "customize": lambda body: customize(*customize_parent(body)),
+            "pod-status": lambda body: answer_pod_status(body, clock()),
+        }
+
+    def post(self, url: str, body: bytes, seconds: float) -> Answer:  # noqa: ARG002
+        """Answers one call."""
+        try:
+            answer = self._answers[url.rpartition("/")[2]](body)
+        except WireError as error:
+            self.refused = f"{error.path}: {error.message}" if error.path else error.message
+            return Answer(400, encode({"error": error.message, "path": error.path}))
+        except NamespaceMissingError as error:
+            self.refused = str(error)
+            return Answer(503, encode({"error": str(error)}))
+        self.refused = ""
+        return Answer(200, encode(answer))
+
+    def _sync(self, body: bytes) -> dict[str, Any]:
+        answer, decided = sync(Request(body, TApp, self._memo), self._options, self._clock())
+        self._on_plan(decided)
+        return answer
+
+    def _finalize(self, body: bytes) -> dict[str, Any]:
+        return finalize(Request(body, Parent, self._memo), self._options, self._clock())[0]
+
 
 LONGEST = 30 * 24 * 3600.0  # Simulated seconds after which a forecast gives up
 _NO_RESYNC = 10**9  # Seconds between syncs without a reason: a resync shows nothing new
@@ -78,10 +129,7 @@ class Run:
         return self.world.clock.unix()
 
     def apply(self, edited: Document) -> None:
-        """Writes the edited TApp, as its author would.
-
-        Raises simulator.api.store.ApiError: the simulated API server refuses it.
-        """
+        """Writes the edited TApp, as its author would; an ApiError where it is refused."""
         cluster, metadata = self.world.cluster, edited["metadata"]
         kind = self.world.kinds.of(edited)
         live = cluster.find(kind, metadata["namespace"], metadata["name"])
@@ -92,13 +140,11 @@ class Run:
         cluster.update(kind, with_meta({**live, "spec": edited.get("spec")}, **parts))
 
     def play(self, edited: Document, patience: float) -> RunLog:
-        """Writes the edited TApp and follows what becomes of it.
+        """Writes the edited TApp and follows what becomes of it; an ApiError where it is refused.
 
         Of a long roll only so many turns are played (`turns.py`). Then those under way are let come
         to their end while updates are paused, and one more decision says what the rest waits for.
         After `patience` seconds without any change nothing more comes.
-
-        Raises simulator.api.store.ApiError: the simulated API server refuses it.
         """
         log = self.log
         self.apply(edited)

@@ -1,14 +1,17 @@
 """The record of a run of a TApp's decisions: seen, written, and left without an end."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kubectl_tapp.base.words import instances
 from kubectl_tapp.decide.standing import missed, standing
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Verdict
+from tapp.decide.judge import Action, Verdict
+from tapp.decide.rollout import DELAYED
 from tapp.plan import Plan
+from tapp.storage.claims import Claims, Made
 from tapp.words.groups import grouped
+from tapp.words.kinds import SERVICE
 from tapp.words.reasons import Disposition, Reason
 
 _PASSING = ("ok", "no-op", "Conflict", "NotFound")
@@ -112,3 +115,62 @@ def paused(log: RunLog) -> list[str]:
     cases = [] if last is None else last.cases
     ids = [instance.id for instance, verdict in cases if verdict.reason == Reason.PAUSED]
     return [f"{instances(ids)}: updates are paused (spec.updateStrategy.paused)"] if ids else []
+
+
+_VERBS = {
+    Action.CREATE: "create", Action.DELETE: "delete", Action.RECREATE: "delete",
+    Action.UPDATE: "update", Action.ADOPT: "update", Action.MARK: "update",
+}  # fmt: skip
+
+
+def due_writes(after: Plan) -> tuple[list[DecidedWrite], list[tuple[Instance, Verdict]]]:
+    """The writes of all that is due, as if all were done at once; and who is left, with the reason.
+
+    What waits for a budget comes by itself: what is going to happen then, its verdict says.
+    """
+    acts, left = [], []
+    for instance, verdict, decision in zip(
+        after.instances, after.verdicts, after.decisions, strict=True
+    ):
+        if decision.reason == Reason.UP_TO_DATE:
+            continue
+        due = verdict if decision.reason in DELAYED else decision
+        verb = None if due.reason == Reason.HELD else _VERBS.get(due.action)
+        if verb is None and due.reason == Reason.TERMINATING:
+            verb = "create" if instance.should_run else ""
+        if verb:
+            name = f"{after.world.tapp.metadata.name}-{instance.id}"
+            acts.append(
+                DecidedWrite(after.now, verb, "Pod", name, instance=instance.id, verdict=due)
+            )
+        elif verb is None:
+            left.append((instance, due))
+    claims = [("create", name) for name in _new_claims(after, acts)]
+    claims += [("delete", claim.metadata.name) for claim in after.claims.delete]
+    claims += [("update", name) for name in after.growth.to]
+    acts += [DecidedWrite(after.now, verb, "PersistentVolumeClaim", name) for verb, name in claims]
+    acts += [DecidedWrite(after.now, verb, "Service", name) for verb, name in _of_services(after)]
+    return acts, left
+
+
+def _new_claims(after: Plan, acts: list[DecidedWrite]) -> Iterator[str]:
+    yield from (claim.name for claim in after.claims.create)
+    known, every = {claim.name for claim in after.claims.create}, Claims(after.world)
+    replaced = {
+        act.instance for act in acts if act.verdict and act.verdict.action is Action.RECREATE
+    }
+    for instance in after.instances:
+        if instance.id in replaced:
+            names = every.of(Made(instance.id, instance.template)).values()
+            yield from (n for n in names if n not in known and n not in after.world.claims)
+
+
+def _of_services(after: Plan) -> Iterator[tuple[str, str]]:
+    name, services = after.world.tapp.metadata.name, after.services
+    known = after.world.plain.get(SERVICE, {})
+    for id in services.apply:
+        if f"{name}-{id}" not in known:
+            yield "create", f"{name}-{id}"
+        elif id in services.missing:
+            yield "update", f"{name}-{id}"
+    yield from (("delete", each) for each in services.delete)

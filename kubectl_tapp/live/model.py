@@ -10,8 +10,7 @@ from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.decide.budget import limits
 from kubectl_tapp.decide.events import describe, newest
-from kubectl_tapp.decide.from_status import rows_of_status, sentences_of_status
-from kubectl_tapp.decide.inspection import Inspection, Row
+from kubectl_tapp.decide.inspection import Inspection, Row, rows_of_status, sentences_of_status
 from kubectl_tapp.decide.progress import Progress
 from kubectl_tapp.edit import canaries
 from kubectl_tapp.edit.edits import spec_of

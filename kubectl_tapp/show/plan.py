@@ -28,15 +28,13 @@ from tapp.words.ranges import id_list, ranges
 
 HEAD, TAIL = 8, 2  # The steps that are shown at the beginning and at the end where there are more
 LONGEST = 60  # Characters of a value in a difference
+_FEW = 2  # So many are seen at a glance
 SIGNS = {
-    Outcome.UNCHANGED: ("·", "dim"),
-    Outcome.LABELLED: ("~", "cyan"),
-    Outcome.IN_PLACE: ("~", "yellow"),
-    Outcome.RECREATED: ("±", "red"),
-    Outcome.CREATED: ("+", "green"),
-    Outcome.DELETED: ("-", "red"),
+    Outcome.UNCHANGED: ("·", "dim"), Outcome.LABELLED: ("~", "cyan"),
+    Outcome.IN_PLACE: ("~", "yellow"), Outcome.RECREATED: ("±", "red"),
+    Outcome.CREATED: ("+", "green"), Outcome.DELETED: ("-", "red"),
     Outcome.WAITING: ("!", "magenta"),
-}
+}  # fmt: skip
 EFFECTS = {
     Effect.RECREATE: "forces new pods",
     Effect.RESOURCES: "forces new pods, but for those that have it already",
@@ -217,7 +215,10 @@ def and_so_on(rest: Rest) -> str:
 
 def step_line(step: Step) -> str:
     """One step in one line."""
-    parts = [f"{word} {id_list(ids)}" + _many(ids) for word, ids in written(step)]
+    parts = [
+        f"{word} {id_list(ids)}" + (f" ({len(ids)})" if len(ids) > _FEW else "")
+        for word, ids in written(step)
+    ]
     away = f"  ({step.unavailable} unavailable)" if step.unavailable else ""
     return f"{'+' + spoken(step.at):>9}  {', '.join(parts) or 'labels only'}{away}"
 
@@ -231,10 +232,6 @@ def written(step: Step) -> list[tuple[str, tuple[int, ...]]]:
         ("create", step.created),
     )
     return [(word, ids) for word, ids in groups if ids]
-
-
-def _many(ids: tuple[int, ...]) -> str:
-    return f" ({len(ids)})" if len(ids) > 2 else ""  # noqa: PLR2004 - fewer are seen at a glance
 
 
 def _print_budget(console: Console, forecast: Forecast) -> None:

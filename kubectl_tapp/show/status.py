@@ -11,8 +11,13 @@ from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.decide.events import failing_syncs
-from kubectl_tapp.decide.from_status import counts_of_status, rows_of_status, sentences_of_status
-from kubectl_tapp.decide.inspection import Inspection, Row
+from kubectl_tapp.decide.inspection import (
+    Inspection,
+    Row,
+    counts_of_status,
+    rows_of_status,
+    sentences_of_status,
+)
 from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
 from kubectl_tapp.edit.revisions import SHORT
 from kubectl_tapp.show.columns import Step, fitted
@@ -32,15 +37,8 @@ _GIVE_WAY: Sequence[Step] = (
 """Columns that yield on a narrow terminal. The number stays whole, and the revision to the last."""
 _GOOD = ("Running", "Succ")
 _NEUTRAL = (
-    "Held",
-    "Killed",
-    "Terminating",
-    "Killing",
-    "Pending",
-    "Updating",
-    "Draining",
-    "NotCreated",
-)
+    "Held", "Killed", "Terminating", "Killing", "Pending", "Updating", "Draining", "NotCreated",
+)  # fmt: skip
 _SHOWN = 10
 
 
@@ -199,6 +197,5 @@ def changed(
 
 
 def _told(row: Row) -> str:
-    """The part of a row that is worth a line when it changes."""
     parts = [row.state, f"{row.ready} ready" if row.ready else "", row.image]
     return ", ".join(part for part in parts if part)

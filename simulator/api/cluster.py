@@ -13,7 +13,6 @@ from itertools import count
 from simulator.api.admission import Admission
 from simulator.api.apply import SYSTEM_FIELDS
 from simulator.api.defaults import fill_in
-from simulator.api.resize import resized
 from simulator.api.store import (
     DEFAULT,
     AlreadyExistsError,
@@ -34,6 +33,7 @@ from simulator.api.validation import (
     check_revision,
     check_revision_update,
     check_service_update,
+    resized,
 )
 from simulator.objects.clock import Clock
 from simulator.objects.kinds import (

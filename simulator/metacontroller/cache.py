@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from simulator.api.store import Event
+from simulator.api.store import Event, Store
 from simulator.objects.clock import Clock
-from simulator.objects.kinds import Kind
+from simulator.objects.kinds import Kind, Kinds
 from simulator.objects.objects import Key, Object, controller_of, key_of, version_of
 
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -149,3 +149,13 @@ class Cache:
 def _owner_uid(obj: Object) -> str:
     ref = controller_of(obj)
     return "" if ref is None else str(ref["uid"])
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The surroundings of one Metacontroller; any of them may be real or simulated."""
+
+    store: Store
+    cache: Cache
+    kinds: Kinds
+    clock: Clock

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from simulator.api.store import ApiError, ConflictError, NotFoundError, Store
-from simulator.metacontroller.cache import Entry
-from simulator.metacontroller.environment import Environment
+from simulator.metacontroller.cache import Entry, Environment
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import (
     Object,

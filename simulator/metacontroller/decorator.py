@@ -17,9 +17,8 @@ import msgspec
 
 from simulator.api.store import ConflictError, NotFoundError
 from simulator.metacontroller import protocol
-from simulator.metacontroller.cache import Entry
+from simulator.metacontroller.cache import Entry, Environment
 from simulator.metacontroller.composite import Hook, hook_of, resync_of
-from simulator.metacontroller.environment import Environment
 from simulator.metacontroller.hook_calls import Caller, HookCall
 from simulator.metacontroller.hook_client import HookClient
 from simulator.metacontroller.loop import Loop, Writes

@@ -9,18 +9,18 @@ server-side apply, ETags, client QPS.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
+from simulator.api.cluster import FOREGROUND, ORPHAN
 from simulator.api.store import ConflictError, NotFoundError
 from simulator.metacontroller import protocol
-from simulator.metacontroller.cache import Entry
+from simulator.metacontroller.cache import Entry, Environment
 from simulator.metacontroller.children import Children
 from simulator.metacontroller.claiming import ClaimError, atomic_update, claim
 from simulator.metacontroller.composite import Composite
-from simulator.metacontroller.environment import Environment
-from simulator.metacontroller.finalizers import Finalizer
 from simulator.metacontroller.hook_calls import Caller, HookCall
 from simulator.metacontroller.hook_client import HookClient, HookError
 from simulator.metacontroller.loop import Loop, Writes
@@ -30,13 +30,58 @@ from simulator.objects.kinds import Kind
 from simulator.objects.objects import (
     Key,
     Object,
+    finalizers_of,
     generation_of,
     is_terminating,
     key_of,
     namespace_of,
     same,
     uid_of,
+    with_meta,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Finalizer:
+    """The finalizer of one controller (pkg/controller/common/finalizer), for a finalize hook."""
+
+    name: str
+    enabled: bool
+    environment: Environment
+
+    def on(self, parent: Object) -> bool:
+        """Tell whether the parent carries it."""
+        return self.name in finalizers_of(parent)
+
+    def sync(self, parent: Object) -> Object:
+        """Add or remove it as it should be; return the parent, the same one if it was right."""
+        if self.on(parent) == self.enabled:
+            return parent
+        if self.enabled and is_terminating(parent):
+            return parent
+        return self._edit(parent, add=self.enabled)
+
+    def remove(self, parent: Object) -> Object:
+        """Let the parent go; return it as it is then."""
+        return self._edit(parent, add=False)
+
+    def should_finalize(self, parent: Object) -> bool:
+        """Tell whether children of a parent that is being deleted are still to be managed."""
+        present = finalizers_of(parent)
+        if FOREGROUND in present or ORPHAN in present or not self.on(parent):
+            return False
+        return self.enabled
+
+    def _edit(self, parent: Object, *, add: bool) -> Object:
+        def changed(live: Object) -> Object:
+            present = finalizers_of(live)
+            if self.on(live) == add:
+                return live
+            rest = [other for other in present if other != self.name]
+            return with_meta(live, finalizers=[*rest, self.name] if add else rest)
+
+        kind = self.environment.kinds.of(parent)
+        return atomic_update(self.environment.store, kind, parent, changed)
 
 
 class ManageError(ClaimError):

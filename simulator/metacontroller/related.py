@@ -7,9 +7,8 @@ is refused of rules.
 
 from collections.abc import Callable
 
-from simulator.metacontroller.cache import Entry
+from simulator.metacontroller.cache import Entry, Environment
 from simulator.metacontroller.composite import Composite
-from simulator.metacontroller.environment import Environment
 from simulator.metacontroller.hook_client import HookError
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import (

@@ -7,10 +7,9 @@ every parent whose rules select its old or new form.
 
 from collections.abc import Callable
 
-from simulator.metacontroller.cache import Entry
+from simulator.metacontroller.cache import Entry, Environment
 from simulator.metacontroller.claiming import selector_of
 from simulator.metacontroller.composite import Composite
-from simulator.metacontroller.environment import Environment
 from simulator.metacontroller.related import Related
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import (

@@ -4,7 +4,7 @@ What is yielded tells when it goes on. Source: pkg/kubelet SyncPod and SyncTermi
 kuberuntime's SyncPod, doBackOff, startContainer and killContainer, images' image_manager.go.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from simulator.node.container import Container, Run
 from simulator.node.levers import KILLED, Levers
@@ -113,7 +113,6 @@ class Sync:
         yield from self._kill([one.runs[0] for one in self._local.all if one.alive], grace)
 
     def _kill(self, runs: list[Run], grace: float) -> Iterator[Busy]:
-        """Stop processes, each at its own pace; at the end of the grace period they are killed."""
         local = self._local
         for run in runs:
             self.changed = run.stopping = True
@@ -124,7 +123,7 @@ class Sync:
             if run.ends_at is None or end < run.ends_at:
                 run.ends_at, run.exit_code = end, code
         while any(run.alive for run in runs):
-            yield lambda: _last_end(runs)
+            yield lambda: max((run.ends_at or 0.0 for run in runs if run.alive), default=0.0)
 
     def _start(
         self, pod: Object, one: Container, exited: Run | None
@@ -227,10 +226,6 @@ class Sync:
 
 def _grace(pod: Object) -> float:
     return float(pod["spec"].get("terminationGracePeriodSeconds", GRACE))
-
-
-def _last_end(runs: Iterable[Run]) -> float:
-    return max((run.ends_at or 0.0 for run in runs if run.alive), default=0.0)
 
 
 def _changed(old: Object, new: Object) -> Iterator[tuple[str, str]]:

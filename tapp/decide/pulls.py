@@ -147,7 +147,6 @@ class _Pulling:
         return found
 
     def _is_known_unable(self, puller: Puller) -> bool:
-        """True if it was found out not long ago that it cannot run."""
         notes = self.nowhere, self.nowhere._replace(node=puller.node)
         times = [self.refused.get(note, "") for note in notes]
         return any(self.now - past(at, self.now) < REMEMBERED for at in times)
@@ -218,11 +217,12 @@ class _Pulling:
         if left > 0:
             self.found.waits.append(left)
             self._keep(puller, pod)
+            node, images = f"node {short(puller.node)}", name_list([*puller.images])
             if pod is None:
-                why = f"{_what(puller)}; pod {puller.name} is asked for, and is not there yet"
-                return wait(Reason.PULLING, why)
+                asked = f"pod {puller.name} is asked for, and is not there yet"
+                return wait(Reason.PULLING, f"{node} is to have {images} first; {asked}")
             self.found.going.append(puller)
-            return wait(Reason.PULLING, f"{_pulls(puller)}, by pod {puller.name}")
+            return wait(Reason.PULLING, f"{node} first pulls {images}, by pod {puller.name}")
         if pod is None and not self.made:
             self.found.since[self.nowhere] = written(self.now)
         elif pod is not None and trouble(pod, NO_UPDATE, self.now).text:
@@ -278,14 +278,6 @@ def _running(instances: Iterable[Instance]) -> dict[str, set[str]]:
                 if status.now.running is not None:
                     names.update(names_of(status.image or "", status.image_id))
     return found
-
-
-def _pulls(puller: Puller) -> str:
-    return f"node {short(puller.node)} first pulls {name_list([*puller.images])}"
-
-
-def _what(puller: Puller) -> str:
-    return f"node {short(puller.node)} is to have {name_list([*puller.images])} first"
 
 
 def pulled_where(pullers: Iterable[Puller]) -> str:

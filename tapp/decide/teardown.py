@@ -70,7 +70,9 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
     waiting, marks = list[Pod](), dict[str, Mark]()
     if lost_policy.force_delete_pod and not lost_policy.never_migrate:
         waiting, marks = _on_silent_nodes(parent, pods, options, now)
-    done = not pods and not _staying_on(revisions) and (not delete_claims or not claims)
+    # One that is on its way out holds up nothing.
+    recorded = any(revision.metadata.deletion_timestamp is None for revision in revisions)
+    done = not pods and not recorded and (not delete_claims or not claims)
     known = {pod.name for pod in waiting}
     on_hold, asked = _on_hold([pod for pod in pods if pod.name not in known], hold_policy, now)
     marks |= {pod.name: mark for pod in on_hold if (mark := _told(pod, asked)) is not None}
@@ -125,11 +127,6 @@ def _silent(pods: Sequence[Pod], now: float) -> dict[str, list[str]]:
         if (since := pod.silent_since) is not None and since + TROUBLE_AFTER <= now
     )
     return dict(sorted(found.items()))
-
-
-def _staying_on(revisions: Sequence[RevisionObject]) -> bool:
-    """True if any of them is not on its way out: one that is holds up nothing."""
-    return any(revision.metadata.deletion_timestamp is None for revision in revisions)
 
 
 def _on_silent_nodes(

@@ -78,10 +78,7 @@ class Templates:
         return found
 
     def body_of(self, instance: int) -> dict[str, Any] | None:
-        """The template of `instance` as its author would have to write it for this one alone.
-
-        None where it does not resolve.
-        """
+        """The template of `instance`, written for it alone; None where it does not resolve."""
         name = self.spec.template_name(instance)
         found = self.named(name)
         if isinstance(found, Unresolved) or isinstance(self.of(instance), Unresolved):
@@ -152,10 +149,7 @@ class Templates:
         return sorted(keys)
 
     def recorded(self, name: str, data: bytes) -> "Templates | None":
-        """The TApp's templates when the history recorded this, of which all instances run `name`.
-
-        None if that is no record. The same text is looked at once.
-        """
+        """The templates when the history recorded this, all run `name`; None if it is no record."""
         key = name, len(data), hash(data)
         if key in self._recorded:
             return self._recorded[key]
@@ -226,17 +220,17 @@ class Templates:
         )
 
     def own(self, slots: Slots, instance: int) -> dict[str, str]:
-        """Values of these placeholders in what `instance` is made of.
-
-        Raises UnfilledError: it has nothing for one of them.
-        """
+        """Values of placeholders in what `instance` is made of. UnfilledError: it lacks one."""
         return own_of(self.spec, slots, instance, self.app, self.namespace)
 
     def _resolve(self, name: str) -> Template | Unresolved:
         body = self.spec.find_template(name)
         if body is None:
             called = quoted(name, ONCE)
-            return Unresolved(name, f"template {called} is neither in spec.templatePool{_or(name)}")
+            other = "set as spec.template" if name == "default" else "'default'"
+            return Unresolved(
+                name, f"template {called} is neither in spec.templatePool nor {other}"
+            )
         return resolve(name, body, self._claims, ignores_resources=self.spec.ignores_resources)
 
     def _own_of(self, template: Template, instance: int) -> Template | Unresolved:
@@ -288,7 +282,3 @@ def _slots_or_problem(body: Any) -> Slots | str:
         return placeholders_in(body)
     except UnfilledError as error:
         return str(error)
-
-
-def _or(name: str) -> str:
-    return " nor set as spec.template" if name == "default" else " nor 'default'"

@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from simulator.api.admission import quality
-from simulator.api.resize import resized
+from simulator.api.validation import resized
 from simulator.api.store import ApiError, InvalidError, NotFoundError
 from tests.invariants import ViolationError
 from tests.model.sight import Snapshot, asked_for, containers, is_infeasible, resources_mode

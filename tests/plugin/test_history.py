@@ -9,7 +9,7 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.cluster.kubectl import Finished
-from kubectl_tapp.cluster.owners import warnings
+from kubectl_tapp.commands.act import warnings
 from kubectl_tapp.edit.revisions import chosen, entries
 from tapp.declared.lookup import Templates
 from tapp.declared.model import TAppSpec

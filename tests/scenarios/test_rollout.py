@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from release.errors import ReleaseError
+from release.kustomize import ReleaseError
 from release.kustomize import build, command
 from tests.gopher import run
 from tests.kstatus import compute

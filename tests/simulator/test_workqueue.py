@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from simulator.metacontroller.workqueue import FIRST_RETRY, LONGEST_RETRY, WorkQueue
+from simulator.metacontroller.loop import FIRST_RETRY, LONGEST_RETRY, WorkQueue
 from simulator.objects.clock import Clock
 from simulator.objects.objects import Key
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hooks.wire.depth import LEVELS, shallow
+from hooks.wire.decode import LEVELS, shallow
 from tapp.kube.depth import DEEPEST, is_too_deep
 from tests.builders import Document, as_sent, claim_template, copied, request, storage_class, tapp
 from tests.sizes import cases
