@@ -65,10 +65,7 @@ def test_committed_file_is_what_the_generator_writes() -> None:
 
 @pytest.mark.parametrize("which", ["PATH", "PAGE"])
 def test_check_fails_with_what_to_do(
-    which: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An outdated file fails the check, and the message names the command."""
     stale = tmp_path / "tapp"
@@ -309,10 +306,7 @@ def with_container(**fields: Any) -> Node:
 ACCEPTED = {
     "a number as a quantity": with_container(resources={"limits": {"cpu": 0.5, "memory": "1Gi"}}),
     "one port on TCP and UDP": with_container(
-        ports=[
-            {"containerPort": 53, "protocol": "TCP"},
-            {"containerPort": 53, "protocol": "UDP"},
-        ]
+        ports=[{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53, "protocol": "UDP"}]
     ),
     "a named port in a probe": with_container(livenessProbe={"httpGet": {"port": "http"}}),
     "a header without a value": with_container(

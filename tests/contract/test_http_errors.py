@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from hooks.explain import Explanation
 from tests.builders import Document
-from tests.contract.calls import (
-    ABOUT_TAPPS,
-    CLIENT,
-    HOOKS,
-    WITH_CHILDREN,
-    check_error,
-    good,
-    post,
-)
+from tests.contract.calls import ABOUT_TAPPS, CLIENT, HOOKS, WITH_CHILDREN, check_error, good, post
 from tests.reading import desired
 from tests.scenarios.life import manifest
 
@@ -300,13 +292,7 @@ FIELDS = [
     for path, kind in typed(CRD["properties"]["spec"])
     if "serviceTemplate" not in path[:-1]  # Kubernetes' own, as pod templates are
 ]
-TYPES = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "boolean": bool,
-    "integer": int,
-}
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
 
 
 OTHERS = (True, 0, 1, 1.0, 1.5, "", "1", "true", "Retain", [], [1], {}, {"0": 1}, {"0": {}})

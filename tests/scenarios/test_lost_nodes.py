@@ -104,10 +104,7 @@ def test_a_node_that_is_back_between_the_mark_and_the_end_keeps_its_pod() -> Non
     assert life.complete
 
 
-EDITS: dict[str, Document] = {
-    "kill": {"statuses": {"2": "Killed"}},
-    "scale down": {"replicas": 2},
-}
+EDITS: dict[str, Document] = {"kill": {"statuses": {"2": "Killed"}}, "scale down": {"replicas": 2}}
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)

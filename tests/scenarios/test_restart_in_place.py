@@ -9,10 +9,7 @@ from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Document, Life
 
 RESTART = "apps.tkestack.io/restart-in-place"
-READS = {
-    "name": "TIER",
-    "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['tier']"}},
-}
+READS = {"name": "TIER", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['tier']"}}}
 SIDE = {"name": "side", "image": "side:1"}
 
 
