@@ -86,10 +86,7 @@ def claim_template(name: str = "data", storage: str = "1Gi") -> Document:
     """A claim template."""
     return {
         "metadata": {"name": name},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": storage}},
-        },
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}},
     }
 
 

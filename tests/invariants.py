@@ -57,10 +57,7 @@ class ViolationError(AssertionError):
 
 
 def check(
-    request: Document,
-    answer: Document,
-    plan: Document | None = None,
-    now: float | None = None,
+    request: Document, answer: Document, plan: Document | None = None, now: float | None = None
 ) -> None:
     """Checks all properties of one sync.
 

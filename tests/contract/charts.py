@@ -60,10 +60,7 @@ def helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def templated(
-    directory: Path,
-    *values: str,
-    namespace: str = "tapp-system",
-    flags: Iterable[str | Path] = (),
+    directory: Path, *values: str, namespace: str = "tapp-system", flags: Iterable[str | Path] = ()
 ) -> subprocess.CompletedProcess[str]:
     """`helm template` with these values, each `place=JSON`, and these flags."""
     given = [word for value in values for word in ("--set-json", value)]
@@ -72,10 +69,7 @@ def templated(
 
 
 def rendered(
-    directory: Path,
-    *values: str,
-    namespace: str = "tapp-system",
-    flags: Iterable[str | Path] = (),
+    directory: Path, *values: str, namespace: str = "tapp-system", flags: Iterable[str | Path] = ()
 ) -> list[Document]:
     """The objects that `helm template` makes with them."""
     text = _printed(directory, values, namespace, tuple(flags))

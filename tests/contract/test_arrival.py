@@ -248,10 +248,7 @@ def certificate(folder: Path) -> tuple[dict[str, str], ssl.SSLContext]:
     made.cert_chain_pems[0].write_to_path(folder / "crt")
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
-    files = {
-        "TAPP_TLS_CERT_FILE": str(folder / "crt"),
-        "TAPP_TLS_KEY_FILE": str(folder / "key"),
-    }
+    files = {"TAPP_TLS_CERT_FILE": str(folder / "crt"), "TAPP_TLS_KEY_FILE": str(folder / "key")}
     return files, trust
 
 

@@ -12,17 +12,8 @@ import yaml
 
 from release.kustomize import INSTALL
 from tapp.words.vocabulary import SHARD
-from tests.contract.charts import (
-    Document,
-    controller_arguments,
-    only,
-    templated,
-    tools,
-    unpacked,
-)
-from tests.contract.charts import (
-    installed as rendered,
-)
+from tests.contract.charts import Document, controller_arguments, only, templated, tools, unpacked
+from tests.contract.charts import installed as rendered
 
 ENABLED, SHARDS = "metacontroller.enabled=true", "components.shards=true"
 LOCKS = ("components.bearerToken=true", "components.tlsCertManager=true")

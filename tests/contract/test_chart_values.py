@@ -24,9 +24,7 @@ from tests.contract.charts import (
     tools,
     unpacked,
 )
-from tests.contract.charts import (
-    installed as rendered,
-)
+from tests.contract.charts import installed as rendered
 from tests.sizes import FULL
 
 NAMES = components()
@@ -378,10 +376,7 @@ def test_a_namespace_may_have_a_name_that_yaml_takes_for_something_else(
         ('nodeSelector={"disk":true}', "'/nodeSelector/disk': got boolean, want string"),
         ('tolerations=[{"effects":"NoSchedule"}]', "additional properties 'effects' not allowed"),
         ('affinity={"podAffinities":{}}', "additional properties 'podAffinities' not allowed"),
-        (
-            'podLabels={"app.kubernetes.io/name":"x"}',
-            "app.kubernetes.io/name is the chart's own",
-        ),
+        ('podLabels={"app.kubernetes.io/name":"x"}', "app.kubernetes.io/name is the chart's own"),
         (
             f'{WATCHED} monitoring.labels={{"app.kubernetes.io/name":"x"}}',
             "monitoring.labels.app.kubernetes.io/name is the chart's own",
@@ -404,10 +399,7 @@ def test_a_namespace_may_have_a_name_that_yaml_takes_for_something_else(
         ),
         ('settings.TAPP_TLS_KEY_FILE="/x"', "is set by components.tlsCertManager"),
         ("settings.PORT=9000", "settings.PORT is set by components.tlsCertManager"),
-        (
-            'settings.TAPP_TLS_CLIENT_CA_FILE="/x"',
-            "does not mount: use extraVolumes",
-        ),
+        ('settings.TAPP_TLS_CLIENT_CA_FILE="/x"', "does not mount: use extraVolumes"),
         (f'{TOKEN} auth.secretName=""', "'/auth/secretName': minLength"),
         (f'{TLS} tls.issuer={{"kind":"ClusterIssuer"}}', "tls.issuer has no name"),
         (
@@ -510,12 +502,6 @@ def test_names_and_labels_of_your_own_reach_every_object(directory: Path) -> Non
     selector = {"app.kubernetes.io/name": "tapp-hooks"}
     assert only(made, "Deployment")["spec"]["selector"] == {"matchLabels": selector}
     assert only(made, "Service")["spec"]["selector"] == selector
-
-
-def test_it_serves_both_families_of_addresses(directory: Path) -> None:
-    made = rendered(directory)
-    assert only(made, "Service")["spec"]["ipFamilyPolicy"] == "PreferDualStack"
-    assert env(made)["HOST"] == "::"
 
 
 @pytest.mark.parametrize("alias", ["tapp", "workloads"])

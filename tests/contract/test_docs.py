@@ -209,9 +209,7 @@ def test_metrics_are_documented_as_they_are() -> None:
     assert metrics.REQUESTS._labelnames == ("hook", "code")
 
 
-def test_the_log_line_shown_has_the_fields_of_a_real_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_log_line_shown_has_the_fields_of_a_real_one(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     handler.setFormatter(logs.JsonFormatter())

@@ -48,12 +48,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
             yield (*path, name), each
 
 
-PROGRAMS = (
-    "migration.__main__",
-    "release.__main__",
-    "release.man",
-    "release.plugin",
-)
+PROGRAMS = ("migration.__main__", "release.__main__", "release.man", "release.plugin")
 
 
 class _FoundError(Exception):

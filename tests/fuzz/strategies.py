@@ -33,7 +33,7 @@ TEXTS = [
     *("orphan", "foregroundDeletion", "Always", "OnFailure", "Never", "Delete", "Retain"),
 ]
 NUMBERS = [
-    *(0, 1, -1, 2, 10, 2**31 - 1, 2**31, 2**53, 2**63 - 1, 2**63, 2**64 - 1, 0.5, -1.5, 1e308),
+    *(0, 1, -1, 2, 10, 2**31 - 1, 2**31, 2**53, 2**63 - 1, 2**63, 2**64 - 1, 0.5, -1.5, 1e308)
 ]
 KEYS = [
     *("name", "metadata", "spec", "labels", "annotations", "image", "containers", "", "Pod.v1"),

@@ -28,10 +28,7 @@ class Probes:
         """Starts asking."""
         code = f"from tests.load.faults import probe; probe({service.port}, {pause})"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         assert self._process.stdout is not None
         self._process.stdout.readline()  # it has begun

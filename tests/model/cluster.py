@@ -17,14 +17,7 @@ from tests.model import specs
 from tests.model.goal import NAME, is_as_specified
 from tests.model.judge import Judge
 from tests.model.resizer import Component
-from tests.model.service import (
-    ADMISSION,
-    CheckedHook,
-    mirrored,
-    service,
-    set_clock,
-    set_resizer,
-)
+from tests.model.service import ADMISSION, CheckedHook, mirrored, service, set_clock, set_resizer
 from tests.reading import RECORD, images, made_failed, note, phase
 from tests.scenarios.life import DECORATOR, manifest, registration
 

@@ -16,16 +16,7 @@ from simulator.api.store import Event
 from simulator.metacontroller.hook_calls import HookCall
 from simulator.objects.clock import EPOCH
 from simulator.world import World
-from tests.holds import (
-    HELD,
-    HOLD,
-    HOLD_FOR,
-    RECREATE,
-    UPDATE,
-    covers,
-    is_kept,
-    wish_of_deletion,
-)
+from tests.holds import HELD, HOLD, HOLD_FOR, RECREATE, UPDATE, covers, is_kept, wish_of_deletion
 from tests.invariants import ViolationError
 from tests.reading import images, note
 

@@ -78,12 +78,7 @@ modes = st.sampled_from([None, "Ignore", "InPlace", "InPlace"])
 OWN_POLICIES = ["Always", "OnFailure", "Never"]
 CPU_RESTARTS = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
 resize_policies = st.sampled_from(
-    [
-        None,
-        None,
-        CPU_RESTARTS,
-        [{"resourceName": "memory", "restartPolicy": "RestartContainer"}],
-    ]
+    [None, None, CPU_RESTARTS, [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]]
 )
 
 _probe = st.fixed_dictionaries(

@@ -55,14 +55,7 @@ def test_random_edits_go_as_foretold(seed: int) -> None:
 
 
 # Edits while the one before is under way: seed of a story, seconds between its edits.
-UNDER_WAY = [
-    (22, 1.5),
-    (27, 1.5),
-    (81, 4.0),
-    (84, 1.5),
-    (115, 1.5),
-    (147, 1.5),
-]
+UNDER_WAY = [(22, 1.5), (27, 1.5), (81, 4.0), (84, 1.5), (115, 1.5), (147, 1.5)]
 
 
 @pytest.mark.parametrize(("seed", "seconds"), UNDER_WAY)
@@ -121,10 +114,7 @@ def test_images_that_come_first_are_foretold(spec: Document, missing: str) -> No
     assert (life.restarts() == dict.fromkeys(range(5), 0)) == bool(missing)
 
 
-READS = {
-    "name": "TIER",
-    "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['tier']"}},
-}
+READS = {"name": "TIER", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['tier']"}}}
 TEXTS = st.sampled_from(["1", "2", "3"])
 RESTARTS = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
 """Another cpu restarts nothing, another memory does."""

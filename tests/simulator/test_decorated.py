@@ -73,10 +73,7 @@ def test_a_status_replaces_the_observed_one() -> None:
 
 @pytest.mark.parametrize(
     ("verb", "expected"),
-    [
-        ("status", [("status", "Conflict")]),
-        ("update", [("status", "ok"), ("update", "Conflict")]),
-    ],
+    [("status", [("status", "Conflict")]), ("update", [("status", "ok"), ("update", "Conflict")])],
 )
 def test_conflicts_are_swallowed(verb: str, expected: list[tuple[str, str]]) -> None:
     """A stale write is no error and is not repeated: the change that made it stale is an event."""

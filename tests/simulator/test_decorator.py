@@ -9,15 +9,7 @@ import yaml
 
 from simulator.metacontroller.decorator import read_decorator
 from simulator.objects.objects import Object, with_meta
-from tests.simulator.decorated import (
-    GATE,
-    asked,
-    marked,
-    running,
-    stage,
-    touch,
-    with_gate,
-)
+from tests.simulator.decorated import GATE, asked, marked, running, stage, touch, with_gate
 from tests.simulator.fake_hook import decorator, group, pod
 
 SHIPPED = Path("metacontroller/components/pod-status/decorator-controller.yaml")

@@ -33,20 +33,12 @@ def test_of_two_edits_in_a_row_the_image_in_between_really_runs_and_is_then_kill
     pod.levers.stop_seconds = 30.0
     pod.up().edit("app:2").run(4)
     pod.edit("app:3").run(40)
-    assert pod.told() == [
-        "2 app:1 running Ready",
-        "3 app:2 running Ready",
-        "3 app:3 running Ready",
-    ]
+    assert pod.told() == ["2 app:1 running Ready", "3 app:2 running Ready", "3 app:3 running Ready"]
     assert pod.status["restartCount"] == 2
     pod.diary.clear()
     pod.edit("app:2").run(3)
     pod.edit("app:3").run(50)
-    assert pod.told() == [
-        "4 app:3 running Ready",
-        "5 app:2 running Ready",
-        "5 app:3 running Ready",
-    ]
+    assert pod.told() == ["4 app:3 running Ready", "5 app:2 running Ready", "5 app:3 running Ready"]
 
 
 def test_the_grace_period_is_the_longest_that_a_container_takes_to_stop() -> None:

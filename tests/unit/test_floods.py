@@ -147,10 +147,7 @@ SHAPES: dict[str, Document] = {
         "replicas": MANY,
         "template": template(
             container={
-                "env": [
-                    {"name": LONG, "valueFrom": {}},
-                    {"name": LONG, "value": f"$({LONG})"},
-                ]
+                "env": [{"name": LONG, "valueFrom": {}}, {"name": LONG, "value": f"$({LONG})"}]
             }
         ),
     },

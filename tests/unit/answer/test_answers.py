@@ -187,11 +187,7 @@ def test_finalizers_of_others_stay_on_the_pod() -> None:
 
 
 def test_a_variable_that_stands_twice_is_created_once_the_last_one_wins() -> None:
-    env = [
-        {"name": "A", "value": "1"},
-        {"name": "B", "value": "2"},
-        {"name": "A", "value": "3"},
-    ]
+    env = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "A", "value": "3"}]
     world = settled(template=template(container={"env": env}))
     assert world.container(0)["env"] == [{"name": "B", "value": "2"}, {"name": "A", "value": "3"}]
     assert condition(world.parent["status"], "DuplicateMergeKeys") is None

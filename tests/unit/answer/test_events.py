@@ -92,11 +92,7 @@ CASES: list[tuple[str, Callable[[], World], list[str]]] = [
         ["Normal Deleted 2-4"],
     ),
     ("fewer", lambda: settled(replicas=5).change(replicas=2), ["Normal Deleted 2-4"]),
-    (
-        "killed",
-        lambda: settled(replicas=3).change(statuses={"1": "Killed"}),
-        ["Normal Deleted 1"],
-    ),
+    ("killed", lambda: settled(replicas=3).change(statuses={"1": "Killed"}), ["Normal Deleted 1"]),
     (
         "started again",
         lambda: settled(replicas=3, statuses={"1": "Killed"}).change(statuses=None),
@@ -137,11 +133,7 @@ CASES: list[tuple[str, Callable[[], World], list[str]]] = [
         lambda: synced(settled(replicas=2).change(template=NEW, updateStrategy={"paused": True})),
         [],
     ),
-    (
-        "the end of a roll",
-        lambda: synced(settled().change(template=NEW)),
-        ["Normal Completed"],
-    ),
+    ("the end of a roll", lambda: synced(settled().change(template=NEW)), ["Normal Completed"]),
     ("the end, and said", lambda: settled().change(template=NEW).settle(), []),
     (
         "a pod that has failed",
@@ -158,36 +150,20 @@ CASES: list[tuple[str, Callable[[], World], list[str]]] = [
         lambda: settled(template=ONCE).modify(0, lambda pod: completed(pod, "Succeeded")),
         [],
     ),
-    (
-        "evicted",
-        lambda: settled(replicas=3).modify(2, terminating),
-        ["Normal Recreated 2"],
-    ),
-    (
-        "evicted, and said",
-        lambda: once(settled(replicas=3).modify(2, terminating)),
-        [],
-    ),
+    ("evicted", lambda: settled(replicas=3).modify(2, terminating), ["Normal Recreated 2"]),
+    ("evicted, and said", lambda: once(settled(replicas=3).modify(2, terminating)), []),
     (
         "the new pod of an instance whose pod is gone",
         lambda: synced(settled(replicas=3).modify(2, terminating)),
         [],
     ),
-    (
-        "deleted for its update",
-        lambda: once(settled(replicas=2).change(template=OTHER)),
-        [],
-    ),
+    ("deleted for its update", lambda: once(settled(replicas=2).change(template=OTHER)), []),
     (
         "a typo",
         lambda: settled(replicas=2).change(templates={"1": "typo"}),
         ["Warning TemplateNotFound"],
     ),
-    (
-        "a typo, and said",
-        lambda: once(settled(replicas=2).change(templates={"1": "typo"})),
-        [],
-    ),
+    ("a typo, and said", lambda: once(settled(replicas=2).change(templates={"1": "typo"})), []),
     (
         "another typo",
         lambda: once(settled(replicas=2).change(templates={"1": "typo"})).change(
@@ -200,16 +176,8 @@ CASES: list[tuple[str, Callable[[], World], list[str]]] = [
         lambda: settled(replicas=2).change(statuses={"7": "Killed"}),
         ["Normal UnusedInstances"],
     ),
-    (
-        "a crash",
-        lambda: settled(replicas=2).modify(1, crashing),
-        ["Warning InstancesBroken 1"],
-    ),
-    (
-        "more crashes",
-        lambda: once(settled(replicas=2).modify(1, crashing)).modify(0, crashing),
-        [],
-    ),
+    ("a crash", lambda: settled(replicas=2).modify(1, crashing), ["Warning InstancesBroken 1"]),
+    ("more crashes", lambda: once(settled(replicas=2).modify(1, crashing)).modify(0, crashing), []),
 ]
 
 

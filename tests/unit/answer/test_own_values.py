@@ -7,14 +7,7 @@ import pytest
 
 from simulator.objects.objects import with_meta
 from tapp.declared.revision import revisions
-from tests.builders import (
-    Document,
-    crashing,
-    refused,
-    tapp,
-    template,
-    without_last_applied,
-)
+from tests.builders import Document, crashing, refused, tapp, template, without_last_applied
 from tests.unit.hooks.memo import same as same_answers
 from tests.unit.world import World
 

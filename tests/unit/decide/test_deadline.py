@@ -245,10 +245,7 @@ def test_a_roll_that_is_paused_before_it_begins_is_none() -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    [
-        {"templates": {"1": "typo"}},
-        {"template": NEW, "updateStrategy": {"maxUnavailable": 0}},
-    ],
+    [{"templates": {"1": "typo"}}, {"template": NEW, "updateStrategy": {"maxUnavailable": 0}}],
     ids=["no template", "no budget"],
 )
 def test_what_is_refused_is_said_at_once_and_not_waited_for(spec: Document) -> None:

@@ -252,12 +252,7 @@ def ready(pod: Document) -> bool:
 def test_the_budget_counts_a_drain_from_its_first_write_on() -> None:
     world = Drained(replicas=4)
     world.change(template=gated("nginx:2"), updateStrategy=strategy(maxUnavailable=2))
-    decided = [
-        "Mark/Draining",
-        "Mark/Draining",
-        "Keep/WaitingForBudget",
-        "Keep/WaitingForBudget",
-    ]
+    decided = ["Mark/Draining", "Mark/Draining", "Keep/WaitingForBudget", "Keep/WaitingForBudget"]
     assert list(world.decisions().values()) == decided
     world.sync()
     assert list(world.decisions().values()) == ["Keep/Draining"] * 2 + decided[2:]

@@ -178,9 +178,7 @@ ENDED: dict[str, Callable[[Document], Document]] = {
 
 
 @pytest.mark.parametrize("change", ENDED.values(), ids=ENDED)
-def test_what_has_ended_or_is_ending_cannot_be_held(
-    change: Callable[[Document], Document],
-) -> None:
+def test_what_has_ended_or_is_ending_cannot_be_held(change: Callable[[Document], Document]) -> None:
     """A program that has ended could not remove its hold."""
     world = held().modify(0, change)
     assert not killed(world).decisions()[0].endswith("/Held")

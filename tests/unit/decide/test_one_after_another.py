@@ -6,16 +6,7 @@ from typing import Any
 import pytest
 
 from simulator.objects.objects import with_meta
-from tests.builders import (
-    NOW,
-    Document,
-    completed,
-    crashing,
-    running,
-    tapp,
-    template,
-    terminating,
-)
+from tests.builders import NOW, Document, completed, crashing, running, tapp, template, terminating
 from tests.unit.world import World, condition, settled
 
 HOLD = "apps.tkestack.io/hold"

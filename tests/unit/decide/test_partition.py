@@ -226,20 +226,14 @@ STORIES: dict[str, tuple[list[Step], str]] = {
     ),
     "scaled up by a number": ([to(2, 2), edit(replicas=8)], "22221122"),
     "scaled up by a share": ([to(2, "50%"), edit(replicas=8)], "22211121"),
-    "scaled up, descending": (
-        [to(2, 4, order="Descending"), edit(replicas=8)],
-        "11112222",
-    ),
+    "scaled up, descending": ([to(2, 4, order="Descending"), edit(replicas=8)], "11112222"),
     "fewer than are kept, scaled up": (
         [edit(replicas=2), to(2, 4, order="Descending"), edit(replicas=6)],
         "111122",
     ),
     "new from the beginning": ([edit(replicas=0), to(2, 2), edit(replicas=6)], "222211"),
     # Killed, finished, broken.
-    "killed and started": (
-        [to(2, 2), edit(statuses={"5": "Killed"}), edit(statuses={})],
-        "222211",
-    ),
+    "killed and started": ([to(2, 2), edit(statuses={"5": "Killed"}), edit(statuses={})], "222211"),
     "killed before the roll": (
         [edit(statuses={"5": "Killed"}), to(2, 2), edit(statuses={})],
         "222211",

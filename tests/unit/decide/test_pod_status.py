@@ -77,10 +77,7 @@ def test_a_gate_is_not_written_before_the_kubelets_first_report(
 ) -> None:
     """Scheduler and kubelet write the status just then, so the write would be a conflict."""
     pod = annotated(without_gate(served()), **annotations)
-    pod["status"] = {
-        "phase": "Pending",
-        "conditions": [{"type": "PodScheduled", "status": "True"}],
-    }
+    pod["status"] = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
     assert answer(pod) == {"status": pod["status"]}
     del pod["status"]
     assert answer(pod) == {"status": None}

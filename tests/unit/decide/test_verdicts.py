@@ -4,14 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import (
-    Document,
-    completed,
-    running,
-    tapp,
-    template,
-    terminating,
-)
+from tests.builders import Document, completed, running, tapp, template, terminating
 from tests.reading import desired
 from tests.unit.world import World, condition, settled
 
@@ -135,9 +128,7 @@ BROKEN: dict[str, Any] = {
     "a container without a name": {"template": {"spec": {"containers": [{"image": "a"}]}}},
     "a container of a wrong type": {"template": {"spec": {"containers": ["a"]}}},
     "containers of a wrong type": {"template": {"spec": {"containers": "a"}}},
-    "labels of a wrong type": {
-        "template": {**template(), "metadata": {"labels": {"a": 1}}},
-    },
+    "labels of a wrong type": {"template": {**template(), "metadata": {"labels": {"a": 1}}}},
     "a spec of a wrong type": {"template": {"spec": ["containers"]}},
 }
 
@@ -160,9 +151,7 @@ def test_a_template_that_makes_no_sense_deletes_nothing_and_is_named(spec: Docum
 
 def test_a_typo_for_one_instance_does_not_stop_the_others() -> None:
     world = settled(replicas=3).change(
-        template=template("nginx:2"),
-        templates={"0": "typo"},
-        updateStrategy={"maxUnavailable": 3},
+        template=template("nginx:2"), templates={"0": "typo"}, updateStrategy={"maxUnavailable": 3}
     )
     assert world.decisions() == {
         0: "Keep/TemplateNotFound",

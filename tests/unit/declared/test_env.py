@@ -36,10 +36,7 @@ KEPT = {
         [("OPTS", "-a"), ("OPTS", "$(OPTS) -b"), ("OPTS", "$(OPTS) -c")],
         [("OPTS", "-a -b -c")],
     ),
-    "another one between them": (
-        [("A", "1"), ("B", "$(A)"), ("A", "2")],
-        [("B", "1"), ("A", "2")],
-    ),
+    "another one between them": ([("A", "1"), ("B", "$(A)"), ("A", "2")], [("B", "1"), ("A", "2")]),
     "a reference that is none": ([("A", "1"), ("A", "$$(A)")], [("A", "$$(A)")]),
     "what an envFrom may define": ([("A", "$(A)x"), ("A", "$(A)y")], [("A", "$(A)xy")]),
     "a reference to one that stays": (

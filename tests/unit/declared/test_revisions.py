@@ -36,10 +36,7 @@ RICH = template(
         },
     },
     initContainers=[{"name": "init", "image": "init:1"}, SIDECAR],
-    volumes=[
-        {"name": "tmp", "emptyDir": {}},
-        {"name": "big", "emptyDir": {"sizeLimit": "1Gi"}},
-    ],
+    volumes=[{"name": "tmp", "emptyDir": {}}, {"name": "big", "emptyDir": {"sizeLimit": "1Gi"}}],
     tolerations=[{"key": "gpu", "operator": "Exists"}],
     overhead={"cpu": "250m"},
 )

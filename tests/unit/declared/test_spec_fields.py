@@ -90,11 +90,7 @@ def test_other_values_in_statuses_change_nothing(value: str) -> None:
 
 def test_scaling_down_removes_the_highest_numbers_and_keeps_their_claims() -> None:
     world = settled(replicas=3, volumeClaimTemplates=[claim_template()]).change(replicas=1)
-    assert world.decisions() == {
-        0: "Keep/UpToDate",
-        1: "Delete/ScaledDown",
-        2: "Delete/ScaledDown",
-    }
+    assert world.decisions() == {0: "Keep/UpToDate", 1: "Delete/ScaledDown", 2: "Delete/ScaledDown"}
     world.settle()
     assert sorted(world.pods) == ["web-0"]
     assert len(world.claims) == 3

@@ -26,10 +26,7 @@ def world(**spec: Any) -> World:
 
 
 REQUEST = world().request()
-MISSING: Document = {
-    **REQUEST,
-    "children": {**REQUEST["children"], "Pod.v1": {}},
-}
+MISSING: Document = {**REQUEST, "children": {**REQUEST["children"], "Pod.v1": {}}}
 
 
 def answer(request: Document, status: Any) -> Document:

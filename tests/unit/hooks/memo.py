@@ -17,9 +17,7 @@ def answers(request: Document | bytes, path: str, hook: Hook) -> tuple[int, byte
 
 
 def same(
-    requests: Iterable[Document | bytes],
-    paths: Iterable[str] = PATHS,
-    hook: Hook = REMEMBERING,
+    requests: Iterable[Document | bytes], paths: Iterable[str] = PATHS, hook: Hook = REMEMBERING
 ) -> list[tuple[int, bytes]]:
     """Sends each request in turn to every path, twice to some, with and without a memo.
 

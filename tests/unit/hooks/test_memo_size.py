@@ -66,9 +66,7 @@ SPECS: dict[str, Document] = {
         )
     },
     "own images": {
-        "template": template(
-            sidecars=[{"name": f"c{n}", "image": f"i:{INDEX}"} for n in range(50)],
-        )
+        "template": template(sidecars=[{"name": f"c{n}", "image": f"i:{INDEX}"} for n in range(50)])
     },
     "long values": {
         "template": template(container={"env": [{"name": "A", "value": "$(tapp.values.a)"}]}),

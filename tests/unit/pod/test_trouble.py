@@ -242,8 +242,7 @@ def test_a_pod_that_somebody_holds_back_is_no_trouble() -> None:
 
 def test_missing_volumes_are_told_of_as_far_as_the_status_knows() -> None:
     world = settled().modify(
-        0,
-        pending(PodScheduled=("True", "", ""), PodReadyToStartContainers=("False", "", "")),
+        0, pending(PodScheduled=("True", "", ""), PodReadyToStartContainers=("False", "", ""))
     )
     assert degraded(world) == ""
     world.hook.now = NOW + 40

@@ -169,11 +169,7 @@ def test_the_pods_go_first_and_then_the_tapp() -> None:
     world.pods = {name: terminating(pod) for name, pod in world.pods.items()}
     assert finalize(world)["finalized"] is False
     world.pods = {}
-    assert finalize(world) == {
-        "status": _status(world),
-        "children": [],
-        "finalized": True,
-    }
+    assert finalize(world) == {"status": _status(world), "children": [], "finalized": True}
 
 
 def _status(world: World) -> Document:

@@ -395,10 +395,7 @@ def test_the_garbage_collector_has_its_way(finalizer: str) -> None:
     parent["metadata"]["deletionTimestamp"] = "2026-01-05T11:00:00Z"
     parent["metadata"]["finalizers"] = [finalizer]
     request = builders.request(
-        parent,
-        list(found.pods.values()),
-        finalizing=True,
-        revisions=list(found.revisions.values()),
+        parent, list(found.pods.values()), finalizing=True, revisions=list(found.revisions.values())
     )
     answer = found.hook.finalize(request)
     assert answer["finalized"]

@@ -68,9 +68,7 @@ def test_what_the_api_server_fills_in_is_never_written_again() -> None:
 @pytest.mark.parametrize(
     "absent", [{"publishNotReadyAddresses": False}, {"healthCheckNodePort": 0}], ids=str
 )
-def test_a_zero_that_the_api_server_does_not_store_is_not_asked_for_again(
-    absent: Document,
-) -> None:
+def test_a_zero_that_the_api_server_does_not_store_is_not_asked_for_again(absent: Document) -> None:
     """Asked for, it would be missing from the stored Service for ever, and written each time."""
     world = exposed(template={"spec": {"ports": [PORT], **absent}})
     world.sync()
