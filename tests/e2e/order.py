@@ -38,7 +38,6 @@ LONG = (
     "test_real_holds",
     "test_beside_scaling",
     "test_from_statefulset",
-    "test_ordered",
     "test_uninstall",
     "test_events",
 )
