@@ -28,7 +28,6 @@ LONG = (
     "test_commands_of_installing",
     "test_real_restarts",
     "test_release",
-    "test_shipped",
     "test_restore",
     "test_faults",
     "test_services",

@@ -122,7 +122,7 @@ def test_whoever_may_not_see_the_pods_is_shown_what_the_tapp_tells(
 @pytest.mark.parametrize(
     ("arguments", "environment", "sentence", "code"),
     [
-        (["--context", "mars"], {}, 'context "mars" does not exist; `kubectl', 2),
+        (["--context", "mars"], {}, "Error in configuration: context was not found", 2),
         (["--kubeconfig", "/nowhere"], {}, "kubectl: stat /nowhere: no such", 1),
         ([], {"KUBECONFIG": "/dev/null"}, "no cluster: The connection to the server local", 1),
     ],
