@@ -1,8 +1,8 @@
-"""Admission that changes the pods of a namespace, as a webhook would: a policy of the test's."""
+"""Admission in a test's own namespace, as of webhooks: policies that change pods, or refuse."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -13,7 +13,6 @@ from .kube import Json, Kube
 from .patience import until
 
 ADMISSION = "admissionregistration.k8s.io/v1"
-NAME = "tapp-e2e-reshape"
 
 
 class Reshape(Protocol):
@@ -22,6 +21,42 @@ class Reshape(Protocol):
     def __call__(
         self, operations: list[str], mutations: list[str], felt: Callable[[Json], bool] = ...
     ) -> None: ...
+
+
+class Demand(Protocol):
+    """Puts into force what a pod has to be at these operations."""
+
+    def __call__(
+        self, expression: str, message: str = ..., operations: Sequence[str] = ...
+    ) -> None: ...
+
+
+def put(
+    kube: Kube, kind: str, namespace: str, operations: Sequence[str], **spec: list[Json]
+) -> None:
+    """A `Mutating` or `Validating` policy about the pods of a namespace."""
+    name = f"tapp-e2e-{namespace[-8:]}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    where = {
+        "resourceRules": [{**rule, "operations": list(operations)}],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+    }
+    whole: Json = {"failurePolicy": "Fail", "matchConstraints": where, **spec}
+    bound: Json = {"policyName": name}
+    if kind == "Validating":
+        bound["validationActions"] = ["Deny"]
+    else:
+        whole["reinvocationPolicy"] = "Never"
+    for tail, body in (("", whole), ("Binding", bound)):
+        kind_of = {"apiVersion": ADMISSION, "kind": f"{kind}AdmissionPolicy{tail}"}
+        kube.apply({**kind_of, "metadata": {"name": name}, "spec": body})
+
+
+def take(kube: Kube, kind: str, namespace: str) -> None:
+    """Takes the policy away."""
+    for plural in ("policybindings", "policies"):
+        name = f"tapp-e2e-{namespace[-8:]}"
+        kube.delete(ADMISSION, f"{kind.lower()}admission{plural}", None, name)
 
 
 def other_image(pod: Json) -> bool:
@@ -34,28 +69,14 @@ def other_image(pod: Json) -> bool:
 def reshape(kube: Kube, namespace: str, needs: Callable[[int, str], None]) -> Iterator[Reshape]:
     """Installs a policy that applies these mutations to the pods of the test's namespace."""
     needs(36, "MutatingAdmissionPolicy v1")
-    name = f"{NAME}-{namespace[-8:]}"
 
     def install(
         operations: list[str], mutations: list[str], felt: Callable[[Json], bool] = other_image
     ) -> None:
-        rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-        where = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-        spec: Json = {
-            "matchConstraints": {
-                "resourceRules": [{**rule, "operations": operations}],
-                "namespaceSelector": where,
-            },
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "Never",
-            "mutations": [
-                {"patchType": "JSONPatch", "jsonPatch": {"expression": each}} for each in mutations
-            ],
-        }
-        policy = {"kind": "MutatingAdmissionPolicy", "spec": spec}
-        binding = {"kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": name}}
-        for one in (policy, binding):
-            kube.apply({"apiVersion": ADMISSION, "metadata": {"name": name}, **one})
+        patches = [
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": each}} for each in mutations
+        ]
+        put(kube, "Mutating", namespace, operations, mutations=patches)
         probe: Json = {"apiVersion": "v1", "kind": "Pod", **template()}
         probe["metadata"] |= {"name": "probe", "namespace": namespace}
         probe["metadata"]["annotations"] = {"probe": "has one, as the pods of a TApp"}
@@ -63,5 +84,18 @@ def reshape(kube: Kube, namespace: str, needs: Callable[[int, str], None]) -> It
         until(lambda: felt(tried({"dryRun": "All"})), "the policy has an effect")
 
     yield install
-    kube.delete(ADMISSION, "mutatingadmissionpolicybindings", None, name)
-    kube.delete(ADMISSION, "mutatingadmissionpolicies", None, name)
+    take(kube, "Mutating", namespace)
+
+
+@pytest.fixture
+def demand(kube: Kube, namespace: str) -> Iterator[Demand]:
+    """Installs a policy that refuses other pods in the test's namespace."""
+
+    def demanded(
+        expression: str, message: str = "refused", operations: Sequence[str] = ("CREATE",)
+    ) -> None:
+        said = {"expression": expression, "message": message, "reason": "Forbidden"}
+        put(kube, "Validating", namespace, operations, validations=[said])
+
+    yield demanded
+    take(kube, "Validating", namespace)

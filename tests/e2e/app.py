@@ -24,7 +24,8 @@ from .patience import PATIENCE
 from .proxy import HookProxy
 from .watcher import Watcher
 
-GROUP = "apps.tkestack.io/v1"
+OURS = "apps.tkestack.io"
+GROUP = f"{OURS}/v1"
 EXAMPLES = REPOSITORY / "examples"
 KINDS = {"pods": "Pod", "persistentvolumeclaims": "Claim", "tapps": "TApp"}
 QUIET = 0.6
@@ -90,6 +91,37 @@ class App:
         """Deletes the TApp and waits until it is gone."""
         self.kube.delete(GROUP, "tapps", self.namespace, self.name, **options)
         self.until(lambda: self.found is None, "the TApp is gone")
+
+    def edit(self, number: int, patch: Json | list[Json], subresource: str | None = None) -> App:
+        """Somebody writes on a pod: a merge patch, or the operations of a JSON patch."""
+        name = f"{self.name}-{number}"
+        path = self.kube.path("v1", "pods", self.namespace, name, subresource)
+        self.kube.patch(path, patch)
+        return self
+
+    def annotate(self, number: int, **annotations: str | None) -> App:
+        """Somebody writes annotations on a pod; in their names `_` stands for `-`, behind ours."""
+        named = {f"{OURS}/{key.replace('_', '-')}": text for key, text in annotations.items()}
+        return self.edit(number, {"metadata": {"annotations": named}})
+
+    def lose(self, number: int, **options: Any) -> App:
+        """Somebody deletes a pod."""
+        self.kube.delete("v1", "pods", self.namespace, f"{self.name}-{number}", **options)
+        return self
+
+    def anew(self, number: int, born: dict[int, str]) -> App:
+        """Waits until an instance has another pod than it had then."""
+        return self.until(lambda: self.uids().get(number, born[number]) != born[number], "anew")
+
+    def quota(self, name: str, **hard: str) -> str:
+        """A quota of the namespace, which is enforced by now; its path."""
+        made = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}}
+        self.apply({**made, "spec": {"hard": hard}})
+        path = self.kube.path("v1", "resourcequotas", self.namespace, name)
+        self.until(
+            lambda: "used" in (self.kube.request("GET", path).get("status") or {}), "it counts"
+        )
+        return path
 
     def nudge(self) -> None:
         """Makes Metacontroller sync, by an annotation of the TApp, and waits until it has asked."""

@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 
 from . import policies
-from .admission import reshape as reshape  # noqa: PLC0414 - a fixture
+from .admission import demand as demand  # noqa: PLC0414 - fixtures
+from .admission import reshape as reshape  # noqa: PLC0414
 from .app import App
 from .binaries import build
 from .cluster import REPOSITORY, Cluster, Workspace, all_logs, choose, wait_namespace_ready
@@ -51,7 +52,7 @@ Needs = Callable[[int, str], None]
 FAILED = pytest.StashKey[bool]()
 NOTES = pytest.StashKey[list[str]]()
 SERVICES = REPOSITORY / "metacontroller" / "components" / "services"
-CLUSTERLESS = ("test_binaries", "test_registering", "test_selection")
+CLUSTERLESS = ("test_choice",)
 """The files that have tests without a cluster: no other one is read unless they are asked for."""
 
 

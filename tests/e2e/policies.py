@@ -132,17 +132,3 @@ def by_hand(kube: Kube) -> Iterator[Callable[..., None]]:
         take(kube, name)
     if lean_everywhere():
         put(kube, LEAN)
-
-
-@contextlib.contextmanager
-def switchable(kube: Kube) -> Iterator[Callable[[bool], None]]:
-    """Makes the pods that are created from now on lean, or plain."""
-    with by_hand(kube) if kube.minor >= 36 else contextlib.nullcontext():
-
-        def to(lean: bool) -> None:
-            if lean:
-                put(kube, LEAN)
-            elif kube.minor >= 36:
-                take(kube, LEAN)
-
-        yield to

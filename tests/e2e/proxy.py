@@ -7,6 +7,8 @@ import re
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -74,6 +76,15 @@ class HookProxy:
         """Stops serving."""
         self._server.shutdown()
         self._server.server_close()
+
+    @contextmanager
+    def led_to(self, target: str) -> Iterator[None]:
+        """For a while, calls go to another hook."""
+        usual, self.target = self.target, target
+        try:
+            yield
+        finally:
+            self.target = usual
 
     def fail(self, times: int = 1, status: int = 500, *, after_deciding: bool = False) -> None:
         """Answers the next calls with a status of its own."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from release.__main__ import main
 from tests.contract.theirs import chart_in, manifests_in
 
 from .binaries import build
-from .cluster import REPOSITORY
+from .cluster import REPOSITORY, choose
 from .controlplane import LocalControlPlane, wait_established
 from .definitions import metacontroller_manifests
 from .hook import HookService
@@ -64,6 +65,18 @@ def checkout_of(commit: str, place: Path) -> Path:
     directory.mkdir()
     subprocess.run(["tar", "-xf", archive, "-C", directory], check=True)
     return directory
+
+
+@contextlib.contextmanager
+def fresh_cluster(
+    workspace: Path, api_flags: Sequence[str] = (), gates: str = ""
+) -> Iterator[Fresh]:
+    """One that this environment can start; else the test is skipped with one line."""
+    choice = choose(os.environ)
+    if isinstance(choice, str) or choice.binaries is None:
+        pytest.skip(choice if isinstance(choice, str) else "starts a control plane of its own")
+    with Fresh(choice.binaries, Path(tempfile.mkdtemp(dir=workspace)), api_flags, gates) as made:
+        yield made
 
 
 class Fresh:

@@ -5,13 +5,11 @@ The API server and its admission are real; tests/e2e/README.md has the rows, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
-from .admission import ADMISSION, Reshape
+from .admission import Demand, Reshape
 from .app import App, each, tapp, template
-from .kube import Json, Kube, KubeError
+from .kube import Json, KubeError
 from .kubelet import FakeKubelet
 from .kubelet_levers import Levers
 from .test_ownership import reasons
@@ -174,8 +172,7 @@ def test_a_pod_that_is_sent_back_to_its_node_is_left_there(reshape: Reshape, app
     app.apply(tapp()).settle()
     reshape(["CREATE"], STICKY, lambda pod: "nodeSelector" in pod["spec"])
     born = app.uids()
-    app.kube.delete("v1", "pods", app.namespace, "web-1")
-    app.until(lambda: app.uids().get(1) not in (None, born[1]), "it is made anew").settle()
+    app.lose(1).anew(1, born).settle()
     assert app.idle()
     app.patch(template=template("app:2")).settle()
     assert app.pod(1)["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
@@ -186,43 +183,18 @@ def test_a_pod_that_is_sent_back_to_its_node_is_left_there(reshape: Reshape, app
 # --- PodUnavailableBudget -------------------------------------------------------------------------
 
 
-@pytest.fixture
-def unavailable(kube: Kube, namespace: str) -> Iterator[Callable[[bool], None]]:
-    """A webhook that refuses what takes pods down, as OpenKruise's; a policy plays it."""
-    name = f"tapp-e2e-pub-{namespace[-8:]}"
-    changed = "object.spec.containers.exists(c, oldObject.spec.containers.exists(o,"
-    allows = f"!({changed} o.name == c.name && o.image != c.image)))"
-
-    def refuse(on: bool) -> None:
-        rule: Json = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-        spec: Json = {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [{**rule, "operations": ["UPDATE"]}],
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-            },
-            "validations": [
-                {"expression": allows if on else "true", "message": "refused by the budget"}
-            ],
-        }
-        policy = {"kind": "ValidatingAdmissionPolicy", "spec": spec}
-        bound = {"policyName": name, "validationActions": ["Deny"]}
-        binding = {"kind": "ValidatingAdmissionPolicyBinding", "spec": bound}
-        for one in (policy, binding):
-            kube.apply({"apiVersion": ADMISSION, "metadata": {"name": name}, **one})
-
-    yield refuse
-    kube.delete(ADMISSION, "validatingadmissionpolicybindings", None, name)
-    kube.delete(ADMISSION, "validatingadmissionpolicies", None, name)
+UNAVAILABLE = (
+    "!(object.spec.containers.exists(c, oldObject.spec.containers.exists(o,"
+    " o.name == c.name && o.image != c.image)))"
+)
+"""What OpenKruise's webhook asks of an update while its budget is used up; a policy plays it."""
 
 
-def test_an_update_that_a_budget_of_others_refuses_is_tried_again(
-    app: App, unavailable: Callable[[bool], None]
-) -> None:
+def test_an_update_that_a_budget_of_others_refuses_is_tried_again(app: App, demand: Demand) -> None:
     """Nothing stops meanwhile, nobody else takes its place, and it goes on when it may."""
     app.apply(tapp()).settle()
     born = app.uids()
-    unavailable(True)
+    demand(UNAVAILABLE, "refused by the budget", ["UPDATE"])
     app.until(lambda: refuses(app), "the budget is in force")
     app.news()
     app.patch(template=template("app:2"))
@@ -234,7 +206,7 @@ def test_an_update_that_a_budget_of_others_refuses_is_tried_again(
 
     app.until(refused, "it is refused")
     assert app.images() == "app:1 app:1 app:1"
-    unavailable(False)
+    demand("true", operations=["UPDATE"])
     app.until(lambda: not refuses(app), "the budget allows it")
     app.nudge()
     app.settle()

@@ -172,10 +172,9 @@ def cpus(app: App) -> list[str]:
 
 def resize(app: App, number: int, cpu: str) -> None:
     """As the vertical autoscaler's updater does it in place, with its annotation."""
-    path = app.kube.path("v1", "pods", app.namespace, f"web-{number}")
     where = "/spec/containers/0/resources/requests/cpu"
-    app.kube.patch(f"{path}/resize", [{"op": "replace", "path": where, "value": cpu}])
-    app.kube.patch(path, {"metadata": {"annotations": {"vpaInPlaceUpdated": "true"}}})
+    app.edit(number, [{"op": "replace", "path": where, "value": cpu}], "resize")
+    app.edit(number, {"metadata": {"annotations": {"vpaInPlaceUpdated": "true"}}})
 
 
 @pytest.fixture
@@ -186,11 +185,19 @@ def resizable(app: App, levers: Levers) -> App:
     return app
 
 
-@pytest.mark.parametrize("strategy", [None, "Ignore"], ids=["unset", "Ignore"])
+@pytest.mark.parametrize(
+    ("strategy", "after"),
+    [(None, ["200m", "200m", "200m"]), ("Ignore", ["100m", "250m", "100m"])],
+    ids=["unset", "Ignore"],
+)
 def test_a_pod_that_was_resized_in_place_is_left_as_it_is(
-    resizable: App, strategy: str | None
+    resizable: App, strategy: str | None, after: list[str]
 ) -> None:
-    """Also by the next image, which comes in place. Metacontroller writes its own record, once."""
+    """Also by the next image, which comes in place. Metacontroller writes its own record, once.
+
+    Where the template asks for other resources, it has the last word if unset, by new pods; with
+    Ignore the autoscaler, until a pod is made anew.
+    """
     app = resizable
     app.apply(tapp(template=sized(), updateStrategy=resources(strategy))).settle()
     born = app.uids()
@@ -202,26 +209,9 @@ def test_a_pod_that_was_resized_in_place_is_left_as_it_is(
     assert app.idle()
     app.patch(template=sized("app:2")).settle()
     assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
-    assert cpus(app) == ["100m", "250m", "100m"]
-    assert app.uids() == born
+    assert (cpus(app), app.uids()) == (["100m", "250m", "100m"], born)
     assert app.idle()
-
-
-@pytest.mark.parametrize(
-    ("strategy", "after"),
-    [(None, ["200m", "200m", "200m"]), ("Ignore", ["100m", "250m", "100m"])],
-    ids=["unset", "Ignore"],
-)
-def test_who_has_the_last_word_when_the_template_asks_for_other_resources(
-    resizable: App, strategy: str | None, after: list[str]
-) -> None:
-    """Unset: the template, by new pods. Ignore: the autoscaler, until a pod is made anew."""
-    app = resizable
-    app.apply(tapp(template=sized(), updateStrategy=resources(strategy))).settle()
-    born = app.uids()
-    resize(app, 1, "250m")
-    app.quiet()
-    app.patch(template=sized(cpu="200m")).settle()
+    app.patch(template=sized("app:2", cpu="200m")).settle()
     assert cpus(app) == after
     assert (app.uids() == born) is (strategy == "Ignore")
     assert app.idle()
@@ -232,39 +222,29 @@ def component(
     kube: Kube, cluster: Cluster, workspace: Path, tmp_path: Path, hook_proxy: HookProxy
 ) -> Iterator[None]:
     """The component resize, with an account of its own."""
-    usual, place = hook_proxy.target, workspace / "resizing-beside"
     with (
         account_of(kube, cluster, COMPONENT, ACCOUNT, tmp_path) as account,
-        replicas(kube, place, account, "TAPP_RESIZE") as service,
+        replicas(kube, workspace / "resizing-beside", account, "TAPP_RESIZE") as service,
+        hook_proxy.led_to(service.url),
     ):
-        hook_proxy.target = service.url
         yield
-        hook_proxy.target = usual
 
 
+@pytest.mark.parametrize("installed", [True, False], ids=["with the component", "without"])
 def test_with_in_place_the_template_takes_back_what_was_resized(
-    component: None,  # noqa: ARG001 - it is there
-    resizable: App,
+    request: pytest.FixtureRequest, resizable: App, installed: bool
 ) -> None:
+    """Without its component nothing is taken back, nor made anew."""
     app = resizable
-    app.apply(tapp(template=sized(), updateStrategy=resources("InPlace"))).settle()
-    born = app.uids()
-    resize(app, 1, "250m")
-    app.until(lambda: cpus(app) == ["100m", "100m", "100m"], "it is taken back").settle()
-    assert app.uids() == born
-    assert app.idle()
-
-
-def test_without_its_component_in_place_takes_nothing_back(resizable: App) -> None:
-    """A pod that has its template's revision is not made anew for what it has beside it."""
-    app = resizable
+    if installed:
+        request.getfixturevalue("component")
     app.apply(tapp(template=sized(), updateStrategy=resources("InPlace"))).settle()
     born = app.uids()
     resize(app, 1, "250m")
     app.quiet()
     app.nudge()
-    app.quiet()
-    assert cpus(app) == ["100m", "250m", "100m"]
+    wanted = ["100m", "100m" if installed else "250m", "100m"]
+    app.until(lambda: cpus(app) == wanted, "it is taken back, or left").settle()
     assert app.uids() == born
     assert app.idle()
 
@@ -297,7 +277,7 @@ def test_an_evicted_pod_is_made_anew_as_recommended(reshape: Reshape, app: App) 
     reshape(["CREATE"], RECOMMENDED, lambda pod: "vpaUpdates" in pod["metadata"]["annotations"])
     born = app.uids()
     evict(app, 1)
-    app.until(lambda: app.uids().get(1) not in (None, born[1]), "it is made anew").settle()
+    app.anew(1, born).settle()
     assert cpus(app) == ["100m", "250m", "100m"]
     assert app.idle()
     app.patch(template=sized("app:2")).settle()

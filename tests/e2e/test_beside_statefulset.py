@@ -21,7 +21,6 @@ from .app import GROUP, App, tapp, template
 from .diary import Diary
 from .kube import Json, Kube
 from .kubelet_levers import Levers
-from .test_ordered import down, up
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -175,6 +174,16 @@ class Step:
     differs: str = ""
     catches_up: bool = False
     ordered: bool = True
+
+
+def up(*numbers: int) -> list[str]:
+    """Made one after another."""
+    return [f"{word} {number}" for number in numbers for word in ("made", "ready")]
+
+
+def down(*numbers: int) -> list[str]:
+    """Taken away one after another."""
+    return [f"{word} {number}" for number in numbers for word in ("ends", "gone")]
 
 
 def anew(*numbers: int) -> list[str]:

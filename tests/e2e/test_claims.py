@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from .app import App, each, tapp, template
+from tests.builders import claim_template
+
+from .app import GROUP, App, each, tapp, template
 from .cluster import Cluster
-from .kube import Json, Kube
+from .kube import Json
 
 pytestmark = pytest.mark.e2e
-HOW = pytest.mark.parametrize("how", ["Background", "Foreground", "Orphan"])
 MOUNTED: Json = {
     "name": "main",
     "image": "app:1",
@@ -20,16 +21,11 @@ NAMES = ["data-web-0", "data-web-1"]
 
 def stored(when_deleted: str = "Retain", when_scaled: str = "Retain", **spec: object) -> Json:
     """A TApp of two instances, each with a claim."""
-    size = {"requests": {"storage": "1Gi"}}
-    claim = {
-        "metadata": {"name": "data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": size},
-    }
     policy = {"whenDeleted": when_deleted, "whenScaled": when_scaled}
     whole: Json = {
         "replicas": 2,
         "template": template(containers=[MOUNTED]),
-        "volumeClaimTemplates": [claim],
+        "volumeClaimTemplates": [claim_template()],
         "persistentVolumeClaimRetentionPolicy": policy,
     }
     return tapp(**{**whole, **spec})
@@ -39,6 +35,11 @@ def owners(app: App, name: str) -> list[str]:
     """The kinds of a claim's owners."""
     claim = app.kube.get("v1", "persistentvolumeclaims", app.namespace, name)
     return sorted(ref["kind"] for ref in claim["metadata"].get("ownerReferences") or [])
+
+
+def left_to_the_namespace(app: App) -> bool:
+    """True if nobody else owns the claims any more."""
+    return [owners(app, name) for name in NAMES] == [["Namespace"], ["Namespace"]]
 
 
 def collector_has_worked(app: App) -> None:
@@ -53,7 +54,7 @@ def collector_has_worked(app: App) -> None:
     )
 
 
-@HOW
+@pytest.mark.parametrize("how", ["Background", "Orphan"])
 def test_claims_outlive_their_tapp_and_a_new_one_finds_them(app: App, how: str) -> None:
     app.apply(stored()).settle()
     kept = app.claims()
@@ -62,18 +63,11 @@ def test_claims_outlive_their_tapp_and_a_new_one_finds_them(app: App, how: str) 
     assert app.wrote(*each("create Claim", "data-web", 0, 1), *each("create Pod", "web", 0, 1))
     app.delete(propagationPolicy=how)
     if how == "Orphan":
-        assert [bool(pod["metadata"].get("deletionTimestamp")) for pod in app.pods.values()] == [
-            False,
-            False,
-        ]
+        assert not any("deletionTimestamp" in pod["metadata"] for pod in app.pods.values())
         assert app.wrote()
-        for number in (0, 1):
-            app.kube.delete("v1", "pods", app.namespace, f"web-{number}")
+        app.lose(0).lose(1)
     app.until(lambda: not app.pods, "the pods are gone")
-    app.until(
-        lambda: [owners(app, name) for name in NAMES] == [["Namespace"], ["Namespace"]],
-        "the claims belong to the namespace only",
-    )
+    app.until(lambda: left_to_the_namespace(app), "the claims belong to the namespace only")
     collector_has_worked(app)
     assert app.claims() == kept
     app.news()
@@ -104,7 +98,7 @@ def test_where_the_service_may_not_act_the_policy_delete_keeps_them(app: App, ho
     assert app.wrote()
 
 
-@HOW
+@pytest.mark.parametrize("how", ["Foreground", "Orphan"])
 def test_claims_survive_a_garbage_collector_that_starts_anew(
     app: App, cluster: Cluster, how: str
 ) -> None:
@@ -114,28 +108,18 @@ def test_claims_survive_a_garbage_collector_that_starts_anew(
     app.apply(stored()).settle()
     kept = app.claims()
     cluster.control_plane.restart_controller_manager(kill=True)
-    app.kube.delete("apps.tkestack.io/v1", "tapps", app.namespace, app.name, propagationPolicy=how)
+    app.kube.delete(GROUP, "tapps", app.namespace, app.name, propagationPolicy=how)
     cluster.control_plane.restart_controller_manager(kill=True)
     app.until(lambda: app.found is None, "the TApp is gone")
     collector_has_worked(app)
-    app.until(
-        lambda: [owners(app, name) for name in NAMES] == [["Namespace"], ["Namespace"]],
-        "the claims belong to the namespace only",
-    )
+    app.until(lambda: left_to_the_namespace(app), "the claims belong to the namespace only")
     assert app.claims() == kept
 
 
 def test_a_claim_that_a_person_made_is_used_and_never_deleted(app: App) -> None:
-    claim = stored()["spec"]["volumeClaimTemplates"][0]
-    metadata = {"name": "data-web-0", "namespace": app.namespace}
-    made = app.kube.create(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": metadata,
-            "spec": claim["spec"],
-        }
-    )
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim_template()}
+    claim["metadata"] = {"name": "data-web-0", "namespace": app.namespace}
+    made = app.kube.create(claim)
     app.apply(stored("Delete", "Delete")).settle()
     assert app.claims()["data-web-0"] == made["metadata"]["uid"]
     assert owners(app, "data-web-0") == []
@@ -147,14 +131,13 @@ def test_a_claim_that_a_person_made_is_used_and_never_deleted(app: App) -> None:
     assert app.claims() == {"data-web-0": made["metadata"]["uid"]}
 
 
-def test_a_namespace_goes_with_all_that_is_in_it(app: App, kube: Kube) -> None:
-    app.apply(stored(replicas=3)).settle()
-    kube.delete("v1", "namespaces", None, app.namespace)
-    app.until(
-        lambda: kube.find("v1", "namespaces", None, app.namespace) is None, "the namespace is gone"
-    )
-    news = app.news(refused=(403, 404, 409))
-    created = [write for write in news if write.verb == "create" and write.accepted]
-    assert sorted(
-        each.name for each in created if each.resource != "controllerrevisions"
-    ) == sorted(["data-web-0", "data-web-1", "data-web-2", "web-0", "web-1", "web-2"])
+def test_a_claim_that_a_quota_refused_is_made_when_there_is_room(app: App) -> None:
+    """Its pod waits without a node meanwhile, which is said, and runs in the end."""
+    path = app.quota("one", persistentvolumeclaims="1")
+    app.apply(stored())
+    app.until(lambda: len(app.pods) == 2 and len(app.claims()) == 1, "one claim is refused")
+    app.until(lambda: 'persistentvolumeclaim "data-web-' in app.condition("Degraded"), "said", 90)
+    app.kube.request("DELETE", path)
+    app.nudge()
+    app.settle()
+    assert sorted(app.claims()) == NAMES

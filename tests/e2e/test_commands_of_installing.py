@@ -5,9 +5,7 @@ Each begins on a control plane that has nothing. tests/commands.py has the block
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,11 +15,11 @@ import yaml
 from tests.commands import BY_HELM, BY_KUBECTL, FROM_SOURCE, block
 
 from .app import tapp
-from .cluster import REPOSITORY, choose
+from .cluster import REPOSITORY
 from .kube import Json, documents
 from .plugin import Plugin
 from .policies import DIRECTORY, NEEDED
-from .released import CHART, GROUP, Fresh, release_into
+from .released import CHART, GROUP, Fresh, fresh_cluster, release_into
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 CLONE = ("crds", "examples", "gitops", "metacontroller")
@@ -84,10 +82,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def story(workspace: Path, dist: Path, tmp_path: Path) -> Iterator[Story]:
     """An empty cluster of this test's own, and the files."""
-    choice = choose(os.environ)
-    if isinstance(choice, str) or choice.binaries is None:
-        pytest.skip(choice if isinstance(choice, str) else "starts a control plane of its own")
-    with Fresh(choice.binaries, Path(tempfile.mkdtemp(dir=workspace))) as fresh:
+    with fresh_cluster(workspace) as fresh:
         made = Story(fresh, tmp_path)
         for file in dist.iterdir():
             shutil.copy(file, tmp_path)

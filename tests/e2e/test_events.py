@@ -43,9 +43,8 @@ def telling(account: Path, kube: Kube, workspace: Path) -> Iterator[HookService]
 @pytest.fixture
 def told(app: App, hook_proxy: HookProxy, telling: HookService) -> Iterator[App]:
     """A TApp whose syncs are answered by these replicas."""
-    usual, hook_proxy.target = hook_proxy.target, telling.url
-    yield app
-    hook_proxy.target = usual
+    with hook_proxy.led_to(telling.url):
+        yield app
 
 
 def events(app: App, reason: str = "") -> list[Json]:
@@ -119,21 +118,6 @@ def test_what_kubectl_describe_shows(told: App, kubectl: Kubectl) -> None:
     by_time = kubectl("get", "events", "-n", app.namespace, "--sort-by=.eventTime")
     assert "Created " in by_time
     assert "Completed " not in by_time  # what is degraded is not as the spec asks
-
-
-def test_a_pod_that_somebody_deletes_and_instances_that_are_killed(told: App) -> None:
-    app = told
-    app.apply(tapp(replicas=3)).settle()
-    app.kube.delete("v1", "pods", app.namespace, "web-1")
-    wait_for(app, "Recreated")
-    app.settle()
-    app.patch(statuses={"0": "Killed", "2": "Killed"}).settle()
-    wait_for(app, "Deleted")
-    (recreated,) = events(app, "Recreated")
-    assert recreated["related"]["name"] == "web-1"
-    (deleted,) = events(app, "Deleted")
-    assert deleted["note"].startswith("instances 0, 2: spec.statuses asks for it")
-    assert len(events(app, "Created")) == 1
 
 
 def test_without_the_role_syncs_go_on(told: App, cluster: Cluster, telling: HookService) -> None:

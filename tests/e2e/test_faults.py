@@ -13,6 +13,7 @@ import pytest
 
 from .app import App, each, tapp
 from .cluster import Cluster
+from .controlplane import LocalControlPlane
 from .hook import HookService
 from .kubelet_levers import Levers
 from .metacontroller import Controller
@@ -51,100 +52,87 @@ def roll(app: App, levers: Levers) -> Callable[[Callable[[], object]], None]:
     return play
 
 
-class TestHook:
-    @pytest.mark.parametrize("status", [500, 404])
-    def test_answers_an_error(
-        self, roll: Callable[..., None], hook_proxy: HookProxy, status: int
-    ) -> None:
-        roll(lambda: hook_proxy.fail(5, status))
+def test_the_hook_answers_errors_or_its_answers_are_lost(
+    roll: Callable[..., None], hook_proxy: HookProxy
+) -> None:
+    def fault() -> None:
+        hook_proxy.fail(3, 500)
+        hook_proxy.fail(2, 404)
+        hook_proxy.fail(5, 502, after_deciding=True)
 
-    def test_decides_and_the_answer_is_lost(
-        self, roll: Callable[..., None], hook_proxy: HookProxy
-    ) -> None:
-        roll(lambda: hook_proxy.fail(5, 502, after_deciding=True))
-
-    def test_times_out(self, roll: Callable[..., None], hook_proxy: HookProxy) -> None:
-        """One call takes longer than the shipped timeout, and two more end without an answer."""
-
-        def fault() -> None:
-            hook_proxy.hang(1, 33)
-            hook_proxy.hang(2, 0.5)
-
-        roll(fault)
-
-    def test_refuses_connections(
-        self, app: App, roll: Callable[..., None], hook: HookService, hook_proxy: HookProxy
-    ) -> None:
-        def fault() -> None:
-            hook.stop(kill=True)
-            asked = hook_proxy.count
-            app.until(lambda: hook_proxy.count >= asked + 4, "Metacontroller has tried in vain")
-            assert app.status["appStatus"] == "Running"
-            hook.start()
-
-        roll(fault)
-
-    @pytest.mark.parametrize("kill", [False, True], ids=["orderly", "killed"])
-    def test_is_restarted(self, roll: Callable[..., None], hook: HookService, kill: bool) -> None:
-        roll(lambda: hook.restart(kill=kill))
-
-    def test_is_scaled_to_three_replicas(
-        self, roll: Callable[..., None], hook: HookService
-    ) -> None:
-        roll(lambda: hook.scale(3))
-
-    def test_is_scaled_down_again(self, roll: Callable[..., None], hook: HookService) -> None:
-        hook.scale(3)
-        roll(lambda: hook.scale(1))
-
-    def test_is_broken_while_a_tapp_is_deleted(self, app: App, hook_proxy: HookProxy) -> None:
-        """Finalizing is tried until it works; nothing stays behind."""
-        app.apply(tapp()).settle()
-        app.news()
-        hook_proxy.fail(6, 500)
-        app.delete()
-        assert app.pods == {}
-        assert app.wrote(*each("delete Pod", "web", 0, 1, 2))
+    roll(fault)
 
 
-class TestControlPlane:
-    def test_the_api_server_is_restarted(self, roll: Callable[..., None], cluster: Cluster) -> None:
-        """In order; killed it is in `test_everything_at_once`."""
-        plane = cluster.control_plane
-        if plane is None:
-            pytest.skip("the API server is not ours to restart")
-        roll(lambda: plane.restart_api(kill=False, down=1))
+def test_the_hook_times_out(roll: Callable[..., None], hook_proxy: HookProxy) -> None:
+    """One call takes longer than the shipped timeout, and two more end without an answer."""
 
-    def test_the_controller_manager_is_restarted(
-        self, roll: Callable[..., None], cluster: Cluster
-    ) -> None:
-        plane = cluster.control_plane
-        if plane is None:
-            pytest.skip("the controller manager is not ours to restart")
-        roll(lambda: plane.restart_controller_manager(kill=True))
+    def fault() -> None:
+        hook_proxy.hang(1, 33)
+        hook_proxy.hang(2, 0.5)
 
-    def test_metacontroller_is_restarted(
-        self, roll: Callable[..., None], tapps: Controller
-    ) -> None:
-        roll(lambda: tapps.restart(kill=True))
+    roll(fault)
 
-    def test_everything_at_once(
-        self,
-        roll: Callable[..., None],
-        cluster: Cluster,
-        tapps: Controller,
-        hook: HookService,
-        hook_proxy: HookProxy,
-    ) -> None:
-        plane = cluster.control_plane
-        if plane is None:
-            pytest.skip("the API server is not ours to restart")
 
-        def fault() -> None:
-            hook.stop(kill=True)
-            plane.restart_api(kill=True)
-            hook_proxy.fail(3, 500)
-            tapps.restart(kill=True)
-            hook.start()
+def test_the_hook_comes_and_goes(
+    app: App, roll: Callable[..., None], hook: HookService, hook_proxy: HookProxy
+) -> None:
+    """Connections are refused for a while; then there are three replicas, then one, killed once."""
 
-        roll(fault)
+    def fault() -> None:
+        hook.stop(kill=True)
+        asked = hook_proxy.count
+        app.until(lambda: hook_proxy.count >= asked + 4, "Metacontroller has tried in vain")
+        assert app.status["appStatus"] == "Running"
+        hook.start(3)
+        hook.scale(1)
+        hook.restart(kill=True)
+
+    roll(fault)
+
+
+def test_the_hook_is_broken_while_a_tapp_is_deleted(app: App, hook_proxy: HookProxy) -> None:
+    """Finalizing is tried until it works; nothing stays behind."""
+    app.apply(tapp()).settle()
+    app.news()
+    hook_proxy.fail(6, 500)
+    app.delete()
+    assert app.pods == {}
+    assert app.wrote(*each("delete Pod", "web", 0, 1, 2))
+
+
+@pytest.fixture
+def plane(cluster: Cluster) -> LocalControlPlane:
+    """The control plane, where it is ours to restart."""
+    if cluster.control_plane is None:
+        pytest.skip("the control plane is not ours to restart")
+    return cluster.control_plane
+
+
+def test_the_control_plane_is_restarted_part_by_part(
+    roll: Callable[..., None], plane: LocalControlPlane, tapps: Controller
+) -> None:
+    """The API server in order; killed it is in `test_everything_at_once`."""
+
+    def fault() -> None:
+        plane.restart_api(kill=False, down=1)
+        plane.restart_controller_manager(kill=True)
+        tapps.restart(kill=True)
+
+    roll(fault)
+
+
+def test_everything_at_once(
+    roll: Callable[..., None],
+    plane: LocalControlPlane,
+    tapps: Controller,
+    hook: HookService,
+    hook_proxy: HookProxy,
+) -> None:
+    def fault() -> None:
+        hook.stop(kill=True)
+        plane.restart_api(kill=True)
+        hook_proxy.fail(3, 500)
+        tapps.restart(kill=True)
+        hook.start()
+
+    roll(fault)

@@ -14,7 +14,6 @@ from .test_crd import Kubectl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
-HASH = "tapp_template_hash_key"
 COMMON = {
     "replicas": 3,
     "serviceName": "web",
@@ -82,32 +81,6 @@ def test_with_its_pods_and_back(app: App, plugin: Plugin, kubectl: Kubectl) -> N
     assert app.claims() == claims
 
 
-def test_what_kubectl_prints_of_it_and_then_the_plain_text(
-    app: App, plugin: Plugin, kubectl: Kubectl
-) -> None:
-    """What is printed has all defaults written out, and the chart's own text none of them."""
-    has_statefulset(app)
-    pods = app.uids()
-    printed = app.kube.get("apps/v1", "statefulsets", app.namespace, "web")["spec"]
-    assert printed["template"]["spec"]["restartPolicy"] == "Always"
-    kubectl("delete", "statefulset", "web", "-n", app.namespace, "--cascade=orphan")
-    kept = {key: printed[key] for key in COMMON}
-
-    def written(template: Json) -> Json:
-        return tapp(**kept, template=template, updateStrategy={"order": "Descending"})
-
-    app.apply(written(printed["template"])).quiet()
-    plugin.run("adopt", "web", "-y", "--wait")
-    app.settle()
-    for text in (body(), printed["template"]):
-        app.apply(written(text)).settle()
-        assert app.uids() == pods
-        assert set(app.restarts().values()) == {0}
-        assert app.status["updatedReplicas"] == 3
-        assert len({pod["metadata"]["labels"][HASH] for pod in app.pods.values()}) == 1
-        assert app.idle()
-
-
 def test_with_new_pods_on_its_claims(app: App, plugin: Plugin, kubectl: Kubectl) -> None:
     """The pods end first; the TApp's own mount the same claims."""
     has_statefulset(app)
@@ -127,20 +100,3 @@ def test_with_new_pods_on_its_claims(app: App, plugin: Plugin, kubectl: Kubectl)
         if "persistentVolumeClaim" in volume
     ]
     assert mounted == ["data-web-0", "data-web-1", "data-web-2"]
-
-
-def test_another_template_costs_what_an_edit_costs(
-    app: App, plugin: Plugin, kubectl: Kubectl
-) -> None:
-    """Where the TApp asks for something else, the plugin says so before, and the budget holds."""
-    has_statefulset(app)
-    pods = app.uids()
-    kubectl("delete", "statefulset", "web", "-n", app.namespace, "--cascade=orphan")
-    other = tapp(**COMMON, template=body("app:2"), updateStrategy={"order": "Descending"})
-    app.apply(other).quiet()
-    out = plugin.run("adopt", "web", "--dry-run=server")
-    assert "is updated in place (TemplateChanged" in out
-    plugin.run("adopt", "web", "-y", "--wait")
-    app.settle()
-    assert app.uids() == pods
-    assert app.images() == "app:2 app:2 app:2"

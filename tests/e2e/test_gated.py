@@ -7,7 +7,6 @@ pods as a test wants.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,10 @@ import yaml
 from release.kustomize import composed
 
 from .app import example, tapp, template
-from .cluster import choose
 from .definitions import definition_files
 from .kube import Json
 from .kubelet import FakeKubelet
-from .released import IMAGE, Fresh
+from .released import IMAGE, Fresh, fresh_cluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 GATES = "GenericWorkload=true,EvictionRequestAPI=true"
@@ -36,14 +34,10 @@ BIG = {"requests": {"cpu": "999"}}
 @pytest.fixture(scope="module")
 def gated(workspace: Path, needs: Callable[[int, str], None]) -> Iterator[Fresh]:
     """A cluster of three nodes with the gates on, and TApp on it."""
-    choice = choose(os.environ)
-    if isinstance(choice, str) or choice.binaries is None:
-        pytest.skip(choice if isinstance(choice, str) else "starts a control plane of its own")
     needs(37, GROUPS)
-    place = Path(tempfile.mkdtemp(dir=workspace))
-    with Fresh(choice.binaries, place, [f"--runtime-config={SERVED}"], GATES) as made:
+    with fresh_cluster(workspace, [f"--runtime-config={SERVED}"], GATES) as made:
         made.do("kubectl", "create", "-f", definition_files(os.environ)[-1])
-        file = place / "install.yaml"
+        file = made.directory / "install.yaml"
         file.write_text(yaml.dump_all(composed([], IMAGE), Dumper=yaml.CSafeDumper))
         made.until_done("kubectl", "apply", "--server-side", "-f", file)
         made.established()

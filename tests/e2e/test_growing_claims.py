@@ -10,11 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import builders
+
 from .app import App, each, template
 from .kube import Json, Kube, KubeError, documents
 from .metacontroller import SHIPPED, Controller
 from .proxy import HookProxy
-from .test_claims import MOUNTED, NAMES, collector_has_worked, owners, stored
+from .test_claims import MOUNTED, NAMES, owners, stored
 from .volumes import STORAGE_CLASS
 
 pytestmark = pytest.mark.e2e
@@ -32,14 +34,11 @@ def fixed(kube: Kube, namespace: str) -> Iterator[str]:
     kube.delete("storage.k8s.io/v1", "storageclasses", None, name)
 
 
-def claim_template(size: str, name: str | None = None, **resources: Json) -> Json:
+def claim_template(size: str, name: str | None = None) -> Json:
     """A claim template, of a class or of the default one."""
-    spec = {"accessModes": ["ReadWriteOnce"]}
-    spec |= {"resources": {"requests": {"storage": size}, **resources}}
-    return {
-        "metadata": {"name": "data"},
-        "spec": spec | ({"storageClassName": name} if name else {}),
-    }
+    made = builders.claim_template("data", size)
+    made["spec"] |= {"storageClassName": name} if name else {}
+    return made
 
 
 def resize(app: App, size: str, name: str | None = None) -> App:
@@ -83,15 +82,6 @@ def test_volumes_grow_under_running_pods(app: App) -> None:
     assert app.idle()
 
 
-def test_what_is_not_more_is_not_written(app: App) -> None:
-    app.apply(stored()).settle()
-    app.news()
-    for size in ("1024Mi", "1073741824", "512Mi"):
-        resize(app, size).settle()
-    assert app.wrote()
-    assert sizes(app) == ["1Gi", "1Gi"]
-
-
 def test_where_the_class_forbids_it_nothing_is_tried_until_it_allows_it(
     app: App, fixed: str
 ) -> None:
@@ -113,17 +103,7 @@ def test_where_the_class_forbids_it_nothing_is_tried_until_it_allows_it(
 def test_a_quota_refuses_and_all_else_goes_on(app: App) -> None:
     """The status is written, a new instance is made; room in the quota is found by trying again."""
     app.apply(stored()).settle()
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "storage", "namespace": app.namespace},
-        "spec": {"hard": {"requests.storage": "4Gi"}},
-    }
-    app.kube.create(quota)
-    path = app.kube.path_of(quota)
-    app.until(
-        lambda: "used" in (app.kube.request("GET", path).get("status") or {}), "the quota counts"
-    )
+    path = app.quota("storage", **{"requests.storage": "4Gi"})
     app.news()
     resize(app, "3Gi")
     app.until(lambda: sorted(sizes(app)) == ["1Gi", "3Gi"], "one of them fits")
@@ -146,6 +126,11 @@ def test_the_api_server_refuses_what_the_service_never_asks_for(app: App, fixed:
     claim = claims(app)["data-web-0"]
     path = app.kube.path_of(claim)
 
+    # An older service, which answers claims without their spec, does no harm.
+    bare = {key: claim["metadata"][key] for key in ("name", "namespace", "resourceVersion")}
+    with pytest.raises(KubeError, match="422"):
+        app.kube.replace({**claim, "metadata": bare, "spec": {}})
+
     def refused(**spec: Json) -> str:
         with pytest.raises(KubeError) as refusal:
             app.kube.patch(path, {"spec": spec})
@@ -162,39 +147,11 @@ def test_the_api_server_refuses_what_the_service_never_asks_for(app: App, fixed:
     assert "field can not be less than status.capacity" in refused(
         resources={"requests": {"storage": "512Mi"}}
     )
-    unbound = {**claim_template("1Gi"), "apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    unbound = {key: claim[key] for key in ("apiVersion", "kind")}
+    unbound |= claim_template("1Gi", "nobody")
     unbound["metadata"] = {"name": "unbound", "namespace": app.namespace}
-    unbound["spec"] = {**unbound["spec"], "storageClassName": "nobody"}
     path = app.kube.path_of(app.kube.create(unbound))
     assert "spec is immutable after creation" in refused(resources=more)
-
-
-def test_an_older_service_under_the_newer_registration_does_no_harm(app: App) -> None:
-    """It answers claims without their spec: the API server refuses such a write as a whole."""
-    app.apply(stored()).settle()
-    claim = claims(app)["data-web-0"]
-    bare = {key: claim["metadata"][key] for key in ("name", "namespace", "labels")}
-    bare["resourceVersion"] = claim["metadata"]["resourceVersion"]
-    with pytest.raises(KubeError) as refusal:
-        app.kube.replace({**claim, "metadata": bare, "spec": {}})
-    assert refusal.value.status == 422
-    assert claims(app)["data-web-0"] == claim
-
-
-def test_a_tapp_with_the_name_of_its_namespace_keeps_its_data(app: App) -> None:
-    """Metacontroller tells owners apart by name, the garbage collector by uid."""
-    parent = stored()
-    parent["metadata"]["name"] = app.namespace
-    app.apply(parent).settle()
-    names = [f"data-{app.namespace}-{id}" for id in (0, 1)]
-    resize(app, "2Gi").settle()
-    app.until(lambda: sizes(app) == ["2Gi", "2Gi"], "the claims ask for more")
-    assert [owners(app, name) for name in names] == [["Namespace", "TApp"]] * 2
-    app.quiet()
-    assert app.idle()
-    app.delete()
-    collector_has_worked(app)
-    assert [owners(app, name) for name in names] == [["Namespace"]] * 2
 
 
 def test_a_registration_that_learns_to_grow_claims_writes_none_of_its_own(

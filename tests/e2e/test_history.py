@@ -33,39 +33,6 @@ def kept(app: App, *expected: str) -> bool:
     return True
 
 
-def writes(app: App) -> list[str]:
-    """Metacontroller's writes to ControllerRevisions since the last call, but for races it lost."""
-    news = [write for write in app.news() if write.resource == "controllerrevisions"]
-    return [write.verb for write in news if write.accepted]
-
-
-def test_a_template_is_kept_once_and_an_unchanged_tapp_gets_no_write(app: App) -> None:
-    app.apply(tapp(replicas=2)).settle()
-    assert kept(app, "1 default app:1")
-    assert not app.counted or writes(app) == ["create"]
-    assert app.idle(3)
-    (made,) = revisions(app)
-    (owner,) = made["metadata"]["ownerReferences"]
-    assert (owner["kind"], owner["controller"]) == ("TApp", True)
-    label = "tapp_template_hash_key"
-    assert made["metadata"]["labels"][label] == app.pod(0)["metadata"]["labels"][label]
-
-
-def test_a_rollback_renumbers_and_a_lower_limit_prunes(app: App) -> None:
-    app.apply(tapp(replicas=1, revisionHistoryLimit=2)).settle()
-    for image in ("app:2", "app:3", "app:4", "app:5"):
-        app.patch(template=template(image)).settle()
-    assert kept(app, "2 default app:2", "3 default app:3", "4 default app:4", "5 default app:5")
-    app.news()
-    app.patch(template=template("app:3")).settle()
-    assert kept(app, "2 default app:2", "4 default app:4", "5 default app:5", "6 default app:3")
-    assert not app.counted or writes(app) == ["create", "delete"]
-    assert app.idle()
-    app.patch(revisionHistoryLimit=0).settle()
-    assert kept(app)
-    assert app.idle()
-
-
 def test_its_content_cannot_be_changed_and_a_deleted_one_comes_back(app: App) -> None:
     app.apply(tapp(replicas=1)).settle()
     assert kept(app, "1 default app:1")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.holds import HELD, HOLD, HOLD_FOR, WANTED, WANTED_SINCE
+from tests.holds import HELD, HOLD, WANTED, WANTED_SINCE
 from tests.reading import note
 
 from .app import App, example, tapp, template
@@ -23,12 +23,6 @@ from .kube import Json, KubeError, authority_of
 from .test_beside_scheduling import evict
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
-
-
-def hold(app: App, id: int, text: str | None, only: str | None = None) -> None:
-    """A program holds its pod, or lets it go."""
-    path = app.kube.path("v1", "pods", app.namespace, f"{app.name}-{id}")
-    app.kube.patch(path, {"metadata": {"annotations": {HOLD: text, HOLD_FOR: only}}})
 
 
 def label(app: App, id: int) -> str | None:
@@ -40,12 +34,10 @@ def wanted(app: App, id: int) -> str:
     return note(app.pod(id), WANTED)
 
 
-def held(app: App, id: int = 1, **spec: Any) -> App:
+def held(app: App) -> App:
     """A TApp that runs, one pod of which is on hold; the service has seen it."""
-    app.apply(tapp(**spec)).settle()
-    hold(app, id, "match 42")
-    app.until(lambda: label(app, id) == "true", "the service has seen it")
-    return app
+    app.apply(tapp()).settle().annotate(1, hold="match 42")
+    return app.until(lambda: label(app, 1) == "true", "the service has seen it")
 
 
 def progressing(app: App) -> str:
@@ -56,11 +48,9 @@ def progressing(app: App) -> str:
     ("change", "wish"),
     [
         ({"template": template("app:2")}, "Update"),
-        ({"template": template(priority=None, shareProcessNamespace=True)}, "Recreate"),
         ({"statuses": {"1": "Killed"}}, "Delete"),
-        ({"replicas": 1}, "Delete"),
     ],
-    ids=["update", "recreate", "kill", "scale down"],
+    ids=["update", "kill"],
 )
 def test_it_is_kept_back_told_and_done_when_the_program_lets_go(
     app: App, change: Json, wish: str
@@ -79,97 +69,15 @@ def test_it_is_kept_back_told_and_done_when_the_program_lets_go(
     assert app.condition("Ready").startswith("False Held")
     assert app.condition("Degraded").startswith("False")
     assert app.idle()
-    hold(app, 1, None)
+    app.annotate(1, hold=None)
     app.settle()
     assert "held" not in app.status
-    pods = app.pods
+    assert app.uids().get(1) == (born[1] if wish == "Update" else None)
     if wish == "Update":
-        assert pods[1]["metadata"]["uid"] == born[1]
-        assert pods[1]["spec"]["containers"][0]["image"] == "app:2"
-    else:
-        assert 1 not in pods or pods[1]["metadata"]["uid"] != born[1]
-    if 1 in pods:
-        assert not note(pods[1], WANTED)
-        assert HELD not in pods[1]["metadata"]["labels"]
+        assert app.images() == "app:2 app:2 app:2"
+        assert not wanted(app, 1)
+        assert label(app, 1) is None
     assert app.idle()
-
-
-def test_others_go_first_and_it_waits_for_the_budget_like_any_other(app: App) -> None:
-    held(app, 0)
-    app.news()
-    app.patch(template=template("app:2"))
-    app.until(lambda: app.images() == "app:1 app:2 app:2", "the others are done")
-    hold(app, 0, None)
-    app.settle()
-    if app.counted:
-        pods = [line for line in app.writes() if line.startswith("update Pod")]
-        assert pods[-1] == "update Pod web-0"
-        assert [pods.count(f"update Pod web-{id}") for id in (1, 2)] == [1, 1]
-
-
-def test_what_is_wanted_no_more_is_taken_back(app: App) -> None:
-    held(app)
-    born = app.uids()
-    app.patch(statuses={"1": "Killed"})
-    app.until(lambda: wanted(app, 1) == "Delete", "it is told")
-    app.patch(statuses=None)
-    app.settle()
-    assert not wanted(app, 1)
-    app.patch(template=template("app:2"))
-    app.until(lambda: wanted(app, 1) == "Update", "it is told of another wish")
-    app.patch(template=template("app:1"))
-    app.settle()
-    assert (app.uids(), wanted(app, 1), label(app, 1)) == (born, "", "true")
-    assert app.restarts()[1] == 0
-    assert app.idle()
-
-
-def test_a_limit_ends_it_and_the_hold_stays_on_an_updated_pod(app: App) -> None:
-    held(app, updateStrategy={"holdTimeoutSeconds": 4}, deletionHoldTimeoutSeconds=4)
-    born = app.uids()
-    app.patch(template=template("app:2"))
-    app.until(lambda: wanted(app, 1) == "Update", "it is told")
-    assert app.images().split()[1] == "app:1"
-    app.settle()
-    assert app.images() == "app:2 app:2 app:2"
-    assert app.uids() == born
-    assert (note(app.pod(1), HOLD), label(app, 1)) == ("match 42", "true")
-    app.patch(statuses={"1": "Killed"})
-    app.until(lambda: wanted(app, 1) == "Delete", "it is told")
-    app.until(lambda: 1 not in app.pods, "it goes")
-    app.settle()
-
-
-def test_narrowed_it_keeps_back_only_that(app: App) -> None:
-    held(app)
-    hold(app, 1, "match 42", "delete")
-    app.patch(template=template("app:2")).settle()
-    assert app.images() == "app:2 app:2 app:2"
-    app.patch(statuses={"1": "Killed"})
-    app.until(lambda: wanted(app, 1) == "Delete", "it is told")
-    app.quiet()
-    assert 1 in app.pods
-    hold(app, 1, "match 42", "update")
-    app.settle()
-    assert 1 not in app.pods
-
-
-def test_scaled_down_its_claim_stays_as_long_as_its_pod(app: App) -> None:
-    claim = {
-        "metadata": {"name": "data"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }
-    policy = {"whenScaled": "Delete"}
-    held(app, 2, volumeClaimTemplates=[claim], persistentVolumeClaimRetentionPolicy=policy)
-    app.patch(replicas=1)
-    app.until(lambda: sorted(app.claims()) == ["data-web-0", "data-web-2"], "one goes", 60)
-    app.quiet()
-    assert sorted(app.pods) == [0, 2]
-    hold(app, 2, None)
-    app.until(lambda: sorted(app.claims()) == ["data-web-0"], "the other goes", 60)
 
 
 def test_the_end_of_the_tapp_waits_says_for_whom_and_can_be_hurried(app: App) -> None:
@@ -210,7 +118,7 @@ def arena(app: App) -> list[Json]:
 
 def test_the_examples_budget_covers_pods_on_hold_and_no_others(app: App) -> None:
     app.apply(*arena(app)).settle()
-    hold(app, 0, "match 1")
+    app.annotate(0, hold="match 1")
     app.until(lambda: label(app, 0) == "true", "the service has seen it")
     budget = app.kube.path("policy/v1", "poddisruptionbudgets", app.namespace, "arena-on-hold")
     app.until(
@@ -222,12 +130,12 @@ def test_the_examples_budget_covers_pods_on_hold_and_no_others(app: App) -> None
     born = app.uids()
     assert asked_to_go(app, 0) == 429
     assert asked_to_go(app, 1) == 201
-    app.until(lambda: app.uids().get(1) not in (None, born[1]), "that one is replaced")
+    app.anew(1, born)
     assert app.uids()[0] == born[0]
-    hold(app, 0, None)
+    app.annotate(0, hold=None)
     app.until(lambda: label(app, 0) is None, "the service has seen it")
     assert asked_to_go(app, 0) == 201
-    app.until(lambda: app.uids().get(0) not in (None, born[0]), "it is replaced")
+    app.anew(0, born)
 
 
 class Kubelet(threading.Thread):

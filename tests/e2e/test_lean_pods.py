@@ -22,8 +22,6 @@ from .policies import LEAN, OURS, OWNER, copy_of, pod_with, put, stored, take
 from .realnode.trial import Trial
 
 pytestmark = pytest.mark.e2e
-SLIM = "tapp-slim-pods"
-ADMISSION = "admissionregistration.k8s.io/v1"
 
 
 @pytest.fixture
@@ -42,13 +40,6 @@ def are_lean(app: App) -> bool:
     """True if no pod has a copy of its spec, nor a history."""
     histories = [pod["metadata"].get("managedFields") for pod in app.pods.values()]
     return not any(histories) and not any("spec" in copy for copy in copies(app))
-
-
-def labelled(image: str, labels: Json, **annotations: str) -> Json:
-    """A template with these labels and annotations besides its own."""
-    made = template(image)
-    made["metadata"] = {"labels": {"app": "web", **labels}, "annotations": annotations}
-    return made
 
 
 # --- what it cuts ---------------------------------------------------------------------------------
@@ -110,65 +101,6 @@ def test_lean_pods_live_as_the_others_do(app: App) -> None:
     assert app.wrote(*each("delete Pod", "web", 0, 1, 2))
 
 
-@pytest.mark.usefixtures("lean")
-def test_what_leaves_the_template_leaves_the_pods_and_what_others_wrote_stays(app: App) -> None:
-    text = '},"spec":{"a":{}}}'
-    app.apply(tapp(template=labelled("app:1", {"tier": "x"}, note=text))).settle()
-    for number in range(3):
-        path = app.kube.path("v1", "pods", app.namespace, f"web-{number}")
-        app.kube.patch(path, {"metadata": {"labels": {"mine": "1"}, "annotations": {"my": text}}})
-    app.quiet()
-    assert app.wrote(*each("create Pod", "web", 0, 1, 2))
-    uids = app.uids()
-    app.patch(template=labelled("app:2", {"tier": None, "rank": "y"}, note=None, other=text))
-    app.settle()
-    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
-    for pod in app.pods.values():
-        labels, annotations = pod["metadata"]["labels"], pod["metadata"]["annotations"]
-        assert ("tier" in labels, labels["rank"], labels["mine"]) == (False, "y", "1")
-        assert ("note" in annotations, annotations["other"], annotations["my"]) == (
-            False, text, text,
-        )  # fmt: skip
-    assert app.uids() == uids
-    assert app.idle()
-    assert are_lean(app)
-
-
-def many_containers(*tags: int) -> Json:
-    """Two containers, a native sidecar and a plain init container, of these versions."""
-    main, side, proxy, init = tags
-    ports = [{"containerPort": 53, "protocol": "UDP"}, {"containerPort": 53, "protocol": "TCP"}]
-    return template(
-        containers=[
-            {"name": "main", "image": f"app:{main}", "ports": ports},
-            {"name": "side", "image": f"side:{side}"},
-        ],
-        initContainers=[
-            {"name": "proxy", "image": f"proxy:{proxy}", "restartPolicy": "Always"},
-            {"name": "init", "image": f"init:{init}"},
-        ],
-    )
-
-
-@pytest.mark.usefixtures("lean")
-def test_one_of_many_containers_gets_its_image_and_nothing_else_changes(app: App) -> None:
-    app.apply(tapp(replicas=2, template=many_containers(1, 1, 1, 1))).settle()
-    app.wrote(*each("create Pod", "web", 0, 1))
-    for tags in ((1, 2, 1, 1), (1, 2, 2, 1), (2, 3, 3, 1)):
-        before = {number: pod["spec"] for number, pod in app.pods.items()}
-        app.patch(template=many_containers(*tags)).settle()
-        assert app.wrote(*each("update Pod", "web", 0, 1))
-        for number, pod in app.pods.items():
-            for section in ("containers", "initContainers"):
-                for container in before[number][section]:
-                    name = container["name"]
-                    tag = tags[["main", "side", "proxy", "init"].index(name)]
-                    container["image"] = f"{container['image'].partition(':')[0]}:{tag}"
-            assert pod["spec"] == before[number]
-        assert app.idle()
-        assert are_lean(app)
-
-
 # --- it comes and goes ----------------------------------------------------------------------------
 
 
@@ -213,58 +145,6 @@ def test_lean_pods_live_on_when_it_is_taken_away(
     assert (app.images(), app.uids()) == ("app:3 app:3 app:3", uids)
     assert app.idle()
     assert are_lean(app)
-
-
-def slim() -> list[Json]:
-    """The policy that was shipped before: it removes the copy when a pod is created."""
-    patch = "[JSONPatch{op: 'remove', path: '/metadata/annotations/' + jsonpatch.escapeKey('%s')}]"
-    condition = f"'{LAST_APPLIED}' in object.metadata.annotations"
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-    selector = {"matchExpressions": [{"key": "tapp_instance_key", "operator": "Exists"}]}
-    spec: Json = {
-        "matchConstraints": {
-            "objectSelector": selector,
-            "resourceRules": [{**rule, "operations": ["CREATE"]}],
-        },
-        "matchConditions": [{"name": "has-annotation", "expression": condition}],
-        "failurePolicy": "Ignore",
-        "reinvocationPolicy": "Never",
-        "mutations": [
-            {"patchType": "JSONPatch", "jsonPatch": {"expression": patch % LAST_APPLIED}}
-        ],
-    }
-    head = {"apiVersion": ADMISSION, "metadata": {"name": SLIM}}
-    return [
-        {**head, "kind": "MutatingAdmissionPolicy", "spec": spec},
-        {**head, "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": SLIM}},
-    ]
-
-
-def test_the_policy_from_before_may_still_be_there(
-    app: App, kube: Kube, install: Callable[..., None]
-) -> None:
-    """It costs one small write for every new pod, as it did; and no more once it is removed.
-
-    The order of the two is nobody's to choose: pods that are made under both may have a history.
-    """
-    probe = pod_with(copy_of({}), OURS, OWNER)
-    install()
-    for one in slim():
-        kube.apply(one)
-    try:
-        app.until(lambda: stored(kube, probe)["annotations"] == {"other": "1"}, "slim counts")
-        app.apply(tapp(replicas=2)).settle()
-        assert app.wrote(*each("create Pod", "web", 0, 1), *each("update Pod", "web", 0, 1))
-        assert app.idle()
-    finally:
-        kube.delete(ADMISSION, "mutatingadmissionpolicybindings", None, SLIM)
-        kube.delete(ADMISSION, "mutatingadmissionpolicies", None, SLIM)
-    app.until(lambda: LAST_APPLIED in stored(kube, probe)["annotations"], "slim is gone")
-    app.patch(replicas=3, template=template("app:2")).settle()
-    assert app.wrote("create Pod web-2", *each("update Pod", "web", 0, 1))
-    assert app.idle()
-    assert not any("spec" in copy for copy in copies(app))
-    assert "managedFields" not in app.pod(2)["metadata"]
 
 
 # --- other people ---------------------------------------------------------------------------------

@@ -191,24 +191,6 @@ def test_a_kept_claim_outlives_its_tapp(register: Callable[[], None], app: OldAp
     assert "deletionTimestamp" not in app.claim()
 
 
-def test_it_refuses_where_metacontroller_is_in_charge_already(
-    register: Callable[[], None], app: OldApp
-) -> None:
-    app.create()
-    (manifest,) = documents(COMPOSITE)
-    meta = manifest["metadata"]
-    group, plural = manifest["apiVersion"], "compositecontrollers"
-    # Only there, nobody runs it: what is tested is that the command looks.
-    inert = {**manifest, "spec": {**manifest["spec"], "hooks": {}}}
-    app.kube.create({**inert, "metadata": {"name": meta["name"]}})
-    refused = app.migrate("--apply")
-    app.kube.delete(group, plural, None, meta["name"])
-    assert refused.returncode == 2, refused.stdout
-    assert "nothing was written" in refused.stderr
-    assert "controller-uid" not in (app.claim().get("labels") or {})
-    register()
-
-
 def test_pods_that_were_let_go_of_can_be_taken_back(
     register: Callable[[], None], cluster: Cluster, app: OldApp
 ) -> None:

@@ -7,7 +7,6 @@ needs Debian's `prometheus` on PATH; what is asked of TApps, kube-state-metrics 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import time
@@ -27,7 +26,6 @@ from .hook import HookService
 from .kube import Kube
 from .kubelet import FakeKubelet
 from .metacontroller import Controller, account_kubeconfig
-from .picture import draw
 from .prometheus import SECONDS, KubeStateMetrics, Prometheus, Target, kube_state_metrics
 from .proxy import HookProxy
 
@@ -35,14 +33,9 @@ pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., str]
 
 NAMESPACE = "shop"
-PICTURE = REPOSITORY / "docs" / "img" / "dashboard.svg"
 QUERIES = on_dashboard(
     # As Grafana fills them in: four scrapes, one namespace chosen, and all TApps.
     {"$__rate_interval": f"{4 * SECONDS}s", "$namespace": NAMESPACE, "$tapp": ".*"}
-)
-WORDS = (
-    "Not a screenshot: the dashboard's queries over a real run of 30 instances, created and rolled "
-    "with a pause; an outage of the hooks; a bad image."
 )
 HOOKS = {
     "namespace": "tapp-system",
@@ -111,9 +104,8 @@ def service(workspace: Path, hook_proxy: HookProxy) -> Iterator[HookService]:
     directory = workspace / "monitored"
     directory.mkdir()
     made = HookService(directory).start()
-    usual, hook_proxy.target = hook_proxy.target, made.url
-    yield made
-    hook_proxy.target = usual
+    with hook_proxy.led_to(made.url):
+        yield made
     made.stop()
 
 
@@ -336,11 +328,3 @@ def test_an_alert_is_pending_while_its_cause_lasts(
     if "kube_tapp_" in run.lacks:
         pending = {(name, tapp) for name, tapp in pending if not tapp}
     assert run.alerts(moment) == {(name, "pending", tapp) for name, tapp in pending}
-
-
-def test_the_picture_is_drawn_anew(run: Run) -> None:
-    """For docs/watch.md, where it is asked for."""
-    if os.environ.get("E2E_PICTURE") != "1":
-        pytest.skip("E2E_PICTURE=1 draws docs/img/dashboard.svg anew")
-    assert not run.lacks, "the picture is of the real Metacontroller and kube-state-metrics"
-    PICTURE.write_text(draw(run.prometheus, QUERIES, run.begun, run.moments["broken"], WORDS))

@@ -1,6 +1,6 @@
 """Lost ownership on a real API server: what is seen, what is said, and what brings it back.
 
-Each story ends with the commands of docs/mend.md, "Lost ownership".
+test_commands.py types what docs/mend.md, "Lost ownership", has for those without the plugin.
 """
 
 from __future__ import annotations
@@ -10,19 +10,13 @@ from collections.abc import Callable
 import pytest
 
 from .app import App, tapp
+from .plugin import Plugin
 from .test_claims import collector_has_worked, owners, stored
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 Kubectl = Callable[..., str]
 LONG = 90.0
 """Patience takes thirty seconds, and the next sync."""
-
-
-def take_over(app: App, kubectl: Kubectl, kind: str, *names: str) -> None:
-    """As a person does it."""
-    place = ["-n", app.namespace]
-    uid = kubectl(*place, "get", "tapp", app.name, "-o", "jsonpath={.metadata.uid}")
-    kubectl(*place, "label", kind, *names, "--overwrite", f"controller-uid={uid}")
 
 
 def reasons(app: App) -> list[str]:
@@ -31,7 +25,7 @@ def reasons(app: App) -> list[str]:
     return [each_one.split(" ")[-1] for each_one in said]
 
 
-def test_retained_claims_of_a_tapp_that_was_made_again(app: App, kubectl: Kubectl) -> None:
+def test_retained_claims_of_a_tapp_that_was_made_again(app: App, plugin: Plugin) -> None:
     app.apply(stored("Delete")).settle()
     app.patch(persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain"}).settle()
     kept = app.claims()
@@ -43,21 +37,23 @@ def test_retained_claims_of_a_tapp_that_was_made_again(app: App, kubectl: Kubect
     app.until(lambda: reasons(app) == ["ClaimsNotOwned"] * 2, "it is said", LONG)
     assert "kubectl tapp adopt web" in app.condition("ClaimsNotOwned")
     assert owners(app, "data-web-0") == ["Namespace"]
-    pods = {id: pod["metadata"]["uid"] for id, pod in app.pods.items()}
-    take_over(app, kubectl, "pvc", "data-web-0", "data-web-1")
+    pods = app.uids()
+    assert "web: 2 claims taken over" in plugin.run("adopt", "web", "-y")
     app.until(lambda: owners(app, "data-web-1") == ["Namespace", "TApp"], "it is adopted")
     app.settle()
-    assert app.claims() == kept
-    assert {id: pod["metadata"]["uid"] for id, pod in app.pods.items()} == pods
+    assert (app.claims(), app.uids()) == (kept, pods)
     assert app.condition("ClaimsNotOwned") == ""
     assert "notOwned" not in app.status
     app.delete()
     app.until(lambda: app.claims() == {}, "the claims go with it, as its policy says")
 
 
-def test_pods_of_a_tapp_that_was_orphaned_and_made_again(app: App, kubectl: Kubectl) -> None:
+def test_pods_that_were_orphaned_and_one_whose_label_is_removed(
+    app: App, kubectl: Kubectl, plugin: Plugin
+) -> None:
+    """What has another owner by then is left alone."""
     app.apply(tapp()).settle()
-    pods = {id: pod["metadata"]["uid"] for id, pod in app.pods.items()}
+    pods = app.uids()
     app.delete(propagationPolicy="Orphan")
     app.until(
         lambda: not any(pod["metadata"].get("ownerReferences") for pod in app.pods.values()),
@@ -68,23 +64,26 @@ def test_pods_of_a_tapp_that_was_orphaned_and_made_again(app: App, kubectl: Kube
     assert app.statuses == "NotCreated NotCreated NotCreated"
     assert "kubectl tapp adopt web" in app.condition("PodsNotCreated")
     app.news(refused=(404, 409))
-    take_over(app, kubectl, "pod", "web-0", "web-1", "web-2")
-    app.settle()
-    assert {id: pod["metadata"]["uid"] for id, pod in app.pods.items()} == pods
-    assert app.statuses == "Running Running Running"
+    out = plugin.run("adopt", "web", "--dry-run=server")
+    assert "pod web-N (N: 0-2): belonged to a TApp web that is gone" in out
+    plugin.run("adopt", "web", "-y", "--wait")
+    assert (app.uids(), app.statuses) == (pods, "Running Running Running")
 
-
-def test_a_label_that_somebody_removed(app: App, kubectl: Kubectl) -> None:
-    app.apply(tapp()).settle()
-    uid = app.pod(1)["metadata"]["uid"]
     kubectl("-n", app.namespace, "label", "pod", "web-1", "controller-uid-")
     app.until(lambda: not app.pod(1)["metadata"].get("ownerReferences"), "the pod is released")
-    app.until(lambda: reasons(app) == ["PodsNotCreated"] * 2, "it is said", LONG)
-    assert app.statuses == "Running NotCreated Running"
-    take_over(app, kubectl, "pod", "web-1")
-    app.settle()
-    assert app.pod(1)["metadata"]["uid"] == uid
-    assert app.pod(1)["metadata"]["ownerReferences"][0]["name"] == "web"
+    plugin.run("adopt", "web", "-y", "--wait")
+    assert app.uids() == pods
+
+    place = {"name": "owner", "namespace": app.namespace}
+    other = app.kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": place})
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}
+    owner |= {"uid": other["metadata"]["uid"], "controller": True}
+    kubectl("-n", app.namespace, "label", "pod", "web-1", "controller-uid-")
+    app.until(lambda: not app.pod(1)["metadata"].get("ownerReferences"), "it is released again")
+    app.edit(1, {"metadata": {"ownerReferences": [owner]}})
+    out = plugin.run("adopt", "web", "-y")
+    assert "pod web-1: belongs to ConfigMap owner" in out
+    assert "web: there is nothing to take over" in out
 
 
 def test_an_image_that_a_person_set_is_said_and_left(app: App, kubectl: Kubectl) -> None:

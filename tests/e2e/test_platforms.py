@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ import yaml
 
 from release.kustomize import components, composed
 
-from .cluster import choose
 from .definitions import definition_files
 from .kube import Json
-from .released import IMAGE, Fresh
+from .released import IMAGE, Fresh, fresh_cluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 NAMESPACE = "tapp-system"
@@ -50,10 +48,7 @@ spec: {policyName: restricted-v2, validationActions: [Deny]}
 @pytest.fixture(scope="module")
 def fresh(workspace: Path) -> Iterator[Fresh]:
     """An empty control plane with three nodes, and Metacontroller's kinds."""
-    choice = choose(os.environ)
-    if isinstance(choice, str) or choice.binaries is None:
-        pytest.skip(choice if isinstance(choice, str) else "starts a control plane of its own")
-    with Fresh(choice.binaries, Path(tempfile.mkdtemp(dir=workspace))) as made:
+    with fresh_cluster(workspace) as made:
         made.do("kubectl", "create", "-f", definition_files(os.environ)[-1])
         yield made
 

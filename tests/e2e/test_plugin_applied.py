@@ -112,6 +112,10 @@ def test_conflicts_and_old_versions_are_one_sentence(app: App, plugin: Plugin) -
     assert ".spec.replicas" in out
     assert "Please review" not in out
     plugin.run("plan", "-f", str(file), "--server-side", "--force-conflicts")
+    file.write_text(yaml.safe_dump({**FULL, "spec": {**FULL["spec"], "replicas": "two"}}))
+    out = plugin.run("plan", "-f", str(file), "--server-side", code=1)
+    assert "this edit is refused" in out
+    assert "spec.replicas" in out
 
     stale = copy.deepcopy(FULL)
     stale["metadata"]["resourceVersion"] = "1"

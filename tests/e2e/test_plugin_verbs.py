@@ -27,54 +27,6 @@ def spec_of(app: App) -> Json:
     return spec
 
 
-def test_a_life_by_verbs(app: App, plugin: Plugin) -> None:
-    """What each verb asks for is there when its `--wait` returns."""
-    app.apply(tapp(replicas=4, templatePool={"v2": template("app:2")})).settle()
-
-    plugin.run("kill", "web", "1,3", "-y", "--wait")
-    assert sorted(app.pods) == [0, 2]
-    plugin.run("start", "web", "all", "-y", "--wait")
-    assert sorted(app.pods) == [0, 1, 2, 3]
-
-    out = plugin.run("use", "web", "v2", "--canary", "25%", "-y", "--wait")
-    assert "Canary: 1 of 4" in out
-    (picked,) = spec_of(app)["templates"]
-    assert app.pod(int(picked))["spec"]["containers"][0]["image"] == "app:2"
-    plugin.run("use", "web", "default", picked, "-y", "--wait")
-    assert spec_of(app)["templates"] == {}
-
-    before = app.uids()
-    plugin.run("set", "image", "web", "main=app:3", "-y", "--wait")
-    assert {pod["spec"]["containers"][0]["image"] for pod in app.pods.values()} == {"app:3"}
-    assert app.uids() == before, "in place"
-
-    plugin.run("restart", "web", "2", "-y", "--wait")
-    assert {id for id, uid in app.uids().items() if uid != before[id]} == {2}
-    plugin.run("restart", "web", "-y", "--wait")
-    assert not set(app.uids().values()) & set(before.values())
-
-    plugin.run("scale", "web", "--replicas", "2", "-y", "--wait")
-    assert sorted(app.pods) == [0, 1]
-
-
-def test_a_roll_out_that_is_held_is_told_with_its_reason(
-    app: App, plugin: Plugin, levers: Levers
-) -> None:
-    """By a person who paused it, and by an image that does not come up."""
-    app.apply(tapp(replicas=3)).settle()
-    plugin.run("pause", "web", "-y")
-    levers.bad_images.add("app:broken")
-    out = plugin.run("set", "image", "web", "main=app:broken", "-y", "--wait", code=4)
-    assert "spec.updateStrategy.paused is set" in out
-    out = plugin.run("resume", "web", "-y", "--wait", code=4)
-    assert "web is stuck: instance 0: not available: container main: " in out
-    assert (
-        "instances 1, 2: WaitingForBudget: spec.updateStrategy.maxUnavailable: 1 allows 1 of 3"
-        in out
-    )
-    plugin.run("set", "image", "web", "main=app:2", "-y", "--wait")
-
-
 def test_the_guard_refuses_what_changed_meanwhile(
     app: App, cluster: Cluster, kubectl: Kubectl
 ) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from tests.builders import claim_template
 
 from .kube import Json
 from .realnode.images import app as image
@@ -100,13 +101,13 @@ def test_the_same_image_under_another_name(real: Trial, other: str) -> None:
     assert real.tags() == "3 3 3"
 
 
-def test_an_ephemeral_container_stays_through_an_update(real: Trial) -> None:
-    """It is a person's: the service neither removes it nor counts it."""
+def test_ephemeral_containers_stay_through_an_update_and_hold_nothing_up(real: Trial) -> None:
+    """They are a person's: the service neither removes nor counts them; one cannot start."""
     real.began("1")
     born = real.app.uids()
-    debug = container("1", "debug")
-    path = real.app.kube.path("v1", "pods", real.app.namespace, "web-1", "ephemeralcontainers")
-    real.app.kube.patch(path, {"spec": {"ephemeralContainers": [debug]}})
+    for number, tag in ((0, "missing"), (1, "1")):
+        debug = {"spec": {"ephemeralContainers": [container(tag, "debug")]}}
+        real.app.edit(number, debug, "ephemeralcontainers")
     real.app.until(lambda: "web-1/debug" in real.runs(), "the person is in", 30)
     real.roll("2")
     assert real.app.uids() == born
@@ -115,22 +116,12 @@ def test_an_ephemeral_container_stays_through_an_update(real: Trial) -> None:
     assert real.app.idle()
 
 
-def test_an_ephemeral_container_that_cannot_start_holds_nothing_up(real: Trial) -> None:
-    real.began("1")
-    path = real.app.kube.path("v1", "pods", real.app.namespace, "web-0", "ephemeralcontainers")
-    debug = container("missing", "debug")
-    real.app.kube.patch(path, {"spec": {"ephemeralContainers": [debug]}})
-    real.wait(2).roll("2")
-    assert real.never_fewer_than(2)
-
-
 def resize(real: Trial, number: int, cpu: str) -> None:
     """As a person or a vertical autoscaler does it: another limit and request of one container."""
-    path = real.app.kube.path("v1", "pods", real.app.namespace, f"web-{number}", "resize")
-    wanted = copy.deepcopy(real.app.pod(number))
-    for kind in ("limits", "requests"):
-        wanted["spec"]["containers"][0]["resources"][kind]["cpu"] = cpu
-    real.app.kube.request("PUT", path, wanted)
+    where = "/spec/containers/0/resources"
+    kinds = ("limits", "requests")
+    patch = [{"op": "replace", "path": f"{where}/{kind}/cpu", "value": cpu} for kind in kinds]
+    real.app.edit(number, patch, "resize")
     real.app.until(
         lambda: (real.container(number).get("resources") or {}).get("limits", {}).get("cpu") == cpu,
         "the kubelet has resized it",
@@ -163,11 +154,8 @@ def volumes(real: Trial) -> Iterator[Volumes]:
 
 
 def test_data_outlives_updates_new_pods_and_kills(real: Trial, volumes: Volumes) -> None:
-    size = {"requests": {"storage": "1Gi"}}
-    claim: Json = {
-        "metadata": {"name": "data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": size, "storageClassName": CLASS},
-    }
+    claim = claim_template()
+    claim["spec"]["storageClassName"] = CLASS
 
     def storing(tag: str, **values: object) -> Json:
         mounts = [{"name": "data", "mountPath": "/data"}]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.kube import Json
-from tests.holds import HOLD, WANTED
+from tests.holds import WANTED
 
 from .realnode.trial import Trial
 from .realnode.workloads import container, environment, tag_of
@@ -59,11 +59,6 @@ class Matchmaker(threading.Thread):
         self.real, self.let_go = real, dict[int, float]()
         self.ending = threading.Event()
 
-    def hold(self, id: int, text: str | None) -> None:
-        app = self.real.app
-        path = app.kube.path("v1", "pods", app.namespace, f"{app.name}-{id}")
-        app.kube.patch(path, {"metadata": {"annotations": {HOLD: text}}})
-
     def is_over(self, id: int) -> bool:
         app = self.real.app
         found: list[Path] = self.real.witness.processes(app.namespace, f"{app.name}-{id}")
@@ -74,7 +69,7 @@ class Matchmaker(threading.Thread):
             for id in SECONDS.keys() - self.let_go.keys():
                 if self.is_over(id):
                     self.let_go[id] = time.monotonic() - self.real.witness.begun
-                    self.hold(id, None)
+                    self.real.app.annotate(id, hold=None)
 
 
 def began(real: Trial) -> Trial:
@@ -99,7 +94,7 @@ def test_a_roll_waits_for_each_match_and_cuts_nobody_off(real: Trial, note: list
     born = real.app.uids()
     matchmaker = Matchmaker(real)
     for id, seconds in SECONDS.items():
-        matchmaker.hold(id, f"a match of {seconds} s")
+        real.app.annotate(id, hold=f"a match of {seconds} s")
     matchmaker.start()
     main, pod = game("2")
     real.roll(main, seconds=300, **pod)

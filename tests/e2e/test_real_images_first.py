@@ -140,10 +140,8 @@ def test_a_registry_that_is_away_is_waited_for(real: Trial) -> None:
 def test_a_quota_that_leaves_no_room_for_pullers_stops_no_update(real: Trial) -> None:
     publish(real, "q1")
     real.began("1", updateStrategy=FIRST)
-    quota = {"metadata": {"name": "full", "namespace": real.app.namespace}}
-    hard = {"spec": {"hard": {"pods": "3"}}}
-    real.app.kube.create({"apiVersion": "v1", "kind": "ResourceQuota", **quota, **hard})
-    real.wait(2).change("q1").wait(5)
+    real.app.quota("full", pods="3")
+    real.change("q1").wait(5)
     assert real.tags() == "1 1 1"
     real.app.until(lambda: bool(real.app.condition("PullersNotRun")), "it goes on without", 60)
     real.app.settle(120)

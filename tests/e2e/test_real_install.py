@@ -8,12 +8,14 @@ service by its Service's address.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import shutil
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,8 +24,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hooks.app import create_app
+from hooks.service.settings import Settings
 from hooks.version import VERSION
 from tests.contract import theirs
+from tests.contract.test_recorded import FILES
 
 from . import shipped
 from .cluster import REPOSITORY, choose
@@ -143,6 +148,43 @@ def service_pods(whole: WholeCluster) -> list[Json]:
     return [each for each in found if "deletionTimestamp" not in each["metadata"]]
 
 
+def has_no_privilege(whole: WholeCluster) -> bool:
+    """Asked of the kernel: the user, no capability, no new privilege, seccomp, read-only root."""
+    for pod in service_pods(whole):
+        (process,) = whole.node.witness.processes("tapp-system", pod["metadata"]["name"])
+        lines = (line.partition(":") for line in (process / "status").read_text().splitlines())
+        status = {key: value.split() for key, _, value in lines}
+        # The image's user; of an image a kubelet takes no group, and 0 without capabilities may
+        # do no more than read what everybody may.
+        assert (status["Uid"], status["Gid"]) == (["65532"] * 4, ["0"] * 4)
+        assert {int(status[each][0], 16) for each in ("CapEff", "CapPrm", "CapBnd")} == {0}
+        assert (status["NoNewPrivs"], status["Seccomp"]) == (["1"], ["2"])
+        mounts = [line.split() for line in (process / "mountinfo").read_text().splitlines()]
+        writable = {each[4] for each in mounts if "rw" in each[5].split(",")}
+        assert "/tmp" in writable
+        assert not writable & {"/", "/app", "/venv"}
+    return True
+
+
+def answers_as_this_checkout_does(whole: WholeCluster) -> bool:
+    """Every replica, to the calls that a real Metacontroller made, at the same second."""
+    for pod, file in itertools.product(service_pods(whole), FILES):
+        record = json.loads(file.read_text())
+        body, path = json.dumps(record["request"]).encode(), f"/{record['hook']}"
+        request = urllib.request.Request(f"http://{pod['status']['podIP']}:8080{path}", body)
+        request.add_header("Content-Type", "application/json")
+        for _ in range(5):
+            second = int(time.time())
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                found = json.load(answer)
+            if int(time.time()) == second:
+                break
+        settings = Settings(log_level="ERROR")
+        client = create_app(settings, clock=lambda now=second: float(now)).test_client()
+        assert found == json.loads(client.post(path, data=body).data), file.stem
+    return True
+
+
 def test_one_command_of_helms(whole: WholeCluster, product: Product, note: list[str]) -> None:
     """Installed, used, changed and removed, while the instances' containers run."""
     chart = product.dist / CHART
@@ -155,6 +197,8 @@ def test_one_command_of_helms(whole: WholeCluster, product: Product, note: list[
     note.append(f"real node: helm install --wait, from nothing, takes {installed:.1f} s; {ready}")
     tested = whole.do("helm", "test", "tapp", *HELM)
     assert {line.split()[-1] for line in tested.splitlines() if "Phase" in line} == {"Succeeded"}
+    assert has_no_privilege(whole)
+    assert answers_as_this_checkout_does(whole)
     assert whole.do("kubectl", "get", "tapp", "same", "--no-headers").split()[:5] == [
         "same", "3/3", "3", "3", "AsSpecified",
     ]  # fmt: skip
@@ -167,12 +211,14 @@ def test_one_command_of_helms(whole: WholeCluster, product: Product, note: list[
 
     running = set(whole.node.witness.now("default"))
     before = {each["metadata"]["uid"] for each in service_pods(whole)}
+    whole.node.witness.begin("tapp-system", "hooks")
     whole.do("kubectl", "create", "secret", "generic", "tapp-hooks-token", *HELM, *TOKEN)
     # The simulator's Metacontroller sends no token.
     real = binary_from(os.environ) is not None
     setting = "components.bearerToken=true" if real else "settings.TAPP_LOG_LEVEL=debug"
     changed = ("--reset-then-reuse-values", "--wait", "--set", setting)
     whole.do("helm", "upgrade", "tapp", chart, *HELM, *changed)
+    assert whole.node.witness.fewest == len(before), "new ones serve before old ones go"
     control(whole)
     assert not before & {each["metadata"]["uid"] for each in service_pods(whole)}
     whole.do("kubectl", "scale", "tapp", "same", "--replicas=4")

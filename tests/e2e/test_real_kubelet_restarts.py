@@ -12,7 +12,6 @@ import pytest
 
 from .cluster import Cluster
 from .kube import Json
-from .realnode.images import app as image
 from .realnode.trial import Trial
 from .realnode.workloads import PROBE, container, tag_of
 
@@ -36,9 +35,7 @@ def away(real: Trial, cluster: Cluster) -> Callable[[], None]:
         plane.restart_controller_manager(kill=True, down=AWAY)
         real.node.kubelet.start()
 
-    registry = real.node.registry
-    registry.images.add(image(LATE), {"VERSION": LATE, "START_SECONDS": "30"})
-    registry.published.add(image(LATE))
+    real.node.registry.publish(LATE, START_SECONDS="30")
     return go
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from .realnode.images import app as image
 from .realnode.kubelet import is_ready
 from .realnode.trial import Trial
 from .realnode.workloads import container, environment
@@ -80,9 +79,7 @@ def test_the_kubelet_is_away_while_the_wanted_image_changes_twice(real: Trial) -
 
 def test_a_pull_is_slow(real: Trial) -> None:
     """The old container is gone while the new image is pulled: it counts against the budget."""
-    late = image("late-slow")
-    real.node.images.add(late, {"VERSION": "late"})
-    real.node.registry.published.add(late)
+    real.node.registry.publish("late-slow")
     real.node.registry.delay = 3
-    real.began("1").roll(late)
+    real.began("1").roll("late-slow")
     assert real.never_fewer_than(2)

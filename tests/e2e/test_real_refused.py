@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from .kube import Json
-from .realnode.images import app as image
 from .realnode.trial import Trial
 from .realnode.workloads import container, real_spec
 
@@ -88,25 +87,4 @@ def test_an_image_that_cannot_be_had_stops_the_roll_and_is_named(
     assert reason in degraded
     assert "CrashLoopBackOff" not in degraded
     real.roll(container("2", **policy))
-    assert real.never_fewer_than(2)
-
-
-def test_a_pull_that_recovers_goes_on_by_itself(real: Trial) -> None:
-    late = image("late-again")
-    real.node.images.add(late, {"VERSION": "late"})
-    real.began("1").change(late)
-    real.app.until(lambda: late in real.app.condition("Degraded"), "the pull has failed", 30)
-    real.node.registry.published.add(late)
-    real.app.settle(150)
-    assert real.never_fewer_than(2)
-
-
-def test_a_crash_loop_is_repaired_by_the_next_template(real: Trial) -> None:
-    """In place, and at once: the back-off belongs to the image that crashed."""
-    real.began("1", minReadySeconds=4)
-    born = real.app.uids()
-    real.change("crash")
-    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it crashes", 60)
-    real.roll("2")
-    assert real.app.uids() == born
     assert real.never_fewer_than(2)

@@ -49,9 +49,8 @@ def resizing(account: Path, kube: Kube, workspace: Path) -> Iterator[HookService
 @pytest.fixture
 def sized(real: Trial, hook_proxy: HookProxy, resizing: HookService) -> Iterator[Trial]:
     """A TApp whose syncs are answered by these replicas."""
-    usual, hook_proxy.target = hook_proxy.target, resizing.url
-    yield real
-    hook_proxy.target = usual
+    with hook_proxy.led_to(resizing.url):
+        yield real
 
 
 def asking(cpu: str, requests: str = "20m", **more: Any) -> Json:

@@ -8,7 +8,6 @@ import pytest
 
 from .kube import Json
 from .pods import container as status_of
-from .realnode.images import app as image
 from .realnode.trial import Trial
 from .realnode.workloads import PROBE, container, environment, real_template
 
@@ -25,10 +24,8 @@ GRACE = {"terminationGracePeriodSeconds": 4}
 @pytest.fixture(autouse=True)
 def published(real: Trial) -> None:
     """Images that come from a registry: those that are loaded into a node have no digest there."""
-    registry = real.node.registry
     for tag in ("r1", "r2", "r3"):
-        registry.images.add(image(tag), {"VERSION": tag})
-        registry.published.add(image(tag))
+        real.node.registry.publish(tag)
 
 
 def asking(*containers: Json | str, restart: str, only: str = "", **pod: Any) -> Json:
@@ -77,12 +74,11 @@ def test_restarts_in_a_row_need_no_registry(real: Trial, policy: str) -> None:
 def test_a_tag_that_means_another_image_by_now_changes_nothing(real: Trial) -> None:
     """With pull policy Always, too: the registry is asked for the digest."""
     registry = real.node.registry
-    registry.images.add(image("moving"), {"VERSION": "moving"})
-    registry.published.add(image("moving"))
+    registry.publish("moving")
     body = container("moving", imagePullPolicy="Always")
     real.began(body)
     born, ran = real.app.uids(), contents(real)
-    registry.images.add(image("moving"), {"VERSION": "moved"})
+    registry.publish("moving", VERSION="moved")
     for text in ("1", "2"):
         real.app.patch(template=asking(body, restart=text)).settle(120)
     assert (counts(real), contents(real)) == ([2] * 3, ran)
@@ -143,9 +139,7 @@ def test_what_the_environment_reads_is_new(real: Trial) -> None:
 def test_instances_that_are_asked_by_their_pods(real: Trial) -> None:
     real.began("r1")
     for number in (0, 2):
-        path = real.app.kube.path("v1", "pods", real.app.namespace, f"web-{number}")
-        annotations = {"apps.tkestack.io/restart-instance": "now"}
-        real.app.kube.patch(path, {"metadata": {"annotations": annotations}})
+        real.app.annotate(number, restart_instance="now")
     real.app.until(lambda: counts(real) == [1, 0, 1], "both have restarted", 60)
     real.app.settle(60)
     assert real.never_fewer_than(2)

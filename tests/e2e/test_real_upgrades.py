@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.holds import HOLD, WANTED
+from tests.holds import WANTED
 
 from .binaries import build
 from .cluster import Cluster
@@ -120,21 +120,15 @@ def test_a_kubelet_that_is_older_works_and_is_upgraded_in_the_middle_of_a_roll(
     real.roll(slow("2"), **GRACE)
     assert set(real.app.restarts().values()) == {1}
     kept = ran(real, 3)
-    hold(real, "a match")
+    real.app.annotate(3, hold="a match")
     begin_to_roll(real, "3")
     kubelet_is(build.NEWEST)
     real.app.until(lambda: real.tags() == "3 3 3 2", "all others are updated", 120)
     real.app.until(lambda: WANTED in real.app.pod(3)["metadata"]["annotations"], "it is told", 60)
     assert ran(real, 3) == kept
-    hold(real, None)
+    real.app.annotate(3, hold=None)
     real.app.settle(120)
     assert (real.tags(), real.app.uids()) == ("3 3 3 3", born)
     assert set(real.app.restarts().values()) == {2}
     assert real.never_fewer_than(3)
     assert real.always_served(3)
-
-
-def hold(real: Trial, text: str | None) -> None:
-    """Sets the hold of the last instance, or takes it away."""
-    path = real.app.kube.path("v1", "pods", real.app.namespace, "web-3")
-    real.app.kube.patch(path, {"metadata": {"annotations": {HOLD: text}}})

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +18,19 @@ import yaml
 from hooks.version import VERSION
 
 from .app import tapp
-from .cluster import REPOSITORY, choose
+from .cluster import REPOSITORY
 from .definitions import definition_files
 from .hook import HookService
-from .released import CHART, CONTROLLER, GROUP, IMAGE, Fresh, checkout_of, release_into
+from .released import (
+    CHART,
+    CONTROLLER,
+    GROUP,
+    IMAGE,
+    Fresh,
+    checkout_of,
+    fresh_cluster,
+    release_into,
+)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PREVIOUS = "18f57e17ed8ea9a8fd1fa454e6efe74921bbdedb"
@@ -54,10 +62,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def fresh(workspace: Path) -> Iterator[Fresh]:
     """A cluster of this test's own."""
-    choice = choose(os.environ)
-    if isinstance(choice, str) or choice.binaries is None:
-        pytest.skip(choice if isinstance(choice, str) else "starts a control plane of its own")
-    with Fresh(choice.binaries, Path(tempfile.mkdtemp(dir=workspace))) as made:
+    with fresh_cluster(workspace) as made:
         yield made
 
 

@@ -123,25 +123,14 @@ def test_a_service_of_somebody_else_is_left_alone(app: App) -> None:
     app.until(lambda: [*services(app)] == ["web-1"], "only what is not its own stays")
 
 
-def test_what_the_api_server_refuses_is_said_and_pods_go_on(app: App) -> None:
-    template = {"spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 80}]}}
-    app.apply(tapp(replicas=2, serviceTemplate=template))
-    app.until(lambda: "instances 0, 1 since" in refused(app), "it is said", LATE)
-    assert app.statuses == "Running Running"
-    app.patch(serviceTemplate={"spec": {"type": "NodePort", "ports": [{"port": 80}]}})
-    app.patch(serviceTemplate={"spec": {"ports": [{"port": 80}]}})
-    app.until(lambda: refused(app) == "" and len(services(app)) == 2, "they are made", LATE)
-
-
-@pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
+@pytest.mark.parametrize("propagation", ["Foreground", "Orphan"])
 def test_they_go_with_their_tapp_unless_it_leaves_orphans(app: App, propagation: str) -> None:
     app.apply(exposed()).settle()
     app.until(lambda: [*services(app)] == NAMES, "each has its Service")
     app.delete(propagationPolicy=propagation)
-    app.until(lambda: app.found is None, "the TApp is gone")
     if propagation == "Orphan":
         assert [*services(app)] == NAMES
-        for name in NAMES:
+        for number, name in enumerate(NAMES):
             app.kube.delete("v1", "services", app.namespace, name)
-            app.kube.delete("v1", "pods", app.namespace, name)
+            app.lose(number)
     app.until(lambda: not services(app), "their Services are gone")

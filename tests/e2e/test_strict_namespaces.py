@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests import builders
 from tests.pulled import is_puller
 
+from .admission import Demand
 from .app import App, tapp
-from .kube import Json, Kube, KubeError
+from .kube import Json, KubeError
 from .kubelet_levers import Levers
 from .plugin import Plugin
-from .test_what_it_says import counted
 
 pytestmark = pytest.mark.e2e
-ADMISSION = "admissionregistration.k8s.io/v1"
 FIRST: Json = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"prePull": True}}
 LITTLE = {"cpu": "50m", "memory": "64Mi"}
 RESTRICTED_V2 = (
@@ -31,42 +29,12 @@ SIZED = (
 )
 """What many clusters demand of every container."""
 NO_VOLUMES = "!has(object.spec.volumes) || !object.spec.volumes.exists(v, has(v.image))"
-Demand = Callable[[str], None]
 
 
 def sized(image: str) -> Json:
     """A template that names its resources."""
     container: Json = {"name": "main", "resources": {"requests": LITTLE, "limits": LITTLE}}
     return builders.template(image, container=container, terminationGracePeriodSeconds=1)
-
-
-@pytest.fixture
-def demand(kube: Kube, namespace: str) -> Iterator[Demand]:
-    """A ValidatingAdmissionPolicy of the test's namespace: what new pods have to be."""
-    name = f"tapp-e2e-strict-{namespace[-8:]}"
-
-    def demanded(expression: str) -> None:
-        rule: Json = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-        spec: Json = {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [{**rule, "operations": ["CREATE"]}],
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-            },
-            "validations": [{"expression": expression, "reason": "Forbidden"}],
-        }
-        bound = {"policyName": name, "validationActions": ["Deny"]}
-        for kind, body in (
-            ("ValidatingAdmissionPolicy", spec),
-            ("ValidatingAdmissionPolicyBinding", bound),
-        ):
-            kube.apply(
-                {"apiVersion": ADMISSION, "metadata": {"name": name}, "kind": kind, "spec": body}
-            )
-
-    yield demanded
-    kube.delete(ADMISSION, "validatingadmissionpolicybindings", None, name)
-    kube.delete(ADMISSION, "validatingadmissionpolicies", None, name)
 
 
 def is_refused(app: App, spec: Json) -> bool:
@@ -96,29 +64,17 @@ def rolls(app: App, image: str) -> float:
     return took
 
 
-def test_a_compute_quota_takes_the_pods_that_pull(app: App, levers: Levers) -> None:
-    """They name what every pod has to name there; nothing is late, and nothing is refused."""
-    hard = {f"{kind}.{what}": "4" for kind in ("requests", "limits") for what in ("cpu",)}
-    hard |= {f"{kind}.memory": "4Gi" for kind in ("requests", "limits")}
-    quota: Json = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "compute"}}
-    app.apply({**quota, "spec": {"hard": hard}})
-    counted(app, "compute")
-    pulls_first(app, levers)
-
-
-def test_what_plays_restricted_v2_takes_the_pods_that_pull(
+def test_pods_that_pull_are_taken_where_much_is_demanded(
     app: App, levers: Levers, demand: Demand
 ) -> None:
-    """No user id that the cluster has not given out, and no container without resources."""
+    """By a compute quota, and by what plays restricted-v2: nothing is late, nothing is refused."""
+    hard = {f"{kind}.cpu": "4" for kind in ("requests", "limits")}
+    hard |= {f"{kind}.memory": "4Gi" for kind in ("requests", "limits")}
+    app.quota("compute", **hard)
     demand(f"{RESTRICTED_V2} && {SIZED}")
     named = {**sized("app:1")["spec"], "securityContext": {"runAsUser": 65535}}
     app.until(lambda: is_refused(app, named), "the policy is in force")
     assert not is_refused(app, sized("app:1")["spec"])
-    pulls_first(app, levers)
-
-
-def pulls_first(app: App, levers: Levers) -> None:
-    """A roll whose images are pulled by pods of ours, and that Progressing tells of."""
     app.apply(tapp(template=sized("app:1"), updateStrategy=FIRST)).settle()
     app.writes()
     levers.pull_seconds = 4

@@ -61,29 +61,26 @@ def refusal(kube: Kube, name: str = TAPPS) -> str | None:
 
 
 def test_the_definition_cannot_be_deleted_by_the_way(guarded: Kube) -> None:
-    """The refusal says what would happen, and what to type if it is meant."""
+    """The refusal says what would happen, and what to type if it is meant.
+
+    A deletion of a whole collection, which names nothing, is refused all the same; other
+    definitions are let go.
+    """
     why = refusal(guarded)
     assert why is not None
     assert why.startswith("403: ")
     assert "deleting this definition deletes every TApp of the cluster with its pods" in why
     command = why.partition("run first: ")[2]
     assert command == f"kubectl annotate crd {TAPPS} {ALLOWED}=true"
+    change(guarded, labels={LABEL: "yes"})
+    many = {"labelSelector": f"{LABEL}=yes", "dryRun": "All"}
+    with pytest.raises(KubeError, match="deletes every TApp of the cluster"):
+        guarded.request("DELETE", guarded.path(*DEFINITIONS), None, many)
+    assert refusal(guarded, "compositecontrollers.metacontroller.k8s.io") is None
     change(guarded, annotations={ALLOWED: "false"})
     assert refusal(guarded) is not None
     change(guarded, annotations={ALLOWED: "true"})
     assert refusal(guarded) is None
-
-
-def test_neither_can_it_among_many(guarded: Kube) -> None:
-    """A deletion of a whole collection names nothing, and is refused all the same."""
-    change(guarded, labels={LABEL: "yes"})
-    query = {"labelSelector": f"{LABEL}=yes", "dryRun": "All"}
-    with pytest.raises(KubeError, match="deletes every TApp of the cluster"):
-        guarded.request("DELETE", guarded.path(*DEFINITIONS), None, query)
-
-
-def test_other_definitions_are_let_go(guarded: Kube) -> None:
-    assert refusal(guarded, "compositecontrollers.metacontroller.k8s.io") is None
 
 
 # --- the registration and the service -------------------------------------------------------------

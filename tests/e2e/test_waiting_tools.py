@@ -15,10 +15,10 @@ import yaml
 
 from tests.kstatus import compute
 
-from .app import GROUP, App, tapp, template
+from .app import App, tapp, template
 from .binaries import build
 from .cluster import Cluster
-from .kube import Json, Kube, KubeError
+from .kube import Json, Kube
 from .kubelet_levers import Levers
 
 pytestmark = pytest.mark.e2e
@@ -33,30 +33,6 @@ def test_a_tapp_that_was_just_created_is_not_taken_for_current(kube: Kube, names
     created = kube.create(document)
     assert created["status"] == UNSEEN
     assert compute(created) == "InProgress"
-
-
-def test_a_status_without_a_generation_is_one_that_nobody_has_answered(
-    kube: Kube, namespace: str
-) -> None:
-    """As the old controller's."""
-    document = tapp("old", replicas=0)
-    document["metadata"]["namespace"] = namespace
-    created = kube.create(document)
-    path = f"{kube.path(GROUP, 'tapps', namespace, 'old')}/status"
-
-    def put(status: Json) -> Json:
-        """As controllers do: once more where somebody else has written it meanwhile."""
-        while True:
-            found = kube.get(GROUP, "tapps", namespace, "old")
-            old = {**created, "metadata": found["metadata"], "status": status}
-            try:
-                return kube.request("PUT", path, old)
-            except KubeError as error:
-                if error.status != 409:
-                    raise
-
-    for status in ({"replicas": 0}, {}):
-        assert put(status)["status"] == status | UNSEEN
 
 
 @pytest.mark.parametrize("way", [(), ("--server-side",)], ids=["by the client", "by the server"])

@@ -148,7 +148,7 @@ def test_the_dashboard_can_be_read() -> None:
 
 
 def test_the_picture_in_the_docs_is_of_these_panels() -> None:
-    """Drawn anew by tests/e2e/test_monitoring.py."""
+    """Where they change, it is of the past: a screenshot of Grafana takes its place."""
     drawn = ET.parse(PICTURE).iter("{http://www.w3.org/2000/svg}text")
     titles = [element.text for element in drawn if element.get("class") == "t"]
     assert {panel["title"] for panel in panels()} <= set(titles)

@@ -1,6 +1,6 @@
 """Forecasts against what then happens: the same writes in the same order.
 
-The same against a real API server: tests/e2e/test_foretold.py.
+That a real API server sees the same writes in these stories: tests/e2e/test_differential.py.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""An update that admission refuses: as on a real API server (tests/e2e/test_updates.py)."""
+"""An update that admission refuses: as on a real API server (tests/e2e/test_beside_security.py)."""
 
 from typing import Any
 

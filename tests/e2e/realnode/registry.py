@@ -7,7 +7,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
-from .images import HOST, MANIFEST_TYPE, Images, sha256
+from .images import HOST, MANIFEST_TYPE, Images, app, sha256
 
 
 class Registry:
@@ -42,6 +42,11 @@ class Registry:
         if self._thread.is_alive():
             self._server.shutdown()
         self._server.server_close()
+
+    def publish(self, tag: str, megabytes: int = 0, **environment: str) -> None:
+        """Gives an image of the application that the node does not have."""
+        self.images.add(app(tag), {"VERSION": tag, **environment}, megabytes)
+        self.published.add(app(tag))
 
     def reset(self) -> None:
         """Back at rest: quick, whole, and with nothing to give."""

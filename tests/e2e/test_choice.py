@@ -1,4 +1,4 @@
-"""What is built for the end-to-end tests. This builds nothing, so it always runs."""
+"""Which cluster and which Kubernetes are chosen. These need no cluster and always run."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from pathlib import Path
 import pytest
 
 from .binaries import build
-from .cluster import REPOSITORY
-
-
-def test_the_kubernetes_version_is_chosen_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A directory with a pinned module is a version; a name without one is refused."""
-    monkeypatch.setenv("E2E_KUBERNETES", "1.2")
-    with pytest.raises(SystemExit, match=rf"E2E_KUBERNETES=1.2 is not one of .*{build.NEWEST}"):
-        build.kubernetes_version()
-    (tmp_path / "kubernetes-1.2").mkdir()
-    (tmp_path / "kubernetes-1.2" / "go.mod").write_text("require k8s.io/kubernetes v1.2.7\n")
-    (tmp_path / "kubernetes-1.2" / "go.sum").write_text("")
-    monkeypatch.setattr(build, "HERE", tmp_path)
-    assert build.kubernetes_version() == "v1.2.7"
-    assert build.bin_dir().parts[-2:] == ("v1.2.7", "bin")
-    older = build.kubernetes()
-    monkeypatch.undo()
-    assert older.stamp("go") != build.kubernetes().stamp("go")
-
+from .cluster import REPOSITORY, Choice, choose
+from .controlplane import NEEDED
 
 PINNED = sorted(build.HERE.glob("kubernetes-*/go.mod"))
+
+
+def test_a_given_cluster_comes_first_and_the_default_kubeconfig_never(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong setting is an answer of its own, never a silent other choice."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("config", *NEEDED):
+        (tmp_path / name).touch()
+    binaries = {"KUBEBUILDER_ASSETS": str(tmp_path)}
+    given = {"E2E_KUBECONFIG": str(tmp_path / "config"), "E2E_CONTEXT": "there", **binaries}
+    assert choose(given) == Choice("existing", kubeconfig=tmp_path / "config", context="there")
+    assert choose(binaries) == Choice("local", binaries=tmp_path)
+    assert "not a file" in str(choose({"E2E_KUBECONFIG": str(tmp_path / "none")}))
+    nothing = choose({"KUBECONFIG": str(tmp_path / "config"), "HOME": str(Path.home())})
+    assert isinstance(nothing, str)
+    assert all(word in nothing for word in ("e2e-binaries", "E2E_KUBECONFIG", "E2E_KIND"))
 
 
 @pytest.mark.parametrize(
