@@ -17,8 +17,7 @@ from hooks.version import VERSION
 from kubectl_tapp.main import command
 from release import chart, man, plugin
 from release.__main__ import main, page
-from release.kustomize import ReleaseError
-from release.kustomize import ROOT
+from release.kustomize import ROOT, ReleaseError
 from tests.contract.charts import IMAGE
 
 HOME = "https://github.com/example/tapp"

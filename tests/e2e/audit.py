@@ -76,12 +76,7 @@ class AuditLog:
             return text.rfind(b"\n") + 1
 
     def writes(
-        self,
-        since: int = 0,
-        until: int | None = None,
-        *,
-        settle: float = SETTLE,
-        **wanted: str,
+        self, since: int = 0, until: int | None = None, *, settle: float = SETTLE, **wanted: str
     ) -> list[Write]:
         """The writes after `since` (up to `until`), in the order in which they were answered.
 

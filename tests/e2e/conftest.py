@@ -31,13 +31,7 @@ from .hook import HookService
 from .kube import Kube, KubeError, documents
 from .kubelet import FakeKubelet
 from .kubelet_levers import Levers
-from .metacontroller import (
-    SHIPPED,
-    Controller,
-    choose_controller,
-    install_account,
-    registered,
-)
+from .metacontroller import SHIPPED, Controller, choose_controller, install_account, registered
 from .order import longest_first
 from .plugin import Plugin
 from .pods import Pods

@@ -14,10 +14,9 @@ from collections import deque
 from collections.abc import Callable
 
 from simulator.api.store import Event
-from simulator.metacontroller.cache import Cache, Entry
+from simulator.metacontroller.cache import Cache, Entry, Environment
 from simulator.metacontroller.composite import read
 from simulator.metacontroller.decorator import Decorator, read_decorator
-from simulator.metacontroller.cache import Environment
 from simulator.metacontroller.hook_calls import HookCall
 from simulator.metacontroller.hook_client import HttpHook
 from simulator.metacontroller.metacontroller import Metacontroller

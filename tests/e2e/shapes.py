@@ -77,11 +77,7 @@ SHAPES: dict[str, Json] = {
             {"name": "empty", "emptyDir": {}},
             {
                 "name": "conf",
-                "configMap": {
-                    "name": "c",
-                    "items": [{"key": "a", "path": "a"}],
-                    "optional": True,
-                },
+                "configMap": {"name": "c", "items": [{"key": "a", "path": "a"}], "optional": True},
             },
             {"name": "secret", "secret": {"secretName": "s", "optional": True}},
             {

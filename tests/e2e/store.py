@@ -23,13 +23,7 @@ from .kube import Json, Kube, KubeError
 
 ERRORS: dict[str, type[ApiError]] = {
     each.reason: each
-    for each in (
-        AlreadyExistsError,
-        ConflictError,
-        ForbiddenError,
-        InvalidError,
-        NotFoundError,
-    )
+    for each in (AlreadyExistsError, ConflictError, ForbiddenError, InvalidError, NotFoundError)
 }
 
 

@@ -35,13 +35,7 @@ from .definitions import definition_files
 from .hook import HookService
 from .kube import Json, Kube
 from .kubelet import FakeKubelet
-from .metacontroller import (
-    USER,
-    RealMetacontroller,
-    choose_controller,
-    install_account,
-    registered,
-)
+from .metacontroller import USER, RealMetacontroller, choose_controller, install_account, registered
 from .patience import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.bench, pytest.mark.timeout(1200)]

@@ -99,10 +99,7 @@ REFUSED = {
     ),
     "a budget above 100%": ({"updateStrategy": {"maxUnavailable": "101%"}}, BUDGET),
     "a number as a string": ({"updateStrategy": {"maxUnavailable": "1"}}, BUDGET),
-    "a force budget below 1": (
-        {"updateStrategy": {"forceUpdate": {"maxUnavailable": -1}}},
-        BUDGET,
-    ),
+    "a force budget below 1": ({"updateStrategy": {"forceUpdate": {"maxUnavailable": -1}}}, BUDGET),
     "a negative partition": ({"updateStrategy": {"partition": -1}}, PARTITION),
     "a partition above 100%": ({"updateStrategy": {"partition": "101%"}}, PARTITION),
     "a partition of text": ({"updateStrategy": {"partition": "half"}}, PARTITION),

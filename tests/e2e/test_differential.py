@@ -26,11 +26,7 @@ from .kubelet import FakeKubelet
 from .proxy import HookProxy
 from .worlds import Real, Simulated, Writes, in_parallel, of_story, split
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.usefixtures("tapps"),
-    pytest.mark.timeout(1500),
-]
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("tapps"), pytest.mark.timeout(1500)]
 WANTED = os.environ.get("DIFFERENTIAL", "60")
 """How many stories, or the names of some."""
 SHOWN = 25
@@ -42,11 +38,7 @@ PAUSE = 4.0
 
 @pytest.fixture
 def real(
-    cluster: Cluster,
-    kube: Kube,
-    kubelet: FakeKubelet,
-    hook_proxy: HookProxy,
-    namespace: str,
+    cluster: Cluster, kube: Kube, kubelet: FakeKubelet, hook_proxy: HookProxy, namespace: str
 ) -> Iterator[Real]:
     """The real world, with nothing in it."""
     if cluster.audit is None:

@@ -46,10 +46,7 @@ def progressing(app: App) -> str:
 
 @pytest.mark.parametrize(
     ("change", "wish"),
-    [
-        ({"template": template("app:2")}, "Update"),
-        ({"statuses": {"1": "Killed"}}, "Delete"),
-    ],
+    [({"template": template("app:2")}, "Update"), ({"statuses": {"1": "Killed"}}, "Delete")],
     ids=["update", "kill"],
 )
 def test_it_is_kept_back_told_and_done_when_the_program_lets_go(

@@ -48,14 +48,7 @@ def start(
 
     def both(*flags: str, asked: Callable[[], bool] = lambda: True) -> Pair:
         first, second = (
-            another(
-                tapps,
-                kube,
-                workspace,
-                *flags,
-                name=f"metacontroller-{number}",
-                kubeconfig=way,
-            )
+            another(tapps, kube, workspace, *flags, name=f"metacontroller-{number}", kubeconfig=way)
             for number, way in ((1, line.kubeconfig), (2, None))
         )
         tapps.stop()

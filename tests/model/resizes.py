@@ -14,8 +14,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from simulator.api.admission import quality
-from simulator.api.validation import resized
 from simulator.api.store import ApiError, InvalidError, NotFoundError
+from simulator.api.validation import resized
 from tests.invariants import ViolationError
 from tests.model.sight import Snapshot, asked_for, containers, is_infeasible, resources_mode
 from tests.reading import number

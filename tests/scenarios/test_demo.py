@@ -18,8 +18,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from demo import __main__ as demo
-from demo.stage import Goal, Play
-from demo.stage import Stage
+from demo.stage import Goal, Play, Stage
 from demo.story import ACTS
 from tests.scenarios.life import ROOT
 from tests.sizes import cases

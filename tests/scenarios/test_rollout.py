@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from release.kustomize import ReleaseError
-from release.kustomize import build, command
+from release.kustomize import ReleaseError, build, command
 from tests.gopher import run
 from tests.kstatus import compute
 from tests.scenarios.life import ROOT, Life
