@@ -504,6 +504,12 @@ def test_names_and_labels_of_your_own_reach_every_object(directory: Path) -> Non
     assert only(made, "Service")["spec"]["selector"] == selector
 
 
+def test_it_serves_both_families_of_addresses(directory: Path) -> None:
+    made = rendered(directory)
+    assert only(made, "Service")["spec"]["ipFamilyPolicy"] == "PreferDualStack"
+    assert env(made)["HOST"] == "::"
+
+
 @pytest.mark.parametrize("alias", ["tapp", "workloads"])
 def test_it_works_below_a_chart_of_your_own(directory: Path, alias: str, tmp_path: Path) -> None:
     """With shards, whose Metacontrollers are made of its chart's own template, and an alias."""

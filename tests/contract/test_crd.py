@@ -19,12 +19,12 @@ from pydantic import BaseModel
 
 from crds import generate, reference, schema
 from crds.kubernetes_schema import KUBERNETES, summary
+from hooks.app import create_app
+from hooks.service.settings import Settings
 from tapp.answer import kstatus, mistakes, refusals, status
 from tapp.declared import model, policies, rules
 from tapp.words import conditions, vocabulary
 from tapp.words.vocabulary import InstanceStatus
-from tests.builders import template
-from tests.unit.world import settled
 
 Node = dict[str, Any]
 
@@ -88,6 +88,17 @@ def test_fits_a_client_side_apply() -> None:
     assert len(json.dumps(CRD, separators=(",", ":"))) < CLIENT_SIDE_APPLY_LIMIT * 0.9
 
 
+def test_argo_cd_applies_it_on_the_server() -> None:
+    """As the README does: on its own Argo CD would apply on the client."""
+    annotations = CRD["metadata"]["annotations"]
+    assert annotations["argocd.argoproj.io/sync-options"] == "ServerSideApply=true"
+
+
+def test_names_no_field_that_is_not_stored() -> None:
+    """Argo CD would apply it again and again; docs/migration.md has a patch for old definitions."""
+    assert "preserveUnknownFields" not in CRD["spec"]
+
+
 def test_a_chart_that_goes_leaves_it() -> None:
     """With the definition all TApps would go, and their pods."""
     assert CRD["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
@@ -113,6 +124,26 @@ def test_printer_columns_show_trouble_and_fields_that_exist() -> None:
 # --- structural schema ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        "$ref",
+        "$defs",
+        "definitions",
+        "oneOf",
+        "anyOf",
+        "allOf",
+        "not",
+        "patternProperties",
+        "uniqueItems",
+        "x-kubernetes-embedded-resource",
+    ],
+)
+def test_keyword_is_not_used(keyword: str) -> None:
+    """Nothing that a structural schema forbids."""
+    assert [path for path, node in ALL_NODES if keyword in node] == []
+
+
 def test_null_lives_only_where_server_side_apply_leaves_it() -> None:
     """A map whose last entry goes becomes null there; anything else that is null is pruned."""
     assert [path for path, node in ALL_NODES if "nullable" in node] == [
@@ -122,6 +153,28 @@ def test_null_lives_only_where_server_side_apply_leaves_it() -> None:
         ".spec.defaultValues",
         ".spec.statuses",
     ]
+
+
+def test_every_node_says_what_it_is() -> None:
+    """Each node has a type, or is int-or-string, or takes anything."""
+    vague = [
+        path
+        for path, node in ALL_NODES
+        if "type" not in node
+        and not node.get("x-kubernetes-int-or-string")
+        and not node.get("x-kubernetes-preserve-unknown-fields")
+    ]
+    assert vague == []
+
+
+def test_types_are_single_and_complete() -> None:
+    """One type each; arrays say what is in them; an object has properties or a value type."""
+    for path, node in ALL_NODES:
+        kind = node.get("type", "object")
+        assert kind in {"object", "array", "string", "integer", "number", "boolean"}, path
+        assert ("items" in node) == (node.get("type") == "array"), path
+        assert not ("properties" in node and "additionalProperties" in node), path
+        assert set(node.get("required", ())) <= set(node.get("properties", ())), path
 
 
 def test_only_replicas_has_a_default() -> None:
@@ -134,6 +187,14 @@ def test_only_replicas_has_a_default() -> None:
     assert SPEC["properties"]["replicas"]["default"] == model.TAppSpec().replicas == 1
     assert STATUS["default"] == {"observedGeneration": -1}
     assert STATUS["properties"]["observedGeneration"]["default"] == -1
+
+
+def test_merge_keys_are_required_in_their_items() -> None:
+    """The API server refuses a list of type `map` whose keys may be missing."""
+    for path, node in ALL_NODES:
+        if node.get("x-kubernetes-list-type") == "map":
+            keys = node["x-kubernetes-list-map-keys"]
+            assert set(keys) <= set(node["items"]["required"]), path
 
 
 def test_lists_that_may_repeat_a_key_stay_plain() -> None:
@@ -160,6 +221,15 @@ def test_status_and_spec_prune_what_they_do_not_know() -> None:
     for root in roots:
         below = [path for path, node in ALL_NODES if path.startswith(root) and "properties" in node]
         assert set(below) <= open_paths
+
+
+@pytest.mark.parametrize("template", ["template", "templatePool"])
+def test_template_metadata_is_kept(template: str) -> None:
+    """Labels and annotations of a template have a schema; without one they would be pruned."""
+    node = SPEC["properties"][template]
+    metadata = node.get("additionalProperties", node)["properties"]["metadata"]
+    assert metadata["x-kubernetes-preserve-unknown-fields"] is True
+    assert {"labels", "annotations"} <= set(metadata["properties"])
 
 
 def test_the_pool_has_no_texts_and_the_template_has() -> None:
@@ -378,6 +448,26 @@ def test_examples_fit_the_schema(file: Path) -> None:
 RULES = [(path, rule) for path, node in ALL_NODES for rule in node.get(rules.KEY, ())]
 
 
+def test_rules_are_where_they_belong() -> None:
+    """A rule about one field sits on it: then it is skipped while the field stays as it is."""
+    assert [path for path, _ in RULES] == [
+        "",
+        *[".spec"] * 4,
+        ".spec.templatePool.*",
+        ".spec.templates",
+        ".spec.values",
+        ".spec.defaultValues",
+        ".spec.statuses",
+        ".spec.statuses.*",
+        ".spec.updateStrategy.maxUnavailable",
+        ".spec.updateStrategy.partition",
+        ".spec.updateStrategy.forceUpdate.maxUnavailable",
+        *[".spec.volumeClaimTemplates"] * 2,
+        ".spec.serviceName",
+        ".spec.serviceTemplate.spec",
+    ]
+
+
 def test_rules_over_several_fields_never_lock_a_running_tapp_in() -> None:
     """They compare with the old object, and hold on creation all the same."""
     for path, rule in RULES:
@@ -487,23 +577,118 @@ def test_explain_names_every_type_of_condition() -> None:
     assert ", ".join(conditions.ALWAYS) in schema["description"]
 
 
-DANGLING = {"templates": {"1": "gone"}, "templatePool": {"idle": template("b")}}
-SYNCED: dict[str, Node] = {
-    "healthy": {},
-    "a dangling name and an unused template": {**DANGLING, "autoDeleteUnusedTemplate": True},
-    "a budget that is none": {"updateStrategy": {"maxUnavailable": "many"}},
+def test_status_has_every_field_of_the_design() -> None:
+    """Nothing that the design promises is missing, and nothing else is there."""
+    assert set(STATUS["properties"]) == {
+        "observedGeneration",
+        "replicas",
+        "readyReplicas",
+        "updatedReplicas",
+        "currentRevision",
+        "updateRevision",
+        "kept",
+        "availableReplicas",
+        "scaleLabelSelector",
+        "appStatus",
+        "statuses",
+        "templates",
+        "replacing",
+        "ready",
+        "failures",
+        "outdated",
+        "settling",
+        "pulling",
+        "resizing",
+        "turned",
+        "unserved",
+        "notCreated",
+        "notOwned",
+        "notExposed",
+        "progressed",
+        "held",
+        "conditions",
+    }
+    template = STATUS["properties"]["templates"]["additionalProperties"]
+    assert set(template["properties"]) == {"replicas", "readyReplicas", "updatedReplicas"}
+    conditions = STATUS["properties"]["conditions"]
+    assert conditions["x-kubernetes-list-map-keys"] == ["type"]
+
+
+def test_conditions_can_hold_what_kubernetes_condition_holds() -> None:
+    """Tools that read metav1.Condition find all of its fields."""
+    conditions = STATUS["properties"]["conditions"]["items"]["properties"]
+    assert set(conditions) == {
+        "type",
+        "status",
+        "reason",
+        "message",
+        "lastTransitionTime",
+        "observedGeneration",
+    }
+    assert conditions["status"]["enum"] == ["True", "False", "Unknown"]
+
+
+SYNCED = {
+    "healthy": {"replicas": 2, "template": with_container(image="a")["template"]},
+    "a dangling name and an unused template": {
+        "replicas": 2,
+        "template": with_container(image="a")["template"],
+        "templates": {"1": "gone"},
+        "templatePool": {"idle": with_container(image="b")["template"]},
+        "autoDeleteUnusedTemplate": True,
+        "forceDeletePod": True,
+        "statuses": {"0": "Killed"},
+    },
+    "a budget that is none": {
+        "replicas": 1,
+        "template": with_container(image="a")["template"],
+        "updateStrategy": {"maxUnavailable": "many"},
+    },
 }
 
 
-@pytest.mark.parametrize("spec", SYNCED.values(), ids=SYNCED)
+@pytest.mark.parametrize("spec", SYNCED.values(), ids=SYNCED.keys())
 def test_status_as_written_survives_the_schema(spec: Node) -> None:
     """A pruned or refused field would mean a status write at every sync."""
-    world = settled(replicas=2).change(**spec)
-    world.sync()
-    errors = jsonschema.Draft202012Validator(as_json_schema(STATUS)).iter_errors(
-        world.parent["status"]
+    metadata = {"name": "t", "namespace": "n", "uid": "u", "generation": 1}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "t-1",
+            "namespace": "n",
+            "labels": {"tapp_instance_key": "1", "controller-uid": "u"},
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {"containers": [{"name": "main", "image": "a"}]},
+        "status": {"phase": "Running"},
+    }
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "uid": "nu"}}
+    parent = {
+        "apiVersion": "apps.tkestack.io/v1",
+        "kind": "TApp",
+        "metadata": {**metadata, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": spec,
+    }
+    answer = (
+        create_app(Settings())
+        .test_client()
+        .post(
+            "/sync",
+            json={
+                "controller": {},
+                "parent": parent,
+                "children": {"Pod.v1": {"n/t-1": pod}, "PersistentVolumeClaim.v1": {}},
+                "related": {"Namespace.v1": {"n": namespace}},
+                "finalizing": False,
+            },
+        )
     )
+    assert answer.status_code == 200, answer.text
+    status = answer.get_json()["status"] | {"observedGeneration": 1}
+    errors = jsonschema.Draft202012Validator(as_json_schema(STATUS)).iter_errors(status)
     assert [error.message for error in errors] == []
+    assert status["conditions"]
 
 
 # --- the page -------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from tests.load.service import HOST, Service
 pytestmark = pytest.mark.timeout(120)
 OLD, NEW = "s3cret-old-7c1e", "s3cret-new-90ab"
 BODY = json.dumps(good()).encode()
+PROBES = ("/healthz", "/readyz", "/version", "/metrics")
 
 
 def ask(service: Service, token: str | None, path: str = "/sync") -> int:
@@ -55,6 +56,41 @@ def test_only_the_right_token_opens_a_hook(guarded: Service, path: str) -> None:
         assert ask(guarded, wrong, path) == 401
 
 
+@pytest.mark.parametrize("path", PROBES)
+def test_probes_need_no_token(guarded: Service, path: str) -> None:
+    assert guarded.get(path)[0] == 200
+
+
+def test_a_rotation_needs_no_restart_and_a_lost_file_locks_nobody_out(
+    guarded: Service, token: Path
+) -> None:
+    workers = guarded.workers
+    token.write_text(f"{OLD}\n{NEW}\n")
+    assert [ask(guarded, OLD), ask(guarded, NEW)] == [200, 200]
+    replaced = token.with_name("next")
+    replaced.write_text(NEW)
+    replaced.replace(token)
+    assert [ask(guarded, OLD), ask(guarded, NEW)] == [401, 200]
+    token.unlink()
+    assert [ask(guarded, OLD), ask(guarded, NEW)] == [401, 200]
+    token.write_text("")
+    assert ask(guarded, NEW) == 200
+    assert ask(guarded, "") == 401
+    token.write_text(OLD)
+    assert ask(guarded, OLD) == 200
+    assert guarded.workers == workers
+
+
+def test_a_token_beyond_ascii_opens_as_the_bytes_of_the_file(guarded: Service, token: Path) -> None:
+    """As curl and Metacontroller send it."""
+    token.write_bytes("g\u00e9heim-7c1e".encode())
+    try:
+        assert ask(guarded, "g\u00e9heim-7c1e".encode().decode("latin-1")) == 200
+        assert ask(guarded, "g\u00e9heim-7c1f".encode().decode("latin-1")) == 401
+    finally:
+        token.write_text(OLD)
+
+
 def test_a_log_tells_no_token(guarded: Service) -> None:
     assert ask(guarded, OLD) == 200
     assert ask(guarded, "s3cret-guess") == 401
@@ -62,6 +98,22 @@ def test_a_log_tells_no_token(guarded: Service) -> None:
     assert '"message": "sync"' in log
     for secret in (OLD, NEW, "s3cret-guess", "Bearer"):
         assert secret not in log
+
+
+@pytest.mark.parametrize("content", [None, "", " \n\n"])
+def test_without_a_token_in_the_file_it_refuses_to_start(
+    tmp_path: Path, content: str | None
+) -> None:
+    """Rather than serve without its lock."""
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_text(content)
+    service = Service(workers=1, TAPP_AUTH_TOKEN_FILE=str(path))
+    assert service.process.wait(60) not in (0, None)
+    output = service.output()
+    service.stop()
+    assert "TokenFileError" in output
+    assert str(path) in output
 
 
 # --- TLS ------------------------------------------------------------------------------------------
@@ -161,6 +213,16 @@ def test_old_tls_is_refused(tls: Service, files: dict[str, str]) -> None:
         old.maximum_version = ssl.TLSVersion.TLSv1_1
     with pytest.raises((ssl.SSLError, ConnectionError)):
         through(tls, old)
+
+
+def test_mtls_serves_clients_of_its_ca(mtls: Service, files: dict[str, str]) -> None:
+    assert through(mtls, context(files, client="ours")) == 200
+
+
+@pytest.mark.parametrize("client", [None, "theirs"])
+def test_mtls_serves_nobody_else(mtls: Service, files: dict[str, str], client: str | None) -> None:
+    with pytest.raises((ssl.SSLError, OSError, http.client.HTTPException)):
+        through(mtls, context(files, client=client))
 
 
 def test_it_goes_on_after_handshakes_that_failed(mtls: Service, files: dict[str, str]) -> None:

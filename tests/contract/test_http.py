@@ -2,6 +2,9 @@
 
 import json
 import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ from hooks.app import create_app
 from hooks.service.auth import TokenFileError
 from hooks.service.logs import JsonFormatter
 from hooks.service.settings import Settings
+from hooks.service.turns import LARGE
+from hooks.sync import sync
 from tests.builders import NOW, as_sent, claim_template, request, tapp
 from tests.contract.calls import CLIENT, HOOKS, WITH_CHILDREN, check_error, client, good, post
 from tests.unit.world import settled
@@ -212,6 +217,11 @@ def test_both_hook_protocols_get_the_same_answer(hook: str) -> None:
     assert answers[0].startswith(b"{")
 
 
+def test_unknown_fields_of_a_request_are_ignored() -> None:
+    document = {**good(), "future": {"a": 1}}
+    assert post("/sync", document).data == post("/sync", good()).data
+
+
 def test_kinds_without_children_may_be_missing_or_of_any_name() -> None:
     document = request(tapp())
     document["children"] = {"Pod.v1": {}, "Service.v1": {}}
@@ -225,13 +235,28 @@ def test_the_answer_has_only_keys_that_metacontroller_knows() -> None:
     assert sorted(answer) == ["children", "finalized", "resyncAfterSeconds", "status"]
 
 
+def test_a_new_process_gives_the_same_bytes() -> None:
+    answers = {client().post("/sync", json=good()).data for _ in range(2)}
+    assert answers == {post("/sync", good()).data}
+
+
 # --- what people and probes see -------------------------------------------------------------------
+
+
+def test_the_plan_explains_every_instance_and_the_budget() -> None:
+    plan = json.loads(post("/plan", request(tapp(replicas=2))).data)
+    assert [item["action"] for item in plan["instances"]] == ["Create", "Create"]
+    assert plan["budget"]["shouldRun"] == 2
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_probes_answer_json(path: str) -> None:
     response = CLIENT.get(path)
     assert (response.status_code, response.mimetype) == (200, "application/json")
+
+
+def test_the_version_is_told() -> None:
+    assert json.loads(CLIENT.get("/version").data)["version"]
 
 
 def test_metrics_count_requests_by_hook_and_code() -> None:
@@ -317,7 +342,17 @@ def test_a_line_about_a_bug_is_short_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_sync_is_logged_in_one_line_with_what_was_decided() -> None:
-    (line,) = logged(client(log_level="INFO"), ("/sync", request(tapp(replicas=2))))
+    logger, lines = logging.getLogger("tapp.hooks"), []
+    hooks = client(log_level="INFO")
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(JsonFormatter().format(record))  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    try:
+        hooks.post("/sync", json=request(tapp(replicas=2)))
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel("ERROR")
+    (line,) = lines
     assert "\n" not in line
     fields = json.loads(line)
     assert fields["parent"] == "shop/web"
@@ -325,3 +360,39 @@ def test_a_sync_is_logged_in_one_line_with_what_was_decided() -> None:
     assert fields["actions"] == {"Create": 2}
     assert fields["reasons"] == {"NoPod": 2}
     assert fields["milliseconds"] >= 0
+
+
+def test_large_requests_wait_for_each_other_and_small_ones_for_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Requests above `LARGE` bytes are decided one by one."""
+    filler = {"annotations": {"filler": "x" * LARGE}}
+    large = request({**tapp(), "metadata": {**tapp()["metadata"], **filler, "name": "large"}})
+    deciding: list[int] = []
+    most: list[int] = []
+    go_on = threading.Event()
+
+    def slow(asked: Any, options: Any, now: float) -> Any:
+        if asked.parent.metadata.name == "large":
+            deciding.append(1)
+            most.append(len(deciding))
+            go_on.wait(10)
+            deciding.pop()
+        return sync(asked, options, now)
+
+    monkeypatch.setattr("hooks.app.sync", slow)
+    body = json.dumps(large).encode()
+    with ThreadPoolExecutor(3) as pool:
+        new = CLIENT.application.test_client
+        json_type = "application/json"
+        waiting = [
+            pool.submit(lambda: new().post("/sync", data=body, content_type=json_type))
+            for _ in range(3)
+        ]
+        while not deciding:
+            time.sleep(0.01)
+        assert post("/sync", good()).status_code == 200
+        assert not any(item.done() for item in waiting)
+        go_on.set()
+        assert [item.result().status_code for item in waiting] == [200] * 3
+    assert most == [1, 1, 1]

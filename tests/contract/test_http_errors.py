@@ -4,8 +4,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hooks.explain import Explanation
 from tests.builders import Document
 from tests.contract.calls import ABOUT_TAPPS, CLIENT, HOOKS, WITH_CHILDREN, check_error, good, post
 from tests.reading import desired
@@ -72,6 +76,17 @@ def test_nesting_inside_a_request_is_an_answer_or_a_json_error(depth: int, place
     else:
         check_error(response, 400)
     assert CLIENT.get("/healthz").status_code == 200
+
+
+def test_a_field_of_ten_megabytes_is_no_trouble() -> None:
+    long = "x" * 10_000_000
+    document = good()
+    document["parent"]["metadata"]["annotations"] = {"long": long}
+    (pod,) = document["children"]["Pod.v1"].values()
+    pod["status"]["message"] = long
+    assert post("/sync", document).status_code == 200
+    for path in (("parent", "kind"), ("parent", "spec", "replicas"), ("children", "Pod.v1")):
+        check_error(post("/sync", put(good(), path, long)), 400)
 
 
 def put(document: Document, path: tuple[str, ...], value: Any) -> Document:
@@ -167,11 +182,18 @@ SPEC = ("parent", "spec")
     [
         (SPEC, ..., "parent.spec"),
         (SPEC, [], "parent.spec"),
+        ((*SPEC, "replicas"), "3", "parent.spec.replicas"),
         ((*SPEC, "replicas"), -1, "parent.spec.replicas"),
         ((*SPEC, "replicas"), 1.5, "parent.spec.replicas"),
         ((*SPEC, "replicas"), 10**30, "parent.spec.replicas"),
+        ((*SPEC, "template"), "nginx", "parent.spec.template"),
+        ((*SPEC, "templatePool"), [], "parent.spec.templatePool"),
+        ((*SPEC, "templatePool"), {"a": "nginx"}, "parent.spec.templatePool.a"),
+        ((*SPEC, "templates"), {"0": 1}, "parent.spec.templates.0"),
+        ((*SPEC, "statuses"), {"0": True}, "parent.spec.statuses.0"),
         ((*SPEC, "updateStrategy"), {"maxUnavailable": []}, "parent.spec.updateStrategy.maxUn"),
         ((*SPEC, "minReadySeconds"), -5, "parent.spec.minReadySeconds"),
+        ((*SPEC, "volumeClaimTemplates"), {}, "parent.spec.volumeClaimTemplates"),
         (
             (*SPEC, "persistentVolumeClaimRetentionPolicy"),
             {"whenDeleted": "Sometimes"},
@@ -203,6 +225,52 @@ def test_a_bug_is_a_500_with_an_id_and_no_traceback(
     body = check_error(response, 500)
     assert body["requestId"]
     assert b"secret" not in response.data
+
+
+@pytest.mark.parametrize("path", HOOKS)
+@given(body=st.binary(max_size=200))
+def test_random_bytes_are_refused(path: str, body: bytes) -> None:
+    check_error(post(path, body), 400)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """All places in a document."""
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    return [path, *(found for key, item in items for found in paths(item, (*path, key)))]
+
+
+READ = ("parent", "children", "related", "object")
+PLACES = [path for path in paths(good()) if path and path[0] in READ]
+
+
+@given(st.sampled_from(PLACES), JSON)
+def test_any_value_anywhere_in_a_request_is_answered_or_refused(
+    path: tuple[Any, ...], value: Any
+) -> None:
+    """Never a 200 with fewer children, and never more than a short JSON error."""
+    document = put(good(), path, value)
+    for hook in HOOKS:
+        response = post(hook, document)
+        if response.status_code != 200:
+            error = check_error(response, 400, 503)["error"]
+            assert response.status_code == 400 or "Namespace" in error
+        elif hook == "/sync":
+            _check_kept(document, json.loads(response.data))
+        elif hook == "/plan":
+            msgspec.json.decode(response.data, type=Explanation)
 
 
 def typed(schema: Document, path: tuple[str, ...] = SPEC) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -241,3 +309,21 @@ def test_a_value_of_another_type_is_refused_at_its_field(path: tuple[str, ...], 
             inner = inner.setdefault(key, {})
         inner[path[-1]] = value
         assert check_error(post("/plan", document), 400)["path"] == ".".join(path), value
+
+
+def _check_kept(document: Document, answer: Document) -> None:
+    spec = document["parent"]["spec"]
+    replicas = spec.get("replicas")
+    completed = [
+        pod for pod in (document["children"].get("Pod.v1") or {}).values() if _has_ended(pod)
+    ]
+    if replicas is None or replicas > 0:
+        template = good()["parent"]["spec"]["template"]
+        same = spec.get("template") == template and not completed
+        if same and not spec.get("statuses") and document["children"].get("Pod.v1"):
+            assert desired(answer, "Pod")
+
+
+def _has_ended(pod: Any) -> bool:
+    status = pod.get("status")
+    return isinstance(status, dict) and status.get("phase") in ("Failed", "Succeeded")

@@ -54,12 +54,22 @@ def fetch(url: str, body: object = None) -> bytes:
     return read
 
 
+def test_a_served_sync_answers_two_pods(url: str) -> None:
+    answer = json.loads(fetch(f"{url}/sync", REQUEST))
+    assert [child["metadata"]["name"] for child in answer["children"]] == ["web-0", "web-1"]
+
+
 def test_the_metrics_of_all_workers_are_served(url: str) -> None:
     fetch(f"{url}/sync", REQUEST)
     text = fetch(f"{url}/metrics").decode()
     assert 'tapp_hook_requests_total{code="200",hook="sync"}' in text
     assert "tapp_hook_seconds_bucket" in text
     assert 'tapp_hook_actions_total{action="Create"}' in text
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/version"])
+def test_the_doors_for_people_and_probes_are_open(url: str, path: str) -> None:
+    assert json.loads(fetch(url + path))
 
 
 def test_what_waits_for_its_time_is_answered_when_its_worker_ends() -> None:

@@ -185,6 +185,32 @@ def test_a_slow_hook_writes_nothing_that_is_outdated() -> None:
     assert life.fewest_ready == 3
 
 
+def test_somebody_deletes_a_pod() -> None:
+    life = Life().apply(stored())
+    claims = life.claims()
+    life.writes()
+    life.world.delete("Pod", "web-1")
+    life.settle()
+    assert life.writes() == ["create Pod web-1"]
+    assert (life.statuses, life.claims()) == ("Running Running Running", claims)
+
+
+def test_a_lost_node_takes_its_instances_away_and_brings_them_back() -> None:
+    """A pod that may still run is never doubled: its number waits for the node."""
+    life = Life().apply(tapp(replicas=3, updateStrategy=TWO))
+    node = life.pods[1]["spec"]["nodeName"]
+    life.writes()
+    life.world.nodes.lose(node)
+    life.world.run(1000)
+    assert life.writes() == []
+    assert life.statuses == "Running Killing Running"
+    assert life.condition("Available").startswith("True ")
+    life.world.nodes.recover(node)
+    life.settle()
+    assert life.writes() == ["create Pod web-1"]
+    assert life.statuses == "Running Running Running"
+
+
 def test_pods_of_the_old_controller_are_adopted_without_a_restart() -> None:
     """Moving over: they carry the old controller's hashes, and get the TApp's uid as a label."""
     life = Life()
@@ -232,3 +258,12 @@ def old_pod(number: int) -> dict[str, Any]:
     spec = {**made["spec"], "volumes": [{"name": "data", **claim}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": labels}, "spec": spec}
     return with_meta(pod, name=f"web-{number}")
+
+
+def test_a_claim_that_was_refused_once_is_made_again() -> None:
+    """A quota, say: its pod waits without a node, and runs as soon as there is room."""
+    life = Life()
+    life.world.store.fail(3, verb="create", kind="PersistentVolumeClaim", code=403)
+    life.begin(stored()).settle(allow_errors=True)
+    assert [pod["status"]["phase"] for pod in life.pods.values()] == ["Running"] * 3
+    assert sorted(life.claims()) == [f"data-web-{id}" for id in range(3)]

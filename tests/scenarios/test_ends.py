@@ -8,6 +8,31 @@ from simulator.api.store import Propagation
 from tests.scenarios.apps import stored, tapp, template
 from tests.scenarios.life import Life, each
 
+DELETE = {"whenDeleted": "Delete", "whenScaled": "Delete"}
+
+
+def test_scaled_down_and_up_again_an_instance_finds_its_claim() -> None:
+    life = Life().apply(stored(replicas=4))
+    claims, born = life.claims(), life.uids()
+    life.writes()
+    life.patch(replicas=2)
+    assert life.writes() == each("delete Pod", "web-2", "web-3")
+    assert (life.claims(), life.statuses) == (claims, "Running Running")
+    life.patch(replicas=4)
+    assert life.writes() == each("create Pod", "web-2", "web-3")
+    assert life.claims() == claims
+    assert {number for number, uid in life.uids().items() if born[number] == uid} == {0, 1}
+
+
+def test_scaled_to_nothing_and_back() -> None:
+    life = Life().apply(tapp(replicas=2))
+    life.patch(replicas=0)
+    assert life.pods == {}
+    assert life.status["appStatus"] == "Pending"
+    assert life.complete
+    life.patch(replicas=2)
+    assert life.statuses == "Running Running"
+
 
 def test_scaled_up_while_pods_of_these_numbers_still_go() -> None:
     """A name is free only when its pod is gone."""
@@ -24,6 +49,27 @@ def test_scaled_up_while_pods_of_these_numbers_still_go() -> None:
 def terminating(life: Life) -> list[int]:
     """Instances whose pod is on its way out."""
     return [number for number, pod in life.pods.items() if pod["metadata"].get("deletionTimestamp")]
+
+
+def test_all_killed_is_an_app_killed_and_a_kill_survives_scaling() -> None:
+    life = Life().apply(tapp(replicas=2, statuses={"0": "Killed", "1": "Killed", "2": "Killed"}))
+    assert life.writes() == []
+    assert (life.statuses, life.status["appStatus"]) == ("Killed Killed", "Killed")
+    life.patch(replicas=4)
+    assert life.writes() == ["create Pod web-3"]
+    assert life.statuses == "Killed Killed Killed Running"
+
+
+def test_a_killed_instance_takes_part_in_no_budget() -> None:
+    life = Life().apply(tapp(replicas=3))
+    life.patch(statuses={"1": "Killed"})
+    life.writes()
+    life.watch_readiness()
+    life.patch(template=template("web:2"))
+    assert life.writes() == each("update Pod", "web-0", "web-2")
+    assert life.fewest_ready == 1
+    life.patch(statuses=None)
+    assert life.images() == "web:2 web:2 web:2"
 
 
 def batch(policy: str = "Never", replicas: int = 3, **settings: Any) -> Life:
@@ -49,6 +95,32 @@ def test_a_finished_instance_runs_again_when_killed_and_started() -> None:
     assert (life.statuses, life.status["appStatus"]) == ("Succ Succ Succ", "Succ")
 
 
+def test_a_new_template_does_not_run_finished_instances_again() -> None:
+    life = batch().settle()
+    life.writes()
+    life.patch(template=template("web:2", restartPolicy="Never"))
+    assert life.writes() == []
+    assert life.statuses == "Succ Failed Succ"
+
+
+def test_scaling_a_finished_app_runs_the_new_instance_only() -> None:
+    life = batch().settle()
+    life.writes()
+    life.patch(replicas=4)
+    assert life.writes() == ["create Pod web-3", "delete Pod web-3"]
+    assert life.statuses == "Succ Failed Succ Succ"
+
+
+def test_finished_pods_go_at_once_where_the_operator_wants_it() -> None:
+    life = batch(delete_pod_after_app_finish=False)
+    life.world.kubelet.behaviour.completes = lambda pod, _container: (
+        (10.0, 0) if pod["metadata"]["name"] == "web-0" else None
+    )
+    life.settle()
+    assert life.statuses == "Succ Running Running"
+    assert sorted(life.pods) == [1, 2]
+
+
 def test_on_failure_is_left_to_the_kubelet() -> None:
     """It restarts containers itself; the pod never fails."""
     life = batch(policy="OnFailure").settle()
@@ -58,6 +130,16 @@ def test_on_failure_is_left_to_the_kubelet() -> None:
     life.world.kubelet.retry()
     life.settle()
     assert life.status["appStatus"] == "Succ"
+
+
+def test_an_evicted_pod_is_replaced_with_its_claim() -> None:
+    life = Life().apply(stored())
+    claims = life.claims()
+    life.writes()
+    life.world.kubelet.evict(life.pods[1])
+    life.settle()
+    assert life.writes() == ["delete Pod web-1", "create Pod web-1"]
+    assert (life.statuses, life.claims()) == ("Running Running Running", claims)
 
 
 def test_a_pod_that_the_kubelet_refuses_is_tried_elsewhere() -> None:
@@ -96,6 +178,17 @@ def test_an_orphaning_delete_leaves_all_of_it_running() -> None:
     assert (life.exists, life.uids(), life.claims()) == (False, born, claims)
     assert life.writes() == []
     assert set(life.restarts().values()) == {0}
+
+
+def test_claims_go_with_the_tapp_where_the_policy_says_so() -> None:
+    life = Life().apply(stored(persistentVolumeClaimRetentionPolicy=DELETE))
+    life.writes()
+    life.delete()
+    assert life.writes() == [
+        *each("delete Pod", "web-0", "web-1", "web-2"),
+        *each("delete Claim", "data-web-0", "data-web-1", "data-web-2"),
+    ]
+    assert life.claims() == {}
 
 
 def test_a_new_tapp_of_the_same_name_finds_the_data() -> None:

@@ -38,6 +38,20 @@ def test_volumes_grow_under_running_pods() -> None:
     assert life.idle().writes() == []
 
 
+def test_where_the_class_forbids_it_a_condition_says_so_until_it_does_not() -> None:
+    life = Life().apply(storage_class(grows=False, default=True), stored())
+    life.writes()
+    life.patch(**larger())
+    assert life.idle().writes() == []
+    assert asked(life) == ["1Gi"] * 3
+    assert "StorageClass 'standard' does not allow it" in life.condition("ClaimsNotGrown")
+    assert life.condition("Ready").startswith("False ClaimsNotGrown")
+    assert life.condition("Degraded").startswith("True ClaimsNotGrown")
+    life.apply(CLASS)  # a related object: its change alone is enough
+    assert asked(life) == ["2Gi"] * 3
+    assert life.condition("ClaimsNotGrown") == ""
+
+
 def test_a_quota_refuses_one_claim_and_all_else_goes_on() -> None:
     """Metacontroller goes on with the other children, writes the status, and tries again."""
     life = Life().apply(CLASS, stored())
@@ -59,6 +73,15 @@ def test_a_claim_that_waits_for_its_volume_grows_when_it_has_it() -> None:
     assert asked(life) == ["1Gi"] * 3
     life.settle()
     assert (asked(life), life.statuses) == (["2Gi"] * 3, "Running Running Running")
+
+
+def test_what_the_driver_cannot_do_is_said_and_never_taken_back_here() -> None:
+    life = Life().apply(CLASS, stored())
+    life.world.claim_controller.largest = "1Gi"
+    life.patch(**larger())
+    assert life.condition("ClaimsNotGrown").startswith("True Infeasible: ")
+    life.patch(**larger("1Gi"))
+    assert asked(life) == ["2Gi"] * 3
 
 
 def test_a_tapp_with_the_name_of_its_namespace_keeps_its_data() -> None:

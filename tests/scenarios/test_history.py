@@ -2,11 +2,32 @@
 
 import pytest
 
+from simulator.api.store import Propagation
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Life
 from tests.sizes import size
 
 MANY = size(60, 300)
+
+
+def test_a_rollback_is_the_newest_again_and_no_pod_is_restarted_for_it() -> None:
+    life = Life().apply(tapp(replicas=2))
+    for image in ("web:2", "web:3"):
+        life.patch(template=template(image))
+    assert life.history() == ["1 default web:1", "2 default web:2", "3 default web:3"]
+    life.patch(template=template("web:1"))
+    assert life.history() == ["2 default web:2", "3 default web:3", "4 default web:1"]
+    assert life.complete
+    life.news()
+    life.idle()
+    assert life.news() == []
+
+
+def test_a_canary_is_promoted() -> None:
+    life = Life().apply(tapp(replicas=3))
+    life.patch(templatePool={"canary": template("web:2")}, templates={"2": "canary"})
+    life.patch(template=template("web:2"), templates=None, templatePool=None)
+    assert life.history() == ["1 default web:1", "2 canary web:2", "3 default web:2"]
 
 
 @pytest.mark.parametrize("lag", [0.05, 2.0, 20.0])
@@ -46,6 +67,14 @@ def test_what_cannot_be_recorded_anew_is_not_lost() -> None:
     life.begin_patch(template=template("web:1"))
     life.world.run(60)
     assert life.history() == ["1 default web:1", "2 default web:2"]
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+def test_it_goes_with_the_tapp(propagation: Propagation) -> None:
+    life = Life().apply(tapp(replicas=2))
+    life.delete(propagation)
+    assert not life.exists
+    assert life.history() == []
 
 
 def test_an_orphaned_one_is_not_in_the_way_of_the_next() -> None:

@@ -308,6 +308,14 @@ def test_a_puller_that_somebody_deletes_is_made_again() -> None:
     assert life.condition("PullersNotRun") == ""
 
 
+def test_pause_forgets_nothing() -> None:
+    """Findings about pullers stay known."""
+    life = begun(policies=[Refusal()])
+    life.patch(template=template("web:2"))
+    life.patch(updateStrategy={"paused": True})
+    assert life.condition("PullersNotRun").endswith("a later one tries again")
+
+
 def test_a_puller_that_is_not_there_pulls_nothing_yet() -> None:
     """Progressing does not say that nodes pull whose pods do not exist."""
     life = begun(policies=[Refusal()])
@@ -410,6 +418,13 @@ def test_pullers_that_cannot_end_on_lost_nodes_hold_up_nobody() -> None:
     life.world.run(600)
     images = life.images().split()
     assert [images[number] for number in range(5) if number not in gone] == ["web:2"] * 3
+
+
+def test_the_label_of_pullers_reaches_no_instance() -> None:
+    life = begun()
+    pasted = {"app": "web", "apps.tkestack.io/puller": "true"}
+    life.patch(template=template("web:1", labels=pasted))
+    assert not any(is_puller(pod) for pod in life.world.list("Pod"))
 
 
 def test_nothing_is_asked_of_a_node_that_is_not_heard_of() -> None:

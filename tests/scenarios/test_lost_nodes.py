@@ -62,6 +62,30 @@ def test_an_instance_leaves_a_lost_node_and_its_containers_are_killed_there_when
     assert (life.complete, written(life)) == (True, [])
 
 
+def test_while_most_nodes_are_silent_nothing_moves() -> None:
+    life = moving()
+    before = life.uids()
+    nodes = lose(life, 0, 1, 2)
+    life.idle()
+    assert written(life) == []
+    assert life.condition("MostNodesSilent").startswith("True ")
+    for node in nodes[:1]:
+        life.world.nodes.recover(node)
+    life.settle()  # two of five: they are lost
+    assert sum(before[id] != uid for id, uid in life.uids().items()) == 2
+    assert not life.condition("MostNodesSilent")
+
+
+def test_a_node_that_is_back_in_time_costs_nothing() -> None:
+    life = moving()
+    before = life.uids()
+    (node,) = lose(life, 2)
+    life.world.run(LIMIT - 10)
+    life.world.nodes.recover(node)
+    life.idle(0.5)
+    assert (life.uids(), written(life), life.complete) == (before, [], True)
+
+
 def test_a_node_that_is_back_between_the_mark_and_the_end_keeps_its_pod() -> None:
     """The decorator was away when its instance was called lost."""
     life = moving()
@@ -95,3 +119,15 @@ def test_what_is_to_go_on_a_silent_node_goes_when_the_node_is_lost(edit: Documen
     life.settle()
     assert sorted(life.pods) == [0, 1]
     assert written(life) == ["update web-2", "status web-2", "delete web-2"]
+
+
+def test_the_end_of_a_tapp_does_not_hang_on_a_lost_node() -> None:
+    life = moving()
+    lose(life, 2)
+    life.world.run(10)
+    life.world.delete("TApp", "web")
+    life.world.run(60)
+    assert list(life.pods) == [2]
+    life.world.run(LIMIT)
+    life.settle()
+    assert (life.exists, life.pods) == (False, {})

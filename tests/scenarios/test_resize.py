@@ -199,6 +199,24 @@ def test_what_has_no_room_now_waits_and_says_so() -> None:
     assert life.condition("PodsNotResized") == ""
 
 
+def test_the_next_template_repairs_what_waits() -> None:
+    life = begun()
+    pends(life, "Deferred", "web-0")
+    life.begin_patch(template=asking("200m"))
+    life.world.run(120)
+    life.patch(template=asking("100m"))
+    assert (limits(life), life.complete, restarted(life)) == (["100m 100m"] * 3, True, 0)
+
+
+def test_a_kubelet_that_never_acts_is_told_of_and_another_template_repairs_it() -> None:
+    life = begun()
+    life.world.kubelet.behaviour.resize_seconds = 10**6
+    life.begin_patch(template=asking("200m"))
+    life.world.run(200)
+    assert "True NotResized: instance 0: its kubelet has not" in life.condition("PodsNotResized")
+    assert limits(life)[1:] == ["100m 100m", "100m 100m"]
+
+
 def test_a_rollback_is_a_resize() -> None:
     life = begun()
     life.begin_patch(template=asking("200m"))
@@ -216,3 +234,26 @@ def test_without_component_kubelet_or_history_a_new_pod_as_ever(options: Documen
     life.patch(template=asking("200m"))
     assert not set(born.values()) & set(life.uids().values())
     assert (life.patches, life.complete, life.fewest_ready) == ([], True, 2)
+
+
+def test_an_image_that_changes_too_means_a_new_pod() -> None:
+    life = begun()
+    born = life.uids()
+    life.patch(template=asking("200m", "web:2"))
+    assert not set(born.values()) & set(life.uids().values())
+    assert (life.images(), life.complete, life.patches) == ("web:2 web:2 web:2", True, [])
+
+
+def test_what_somebody_else_resizes_is_taken_back() -> None:
+    life = begun()
+    life.world.resize("web-1", {"limits": {"cpu": "900m"}}, "web")
+    life.settle()
+    assert (limits(life), life.complete, restarted(life)) == (["100m 100m"] * 3, True, 0)
+
+
+def test_paused_means_no_patch() -> None:
+    life = begun()
+    life.patch(template=asking("200m"), updateStrategy=strategy(paused=True))
+    assert (life.patches, limits(life)) == ([], ["100m 100m"] * 3)
+    life.patch(updateStrategy=strategy(paused=False))
+    assert limits(life) == ["200m 200m"] * 3

@@ -80,6 +80,54 @@ def test_a_template_that_asks_for_what_its_pods_have_writes_labels_only(lean: bo
     assert (life.uids(), restarted(life), life.complete) == (born, 3, True)
 
 
+def test_an_image_may_change_at_the_same_time() -> None:
+    life = resize(begun(), "200m")
+    born = life.uids()
+    life.patch(template=asking("200m", "web:2"))
+    assert (life.uids(), life.images(), restarted(life)) == (born, "web:2 web:2 web:2", 3)
+    assert (cpus(life), life.complete) == (["200m 200m"] * 3, True)
+
+
+def test_a_pod_with_other_resources_gets_a_successor() -> None:
+    life = resize(begun(), "200m", 1)
+    life.world.resize("web-2", {"limits": {"cpu": "200m"}, "requests": {"cpu": "200m"}}, "web")
+    life.settle()
+    born = life.uids()
+    life.patch(template=asking("200m"))
+    assert {id for id, uid in life.uids().items() if uid == born[id]} == {1}
+    assert (cpus(life), life.complete) == (["200m 200m"] * 3, True)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"resources": {"limits": {"cpu": "200m"}}},  # the pod has a memory limit, too
+        {"resources": {"limits": {"cpu": "200m", "memory": "64Mi"}}, "args": ["x"]},
+    ],
+)
+def test_what_else_differs_needs_a_new_pod(more: Document) -> None:
+    life = resize(begun(), "200m")
+    born = life.uids()
+    body = asking("200m")
+    body["spec"]["containers"][0] |= more
+    life.patch(template=body)
+    assert not set(life.uids().values()) & set(born.values())
+
+
+def test_without_the_history_nothing_tells_so_a_new_pod() -> None:
+    life = resize(begun(revisionHistoryLimit=0), "200m")
+    born = life.uids()
+    life.patch(template=asking("200m"))
+    assert not set(life.uids().values()) & set(born.values())
+
+
+def test_a_template_without_resources_needs_no_history() -> None:
+    life = Life().apply(tapp(replicas=1, template=template(), revisionHistoryLimit=0))
+    born = life.uids()
+    life.patch(template=template(container={"resources": {"limits": {"cpu": "1"}}}))
+    assert life.uids() != born
+
+
 @pytest.mark.parametrize("lean", [False, True])
 def test_ignored_resources_are_no_update_and_new_pods_have_them(lean: bool) -> None:
     life = resize(begun(IGNORE, lean=lean), "300m", 0)
@@ -91,6 +139,15 @@ def test_ignored_resources_are_no_update_and_new_pods_have_them(lean: bool) -> N
     life.world.delete("Pod", "web-2")
     life.settle()
     assert cpus(life) == ["300m 300m", "100m 100m", "200m 200m"]
+
+
+@pytest.mark.parametrize("lean", [False, True])
+def test_ignored_resources_are_not_written_with_what_else_changes(lean: bool) -> None:
+    life = resize(begun(IGNORE, lean=lean), "300m", 0)
+    born = life.uids()
+    life.patch(template=asking("200m", "web:2", labels={"app": "web", "tier": "front"}))
+    assert (life.uids(), life.images(), life.complete) == (born, "web:2 web:2 web:2", True)
+    assert cpus(life) == ["300m 300m", "100m 100m", "100m 100m"]
 
 
 @pytest.mark.parametrize("history", [0, 10])
@@ -114,6 +171,13 @@ def revisions(life: Life) -> set[str]:
     return {pod["metadata"]["labels"]["tapp_template_hash_key"] for pod in life.pods.values()}
 
 
+def test_switching_on_with_other_resources_is_no_update() -> None:
+    life = begun()
+    born = life.uids()
+    life.patch(updateStrategy=IGNORE, template=asking("200m"))
+    assert (life.uids(), cpus(life), life.complete) == (born, ["100m 100m"] * 3, True)
+
+
 def test_switching_off_recreates_what_has_other_resources_than_its_template() -> None:
     life = resize(begun(IGNORE, revisionHistoryLimit=0), "300m", 0)
     life.patch(template=asking("300m"))
@@ -121,6 +185,13 @@ def test_switching_off_recreates_what_has_other_resources_than_its_template() ->
     life.patch(updateStrategy=COUNT)
     assert {id for id, uid in life.uids().items() if uid == born[id]} == {0}
     assert (cpus(life), life.complete) == (["300m 300m"] * 3, True)
+
+
+def test_pods_without_the_setting_that_have_no_resources_are_not_touched_by_it() -> None:
+    life = Life().apply(tapp(replicas=2))
+    life.writes()
+    life.patch(updateStrategy=IGNORE)
+    assert (life.writes(), life.complete) == ([], True)
 
 
 def test_an_ordinary_write_does_not_change_resources_and_a_resize_nothing_else() -> None:

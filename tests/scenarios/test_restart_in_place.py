@@ -61,6 +61,26 @@ def test_another_text_restarts_all_containers_within_the_budget(life: Life) -> N
     assert (life.uids(), life.fewest_ready, digests(life)) == (born, 3, content)
 
 
+def test_only_the_named_container_restarts(life: Life) -> None:
+    life.patch(template=asking(sidecars=[SIDE], restart_side="1"))
+    assert (counts(life, "web"), counts(life, "side")) == ([0] * 5, [1] * 5)
+    life.patch(template=asking(sidecars=[SIDE], restart_side="1", restart_web="1"))
+    assert (counts(life, "web"), counts(life, "side")) == ([1] * 5, [1] * 5)
+
+
+def test_a_text_that_is_taken_away_restarts_nothing(life: Life) -> None:
+    life.patch(template=asking(sidecars=[SIDE], restart="1"))
+    life.patch(template=asking(sidecars=[SIDE]))
+    assert counts(life, "web") == [1] * 5
+    assert life.complete
+
+
+def test_an_image_and_a_restart_in_one_edit_are_one_restart(life: Life) -> None:
+    life.patch(template=asking("web:2", sidecars=[SIDE], restart="1"))
+    assert (counts(life, "web"), counts(life, "side")) == ([1] * 5, [1] * 5)
+    assert life.images() == " ".join(["web:2"] * 5)
+
+
 def test_what_follows_a_restart_is_judged_by_the_template(life: Life) -> None:
     """The pod's image is spelt with its digest then; the template never was."""
     life.patch(template=asking(sidecars=[SIDE], restart="1"))
@@ -91,6 +111,15 @@ def test_edits_in_a_row_end_with_containers_that_started_after_the_last_one(life
     assert life.complete
 
 
+def test_an_image_that_is_given_by_its_digest_restarts_too() -> None:
+    digest = "web@sha256:" + "4" * 64
+    life = Life().apply(tapp(replicas=2, template=asking(digest)))
+    life.patch(template=asking(digest, restart="1"))
+    life.patch(template=asking(digest, restart="2"))
+    assert counts(life, "web") == [2, 2]
+    assert life.complete
+
+
 def test_a_container_restarts_for_the_label_that_it_reads(life: Life) -> None:
     reading = {"container": {"env": [READS]}, "sidecars": [SIDE]}
     life.patch(template=asking(**reading, labels={"tier": "gold"}))
@@ -103,6 +132,15 @@ def test_a_container_restarts_for_the_label_that_it_reads(life: Life) -> None:
     assert counts(life, "web") == [2] * 5
     assert life.uids() == born
     assert life.complete
+
+
+def test_a_typo_is_said(life: Life) -> None:
+    life.patch(template=asking(sidecars=[SIDE], restart_wbe="1"))
+    assert life.condition("UnknownContainers") == (
+        "True NoContainer: template 'default': annotation apps.tkestack.io/restart-in-place.wbe "
+        "restarts nothing: it has no container 'wbe' that keeps running"
+    )
+    assert counts(life, "web") == [0] * 5
 
 
 def test_a_container_that_has_not_started_is_waited_for() -> None:
@@ -152,6 +190,13 @@ def test_one_instance_restarts_because_its_pod_is_asked_to(life: Life) -> None:
     assert life.condition("ImagesEdited") == ""
 
 
+def test_requests_of_all_pods_at_once_go_through_the_budget(life: Life) -> None:
+    for number in range(5):
+        ask(life, number, "now")
+    life.settle()
+    assert (counts(life, "web"), life.fewest_ready) == ([1] * 5, 3)
+
+
 def test_a_request_and_an_update_are_one_restart(life: Life) -> None:
     life.patch(updateStrategy={"maxUnavailable": 2, "paused": True})
     ask(life, 0, "now")
@@ -159,6 +204,13 @@ def test_a_request_and_an_update_are_one_restart(life: Life) -> None:
     assert counts(life, "web") == [0] * 5
     life.patch(template=asking("web:2", sidecars=[SIDE]), updateStrategy={"paused": False})
     assert (counts(life, "web"), counts(life, "side")) == ([1] * 5, [1, 0, 0, 0, 0])
+
+
+def test_a_request_for_a_container_that_is_not_there_does_nothing(life: Life) -> None:
+    ask(life, 0, "now", "typo")
+    life.settle()
+    assert counts(life, "web") == [0] * 5
+    assert life.complete
 
 
 @pytest.mark.parametrize("code", [0, 1])
