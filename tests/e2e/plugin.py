@@ -120,15 +120,28 @@ class Person:
         return self
 
     def types(self, keys: str) -> Person:
-        r"""Types; `\x03` is Ctrl-C."""
+        """Types."""
         os.write(self._terminal, keys.encode())
         return self
 
-    def ends(self, code: int, seconds: float = 60) -> str:
-        """Waits for its end; all that was on the screen."""
-        end = time.monotonic() + seconds
+    def interrupts(self) -> str:
+        """Ctrl-C, and its end; all that was on the screen.
+
+        Python overlooks one that comes between the question and the wait for its answer. Who sees
+        nothing happen types it again.
+        """
+        self.types("\x03")
+        return self.ends(130, again="\x03")
+
+    def ends(self, code: int, seconds: float = 60, again: str = "") -> str:
+        """Waits for its end; all that was on the screen. Types `again` every ten seconds."""
+        end, tries = time.monotonic() + seconds, 1
         while self._read():
-            assert time.monotonic() < end, f"it does not end:\n{self.said}"
+            left = end - time.monotonic()
+            assert left > 0, f"it does not end:\n{self.said}"
+            if again and left < seconds - 10 * tries:
+                self.types(again)
+                tries += 1
         _, status = os.waitpid(self._pid, 0)
         os.close(self._terminal)
         assert os.waitstatus_to_exitcode(status) == code, self.said

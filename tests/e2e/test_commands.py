@@ -112,10 +112,11 @@ def top_of_the_readme(scene: Scene) -> None:
 
 def a_stuck_update(scene: Scene) -> None:
     no_such_image(scene)
+    # Else it waits most of the time as a container that was killed, under another word.
+    scene.kubelet.levers.backoff_limit = 0.0
     scene.web(replicas=4, template=named("nginx:1.28"))
     scene.app.patch(template=named("nginx:typo"))
     scene.app.until(lambda: "broken" in scene.app.condition("Degraded"), "it is broken")
-    scene.app.quiet()
 
 
 def no_such_image(scene: Scene) -> None:

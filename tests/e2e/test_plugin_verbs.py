@@ -56,7 +56,7 @@ def test_a_person_is_asked(app: App, plugin: Plugin) -> None:
     app.apply(tapp(replicas=2)).settle()
     question = "Apply? [y/N]"
     Person(plugin, "kill", "web", "0").reads(question).types("n\n").ends(5)
-    said = Person(plugin, "kill", "web", "0").reads(question).types("\x03").ends(130)
+    said = Person(plugin, "kill", "web", "0").reads(question).interrupts()
     assert "interrupted; nothing was written" in said
     person = Person(plugin, "kill", "web", "0").reads(question)
     app.patch(minReadySeconds=1)
@@ -73,7 +73,7 @@ def test_an_interrupted_wait_leaves_what_is_written(
     app.apply(tapp(replicas=2)).settle()
     levers.pulls["app:2"] = 15
     person = Person(plugin, "set", "image", "web", "main=app:2", "--wait", "-y")
-    said = person.reads("being updated in place").types("\x03").ends(130)
+    said = person.reads("being updated in place").interrupts()
     assert "it is written and goes on: `kubectl tapp wait web` looks again" in said
     process = plugin.start("wait", "web")
     assert process.stdout is not None
