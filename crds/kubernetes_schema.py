@@ -102,7 +102,7 @@ def _definitions() -> dict[str, Schema]:
 
 
 def structural(name: str, *, described: bool = True) -> Schema:
-    """The structural schema of a Kubernetes type; its texts have one sentence, if `described`."""
+    """The structural schema of a type (`CORE + "PodSpec"`), with short texts if `described`."""
     return _Translation(described).definition(name)
 
 

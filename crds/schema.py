@@ -126,7 +126,7 @@ def _written(annotation: Any) -> FieldInfo:
 
 
 def _texts(model: type[BaseModel]) -> dict[str, str]:
-    """The schemas below each field of a model."""
+    """Field of a model -> the text below it."""
     source: Any = ast.parse(getsource(model)).body[0]
     return {
         ast.unparse(field.target): " ".join(ast.literal_eval(below.value).split())

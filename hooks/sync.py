@@ -21,8 +21,8 @@ def decide(request: Request[TApp], options: Options, now: float) -> Plan:
 def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str, Any], Plan]:
     """Answers a sync call, and gives the plan behind it.
 
-    The answer has `status`, `children`, and `resyncAfterSeconds` where due; or
-    NamespaceMissingError.
+    The answer has `status`, `children`, and `resyncAfterSeconds` where due. Raises
+    NamespaceMissingError: see `desired_children`.
     """
     decided = decide(request, options, now)
     status = summarize(decided)

@@ -2,7 +2,7 @@
 
 
 class UnansweredError(Exception):
-    """The API server did not take it, and may later, after `seconds` if it says so (else 0)."""
+    """The API server did not take something, and may after `seconds`; 0 where it does not say."""
 
     def __init__(self, message: str, seconds: float = 0) -> None:
         """`message` is for the log."""

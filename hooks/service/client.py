@@ -1,4 +1,7 @@
-"""A client's connection, as gunicorn reads it, with a time and a room; greenlets need no locks."""
+"""A client's connection, as gunicorn reads it: a request has its time to arrive, and its room.
+
+All clients of a worker are greenlets of one thread, so nothing here needs a lock.
+"""
 
 import socket
 import ssl
@@ -12,12 +15,13 @@ import gevent
 from hooks.service.errors import RefusedError
 from hooks.service.logs import LOGGER
 
-LINGER: Final = 2.0  # Seconds to read a last answer; what is still sent is dropped
-LONGEST_HEAD: Final = 64 << 10  # Bytes; gunicorn's own bound is a hundred headers of 8 KB
+LINGER: Final = 2.0  # Seconds for a client to read its last answer; what it still sends is dropped
+LONGEST_HEAD: Final = 64 << 10  # Bytes of a head; gunicorn's own bound: a hundred headers of 8 KB
 _PIECE: Final = 64 << 10
 _TURN: Final = 1 << 20  # Bytes that are read of one client before others have their turn
 _SHARE: Final = 16  # One in so many that wait is closed where there is no room for another
-_AT_ONCE, _MUCH = 0.001, 8 << 10  # Seconds and bytes: who has so much here in time waits for us
+_AT_ONCE, _MUCH = 0.001, 8 << 10
+"""Seconds and bytes: who has so much here when its time is over waits for us, not we for it."""
 _ESTABLISHED: Final = 1  # First byte of `tcp_info` (linux/tcp.h) while neither side has ended
 
 
@@ -44,10 +48,10 @@ class Room:
     """Bounds on the clients that a worker waits for: their number, and the bytes that they hold."""
 
     def __init__(self, connections: int, longest: int, seconds: float, keepalive: float) -> None:
-        """Bounds clients, and bytes of requests under way (`longest`).
+        """At most `connections` clients, and `longest` bytes of requests that have not arrived.
 
-        Seconds: for a request to arrive and its answer to be read; for which a client may ask
-        nothing.
+        A request has so many `seconds` to arrive, and its answer as many to be read; a client that
+        asks nothing is let go after `keepalive` seconds.
         """
         self.connections, self.longest = connections, longest
         self.seconds, self.keepalive = seconds, keepalive
@@ -61,7 +65,7 @@ class Room:
             self._make("connections", len(self._waiting) // _SHARE + 1)
 
     def wait_for(self, client: "Client") -> None:
-        """The last of those that are waited for."""
+        """Puts a client behind all others that are waited for."""
         self._waiting.pop(client, None)
         self._waiting[client] = None
 
@@ -70,7 +74,7 @@ class Room:
         self._waiting.pop(client, None)
 
     def hold(self, size: int) -> None:
-        """Some bytes more have arrived, or less are held."""
+        """So many bytes more are held, or fewer where `size` is negative."""
         self.held += size
         if self.held > self.longest:
             self._make("bytes", 1)
@@ -93,8 +97,9 @@ class Room:
 class Client:
     """The socket that gunicorn reads a request from, and writes an answer to.
 
-    `size` bytes of a request have arrived, whose time `ends`; None while none has begun.
-    `answered`: an answer has begun; `ended`: the rest of that request does not come.
+    `size`: bytes that have arrived of the request that is waited for; `ends`: when its time is over
+    (by `time.monotonic`), None while none has begun; `answered`: an answer has begun; `ended`: the
+    rest of the request that it answers does not come.
     """
 
     def __init__(self, sock: Any, room: Room) -> None:
@@ -136,7 +141,10 @@ class Client:
         self.size = 0
 
     def recv(self, most: int) -> bytes:
-        """Some bytes of the request, or none; RefusedError: too late, cut short, or no room."""
+        """Some bytes of the request; none where the client asks nothing more.
+
+        Raises RefusedError: it has not arrived in time, ended before its end, or there is no room.
+        """
         left = self._room.keepalive if self.ends is None else self.ends - time.monotonic()
         data = None
         if self._parted is None:

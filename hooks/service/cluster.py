@@ -31,7 +31,10 @@ class Cluster:
     def __init__(
         self, account: Path, environ: Mapping[str, str] = os.environ, component: str = "events"
     ) -> None:
-        """Raises an AccountError without `token` and `ca.crt`, which names the component."""
+        """The account is a directory with `token` and `ca.crt`; `environ` has the server's address.
+
+        Raises AccountError: something of that is missing; it says which `component` needs it.
+        """
         self._account = account
         self._pool: HTTPSConnectionPool | None = None
         try:
@@ -54,7 +57,10 @@ class Cluster:
         return self._ask("POST", path, "application/json", event)
 
     def resize(self, namespace: str, name: str, patch: Document) -> bool:
-        """Patches a pod's subresource `resize`, as `create`; False where it is another by now."""
+        """Patches a pod's subresource `resize` (strategic merge); False where it is another by now.
+
+        Raises as `create` does.
+        """
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/resize"
         return self._ask("PATCH", path, "application/strategic-merge-patch+json", patch)
 

@@ -32,7 +32,7 @@ PAUSES = (1.0, 2.0, 4.0, 8.0)  # Seconds between attempts at one event, whatever
 REMEMBERED, FOR = 5_000, 3600.0
 """Names that a process does not write twice, and for how many seconds: API servers keep events for
 an hour (--event-ttl)."""
-BURST, SECONDS_PER_EVENT = 25, 300.0  # For a TApp and reason, as EventSourceObjectSpamFilter has it
+BURST, SECONDS_PER_EVENT = (25, 300.0)  # Of a TApp and reason, as of client-go's spam filter
 OF_A_NAMESPACE = 40  # So many times as much may all TApps of a namespace tell, in all
 BUCKETS = 2_000
 LATE, LATE_PER_BUCKET = 1_000, 12
@@ -67,7 +67,7 @@ class Recorder:
     ) -> None:
         """Starts no thread yet: a process that is forked off later would not have it.
 
-        `create` is as `cluster.Cluster.create`, `instance` who reports; so many events may wait.
+        `create` is one like `cluster.Cluster.create`, `instance` who reports; `queued` may wait.
         """
         self._create, self._instance, self._clock = create, instance[:128] or CONTROLLER, clock
         self._queued = queued

@@ -51,7 +51,7 @@ class Resizer:
     ) -> None:
         """Starts no thread yet: a process that is forked off later would not have it.
 
-        `resize` is as `cluster.Cluster.resize`; so many may wait.
+        `resize` is one like `cluster.Cluster.resize`; `queued` may wait.
         """
         self._resize, self._clock, self._queued = resize, clock, queued
         self._lock = threading.Lock()

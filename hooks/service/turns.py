@@ -108,9 +108,9 @@ class Turns:
     ) -> Iterator[None]:
         """Waits for a turn, and has it.
 
-        `has_gone` tells whether the client does not wait any longer; it is asked when it is its
-        turn, and meanwhile, because a request holds its bytes until then. If so, or if too many
-        wait: RefusedError.
+        `size` is the request's, in bytes. `has_gone` tells whether its client waits no longer: it
+        is asked at its turn, and meanwhile, because a request holds its bytes until then. Raises
+        RefusedError: the client has gone, or too many wait.
         """
         wait = _Wait(large=size > LARGE)
         with metrics.IN_FLIGHT.track_inprogress():

@@ -36,7 +36,7 @@ _decode = msgspec.json.Decoder(_Controller | None).decode
 
 
 def declared(controller: Raw) -> Declared:
-    """The declarations that hold; nothing beyond pods and claims where that cannot be read."""
+    """What a controller (JSON, or null) declares; pods and claims alone where it cannot be read."""
     try:
         found = as_deep_as_readable(_decode, controller)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -48,10 +48,10 @@ _MISSING = re.compile(r"Object missing required field `(.+)`")
 
 
 class WireError(ValueError):
-    """A request that is none of Metacontroller's: where (`parent.metadata.uid`), and what to do."""
+    """A request that is not one of Metacontroller's."""
 
     def __init__(self, path: str, message: str) -> None:
-        """Both parts go to the caller."""
+        """`path` is where (`parent.metadata.uid`), `message` what is wrong, and what to do."""
         super().__init__(f"{path}: {message}" if path else message)
         self.path = path
         self.message = message
@@ -102,9 +102,11 @@ def by_name(
     namespace: str,
     read: Callable[[Raw, str], tuple[str, str | None, T]],
 ) -> dict[str, T]:
-    """The children of a kind, by name: what `read` keeps of each, beside its name and namespace.
+    """The children of a kind, by name.
 
-    Raises WireError: one has no name, the name of another, or cannot be read.
+    `texts` are by their keys in the request; `read` makes of a child's JSON and its path its name,
+    its namespace, and what is to be kept of it. Raises WireError: one has no name, the name of
+    another, or cannot be read.
     """
     found: dict[str, T] = {}
     for key, raw in texts.items():

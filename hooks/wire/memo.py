@@ -25,11 +25,14 @@ from tapp.declared.lookup import Templates
 T = TypeVar("T")
 App = tuple[str, str]
 
-ENTRY_BYTES: Final = 400  # Of an entry of a table with its place and key, but for the texts
+ENTRY_BYTES: Final = 400  # Of a table's entry with its place and its key, but for the texts
 
 
 class Cached(Generic[T]):
-    """The value that was made of a text, without it: its length and hash; bytes of the value."""
+    """A value that was made of a text, of which only length and hash are kept.
+
+    `size` is what the value takes in memory, in bytes.
+    """
 
     __slots__ = ("hash", "length", "size", "value")
 
@@ -62,7 +65,7 @@ class CachedSpec(Cached[Templates]):
 
 
 class CachedApp:
-    """The values that are remembered of one TApp, with all bytes that they take in memory.
+    """The values that are remembered of one TApp; `size` is what they take in memory, in bytes.
 
     `app` is namespace and name, `pods` by their keys in the request, `spec` None where it is not
     known.

@@ -45,7 +45,8 @@ def manifest_of(text: bytes | Raw) -> Manifest:
 def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> ObservedPod:
     """Reads a pod. One that is of an odd shape is read as far as it can be, and says so.
 
-    `prefix` is the TApp's name with a dash. Raises WireError: no JSON, no name, another namespace.
+    `key` is its key in the request, `prefix` the begin of its instances' names: `APP-`. Raises
+    WireError: it is no JSON, has no name, or is of another namespace than this.
     """
     path = child_path(POD, key)
     pod, manifest = _read(text, path)
@@ -57,7 +58,7 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
 
 
 def observe_alone(text: bytes | Raw, path: str) -> Pod:
-    """Reads a pod without its TApp, with all conditions. WireError: no JSON, or no name."""
+    """Reads a pod that comes without its TApp. Raises WireError: it is no JSON, or has no name."""
     found, _ = _read(text, path)
     check_identity(path, found.name, None, "")
     return found

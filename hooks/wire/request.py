@@ -191,9 +191,9 @@ def templates_of(parent: TApp, text: bytes = b"") -> Templates:
 def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
     """The parent of a customize request, whether claims may be made, and what is declared.
 
-    By a claim template, or by one that has gone, of an instance that a partition keeps. The rest of
-    its spec plays no part: Metacontroller calls this before finalize too, and a TApp that makes no
-    sense must still be deletable. Raises WireError: it is not one.
+    They are made by claim templates, also by those that are gone, of whom a partition keeps. The
+    rest of the spec plays no part: Metacontroller calls this before finalize too, and a TApp that
+    makes no sense must still be deletable. Raises WireError: it is not one.
     """
     request = decoded(_decode_customize, body, "")
     document = request.parent
@@ -265,7 +265,7 @@ def _revision(raw: Raw, path: str) -> tuple[str, str | None, RevisionObject]:
 def _claim(
     answer: Callable[[ClaimObject], Document], raw: Raw, path: str
 ) -> tuple[str, str | None, tuple[ClaimObject, Document]]:
-    """A claim, and what leaves it alone: without `growing` Metacontroller never writes one."""
+    """A claim, and the answer that leaves it alone, which `answer` makes."""
 
     def answered(text: bytes | Raw) -> tuple[ClaimObject, Document]:
         claim: ClaimObject = _decode_claim(text)
@@ -289,7 +289,7 @@ def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -
 
 
 def _storage_classes(related: Mapping[str, Mapping[str, Raw]] | None) -> dict[str, bool] | None:
-    """StorageClass -> whether claims may grow, also unreadable ones; None where none is shown."""
+    """StorageClass -> whether its claims may grow, if it is readable; None where none is shown."""
     shown = (related or {}).get("StorageClass.storage.k8s.io/v1")
     if shown is None:
         return None

@@ -49,7 +49,10 @@ class NamespaceMissingError(Exception):
 
 
 def desired_children(plan: Plan, options: Options, observed: Observed) -> list[Child]:
-    """The children of an answer; the rest is deleted. NamespaceMissingError: no second owner."""
+    """The children of an answer. What is left out, Metacontroller deletes.
+
+    Raises NamespaceMissingError: a claim would be made without the owner that protects it.
+    """
     tapp, claims, history = plan.world.tapp, plan.claims, plan.history
     children: list[Child] = [kept_revision(revision) for revision in history.keep]
     children += [new_revision(tapp, record) for record in history.create]

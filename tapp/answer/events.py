@@ -29,7 +29,7 @@ from tapp.words.ranges import id_list, numbers
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
-STEPS = 10  # Events of a roll of one template at most; so few instances have one each
+STEPS = 10  # Events of a roll of one template at most: up to so many instances have one each
 NOTE_BYTES = 1_000  # Kubernetes takes 1,024 (pkg/apis/core/validation, `NoteLengthLimit`)
 _NAME = 200  # Characters of the TApp's name that an event's name begins with
 _TOLD_ELSEWHERE = {*ALWAYS, Type.RECONCILING}
@@ -71,7 +71,7 @@ class _News(msgspec.Struct, frozen=True, gc=False):
 
 
 def events(plan: Plan, status: Mapping[str, Any]) -> list[Event]:
-    """The events of one sync, in a fixed order."""
+    """The events of one sync, in a fixed order; `status` is the one that it answers."""
     conditions = {condition["type"]: condition for condition in status["conditions"]}
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
     news = [each for rule in _RULES for each in rule(plan)]
@@ -124,7 +124,7 @@ def _deleted(plan: Plan) -> Iterator[_News]:
         yield _News(EventReason.DELETED, Action.DELETE, note, key, pod=_only_pod(pairs))
 
 
-_ASKED = (Reason.SCALED_DOWN, Reason.KILLED)  # For which a spec lets pods go at once
+_ASKED = (Reason.SCALED_DOWN, Reason.KILLED)  # Asked for by a spec, of many at once
 
 
 def _updated(plan: Plan) -> Iterator[_News]:

@@ -23,7 +23,7 @@ _SHOWN = 5  # Number of different waits in a message before it says how many mor
 
 
 def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> Finding | None:
-    """The True one of these two; that a roll is too late is a refusal (`stalled`)."""
+    """Stalled, Reconciling or neither, by `Roll.patience`; a late roll is a refusal (`stalled`)."""
     if degraded.status == "True" and patience <= 0:
         return Finding(Type.STALLED, "True", degraded.reason, degraded.message)
     if progressing.status == "True":

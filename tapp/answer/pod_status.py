@@ -17,7 +17,7 @@ _UPDATED = "is updated in place"
 def status_of_pod(
     wish: StatusWish, status: Document | None, pod: Pod, now: float
 ) -> Document | None:
-    """The status with what is wished for; as it was where that is nothing."""
+    """The status with what is wished for; as it was, None for none, where that is nothing."""
     if not (wish.gates or wish.start_clock or wish.failed):
         return status
     document = status or {}

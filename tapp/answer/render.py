@@ -114,7 +114,11 @@ def _json(value: Any) -> str:
 
 
 def kept_pod(manifest: Manifest, template: Template | None) -> Document:
-    """The answer that leaves a pod alone; with its template if its revision says it is ours."""
+    """The answer that leaves an observed pod alone.
+
+    `template` is its own if it carries the revision of that, so that its labels and annotations are
+    known to be ours; else None.
+    """
     projected = manifest.projected
     if projected is not None:
         return projected
@@ -157,8 +161,8 @@ def overlaid_pod(
     """An observed pod brought to its template in place: images, labels and annotations only.
 
     The labels and annotations that Metacontroller applied before and that left the template are
-    left out, so that they leave the pod. `record` is as of `update.record_of`; None leaves the
-    pod's.
+    left out, so that they leave the pod. `images` are by container, `record` is what
+    `update.record_of` gives; None leaves the one that the pod has.
     """
     kept = kept_pod(manifest, None)
     metadata = dict(kept.get("metadata") or {})
@@ -205,7 +209,7 @@ def _tell(metadata: Document, manifest: Manifest, told: HoldMarks) -> None:
 
 
 def _mark(metadata: Document, manifest: Manifest, part: str, **marks: str) -> None:
-    """Sets labels or annotations, or takes them back: emptied where leaving out would not do."""
+    """Sets labels or annotations, or takes them back: emptied where they would stay otherwise."""
     applied = _map((manifest.projected or {}).get("metadata") or {}, part)
     observed = manifest.labels if part == "labels" else manifest.annotations
     for key, value in marks.items():

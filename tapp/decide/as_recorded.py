@@ -1,4 +1,4 @@
-"""Instances as the history has them, and what else a pod is made of (docs, "The partition")."""
+"""Instances as the history has them: with claims and Service (docs/design.md, "The partition")."""
 
 from typing import NamedTuple
 

@@ -86,7 +86,7 @@ def _removals(
 
 
 def _paces(instances: Iterable[Instance], world: World, now: float) -> dict[int, Pace]:
-    """Instance -> how soon its completed pod is replaced; another template need not wait."""
+    """Instance -> how soon its completed pod is replaced; at once for another template."""
     noted, found = world.tapp.status.failures, dict[int, Pace]()
     for instance in instances:
         pod = instance.pod

@@ -131,7 +131,7 @@ def follow_current(
 
 
 def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
-    """The revision before the rolling one, if unnoted: the newest that a pod still has, or none."""
+    """The revision before `update`, if no status says: the newest that a pod has, else `update`."""
     had = {
         revision
         for item in group

@@ -40,7 +40,7 @@ def hold_request_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> Hold
     """The wish that a pod is told of; None for one that nobody holds.
 
     One whose hold was removed is asked on until it is done: it is no hold that is to begin again. A
-    hold counts so many seconds, without a `limit` for ever.
+    hold counts for `limit` seconds, for ever where that is None.
     """
     found = pod.spec.hold
     if found is None or pod.terminating or pod.completed:

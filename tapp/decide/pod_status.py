@@ -25,7 +25,8 @@ class StatusWish:
     """Changes of a pod's status; empty where it says all of it already."""
 
     gates: Mapping[str, bool] = field(default_factory=dict)  # condition type -> open, if it changes
-    start_clock: tuple[str, ...] = ()  # those to note that only time can prove the update now
+    # gates that stay closed, and are to note that from now on only time can prove the update
+    start_clock: tuple[str, ...] = ()
     failed: str = ""  # why the pod is to be made Failed, or ""
     wait: float | None = None  # seconds after which to look again; None where an event will do
 

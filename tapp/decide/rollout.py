@@ -1,4 +1,7 @@
-"""Spends the budget: only here instances are seen together (docs/design.md, "The budget")."""
+"""Spends the budget: which updates happen now, and what the others wait for.
+
+docs/design.md, "The budget". Only here instances are weighed against each other.
+"""
 
 import re
 from collections.abc import Iterable, Sequence

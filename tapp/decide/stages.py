@@ -168,7 +168,7 @@ STAGES: tuple[Callable[[Course], None], ...] = (
 
 
 def _running(filling: Filling, instances: list[Instance]) -> list[Template]:
-    """The templates given and resolved, each once; also what is held back from all of them."""
+    """The templates of instances that resolve, each once; also one that all of them wait for."""
     names = {
         item.template.name: filling.newest(item.id)
         if item.kept or not filling.whole

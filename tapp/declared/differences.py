@@ -35,7 +35,7 @@ class Effect(StrEnum):
     RECREATE = "Recreate"  # New pods
     RESOURCES = "Resources"  # New pods in place of those that have other resources than these
     RESIZE = "Resize"  # Other resources for pods that run, as far as that can be; else new pods
-    IN_PLACE = "InPlace"  # A container runs on, with another image or what it reads; the pod stays
+    IN_PLACE = "InPlace"  # A container restarts, for its image or what it reads; the pod stays
     METADATA = "Metadata"  # Written on the pods; nothing restarts
     SAME = "Same"  # Nothing: a pod is made with it either way, and gets the new label
     NEW_PODS = "NewPods"  # Nothing for pods that are there; the next ones have it
@@ -57,7 +57,11 @@ def differences(
     ignores_resources: bool = False,
     resizes: bool = False,
 ) -> list[Difference]:
-    """The fields in which pod templates differ, in the second's order; resources may be others'."""
+    """The fields in which two pod templates differ, in the order of the second one.
+
+    Resources of running containers may be left to others (`ignores_resources`), or be given to the
+    pods that run (`resizes`).
+    """
     old, new = before.get("metadata") or {}, after.get("metadata") or {}
     read = _restarting_entries(before, after)
     found = [

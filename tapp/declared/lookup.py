@@ -53,7 +53,7 @@ class Templates:
     app: str = ""  # its name
     namespace: str = ""
     may_differ: bool = True  # whether there may be a template for each instance
-    beside: Beside = UNSAID  # what the record says that these are of; nothing if of today
+    beside: Beside = UNSAID  # what a record says of the rest of its spec; of today's, nothing
     _claims: frozenset[str] = field(init=False)
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)
     _own: dict[tuple[str, ...], Template | Unresolved] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class Templates:
         return sorted(keys)
 
     def recorded(self, name: str, data: bytes) -> "Templates | None":
-        """The templates when the history recorded this, all run `name`; None if it is no record."""
+        """The templates as a record's JSON has them: all run `name`; None if it is no record."""
         key = name, len(data), hash(data)
         if key in self._recorded:
             return self._recorded[key]

@@ -100,7 +100,7 @@ class Slot:
     numbers: Numbers | None = None  # what the field takes, where it takes numbers
 
     def filled(self, own: Mapping[str, str]) -> str | int:
-        """The text with an instance's own in its places; UnfilledError: of no such value."""
+        """The text with an instance's own values. UnfilledError: the field takes no such value."""
         parts = [self.texts[0]]
         for name, text in zip(self.names, self.texts[1:], strict=True):
             parts += (own[name], text)

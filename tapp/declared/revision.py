@@ -71,7 +71,7 @@ def without_images(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_resources(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec without resources of containers and sidecars (pods/resize), in whatever form."""
+    """The spec without what pods/resize may change; the same object where it has no resources."""
     bare = {
         field: [
             {key: part for key, part in item.items() if key != "resources"}

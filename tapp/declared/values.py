@@ -14,7 +14,7 @@ from tapp.words.quoted import quoted
 
 
 def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str) -> dict[str, str]:
-    """An instance's values for a template's placeholders; UnfilledError: none, or no fit."""
+    """An instance's values for these placeholders. UnfilledError: one is missing or no value."""
     number = str(instance)
     found = {"index": number, "name": f"{app}-{number}", "namespace": namespace}
     own = spec.values.get(number, {})

@@ -28,7 +28,7 @@ _FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
 
 
 def repeated(spec: Document) -> str:
-    """The first entry of a canonical spec that is refused for an earlier one, in a sentence."""
+    """The first entry of a canonical spec that an earlier one forbids, as a sentence, or ""."""
     if found := _twice(spec, _OF_A_POD):
         return f"spec.{found}"
     security = spec.get("securityContext")

@@ -12,10 +12,10 @@ import msgspec
 
 COMPLETED = ("Succeeded", "Failed")  # Phases of a pod of which nothing is started again
 ALWAYS = "Always"
-RESTARTING_ALL = "RestartingAllContainers"  # Of one that was ended to start the whole pod again
+RESTARTING_ALL = "RestartingAllContainers"  # Why one was ended: to start all of its pod
 ON_FAILURE, NEVER = "OnFailure", "Never"
 POLICIES = (ALWAYS, ON_FAILURE, NEVER)
-RESTART_ALL = "RestartAllContainers"  # Starts all of the pod again, init containers too
+RESTART_ALL = "RestartAllContainers"  # Of a rule: starts all of the pod, init containers too
 ACTIONS = ("Restart", RESTART_ALL)
 OPERATORS = ("In", "NotIn")
 

@@ -60,14 +60,18 @@ def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
 
 
 def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> list[Toleration]:
-    """The tolerations of a template's pod; if this service moves it (`moved`), nobody else does."""
+    """The tolerations of the pod that is made of a template with these.
+
+    `seconds` is the cluster's limit for the two taints; there is none where this service moves pods
+    from lost nodes (`moved`), because nobody else is to.
+    """
     if moved:
         return with_defaults(without_limit(tolerations), None)
     return with_defaults(tolerations, seconds)
 
 
 def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> list[Toleration]:
-    """The tolerations with those that DefaultTolerationSeconds would add; None: without limit."""
+    """The tolerations with those that DefaultTolerationSeconds adds; `seconds` None: no limit."""
     items = list(tolerations)
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
     return items + [

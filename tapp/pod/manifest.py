@@ -25,7 +25,7 @@ class Manifest:
     )
 
     def __init__(self, pod: PodObject | PlainObject, kind: Kind = POD) -> None:
-        """Decodes a pod or a plain child; else a DecodeError, UnicodeError or RecursionError."""
+        """Decodes it, or raises msgspec.DecodeError, UnicodeDecodeError or RecursionError."""
         meta, self.kind = pod.metadata, kind
         self.name = meta.name
         self.namespace = meta.namespace

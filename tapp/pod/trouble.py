@@ -55,7 +55,7 @@ def trouble(pod: Pod, update: Progress, now: float) -> Trouble:
 def silence(pod: Pod, since: float, now: float, *, moved: bool) -> Trouble:
     """A node that is not heard of; no trouble where its instance is to start elsewhere by itself.
 
-    Those of lost nodes are `moved` under `forceDeletePod`.
+    `moved`: this service starts those of lost nodes elsewhere (`forceDeletePod`).
     """
     when = f" since {written(since)}" if since != UNKNOWN else ""
     text = (

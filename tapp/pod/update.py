@@ -122,7 +122,10 @@ def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
     update: Progress,
     now: float,
 ) -> str:
-    """The annotation for an update, as sorted JSON: what is to be replaced, and since when."""
+    """The annotation for an update, as sorted JSON: what is to be replaced, and since when.
+
+    `restarts` are those of `images` that stay the same, by another name; `update` is the last one.
+    """
     containers = dict(update.unfinished)
     for name in images:
         containers[name] = _replaced(pod, name, update.unfinished.get(name))

@@ -61,7 +61,10 @@ class Made(NamedTuple):
 
 
 class OwnClaims:
-    """Each instance's claim templates, filled in; `written`, by name, some `differ` by then."""
+    """The claim templates of each instance: those of the spec, with their placeholders filled in.
+
+    `written`: name -> claim template, as it is written; `differ`: any of them has placeholders.
+    """
 
     def __init__(self, templates: Templates, now: Templates) -> None:
         """`templates` have them, `now` knows what the instances have of their own."""

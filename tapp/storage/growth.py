@@ -58,8 +58,8 @@ def grow(
 ) -> Growth:
     """Decides which of the claims that stay grow, all at once: nothing restarts because of it.
 
-    Claims of instances that are scaled away wait until these come back. `past` has who is kept at
-    what: claims of which there is no template today.
+    Claims of instances that are scaled away wait until these come back. `past`: instance -> the
+    templates that it is kept at, for claims of which there is none today.
     """
     if not claims or not world.declared.growing_claims:
         return NO_GROWTH

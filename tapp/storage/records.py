@@ -91,9 +91,10 @@ class Contents:
 
 
 class Recorded:
-    """The templates that the history has, by the names of their contents; `full`: not all of them.
+    """The templates that the history has, by the names of their contents.
 
-    Each is looked at when it is first asked for, and once, however many instances have it.
+    Each is looked at when it is first asked for, and once, however many instances have it. `full`:
+    some could not be filled in, because there is too much for one sync.
     """
 
     def __init__(self, world: World, most: int) -> None:
@@ -124,7 +125,7 @@ class Recorded:
         return next(iter(self._of_revision.get(revision, ())), "")
 
     def then(self, name: str, called: str) -> Templates | None:
-        """The TApp as when a content was recorded, by today's name of its template, or None."""
+        """The TApp as it was at a content, with the template as `called` now; None: no record."""
         key = name, called
         if key not in self._lookups:
             record = self._objects.get(name)

@@ -94,8 +94,8 @@ def is_ours(service: Manifest) -> bool:
 def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> ServicePlan:
     """Sorts the Services of a living TApp.
 
-    `wanted` are instances -> whether their pod is on a node. About so many bytes may be written
-    anew with one answer, and one Service at least.
+    `wanted`: instance that is to have one -> whether its pod is on a node. About so many bytes may
+    be written anew with one answer, and one Service at least.
     """
     rest, written = dict(world.plain.get(SERVICE, {})), 0
     if SERVICE not in world.declared.plain:

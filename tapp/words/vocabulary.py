@@ -10,7 +10,7 @@ KIND: Final = "TApp"
 # --- labels on pods -----------------------------------------------------------------------------
 TEMPLATE_HASH: Final = "tapp_template_hash_key"
 """Revision of the whole template: metadata and spec (the old controller's label name)."""
-UNIQ_HASH: Final = "tapp_uniq_hash_key"  # Of the spec with running containers' images blanked
+UNIQ_HASH: Final = "tapp_uniq_hash_key"  # Of the spec without running containers' images
 INSTANCE: Final = "tapp_instance_key"  # The instance's number; also on claims
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"  # The instance's number, named as by StatefulSet
 CONTROLLER_UID: Final = "controller-uid"  # The TApp's uid on every child (`generateSelector: true`)
@@ -82,7 +82,7 @@ STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 # --- annotations on ControllerRevisions ----------------------------------------------------------
 TEMPLATE: Final = "apps.tkestack.io/template"  # The kept template's name; its label has the hash
 
-VALUES: Final = "apps.tkestack.io/values"  # Digest of the values kept with such a template
+VALUES: Final = "apps.tkestack.io/values"  # Digest of the values that are kept with it
 
 # --- annotations on TApps -----------------------------------------------------------------------
 CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
