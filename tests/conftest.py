@@ -5,6 +5,7 @@ That writes the golden files anew; their difference is then for a person to read
 
 import gc
 import os
+import signal
 import sys
 
 import pytest
@@ -13,6 +14,8 @@ from werkzeug.routing.rules import Rule
 
 from tests.sizes import FULL, size
 
+# Whoever runs the tests in the background has them ignore Ctrl-C, and all that they start as well.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()  # until all is collected, a third of which it took: next to nothing is garbage there
 
 if not FULL:
