@@ -26,7 +26,7 @@ from hooks.service.events import Recorder
 from hooks.service.logs import LOGGER, configure
 from hooks.service.pacing import Pacer, asked_by
 from hooks.service.settings import Settings
-from hooks.service.turns import NOBODY, Turns, decided, whose, whose_object
+from hooks.service.turns import NOBODY, Turns, decided, whose
 from hooks.sync import decide, sync
 from hooks.version import VERSION
 from hooks.wire.decode import WireError
@@ -145,8 +145,7 @@ class _Hooks:
         waited = self._pacer.pace(asked)
         if waited:
             metrics.PACED.observe(waited)
-        asking = whose_object(pieces.parent.get("metadata", b"{}"))
-        with self._turns.turn(asking, len(body), has_gone):
+        with self._turns.turn(pieces.cached.app, len(body), has_gone):
             text, made, status = decided(self._decide, pieces, now, waited)
             self._tell(made, status)
             self._resizer(made)
