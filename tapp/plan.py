@@ -14,7 +14,7 @@ from tapp.decide.filling import Filling, is_late
 from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.decide.marks import Marks
-from tapp.decide.missing import Since, missing_claims, missing_services
+from tapp.decide.missing import Since, missing, without_claim
 from tapp.decide.partition import Partition, follow_current
 from tapp.decide.pod_holds import PodHolds
 from tapp.decide.pulls import Pulls
@@ -99,7 +99,7 @@ class Plan:
 
 def plan(world: World, options: Options, now: float) -> Plan:
     """Decides; `now` is for what has to last for a while (docs/design.md, "Time")."""
-    spec, filling = world.tapp.spec, Filling(world)
+    spec, status, filling = world.tapp.spec, world.tapp.status, Filling(world)
     found = assemble(world, filling, options, now)
     instances, partition = found.instances, found.partition
 
@@ -120,9 +120,10 @@ def plan(world: World, options: Options, now: float) -> Plan:
     roll = Roll()
     if course.pending or len(available) < budgets.should_run:
         roll = follow_roll(world.tapp, instances, verdicts, decisions, available, now)
-    unowned = missing_claims(world, instances, now)
+    unowned = missing(status.not_owned, without_claim(world, instances), now)
+    unexposed = missing(status.not_exposed, course.services.missing, now)
     claims = plan_claims(world, [i.made for i in course.without_node if i.id not in room.waiting])
-    unexposed, late = missing_services(world, course.services, now), _late(instances)
+    late = _late(instances)
     soon = course.just_changed or course.services.waits or course.history.waits or late
     waits = (
         *(found.waits, serving.waits, course.pod_holds.waits, course.marks.waits, room.waits),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from tapp.decide.instances import Instance
-from tapp.decide.rollout import PRIORITY, has_priority, priorities
+from tapp.decide.rollout import PRIORITY, priorities
 from tapp.plan import Plan
 from tapp.pod.hold import FOR_DELETE, FOR_UPDATE
 from tapp.words.conditions import Finding, Type
@@ -156,9 +156,8 @@ def invalid_update_priority(plan: Plan) -> Finding | None:
 
 
 def _odd_priorities(instance: Instance) -> list[str]:
-    if not (instance.wanted and has_priority(instance)):
-        return []
-    return [text for text in priorities(instance) if not PRIORITY.fullmatch(text)]
+    texts = priorities(instance) if instance.wanted else []
+    return [text for text in texts if not PRIORITY.fullmatch(text)]
 
 
 def invalid_hold_for(plan: Plan) -> Finding | None:

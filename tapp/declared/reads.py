@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from tapp.kube.parts import map_in, text_of
 from tapp.words.quoted import quoted
 from tapp.words.vocabulary import (
     CONTROLLER_UID,
@@ -36,10 +37,8 @@ def entries_of(container: Mapping[str, Any]) -> list[str]:
 
 
 def _field_of(variable: Any) -> str:
-    source = variable.get("valueFrom") if isinstance(variable, dict) else None
-    field = source.get("fieldRef") if isinstance(source, dict) else None
-    path = field.get("fieldPath") if isinstance(field, dict) else None
-    match = _FIELD.fullmatch(path) if isinstance(path, str) else None
+    field = map_in(map_in(variable, "valueFrom"), "fieldRef")
+    match = _FIELD.fullmatch(text_of(field.get("fieldPath")))
     return f"{match[1]}/{match[2]}" if match and match[2] not in _OF_THE_POD else ""
 
 

@@ -8,6 +8,7 @@ all that has another type than Kubernetes wants is passed over: the API server h
 from collections.abc import Iterator
 from typing import Any
 
+from tapp.kube.parts import maps_of
 from tapp.words.quoted import quoted
 
 Document = dict[str, Any]
@@ -62,8 +63,7 @@ def _containers(spec: Document) -> Iterator[tuple[str, Document]]:
 
 
 def _entries(holder: Document, field: str) -> list[Document]:
-    value = holder.get(field)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return maps_of(holder.get(field))
 
 
 def _twice(holder: Document, lists: _Lists) -> str:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from tapp.kube import objects
+from tapp.kube.parts import map_in, map_of
 from tapp.words.vocabulary import IN_PLACE_UPDATE, TEMPLATE_HASH
 
 _SECTIONS = ("f:containers", "f:initContainers")
@@ -57,5 +58,5 @@ def image_writers(managed_fields: Raw) -> dict[str, str]:
 
 def _at(fields: Any, *path: str) -> dict[str, Any]:
     for key in path:
-        fields = fields.get(key) if isinstance(fields, dict) else None
-    return fields if isinstance(fields, dict) else {}
+        fields = map_in(fields, key)
+    return map_of(fields)

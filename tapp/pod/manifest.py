@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tapp.kube.objects import PlainObject, PodMeta, PodObject
+from tapp.kube.parts import map_of
 from tapp.kube.project import project
 from tapp.words.kinds import POD, Kind
 from tapp.words.vocabulary import LAST_APPLIED
@@ -65,8 +66,7 @@ class Manifest:
 
 
 def _decoded_map(raw: msgspec.Raw) -> dict[str, Any]:
-    value = msgspec.json.decode(raw)
-    return value if isinstance(value, dict) else {}
+    return map_of(msgspec.json.decode(raw))
 
 
 def read_annotation(decode: Callable[[str | bytes], T], text: Any) -> T | None:
