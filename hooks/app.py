@@ -224,7 +224,9 @@ def _add_probes(app: Flask) -> None:
 
     @app.get("/version")
     def version() -> Response:
-        return Response(encode(_versions()), mimetype=JSON)
+        libraries = ("flask", "gunicorn", "msgspec", "pydantic")
+        versions = {name: metadata.version(name) for name in libraries}
+        return Response(encode({"version": VERSION, "libraries": versions}), mimetype=JSON)
 
     @app.get("/metrics")
     def exposition() -> Response:
@@ -252,11 +254,6 @@ def _read_body(limit: int) -> bytes:
     if len(body) < length:
         raise RefusedError(400, "the request ended before its Content-Length")
     return body
-
-
-def _versions() -> dict[str, Any]:
-    libraries = ("flask", "gunicorn", "msgspec", "pydantic")
-    return {"version": VERSION, "libraries": {name: metadata.version(name) for name in libraries}}
 
 
 def _log_plan(decided: Any, seconds: float) -> None:

@@ -36,7 +36,7 @@ from tapp.kube.objects import (
 )
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
-from tapp.words.kinds import CLAIM, POD, REVISION, Kind
+from tapp.words.kinds import CLAIM, PLAIN, POD, REVISION, Kind
 from tapp.world import Declared, World
 
 _decode_claim = msgspec.json.Decoder(ClaimObject).decode
@@ -93,17 +93,17 @@ class Request(Generic[P]):
                 later = max(item.value.key, self.pods[name].key)
                 refuse_twice(child_path(POD, later), name)
             self.pods[name] = item.value
-        self.revisions = by_name(REVISION, pieces.revisions, namespace, _revision)
+        self.revisions = by_name(REVISION, pieces.children[REVISION], namespace, _revision)
         self.plain = {
-            kind: by_name(kind, texts, namespace, partial(_plain, kind))
-            for kind, texts in pieces.plain.items()
+            kind: by_name(kind, pieces.children[kind], namespace, partial(_plain, kind))
+            for kind in PLAIN
         }
         self.namespace_uid = _namespace_uid(pieces.related, namespace)
         self.declared = declared(pieces.controller)
         before = pieces.cached
         growing = self.declared.growing_claims
         read = partial(_claim, unchanged_claim if growing else kept_claim)
-        found = by_name(CLAIM, pieces.claims, namespace, read)
+        found = by_name(CLAIM, pieces.children[CLAIM], namespace, read)
         self.claims = {name: claim for name, (claim, _) in found.items()}
         self._kept_claims = {name: kept for name, (_, kept) in found.items()}
         self.storage_classes: dict[str, bool] | None = None
@@ -147,7 +147,7 @@ class Request(Generic[P]):
         return pod.manifest if pod.foreign else manifest_of(self._text(pod))
 
     def _text(self, pod: Pod) -> Raw:
-        return self._pieces.pods[self.pods[pod.name].key]
+        return self._pieces.children[POD][self.pods[pod.name].key]
 
 
 def world_of(request: Request[TApp]) -> World:
@@ -241,7 +241,7 @@ def _field(pieces: Pieces, key: str) -> Any:
 def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Cached[ObservedPod]], int]:
     namespace, prefix = parent.metadata.namespace, f"{parent.metadata.name}-"
     known, read, cached = list[Cached[ObservedPod]](), 0, pieces.cached
-    for key, raw in pieces.pods.items():
+    for key, raw in pieces.children[POD].items():
         text, item = bytes(raw), cached.pods.get(key)
         if item is None or not item.is_of(text):
             observed, read = observe(text, key, namespace, prefix), read + 1

@@ -159,7 +159,7 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
                 is_killed,
                 should_run,
                 never_migrate=never_migrate,
-                updated=filling.knows(id) or is_updated(pod, template),
+                updated=id in filling.known or is_updated(pod, template),
                 leaving=leaving and wanted,
                 update=update,
                 service_name=spec.service_name,

@@ -52,11 +52,6 @@ class HistoryPlan:
     bytes: int = 0  # of these, about
     waits: bool = False  # others are only made with a later answer, because this one is full
 
-    @property
-    def changes(self) -> bool:
-        """True if anything is written."""
-        return bool(self.delete or self.create)
-
 
 def record_name(
     meta: ParentMeta, template: str, revision: str, number: int, values: str = ""
