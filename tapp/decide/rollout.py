@@ -135,8 +135,9 @@ def priorities(instance: Instance) -> list[str]:
     """The priorities that an instance is given, whether they are any: its pod's, its template's."""
     pod, template = instance.pod, instance.template
     own = "" if pod is None else pod.spec.update_priority
-    other = template.annotations.get(UPDATE_PRIORITY) if isinstance(template, Template) else ""
-    return [text for text in (own, other) if text] if own or other else []
+    if type(template) is Template and UPDATE_PRIORITY in template.annotations:
+        return [text for text in (own, template.annotations[UPDATE_PRIORITY]) if text]
+    return [own] if own else []
 
 
 def spend(

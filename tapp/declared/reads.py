@@ -29,9 +29,11 @@ _OF_THE_POD = NEVER_IN_TEMPLATES | {CONTROLLER_UID, INSTANCE, POD_INDEX, UNIQ_HA
 Reads = Mapping[str, Mapping[str, str]]  # Container -> entry (`labels/app`) -> its value's digest
 
 
-def _field_of(variable: Any) -> str:
+def _field_of(variable: Mapping[str, Any]) -> str:
     """The entry of the metadata that a variable of the environment reads (`labels/app`), or ""."""
-    field = map_in(map_in(variable, "valueFrom"), "fieldRef")
+    if "valueFrom" not in variable:
+        return ""
+    field = map_in(variable["valueFrom"], "fieldRef")
     match = _FIELD.fullmatch(text_of(field.get("fieldPath")))
     return f"{match[1]}/{match[2]}" if match and match[2] not in _OF_THE_POD else ""
 

@@ -10,7 +10,8 @@ def map_of(value: Any) -> dict[str, Any]:
 
 def map_in(value: Any, key: str) -> dict[str, Any]:
     """The map under a key of a map."""
-    return map_of(map_of(value).get(key))
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def maps_of(value: Any) -> list[dict[str, Any]]:

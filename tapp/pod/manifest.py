@@ -30,10 +30,10 @@ class Manifest:
         meta, self.kind = pod.metadata, kind
         self.name = meta.name
         self.namespace = meta.namespace
-        self.labels = _decoded_map(meta.labels)
-        self.annotations = _decoded_map(meta.annotations)
+        self.labels = map_of(msgspec.json.decode(meta.labels))
+        self.annotations = map_of(msgspec.json.decode(meta.annotations))
         self.finalizers = msgspec.json.decode(meta.finalizers)
-        self.spec = _decoded_map(pod.spec)
+        self.spec = map_of(msgspec.json.decode(pod.spec))
         self.projected = self._projected()
 
     @property
@@ -63,10 +63,6 @@ class Manifest:
             if key in document["metadata"]
         }
         return {**result, **self.kind.type_meta, "metadata": {**(metadata or {}), **identity}}
-
-
-def _decoded_map(raw: msgspec.Raw) -> dict[str, Any]:
-    return map_of(msgspec.json.decode(raw))
 
 
 def read_annotation(decode: Callable[[str | bytes], T], text: Any) -> T | None:
