@@ -34,6 +34,7 @@ from tapp.kube.objects import (
     RevisionObject,
     StorageClassObject,
 )
+from tapp.kube.parts import map_in, map_of
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.words.kinds import CLAIM, PLAIN, POD, REVISION, Kind
@@ -122,9 +123,8 @@ class Request(Generic[P]):
     @property
     def status(self) -> dict[str, Any]:
         """The parent's status as it was last written; Metacontroller sets `observedGeneration`."""
-        status = _status(self._pieces)
-        kept = status if isinstance(status, dict) else {}
-        return {key: value for key, value in kept.items() if key != "observedGeneration"}
+        status = map_of(_status(self._pieces))
+        return {key: value for key, value in status.items() if key != "observedGeneration"}
 
     def part_of_spec(self, part: type[M]) -> M:
         """A part of the spec, whatever else it holds; its defaults where it cannot be read."""
@@ -196,13 +196,10 @@ def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
     makes no sense must still be deletable. Raises WireError: it is not one.
     """
     request = decoded(_decode_customize, body, "")
-    document = request.parent
-    spec = document.get("spec")
-    spec = spec if isinstance(spec, dict) else {}
-    strategy = spec.get("updateStrategy")
-    keeps = isinstance(strategy, dict) and bool(strategy.get("partition"))
-    claims = bool(spec.get("volumeClaimTemplates")) or keeps
-    return _validated(Parent, document), claims, declared(request.controller)
+    spec = map_in(request.parent, "spec")
+    keeps = map_in(spec, "updateStrategy").get("partition")
+    claims = bool(spec.get("volumeClaimTemplates") or keeps)
+    return _validated(Parent, request.parent), claims, declared(request.controller)
 
 
 encode = msgspec.json.encode  # An answer as bytes: compact, keys in the order given
