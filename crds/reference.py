@@ -50,14 +50,10 @@ def _rows(schema: Schema, prefix: str) -> Iterator[str]:
 
 
 def _rows_within(field: Schema, path: str) -> Iterator[str]:
-    values = field.get("additionalProperties")
-    items = field.get("items")
-    if "properties" in field:
-        yield from _rows(field, f"{path}.")
-    elif isinstance(values, dict) and "properties" in values:
-        yield from _rows(values, f"{path}{{}}.")
-    elif isinstance(items, dict) and "properties" in items:
-        yield from _rows(items, f"{path}[].")
+    parts = ((field, "."), (field.get("additionalProperties"), "{}."), (field.get("items"), "[]."))
+    for schema, mark in parts:
+        if isinstance(schema, dict) and "properties" in schema:
+            yield from _rows(schema, f"{path}{mark}")
 
 
 def _type(field: Schema) -> str:

@@ -114,15 +114,11 @@ def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
     """The fields of a model itself by their names in JSON, each with its text."""
     texts = _texts(model)
     for name, annotation in model.__annotations__.items():
-        field = copy(model.model_fields.get(name) or _written(annotation))
+        # A field that no model reads is a ClassVar of its type.
+        found = model.model_fields.get(name) or FieldInfo.from_annotation(*get_args(annotation))
+        field = copy(found)
         field.description = field.description or texts[name]
         yield field.alias or to_camel(name), field
-
-
-def _written(annotation: Any) -> FieldInfo:
-    """A field that no model reads: a ClassVar of its type."""
-    (kind,) = get_args(annotation)
-    return FieldInfo.from_annotation(kind)
 
 
 def _texts(model: type[BaseModel]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from hooks.service.events import Recorder
 from hooks.service.logs import LOGGER, configure
 from hooks.service.pacing import Pacer, asked_by
 from hooks.service.settings import Settings
-from hooks.service.turns import NOBODY, Turns, decided, whose, whose_object
+from hooks.service.turns import NOBODY, Turns, decided, whose
 from hooks.sync import decide, sync
 from hooks.version import VERSION
 from hooks.wire.decode import WireError
@@ -145,8 +145,7 @@ class _Hooks:
         waited = self._pacer.pace(asked)
         if waited:
             metrics.PACED.observe(waited)
-        asking = whose_object(pieces.parent.get("metadata", b"{}"))
-        with self._turns.turn(asking, len(body), has_gone):
+        with self._turns.turn(pieces.cached.app, len(body), has_gone):
             text, made, status = decided(self._decide, pieces, now, waited)
             self._tell(made, status)
             self._resizer(made)
@@ -225,7 +224,9 @@ def _add_probes(app: Flask) -> None:
 
     @app.get("/version")
     def version() -> Response:
-        return Response(encode(_versions()), mimetype=JSON)
+        libraries = ("flask", "gunicorn", "msgspec", "pydantic")
+        versions = {name: metadata.version(name) for name in libraries}
+        return Response(encode({"version": VERSION, "libraries": versions}), mimetype=JSON)
 
     @app.get("/metrics")
     def exposition() -> Response:
@@ -253,11 +254,6 @@ def _read_body(limit: int) -> bytes:
     if len(body) < length:
         raise RefusedError(400, "the request ended before its Content-Length")
     return body
-
-
-def _versions() -> dict[str, Any]:
-    libraries = ("flask", "gunicorn", "msgspec", "pydantic")
-    return {"version": VERSION, "libraries": {name: metadata.version(name) for name in libraries}}
 
 
 def _log_plan(decided: Any, seconds: float) -> None:

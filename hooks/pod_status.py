@@ -52,19 +52,12 @@ def answer_pod_status(body: bytes, now: float) -> Document:
     if is_too_deep(status):
         return {"status": None}  # leaves it alone: what is written is written whole
     meta = observed.metadata
-    wish = NOTHING
-    if _readable(pod.conditions_text):
+    try:
+        objects.decode_conditions(pod.conditions_text or b"null")  # a pod without a status has none
         wish = pod_status(pod, owner_of(meta.labels, meta.owner_references), now)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        wish = NOTHING
     answer: Document = {"status": status_of_pod(wish, status, pod, now)}
     if wish.wait is not None:
         answer["resyncAfterSeconds"] = wish.wait
     return answer
-
-
-def _readable(conditions: bytes) -> bool:
-    """True if these are conditions at all; those of a pod without a status are."""
-    try:
-        objects.decode_conditions(conditions or b"null")
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    return True

@@ -14,7 +14,7 @@ from tapp.decide.filling import Filling, is_late
 from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.decide.marks import Marks
-from tapp.decide.missing import Since, missing_claims, missing_services
+from tapp.decide.missing import Since, missing, without_claim
 from tapp.decide.partition import Partition, follow_current
 from tapp.decide.pod_holds import PodHolds
 from tapp.decide.pulls import Pulls
@@ -99,7 +99,7 @@ class Plan:
 
 def plan(world: World, options: Options, now: float) -> Plan:
     """Decides; `now` is for what has to last for a while (docs/design.md, "Time")."""
-    spec, filling = world.tapp.spec, Filling(world)
+    spec, status, filling = world.tapp.spec, world.tapp.status, Filling(world)
     found = assemble(world, filling, options, now)
     instances, partition = found.instances, found.partition
 
@@ -120,9 +120,10 @@ def plan(world: World, options: Options, now: float) -> Plan:
     roll = Roll()
     if course.pending or len(available) < budgets.should_run:
         roll = follow_roll(world.tapp, instances, verdicts, decisions, available, now)
-    unowned = missing_claims(world, instances, now)
+    unowned = missing(status.not_owned, without_claim(world, instances), now)
+    unexposed = missing(status.not_exposed, course.services.missing, now)
     claims = plan_claims(world, [i.made for i in course.without_node if i.id not in room.waiting])
-    unexposed, late = missing_services(world, course.services, now), _late(instances)
+    late = [i.id for i in instances if i.should_run and is_late(i.template)]
     soon = course.just_changed or course.services.waits or course.history.waits or late
     waits = (
         *(found.waits, serving.waits, course.pod_holds.waits, course.marks.waits, room.waits),
@@ -138,7 +139,11 @@ def plan(world: World, options: Options, now: float) -> Plan:
         pod_holds=course.pod_holds,
         delays={case.instance.id: case.delay for case in course.cases if case.delay is not None},
         decisions=decisions,
-        cases=_not_up_to_date(instances, decisions),
+        cases=[
+            (instance, decision)
+            for instance, decision in zip(instances, decisions, strict=True)
+            if decision.reason != UP_TO_DATE.reason or decision.change is not None
+        ],
         partition=replace(partition, current=current),
         ahead=found.ahead,
         pulls=course.pulls,
@@ -162,18 +167,3 @@ def plan(world: World, options: Options, now: float) -> Plan:
         recheck=min(chain.from_iterable(waits), default=None),
         now=now,
     )
-
-
-def _not_up_to_date(
-    instances: list[Instance], decisions: list[Verdict]
-) -> list[tuple[Instance, Verdict]]:
-    """Instances that do not simply run their template, with their decisions."""
-    pairs = zip(instances, decisions, strict=True)
-    return [
-        pair for pair in pairs if pair[1].reason != UP_TO_DATE.reason or pair[1].change is not None
-    ]
-
-
-def _late(instances: list[Instance]) -> list[int]:
-    """Instances whose template a later sync fills in."""
-    return [item.id for item in instances if item.should_run and is_late(item.template)]

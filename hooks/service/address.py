@@ -19,8 +19,12 @@ def host(environ: Mapping[str, str] = os.environ) -> str:
     """
     text = environ.get("HOST") or LOCAL
     found = text[1:-1] if text.startswith("[") and text.endswith("]") else text
-    if ":" in found and not _is_address(found):
-        raise SystemExit(f"error: HOST={text} is no host: set an address or a name, and PORT apart")
+    if ":" in found:
+        wrong = f"error: HOST={text} is no host: set an address or a name, and PORT apart"
+        try:
+            ipaddress.ip_address(found)
+        except ValueError:
+            raise SystemExit(wrong) from None
     return found
 
 
@@ -61,14 +65,6 @@ def _number(environ: Mapping[str, str], name: str, default: int, most: int, what
     if re.fullmatch(r"[0-9]{1,6}", text) is None or not 1 <= int(text) <= most:
         raise SystemExit(f"error: {name}={text[:50]} is not {what}: set one from 1 to {most}")
     return int(text)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _has_ipv6() -> bool:

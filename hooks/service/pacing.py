@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from hooks.wire.split import Pieces
+from tapp.words.kinds import POD
 
 SMALL: Final = 50
 """TApps with fewer pods never wait."""
@@ -65,14 +66,15 @@ def asked_by(pieces: Pieces, size: int) -> Asked:
 
     A small one has no uid here, nor has one whose parent makes no sense: none of them waits.
     """
-    if len(pieces.pods) < SMALL:
-        return Asked("", 0, len(pieces.pods), size)
+    pods = len(pieces.children[POD])
+    if pods < SMALL:
+        return Asked("", 0, pods, size)
     meta = _Meta()
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         meta = _decode_meta(pieces.parent.get("metadata", b"{}"))
     spec = bytes(pieces.parent.get("spec", b""))
     wish = hash((repr(meta.generation), repr(meta.deletion_timestamp), spec))
-    return Asked(meta.uid, wish, len(pieces.pods), size)
+    return Asked(meta.uid, wish, pods, size)
 
 
 class Pacer:

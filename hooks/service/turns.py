@@ -8,12 +8,13 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from hooks.service import metrics
 from hooks.service.errors import RefusedError
+from hooks.wire.memo import NOBODYS, Whose
 
 T = TypeVar("T")
 
@@ -28,20 +29,8 @@ WAIT_OF_A_NAMESPACE: Final = WAIT // 2
 _LOOK: Final = 1.0  # Seconds between two looks at whether a waiting client is still there
 
 
-class Whose(NamedTuple):
-    """Whose request it is; empty where it does not tell."""
-
-    namespace: str
-    name: str
-
-
-class _Meta(msgspec.Struct, frozen=True):
-    namespace: str = ""
-    name: str = ""
-
-
 class _Object(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
+    metadata: Whose = NOBODYS
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -49,24 +38,15 @@ class _Asked(msgspec.Struct, frozen=True):
     object: _Object = _Object()
 
 
-_decode, _decode_meta = msgspec.json.Decoder(_Asked).decode, msgspec.json.Decoder(_Meta).decode
+_decode = msgspec.json.Decoder(_Asked).decode
 
 
 def whose(body: bytes) -> Whose:
     """Whose request it is: the parent's, or of what else it is about."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         asked = _decode(body)
-        meta = (asked.parent if asked.parent.metadata.name else asked.object).metadata
-        return Whose(meta.namespace, meta.name)
-    return Whose("", "")
-
-
-def whose_object(metadata: bytes) -> Whose:
-    """Whose request it is, by its parent's metadata."""
-    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        meta = _decode_meta(metadata)
-        return Whose(meta.namespace, meta.name)
-    return Whose("", "")
+        return (asked.parent if asked.parent.metadata.name else asked.object).metadata
+    return NOBODYS
 
 
 class Nobody:

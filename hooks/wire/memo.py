@@ -23,9 +23,19 @@ from hooks.wire.weight import weight
 from tapp.declared.lookup import Templates
 
 T = TypeVar("T")
-App = tuple[str, str]
 
 ENTRY_BYTES: Final = 400  # Of a table's entry with its place and its key, but for the texts
+
+
+class Whose(msgspec.Struct, frozen=True):
+    """Whose something is: a TApp's metadata, empty where they do not tell."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+NOBODYS: Final = Whose()
+_decode_whose = msgspec.json.Decoder(Whose).decode
 
 
 class Cached(Generic[T]):
@@ -67,27 +77,18 @@ class CachedSpec(Cached[Templates]):
 class CachedApp:
     """The values that are remembered of one TApp; `size` is what they take in memory, in bytes.
 
-    `app` is namespace and name, `pods` by their keys in the request, `spec` None where it is not
-    known.
+    `pods` are by their keys in the request, `spec` is None where it is not known.
     """
 
     __slots__ = ("app", "pods", "size", "spec")
 
     def __init__(
-        self, app: App, spec: CachedSpec | None, pods: Mapping[str, Cached[ObservedPod]]
+        self, app: Whose, spec: CachedSpec | None, pods: Mapping[str, Cached[ObservedPod]]
     ) -> None:
         """All of one request."""
         self.app, self.spec, self.pods = app, spec, pods
         self.size = sum([ENTRY_BYTES + cached.size for cached in pods.values()])
         self.size += 0 if spec is None else spec.size
-
-
-class _Meta(msgspec.Struct, frozen=True):
-    name: str = ""
-    namespace: str = ""
-
-
-_decode_meta = msgspec.json.Decoder(_Meta).decode
 
 
 class Memo:
@@ -97,7 +98,7 @@ class Memo:
         """`limit` is in bytes, for the whole process; 0 remembers nothing."""
         self._limit = limit
         self._size = 0
-        self._held: OrderedDict[App, CachedApp] = OrderedDict()
+        self._held: OrderedDict[Whose, CachedApp] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -107,13 +108,10 @@ class Memo:
 
     def of(self, parent: Mapping[str, Raw]) -> CachedApp:
         """The memory of a parent, by its name and namespace."""
-        app = ("", "")
-        if self._limit:
-            try:
-                meta = as_deep_as_readable(_decode_meta, parent.get("metadata", b"{}"))
-                app = meta.namespace, meta.name
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                pass  # whoever reads the parent will say what is wrong with it
+        try:
+            app = as_deep_as_readable(_decode_whose, parent.get("metadata", b"{}"))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            app = NOBODYS  # whoever reads the parent will say what is wrong with it
         with self._lock:
             found = self._held.get(app)
             if found is not None:
@@ -125,7 +123,7 @@ class Memo:
         with self._lock:
             self._keep(app)
 
-    def weigh(self, app: App, spec: CachedSpec) -> None:
+    def weigh(self, app: Whose, spec: CachedSpec) -> None:
         """Takes note that a TApp's spec takes more memory than before, if it is remembered."""
         with self._lock:
             held = self._held.get(app)

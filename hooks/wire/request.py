@@ -34,9 +34,10 @@ from tapp.kube.objects import (
     RevisionObject,
     StorageClassObject,
 )
+from tapp.kube.parts import map_in, map_of
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
-from tapp.words.kinds import CLAIM, POD, REVISION, Kind
+from tapp.words.kinds import CLAIM, PLAIN, POD, REVISION, Kind
 from tapp.world import Declared, World
 
 _decode_claim = msgspec.json.Decoder(ClaimObject).decode
@@ -93,17 +94,17 @@ class Request(Generic[P]):
                 later = max(item.value.key, self.pods[name].key)
                 refuse_twice(child_path(POD, later), name)
             self.pods[name] = item.value
-        self.revisions = by_name(REVISION, pieces.revisions, namespace, _revision)
+        self.revisions = by_name(REVISION, pieces.children[REVISION], namespace, _revision)
         self.plain = {
-            kind: by_name(kind, texts, namespace, partial(_plain, kind))
-            for kind, texts in pieces.plain.items()
+            kind: by_name(kind, pieces.children[kind], namespace, partial(_plain, kind))
+            for kind in PLAIN
         }
         self.namespace_uid = _namespace_uid(pieces.related, namespace)
         self.declared = declared(pieces.controller)
         before = pieces.cached
         growing = self.declared.growing_claims
         read = partial(_claim, unchanged_claim if growing else kept_claim)
-        found = by_name(CLAIM, pieces.claims, namespace, read)
+        found = by_name(CLAIM, pieces.children[CLAIM], namespace, read)
         self.claims = {name: claim for name, (claim, _) in found.items()}
         self._kept_claims = {name: kept for name, (_, kept) in found.items()}
         self.storage_classes: dict[str, bool] | None = None
@@ -122,9 +123,8 @@ class Request(Generic[P]):
     @property
     def status(self) -> dict[str, Any]:
         """The parent's status as it was last written; Metacontroller sets `observedGeneration`."""
-        status = _status(self._pieces)
-        kept = status if isinstance(status, dict) else {}
-        return {key: value for key, value in kept.items() if key != "observedGeneration"}
+        status = map_of(_status(self._pieces))
+        return {key: value for key, value in status.items() if key != "observedGeneration"}
 
     def part_of_spec(self, part: type[M]) -> M:
         """A part of the spec, whatever else it holds; its defaults where it cannot be read."""
@@ -147,7 +147,7 @@ class Request(Generic[P]):
         return pod.manifest if pod.foreign else manifest_of(self._text(pod))
 
     def _text(self, pod: Pod) -> Raw:
-        return self._pieces.pods[self.pods[pod.name].key]
+        return self._pieces.children[POD][self.pods[pod.name].key]
 
 
 def world_of(request: Request[TApp]) -> World:
@@ -196,18 +196,13 @@ def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
     makes no sense must still be deletable. Raises WireError: it is not one.
     """
     request = decoded(_decode_customize, body, "")
-    document = request.parent
-    spec = document.get("spec")
-    spec = spec if isinstance(spec, dict) else {}
-    strategy = spec.get("updateStrategy")
-    keeps = isinstance(strategy, dict) and bool(strategy.get("partition"))
-    claims = bool(spec.get("volumeClaimTemplates")) or keeps
-    return _validated(Parent, document), claims, declared(request.controller)
+    spec = map_in(request.parent, "spec")
+    keeps = map_in(spec, "updateStrategy").get("partition")
+    claims = bool(spec.get("volumeClaimTemplates") or keeps)
+    return _validated(Parent, request.parent), claims, declared(request.controller)
 
 
-def encode(answer: Mapping[str, Any] | msgspec.Struct) -> bytes:
-    """An answer as bytes: compact, keys in the order given."""
-    return msgspec.json.encode(answer)
+encode = msgspec.json.encode  # An answer as bytes: compact, keys in the order given
 
 
 def _parent(pieces: Pieces, model: type[P]) -> tuple[P, CachedSpec | None]:
@@ -243,7 +238,7 @@ def _field(pieces: Pieces, key: str) -> Any:
 def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Cached[ObservedPod]], int]:
     namespace, prefix = parent.metadata.namespace, f"{parent.metadata.name}-"
     known, read, cached = list[Cached[ObservedPod]](), 0, pieces.cached
-    for key, raw in pieces.pods.items():
+    for key, raw in pieces.children[POD].items():
         text, item = bytes(raw), cached.pods.get(key)
         if item is None or not item.is_of(text):
             observed, read = observe(text, key, namespace, prefix), read + 1

@@ -4,14 +4,12 @@ No child is parsed here: what repeats from request to request is the pods, byte 
 few, and who knows a text need not parse it again (`memo.py`).
 """
 
-from collections.abc import Mapping
-
 import msgspec
 from msgspec import Raw
 
 from hooks.wire.decode import WireError, decoded
 from hooks.wire.memo import CachedApp, Memo
-from tapp.words.kinds import CLAIM, EVERY, PLAIN, POD, REVISION, Kind
+from tapp.words.kinds import EVERY, PLAIN, Kind
 
 _FIELDS = [
     (kind.resource, dict[str, Raw] | None, msgspec.field(name=kind.key, default=None))
@@ -38,10 +36,7 @@ class Pieces(msgspec.Struct, frozen=True):
     """A request in pieces."""
 
     parent: dict[str, Raw]  # the parent's own JSON, by field
-    pods: dict[str, Raw]  # key in the request -> JSON
-    claims: Mapping[str, Raw]  # key in the request -> JSON
-    revisions: Mapping[str, Raw]  # key in the request -> JSON
-    plain: Mapping[Kind, Mapping[str, Raw]]  # the same of each kind of `PLAIN`
+    children: dict[Kind, dict[str, Raw]]  # each kind of `EVERY` -> key in the request -> JSON
     related: dict[str, dict[str, Raw]] | None  # kind -> key -> JSON
     cached: CachedApp  # what was known of this parent's TApp
     controller: Raw  # JSON of the CompositeController that asks
@@ -55,16 +50,11 @@ def split(body: bytes, memo: Memo) -> Pieces:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         _refuse_other_kinds(request.children)
         children = decoded(_decode_children, request.children, "children")
-    texts = {kind: getattr(children, kind.resource) or {} for kind in EVERY}
-    cached = memo.of(request.parent)
     return Pieces(
         parent=request.parent,
-        pods=texts[POD],
-        claims=texts[CLAIM],
-        revisions=texts[REVISION],
-        plain={kind: texts[kind] for kind in PLAIN},
+        children={kind: getattr(children, kind.resource) or {} for kind in EVERY},
         related=request.related,
-        cached=cached,
+        cached=memo.of(request.parent),
         controller=request.controller,
     )
 

@@ -54,8 +54,8 @@ def _head(view: Inspection) -> dict[str, Any]:
 def _tail(view: Inspection) -> dict[str, Any]:
     explanation = explain(view.plan)
     return {
-        "budget": msgspec.to_builtins(explanation.budget) | {"sentences": budget(view)},
-        "refused": msgspec.to_builtins(explanation.refused),
+        "budget": explanation["budget"] | {"sentences": budget(view)},
+        "refused": msgspec.to_builtins(explanation["refused"]),
         "events": failing_syncs(view),
         "unread": dict(view.observed.unread),
     }

@@ -4,16 +4,9 @@ from typing import Any, Protocol
 
 from msgspec import Raw
 
+from tapp.answer import render
 from tapp.answer.claim_answers import grown_claim, new_claims
 from tapp.answer.pullers import new_puller
-from tapp.answer.render import (
-    kept_plain,
-    kept_revision,
-    marked_pod,
-    new_pod,
-    new_revision,
-    overlaid_pod,
-)
 from tapp.decide.changes import Adopt, Create, Mark, Resize, Update
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
@@ -54,8 +47,8 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
     Raises NamespaceMissingError: a claim would be made without the owner that protects it.
     """
     tapp, claims, history = plan.world.tapp, plan.claims, plan.history
-    children: list[Child] = [kept_revision(revision) for revision in history.keep]
-    children += [new_revision(tapp, record) for record in history.create]
+    children: list[Child] = [render.kept_revision(revision) for revision in history.keep]
+    children += [render.new_revision(tapp, record) for record in history.create]
     children += _kept_claims(plan, observed)
     if claims.create:
         uid = plan.world.namespace_uid
@@ -65,7 +58,7 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
                 f"{tapp.metadata.name!r}: does the CompositeController call /customize?"
             )
         children += new_claims(tapp, claims.create, uid)
-    children += [kept_plain(service) for service in plan.services.keep]
+    children += [render.kept_plain(service) for service in plan.services.keep]
     children += plan.services.apply.values()
     for instance, verdict in zip(plan.instances, plan.decisions, strict=True):
         pod, template = instance.pod, instance.template
@@ -100,14 +93,16 @@ def _changed(
     match change:
         case Create(template):
             volumes = plan.claims.volumes.get(instance.id, {})
-            return new_pod(tapp, instance, template, volumes, options.toleration_seconds)
+            return render.new_pod(tapp, instance, template, volumes, options.toleration_seconds)
         case Adopt(pod, template):
-            return overlaid_pod(observed.manifest(pod), instance.id, template, {}, None)
+            return render.overlaid_pod(observed.manifest(pod), instance.id, template, {}, None)
         case Mark():
-            return marked_pod(observed.manifest(change.pod), change)
+            return render.marked_pod(observed.manifest(change.pod), change)
         case Update(pod, template, images, restarts):
             record = None
             if images:
                 now, update = plan.now, instance.update
                 record = record_of(pod, template.revision, images, restarts, update, now)
-            return overlaid_pod(observed.manifest(pod), instance.id, template, images, record)
+            return render.overlaid_pod(
+                observed.manifest(pod), instance.id, template, images, record
+            )

@@ -13,6 +13,7 @@ from tapp.declared.model import TApp
 from tapp.declared.revision import own_annotations, own_labels
 from tapp.kube.canonical import canonical
 from tapp.kube.objects import ClaimObject
+from tapp.kube.parts import map_in, map_of
 from tapp.kube.project import merge_key, project
 from tapp.pod.manifest import read_annotation
 from tapp.storage.claims import NewClaim
@@ -75,7 +76,7 @@ def unchanged_claim(claim: ClaimObject) -> Document:
     A claim that Metacontroller has not applied before is answered with its metadata: one write of
     Metacontroller's own annotation, then none.
     """
-    kept, annotations = kept_claim(claim), _map(msgspec.json.decode(claim.metadata.annotations))
+    kept, annotations = kept_claim(claim), map_of(msgspec.json.decode(claim.metadata.annotations))
     applied = read_annotation(msgspec.json.decode, annotations.pop(LAST_APPLIED, None))
     if not isinstance(applied, dict):
         return kept
@@ -97,14 +98,10 @@ def unchanged_claim(claim: ClaimObject) -> Document:
 
 def grown_claim(unchanged: Document, storage: str) -> Document:
     """The claim that `unchanged_claim` gives, with another size, and nothing else."""
-    spec = _map(unchanged.get("spec"))
-    resources = _map(spec.get("resources"))
-    requests = {**_map(resources.get("requests")), "storage": storage}
+    spec = map_in(unchanged, "spec")
+    resources = map_in(spec, "resources")
+    requests = {**map_in(resources, "requests"), "storage": storage}
     return {**unchanged, "spec": {**spec, "resources": {**resources, "requests": requests}}}
-
-
-def _map(value: Any) -> Document:
-    return value if isinstance(value, dict) else {}
 
 
 def _document(claim: ClaimObject, annotations: Document) -> Document:

@@ -5,6 +5,7 @@ from typing import Any
 
 from tapp.answer.kstatus import for_kstatus
 from tapp.decide.teardown import Teardown
+from tapp.kube.parts import maps_of
 from tapp.words.conditions import Finding, Type
 from tapp.words.ranges import name_list
 from tapp.words.reasons import Reason
@@ -17,11 +18,10 @@ def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any
     These tell of pods on silent nodes or on hold that are waited for, and once that is over. What
     was refused of the spec does not stand there any more then.
     """
-    conditions = before.get("conditions")
     known: dict[str, Any] = {
         item["type"]: item
-        for item in (conditions if isinstance(conditions, list) else [])
-        if isinstance(item, dict) and isinstance(item.get("type"), str)
+        for item in maps_of(before.get("conditions"))
+        if isinstance(item.get("type"), str)
     }
     was_silent = known.get(Type.DEGRADED, {}).get("reason") == Reason.NODES_SILENT
     was_held = known.get(Type.PROGRESSING, {}).get("reason") == Reason.HELD
@@ -31,8 +31,7 @@ def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any
         return before
     since = max([*teardown.silent, *(time for time, _ in teardown.held.values())], default="")
     progressing, ready, degraded = _findings(teardown)
-    summed = for_kstatus(progressing, degraded, 0.0)
-    findings = [progressing, ready, degraded, *([summed] if summed is not None else [])]
+    findings = [progressing, ready, degraded, *for_kstatus(progressing, degraded, 0.0)]
     found = [_written(finding, known, since) for finding in findings]
     available = known.get(Type.AVAILABLE) or _UNCOUNTED.document(since)
     return {**before, "conditions": [available, *found]}

@@ -22,13 +22,13 @@ Document = dict[str, Any]
 _SHOWN = 5  # Number of different waits in a message before it says how many more instances wait
 
 
-def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> Finding | None:
+def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> list[Finding]:
     """Stalled, Reconciling or neither, by `Roll.patience`; a late roll is a refusal (`stalled`)."""
     if degraded.status == "True" and patience <= 0:
-        return Finding(Type.STALLED, "True", degraded.reason, degraded.message)
+        return [Finding(Type.STALLED, "True", degraded.reason, degraded.message)]
     if progressing.status == "True":
-        return Finding(Type.RECONCILING, "True", progressing.reason, progressing.message)
-    return None
+        return [Finding(Type.RECONCILING, "True", progressing.reason, progressing.message)]
+    return []
 
 
 def recheck(plan: Plan, status: Document) -> float | None:

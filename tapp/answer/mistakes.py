@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from tapp.decide.instances import Instance
-from tapp.decide.rollout import PRIORITY, has_priority, priorities
+from tapp.decide.rollout import PRIORITY, priorities
 from tapp.plan import Plan
 from tapp.pod.hold import FOR_DELETE, FOR_UPDATE
 from tapp.words.conditions import Finding, Type
@@ -95,11 +95,8 @@ def _some_keys(keys: Iterable[str]) -> str:
 
 def unused_values(plan: Plan) -> Finding | None:
     """Keys of values that nothing reads: a typing error on one of both sides."""
-    unread = plan.world.templates.unread_values()
-    if not unread:
-        return None
-    shown = name_list([repr(key) for key in unread])
-    message = f"spec.values or spec.defaultValues: no template reads {shown}"
+    unread = name_list([repr(key) for key in plan.world.templates.unread_values()])
+    message = unread and f"spec.values or spec.defaultValues: no template reads {unread}"
     return refused(Type.UNUSED_VALUES, Reason.NOT_READ, message)
 
 
@@ -123,10 +120,7 @@ def rolling_template_unused(plan: Plan) -> Finding | None:
 
 def invalid_partition(plan: Plan) -> Finding | None:
     """A partition that is neither a number nor a percentage, or of a template that is not there."""
-    problem = plan.partition.problem
-    if not problem:
-        return None
-    message = f"{problem} is updated"
+    message = plan.partition.problem and f"{plan.partition.problem} is updated"
     return refused(Type.INVALID_PARTITION, Reason.NOT_A_PARTITION, message)
 
 
@@ -146,9 +140,7 @@ def unused_templates(plan: Plan) -> Finding | None:
 def invalid_update_priority(plan: Plan) -> Finding | None:
     """Priorities that are no integers."""
     wrong = _quoted(plan, _odd_priorities)
-    if not wrong:
-        return None
-    message = (
+    message = wrong and (
         f"annotation {UPDATE_PRIORITY} of a pod or its template is ignored, write an integer of at "
         f"most 9 digits: {wrong}"
     )
@@ -156,17 +148,14 @@ def invalid_update_priority(plan: Plan) -> Finding | None:
 
 
 def _odd_priorities(instance: Instance) -> list[str]:
-    if not (instance.wanted and has_priority(instance)):
-        return []
-    return [text for text in priorities(instance) if not PRIORITY.fullmatch(text)]
+    texts = priorities(instance) if instance.wanted else []
+    return [text for text in texts if not PRIORITY.fullmatch(text)]
 
 
 def invalid_hold_for(plan: Plan) -> Finding | None:
     """Holds that are narrowed to something that there is not."""
     wrong = _quoted(plan, _odd_narrowing)
-    if not wrong:
-        return None
-    message = (
+    message = wrong and (
         f"annotation {HOLD_FOR} of a pod is ignored, so that its hold is for everything; write "
         f"{FOR_UPDATE} or {FOR_DELETE}, or leave it out: {wrong}"
     )
@@ -188,4 +177,4 @@ def _quoted(plan: Plan, odd: Callable[[Instance], list[str]]) -> str:
         for text in {text[:_QUOTED] for text in odd(instance)}
     )
     parts = [f"instances {id_list(ids)}: {quoted(text)}" for text, ids in sorted(wrong.items())]
-    return joined(parts, " values") if parts else ""
+    return joined(parts, " values")

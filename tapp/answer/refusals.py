@@ -24,11 +24,9 @@ def refusals(plan: Plan) -> list[Finding]:
 
 
 def _pods_not_created(plan: Plan) -> Finding | None:
-    found = overdue(plan.not_created, plan.now)
-    if not found:
-        return None
-    message = (
-        f"instances {_since(found)}: their pods were asked for and are not there. The events of "
+    since = _since(overdue(plan.not_created, plan.now))
+    message = since and (
+        f"instances {since}: their pods were asked for and are not there. The events of "
         "the TApp have the API server's words (kubectl describe); if they have none, there is a "
         "pod of that name that is not this TApp's. What belongs to nobody it takes over by "
         f"`kubectl tapp adopt {plan.world.tapp.metadata.name}`"
@@ -88,9 +86,7 @@ def _template_not_found(plan: Plan) -> Finding | None:
 
 def _invalid_budget(plan: Plan) -> Finding | None:
     problems = [b.problem for b in (plan.budgets.force, plan.budgets.rolling) if b.problem]
-    if not problems:
-        return None
-    message = "; ".join(problems) + ": no instance of that group is updated"
+    message = "; ".join(problems) + ": no instance of that group is updated" if problems else ""
     return refused(Type.INVALID_BUDGET, Reason.NOT_A_BUDGET, message)
 
 
@@ -193,17 +189,14 @@ def _unreadable_pods(plan: Plan) -> Finding | None:
 
 
 def _foreign_pods(plan: Plan) -> Finding | None:
-    if not (foreign := plan.world.foreign):
-        return None
-    names = name_list([pod.name for pod in foreign])
-    message = f"pods {names} are no instance's and are left alone"
+    names = name_list([pod.name for pod in plan.world.foreign])
+    message = names and f"pods {names} are no instance's and are left alone"
     return refused(Type.FOREIGN_PODS, Reason.NO_INSTANCE, message)
 
 
 def _images_not_pulled(plan: Plan) -> Finding | None:
-    if not plan.pulls.failed:
-        return None
-    message = f"{joined(plan.pulls.failed)}: no instance is stopped for these images"
+    failed = joined(plan.pulls.failed)
+    message = failed and f"{failed}: no instance is stopped for these images"
     return refused(Type.IMAGES_NOT_PULLED, Reason.PULL_FAILED, message)
 
 
@@ -241,11 +234,9 @@ def _unknown_containers(plan: Plan) -> Finding | None:
 
 
 def _pod_status_not_written(plan: Plan) -> Finding | None:
-    unserved = plan.marks.unserved
-    if not unserved:
-        return None
-    message = (
-        f"instances {id_list(unserved)}: nobody writes the status of their pods, which their "
+    unserved = id_list(plan.marks.unserved)
+    message = unserved and (
+        f"instances {unserved}: nobody writes the status of their pods, which their "
         "readiness gate or their lost node waits for; install metacontroller/components/pod-status"
     )
     return refused(Type.POD_STATUS_NOT_WRITTEN, Reason.NOT_SERVED, message)

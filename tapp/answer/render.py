@@ -17,6 +17,7 @@ from tapp.declared.model import TApp
 from tapp.declared.templates import Template, has_served_gate
 from tapp.kube.env import without_repeats
 from tapp.kube.objects import RevisionObject
+from tapp.kube.parts import map_in
 from tapp.kube.tolerations import of_pods, without_limit
 from tapp.pod.hold import NO_HOLD, hold_of
 from tapp.pod.manifest import Manifest
@@ -166,9 +167,9 @@ def overlaid_pod(
     """
     kept = kept_pod(manifest, None)
     metadata = dict(kept.get("metadata") or {})
-    uid = {key: value for key, value in _map(metadata, "labels").items() if key == CONTROLLER_UID}
+    uid = {key: value for key, value in map_in(metadata, "labels").items() if key == CONTROLLER_UID}
     if record is None:
-        record = _map(metadata, "annotations").get(IN_PLACE_UPDATE)
+        record = map_in(metadata, "annotations").get(IN_PLACE_UPDATE)
     metadata["labels"] = {**_labels(template, instance), **uid}
     if (images or POD_STATUS in manifest.labels) and has_served_gate(manifest.spec):
         metadata["labels"][POD_STATUS] = "true"  # without it nobody would open the gate again
@@ -188,9 +189,9 @@ def marked_pod(manifest: Manifest, mark: Mark) -> Document:
     """An observed pod that stays, with or without marks."""
     kept = kept_pod(manifest, None)
     metadata = dict(kept["metadata"])
-    labels = {key: value for key, value in _map(metadata, "labels").items() if key != POD_STATUS}
+    labels = {key: value for key, value in map_in(metadata, "labels").items() if key != POD_STATUS}
     metadata["labels"] = labels | ({POD_STATUS: "true"} if mark.watched else {})
-    metadata["annotations"] = dict(_map(metadata, "annotations"))
+    metadata["annotations"] = dict(map_in(metadata, "annotations"))
     _mark(metadata, manifest, "annotations", **{DRAIN: mark.drain, LOST_NODE: mark.lost})
     _tell(metadata, manifest, mark.told)
     if mark.forget:
@@ -210,7 +211,7 @@ def _tell(metadata: Document, manifest: Manifest, told: HoldMarks) -> None:
 
 def _mark(metadata: Document, manifest: Manifest, part: str, **marks: str) -> None:
     """Sets labels or annotations, or takes them back: emptied where they would stay otherwise."""
-    applied = _map((manifest.projected or {}).get("metadata") or {}, part)
+    applied = map_in(map_in(manifest.projected, "metadata"), part)
     observed = manifest.labels if part == "labels" else manifest.annotations
     for key, value in marks.items():
         if value:
@@ -219,11 +220,6 @@ def _mark(metadata: Document, manifest: Manifest, part: str, **marks: str) -> No
             metadata[part][key] = ""
         else:
             metadata[part].pop(key, None)
-
-
-def _map(metadata: Document, key: str) -> Document:
-    value = metadata.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) -> Document:

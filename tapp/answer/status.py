@@ -13,7 +13,7 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
 from tapp.decide.partition import Partition
 from tapp.decide.pulls import pulled_where
-from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
+from tapp.decide.rollout import BUDGET_REASONS, is_update
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
 from tapp.words.notes import UpdateNote, encode_groups, encode_names, encoded
@@ -109,8 +109,7 @@ def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
     progressing = _unless_degraded(_progress(plan, refused), degraded)
     findings = [_available(plan), progressing, _ready(progressing, degraded), degraded, *refused]
     if not plan.roll.late:
-        summed = for_kstatus(progressing, degraded, plan.roll.patience)
-        findings += [summed] if summed is not None else []
+        findings += for_kstatus(progressing, degraded, plan.roll.patience)
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
     same = [f.type in before and before[f.type].status == f.status for f in findings]
     newest = "" if all(same) else _newest_time(plan)
@@ -239,7 +238,7 @@ def _arithmetic(plan: Plan) -> str:
         if verdict.reason in BUDGET_REASONS
     }
     limits = [
-        _limit(budget)
+        f"{budget.name.removeprefix('spec.updateStrategy.')} {budget.value}"
         for rolling, budget in ((False, budgets.force), (True, budgets.rolling))
         if rolling in groups
     ]
@@ -247,11 +246,6 @@ def _arithmetic(plan: Plan) -> str:
     taken = [i.id for i, verdict in plan.cases if is_update(verdict)]
     unavailable = budgets.should_run - len(plan.available - set(taken))
     return f" ({', '.join(limits)} of {budgets.should_run}; unavailable: {unavailable})"
-
-
-def _limit(budget: Budget) -> str:
-    name = "forceUpdate.maxUnavailable" if "forceUpdate" in budget.name else "maxUnavailable"
-    return f"{name} {budget.value}"
 
 
 def _unless_degraded(progressing: Finding, degraded: Finding) -> Finding:

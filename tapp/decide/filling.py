@@ -28,7 +28,10 @@ def is_late(template: Template | Unresolved) -> bool:
 
 
 class Filling:
-    """Gives instances their templates; `whole` if all of them are filled in, as nearly always."""
+    """Gives instances their templates; `whole` if all of them are filled in, as nearly always.
+
+    `known`: instances whose pod is known to run its template, without another look.
+    """
 
     def __init__(self, world: World) -> None:
         """Counts what there is to do."""
@@ -39,7 +42,7 @@ class Filling:
             if isinstance(found := world.templates.named(name), Template) and found.slots
         }
         self._weights = weights
-        self._chosen, self._known = set[int](), set[int]()
+        self._chosen, self.known = set[int](), set[int]()
         self.whole = not weights or self._work() <= MOST
         if not self.whole:
             self._choose()
@@ -51,13 +54,9 @@ class Filling:
         name = self._world.tapp.spec.template_name(id)
         if name not in self._weights:
             return self._templates.of(id)
-        if id in self._known:
+        if id in self.known:
             return Unresolved(name, "runs its template", Reason.UP_TO_DATE)
         return Unresolved(name, LATER, Reason.WAITING_FOR_TURN)
-
-    def knows(self, id: int) -> bool:
-        """True if an instance's pod is known to run its template, without another look."""
-        return id in self._known
 
     def newest(self, id: int) -> Template | Unresolved:
         """The template that the spec gives an instance; as it is written, if there is too much."""
@@ -90,7 +89,7 @@ class Filling:
                 first.append(id)
             elif id not in kept:
                 if answered and id not in outdated and self._is_made_of(pod, name):
-                    self._known.add(id)
+                    self.known.add(id)
                 else:
                     then.append(id)
         left = MOST

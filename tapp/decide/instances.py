@@ -78,9 +78,6 @@ def gives_way(pod: Pod, update: Progress) -> bool:
     return not pod.ran_to_its_end
 
 
-_RUNNING = InstanceStatus.RUNNING
-
-
 def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
     pod: Pod | None,
     killed: bool,
@@ -103,7 +100,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
         if update.unfinished or pod.spec.drains:
             return InstanceStatus.UPDATING
         if pod.ready is not False:
-            return _RUNNING
+            return InstanceStatus.RUNNING
         since = pod.silent_since
         silent = since is not None and since + TROUBLE_AFTER <= now
         return InstanceStatus.UNKNOWN if silent else InstanceStatus.PENDING
@@ -162,7 +159,7 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
                 is_killed,
                 should_run,
                 never_migrate=never_migrate,
-                updated=filling.knows(id) or is_updated(pod, template),
+                updated=id in filling.known or is_updated(pod, template),
                 leaving=leaving and wanted,
                 update=update,
                 service_name=spec.service_name,

@@ -99,22 +99,15 @@ def judge(instance: Instance) -> Verdict:
         return _recreate(instance, template, Reason.NOT_IN_PLACE, instance.infeasible)
     # 7. The pod carries the revision of its template: a restart may be asked for, or a resize due.
     if instance.updated:
-        if pod.spec.asked and (restart := _restart_of(instance, pod, template)) is not None:
-            return restart
+        if pod.spec.asked and restarts_of(pod.spec, template):
+            attempt, way = _in_place(instance, pod, template), Reason.NOT_IN_PLACE
+            return attempt.verdict or _recreate(instance, template, way, attempt.obstacle)
         if pod.image_writers and (images := edited(pod)):
             message = f"{images}; it is left so: write it into the template, or replace the pod"
             return wait(Reason.IMAGES_EDITED, message)
         return _with_resources(instance, pod, template)
     # 8. In place where only images or metadata differ, else by a new pod.
     return _different(instance, pod, template)
-
-
-def _up_to_date_or_kept(instance: Instance) -> Verdict:
-    """Nothing: it runs its template, be it the newest or the one that it is kept at."""
-    if not instance.kept:
-        return UP_TO_DATE
-    more = instance.otherwise and f", {instance.otherwise}"
-    return wait(Reason.KEPT, f"the partition keeps it at revision {instance.kept}{more}")
 
 
 def _not_wanted(instance: Instance) -> Verdict | None:
@@ -188,7 +181,10 @@ def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict
     if verdict := _resize(instance, pod, template).verdict:
         return verdict
     if (state := instance.resizing) is None:
-        return _up_to_date_or_kept(instance)
+        if not instance.kept:
+            return UP_TO_DATE
+        more = instance.otherwise and f", {instance.otherwise}"
+        return wait(Reason.KEPT, f"the partition keeps it at revision {instance.kept}{more}")
     quote = f": {state.message}" if state.message else ""
     if state.pending == DEFERRED:
         message = f"its node has no room now for the resources of its template{quote}"
@@ -302,14 +298,6 @@ def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> s
 def _differs_in_resources(instance: Instance, spec: PodSpec, template: Template) -> bool:
     """True if a pod of ours may differ in resources, beyond what an update in place changes."""
     return spec.uniq_hash in template.hashes or instance.recorded == template.hashes.bare
-
-
-def _restart_of(instance: Instance, pod: Pod, template: Template) -> Verdict | None:
-    """The restart in place that annotations of the pod itself ask for, if there is any to do."""
-    if not restarts_of(pod.spec, template):
-        return None
-    attempt, not_in_place = _in_place(instance, pod, template), Reason.NOT_IN_PLACE
-    return attempt.verdict or _recreate(instance, template, not_in_place, attempt.obstacle)
 
 
 def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:

@@ -14,14 +14,7 @@ from tapp.decide.judge import Action, Verdict
 from tapp.decide.pod_holds import HoldRequest, carried_marks, due_marks
 from tapp.decide.resizes import restarts_soon
 from tapp.declared.model import TApp
-from tapp.pod.gate import (
-    SECOND,
-    drained_in,
-    has_closed_gate,
-    only_its_gate_keeps_it_out,
-    unserved_in,
-    update_of,
-)
+from tapp.pod import gate
 from tapp.pod.lost import Nodes, limit_of, lost_in, nodes_of
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER
@@ -103,7 +96,7 @@ class _Marking:
         if left == 0 and not self.found.nodes.guarded:
             return self._mark_lost(instance, pod, since)
         if left:
-            self.found.waits.append(left + SECOND)
+            self.found.waits.append(left + gate.SECOND)
         if verdict.action not in _GOING:
             return None
         # Its deletion would never end: nobody on the node could answer.
@@ -118,7 +111,7 @@ class _Marking:
             if overdue <= 0:
                 self._note_unserved(instance)
             else:
-                self.found.waits.append(overdue + SECOND)
+                self.found.waits.append(overdue + gate.SECOND)
         message = f"its node is not heard of since {when}: it is to start elsewhere"
         return self._step(pod, Reason.NODE_LOST, message, lost=when)
 
@@ -129,15 +122,15 @@ class _Marking:
             return self._resized(instance, pod, verdict)
         if not self.grace or not pod.spec.served_gates:
             return None
-        left = drained_in(pod, self.grace, self.now)
-        broken = pod.ready is not True and not only_its_gate_keeps_it_out(pod)
+        left = gate.drained_in(pod, self.grace, self.now)
+        broken = pod.ready is not True and not gate.only_its_gate_keeps_it_out(pod)
         if broken and (left is None or not pod.spec.drains):
             return None  # it does not serve
         if left == 0:
             return None
         if left is not None:
             self.found.waits.append(left)
-        elif pod.spec.drains and not has_closed_gate(pod):
+        elif pod.spec.drains and not gate.has_closed_gate(pod):
             self._note_unserved(instance)
         to = change.template.revision
         if to == pod.spec.template_hash:
@@ -161,7 +154,7 @@ class _Marking:
         if not pod.spec.served_gates or pod.ready is True or not pod.spec.is_watched:
             return
         # The gate's hook sees the pod alone, and no status of the TApp.
-        left = unserved_in(pod, update_of(pod, self.now), TROUBLE_AFTER, self.now)
+        left = gate.unserved_in(pod, gate.update_of(pod, self.now), TROUBLE_AFTER, self.now)
         if left == 0:
             self._note_unserved(instance)
         elif left is not None:
@@ -211,7 +204,7 @@ class _Marking:
 
     def _asks(self, pod: Pod, drain: str = "", lost: str = "") -> bool:
         spec = pod.spec
-        known = spec.is_watched or not (lost or drain or has_closed_gate(pod))
+        known = spec.is_watched or not (lost or drain or gate.has_closed_gate(pod))
         return (drain, lost) != (spec.drain, spec.lost) or not known or self._tolerates(pod)
 
     def _is_told(self, pod: Pod) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from tapp.decide.instances import Instance
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.storage.claims import Claims
-from tapp.storage.services import ServicePlan
 from tapp.words.groups import grouped
 from tapp.words.notes import decode_since
 from tapp.words.times import seconds, written
@@ -28,14 +27,14 @@ class Missing:
     waits: tuple[float, ...]  # seconds after which one of them has lasted
 
 
-def missing_claims(world: World, instances: Iterable[Instance], now: float) -> Missing:
-    """Instances whose pods run with claims that are not the TApp's, also those of its status."""
-    return _missing(world.tapp.status.not_owned, _without_claim(world, instances), now)
-
-
-def missing_services(world: World, services: ServicePlan, now: float) -> Missing:
-    """Instances without a Service, or with another than was asked for; noted ones since then."""
-    return _missing(world.tapp.status.not_exposed, services.missing, now)
+def missing(noted: Mapping[str, str], ids: list[int], now: float) -> Missing:
+    """Since when each of these instances lacks something: as the status has it noted, or now."""
+    if not ids:
+        return Missing({}, ())
+    known = decode_since(noted, now)
+    found = grouped((known.get(id) or written(now), id) for id in ids)
+    waits = tuple(left for time in found if (left := seconds(time) + TROUBLE_AFTER - now) > 0)
+    return Missing(dict(sorted(found.items())), waits)
 
 
 def overdue(found: Since, now: float) -> dict[str, list[int]]:
@@ -56,16 +55,7 @@ def unseen_claims(world: World, own: Claims, instance: Instance) -> list[str]:
     return own.own_among(instance.made, unseen) if unseen else []
 
 
-def _without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
+def without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
+    """Instances whose pods run with claims that are not the TApp's."""
     own = Claims(world)
     return [item.id for item in instances if item.wanted and unseen_claims(world, own, item)]
-
-
-def _missing(noted: Mapping[str, str], ids: list[int], now: float) -> Missing:
-    """Since when each of them lacks something: as noted, or as of now."""
-    if not ids:
-        return Missing({}, ())
-    known = decode_since(noted, now)
-    found = grouped((known.get(id) or written(now), id) for id in ids)
-    waits = tuple(left for time in found if (left := seconds(time) + TROUBLE_AFTER - now) > 0)
-    return Missing(dict(sorted(found.items())), waits)

@@ -177,7 +177,7 @@ class _Keeper:
         noted = had if had.startswith(f"{label}-") else label
         found = self.recorded.of_pod(pod, instance.id, newest.name, likely)
         if not found and noted != had and self.recorded.full:
-            found = self.recorded.newest_with(label)
+            found = self.recorded.newest_of([label])
         return found or noted
 
     def as_kept(self, instance: Instance, revision: str) -> AsKept | None:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from tapp.kube.owners import controller_of
+from tapp.kube.parts import map_of
 from tapp.pod.availability import NEVER
 from tapp.pod.gate import is_begun, opens_in, unproved_since, update_of
 from tapp.pod.pod import Pod
@@ -46,8 +47,7 @@ def owner_of(labels: Any, references: Any) -> Owner:
     """Whose a pod is, by its labels and ownerReferences, whatever shape these have."""
     owner = controller_of(references)
     if owner is None:
-        known = isinstance(labels, dict) and INSTANCE in labels
-        return Owner.NOBODY if known else Owner.OTHER
+        return Owner.NOBODY if INSTANCE in map_of(labels) else Owner.OTHER
     ours = owner.get("kind") == KIND and str(owner.get("apiVersion")).partition("/")[0] == GROUP
     return Owner.TAPP if ours else Owner.OTHER
 

@@ -131,21 +131,13 @@ def update_order(
 PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")  # Any other priority is ignored, and a condition says so
 
 
-def has_priority(instance: Instance) -> bool:
-    """True if an instance is given any: few are, and all are asked."""
-    pod, template = instance.pod, instance.template
-    if pod is not None and pod.spec.update_priority:
-        return True
-    return type(template) is Template and UPDATE_PRIORITY in template.annotations
-
-
 def priorities(instance: Instance) -> list[str]:
     """The priorities that an instance is given, whether they are any: its pod's, its template's."""
     pod, template = instance.pod, instance.template
-    texts = ["" if pod is None else pod.spec.update_priority]
-    if isinstance(template, Template):
-        texts.append(template.annotations.get(UPDATE_PRIORITY) or "")
-    return [text for text in texts if text]
+    own = "" if pod is None else pod.spec.update_priority
+    if type(template) is Template and UPDATE_PRIORITY in template.annotations:
+        return [text for text in (own, template.annotations[UPDATE_PRIORITY]) if text]
+    return [own] if own else []
 
 
 def spend(

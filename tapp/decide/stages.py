@@ -138,7 +138,7 @@ def _room_in_the_answer(course: Course) -> None:
     rest = course.options.max_new_pods_bytes - course.pulls.bytes
     recorded = plan_history(world, _running(course.filling, instances), course.in_use, rest)
     # Their events would bring the next sync at once, before the pods' watch has moved on.
-    early = course.serving.unsettled and recorded.changes
+    early = course.serving.unsettled and bool(recorded.delete or recorded.create)
     delays = [case.delay.reason for case in course.cases if case.delay is not None]
     course.just_changed = early or Reason.SPEC_JUST_CHANGED in delays
     course.history = unchanged_history(world) if early else recorded

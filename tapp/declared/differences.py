@@ -12,13 +12,8 @@ import msgspec
 
 from tapp.declared.meaning import meaning
 from tapp.declared.reads import read_by, restarting
-from tapp.declared.revision import (
-    own_annotations,
-    own_labels,
-    runs_on,
-    without_images,
-    without_resources,
-)
+from tapp.declared.revision import own_annotations, own_labels, without_images, without_resources
+from tapp.declared.templates import running
 from tapp.kube.canonical import canonical, comparable
 from tapp.kube.project import merge_key
 from tapp.kube.tolerations import SECONDS, with_defaults
@@ -107,12 +102,7 @@ def _restarting_entries(before: dict[str, Any], after: dict[str, Any]) -> set[st
     """The entries of the metadata because of which a container restarts."""
     old, new = (
         read_by(
-            [
-                item
-                for section in ("containers", "initContainers")
-                for item in (body.get("spec") or {}).get(section) or []
-                if runs_on(section, item)
-            ],
+            running(body.get("spec") or {}),
             *((body.get("metadata") or {}).get(part) or {} for part in ("labels", "annotations")),
         )
         for body in (before, after)

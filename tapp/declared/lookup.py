@@ -8,10 +8,17 @@ import msgspec
 from tapp.declared.beside import UNSAID, Beside, recorded_beside
 from tapp.declared.meaning import Meaning
 from tapp.declared.model import TAppSpec
-from tapp.declared.own_spec import OwnSpec
 from tapp.declared.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in, weight_of
 from tapp.declared.shapes import name_taken
-from tapp.declared.templates import Template, Unresolved, Written, claim_name, resolve, resolved
+from tapp.declared.templates import (
+    Template,
+    Unresolved,
+    Written,
+    claim_name,
+    resolve,
+    resolved,
+    spec_of,
+)
 from tapp.declared.values import NO_VALUES, KeptValues, fill_alike, kept_values, own_of
 from tapp.kube.canonical import Forms
 from tapp.words.groups import grouped
@@ -38,6 +45,29 @@ _decode_data = msgspec.json.Decoder(_Data).decode
 _decode_bare = msgspec.json.Decoder(_Bare).decode
 MOST_OF_ALL: Final = 1_000_000  # Work for all instances at each sync, in `Slots.weight`
 _MOST_RECORDS: Final = 16  # Held records' templates: more are in use only by unfinished rolls
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnSpec:
+    """Makes the spec of an instance's own template whenever it is asked for: it is not held."""
+
+    template: Template  # as it is written
+    own: tuple[str, ...]  # its name, and what stands in its slots
+    claims: frozenset[str]  # names of the claim templates
+    forms: Forms  # of its copies
+
+    def __call__(self) -> dict[str, Any]:
+        """The spec, as its pod has it."""
+        return spec_of(self._body(), self.claims, self.forms)
+
+    def whole(self) -> dict[str, Any]:
+        """The same with the volumes that claims take precedence over."""
+        return spec_of(self._body(), forms=self.forms)
+
+    def _body(self) -> Any:
+        slots = self.template.slots
+        own = dict(zip(slots.names, self.own[1:], strict=True))
+        return slots.filled(self.template.body, own)
 
 
 @dataclass
@@ -255,7 +285,7 @@ class Templates:
             for part in _SHARED
             if (value := getattr(template, part)) == getattr(filled, part)
         }
-        made = OwnSpec(template, key, claims, forms)
+        made = _OwnSpec(template, key, claims, forms)
         found = self._own[key] = replace(
             filled,
             **same,

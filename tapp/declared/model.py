@@ -20,8 +20,9 @@ from tapp.declared.fields import (
     Value,
     Whole,
 )
-from tapp.declared.observed import NEVER, ObservedStatus, entries
+from tapp.declared.observed import NEVER, ObservedStatus
 from tapp.declared.policies import RetentionPolicy, ServiceRetentionPolicy, UpdateStrategy
+from tapp.kube.parts import map_of
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS
 
 Mapping = dict[str, Any]
@@ -210,7 +211,7 @@ class TApp(Parent):
 
     spec: TAppSpec = Field(json_schema_extra=rules.TEMPLATES)
     """What should run: numbered instances, each with its own template and status."""
-    status: Annotated[ObservedStatus, BeforeValidator(entries)] = Field(
+    status: Annotated[ObservedStatus, BeforeValidator(map_of)] = Field(
         default=ObservedStatus(), json_schema_extra={"default": {"observedGeneration": NEVER}}
     )
     """What was observed when the TApp was last looked at."""

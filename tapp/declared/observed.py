@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from tapp.declared.fields import Value
+from tapp.kube.parts import map_of, text_of
 from tapp.words.conditions import ALWAYS, KSTATUS, REFUSED
 from tapp.words.notes import REVISION
 from tapp.words.times import is_written
@@ -22,25 +23,16 @@ def _generation(value: Any) -> int | None:
     return value if type(value) is int and value > 0 else None
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def _revision(value: Any) -> str:
     return value if isinstance(value, str) and REVISION.fullmatch(value) else ""
 
 
-def entries(value: Any) -> dict[str, Any]:
-    """The value, or an empty map where it is none."""
-    return value if isinstance(value, dict) else {}
-
-
 def _texts(value: Any) -> dict[str, str]:
-    return {key: item for key, item in entries(value).items() if isinstance(item, str)}
+    return {key: item for key, item in map_of(value).items() if isinstance(item, str)}
 
 
 def _counts(value: Any) -> dict[str, int]:
-    found = entries(value).items()
+    found = map_of(value).items()
     return {key: item for key, item in found if type(item) is int and 0 < item <= _MOST_FAILURES}
 
 
@@ -67,7 +59,7 @@ def _conditions(value: Any) -> list[dict[str, str]]:
 
 
 _TURNED = "lastTransitionTime"
-Text = Annotated[str, BeforeValidator(_text)]
+Text = Annotated[str, BeforeValidator(text_of)]
 Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
 Noted = Annotated[dict[str, str], BeforeValidator(_noted)]
 Since = Annotated[dict[str, str], BeforeValidator(_since)]

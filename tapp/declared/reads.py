@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from tapp.kube.parts import map_in, maps_of, text_of
 from tapp.words.quoted import quoted
 from tapp.words.vocabulary import (
     CONTROLLER_UID,
@@ -28,18 +29,12 @@ _OF_THE_POD = NEVER_IN_TEMPLATES | {CONTROLLER_UID, INSTANCE, POD_INDEX, UNIQ_HA
 Reads = Mapping[str, Mapping[str, str]]  # Container -> entry (`labels/app`) -> its value's digest
 
 
-def entries_of(container: Mapping[str, Any]) -> list[str]:
-    """The entries of the metadata that a container's environment reads: `labels/app`."""
-    variables = container.get("env")
-    found = [_field_of(item) for item in variables] if isinstance(variables, list) else []
-    return [entry for entry in found if entry]
-
-
-def _field_of(variable: Any) -> str:
-    source = variable.get("valueFrom") if isinstance(variable, dict) else None
-    field = source.get("fieldRef") if isinstance(source, dict) else None
-    path = field.get("fieldPath") if isinstance(field, dict) else None
-    match = _FIELD.fullmatch(path) if isinstance(path, str) else None
+def _field_of(variable: Mapping[str, Any]) -> str:
+    """The entry of the metadata that a variable of the environment reads (`labels/app`), or ""."""
+    if "valueFrom" not in variable:
+        return ""
+    field = map_in(variable["valueFrom"], "fieldRef")
+    match = _FIELD.fullmatch(text_of(field.get("fieldPath")))
     return f"{match[1]}/{match[2]}" if match and match[2] not in _OF_THE_POD else ""
 
 
@@ -53,7 +48,7 @@ def read_by(
     found = {}
     for container in containers:
         name, read = container["name"], {}
-        for entry in entries_of(container):
+        for entry in filter(None, map(_field_of, maps_of(container.get("env")))):
             part, _, key = entry.partition("/")
             read[entry] = digest(metadata[part].get(key))
         for asked in ("", name):

@@ -14,6 +14,7 @@ from tapp.declared.shapes import name_taken, shape_problem
 from tapp.kube.canonical import FORMS, Forms
 from tapp.kube.env import RepeatedEnvError, without_repeats
 from tapp.kube.once import mounted, repeated
+from tapp.kube.parts import map_in, maps_of, text_of
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import GATES, NEVER_IN_TEMPLATES, TEMPLATE_HASH
@@ -164,11 +165,6 @@ def spec_of(
     return spec
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    items = value if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, dict)]
-
-
 def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
     """Labels or annotations without what tells of one pod only; the revision counts that, too.
 
@@ -195,14 +191,12 @@ def _refused(name: str, spec: dict[str, Any]) -> str:
 
 def has_served_gate(spec: dict[str, Any]) -> bool:
     """True if a pod spec has a readiness gate that this service opens and closes."""
-    return any(gate.get("conditionType") in GATES for gate in _dicts(spec.get("readinessGates")))
+    return any(gate.get("conditionType") in GATES for gate in maps_of(spec.get("readinessGates")))
 
 
 def claim_name(claim_template: dict[str, Any]) -> str:
     """The name of a claim template, "" where it has none."""
-    metadata = claim_template.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return name if isinstance(name, str) else ""
+    return text_of(map_in(claim_template, "metadata").get("name"))
 
 
 def running(spec: dict[str, Any]) -> list[dict[str, Any]]:

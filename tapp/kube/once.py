@@ -8,6 +8,7 @@ all that has another type than Kubernetes wants is passed over: the API server h
 from collections.abc import Iterator
 from typing import Any
 
+from tapp.kube.parts import maps_of
 from tapp.words.quoted import quoted
 
 Document = dict[str, Any]
@@ -57,13 +58,8 @@ def mounted(spec: Document) -> dict[str, str]:
 
 def _containers(spec: Document) -> Iterator[tuple[str, Document]]:
     for section in ("containers", "initContainers"):
-        for container in _entries(spec, section):
+        for container in maps_of(spec.get(section)):
             yield section, container
-
-
-def _entries(holder: Document, field: str) -> list[Document]:
-    value = holder.get(field)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _twice(holder: Document, lists: _Lists) -> str:
@@ -71,7 +67,7 @@ def _twice(holder: Document, lists: _Lists) -> str:
         if field not in holder:
             continue
         seen = set[tuple[str, ...]]()
-        for entry in _entries(holder, field):
+        for entry in maps_of(holder.get(field)):
             values = tuple([v for key in keys if (v := entry.get(key)) and isinstance(v, str)])
             if len(values) < len(keys):
                 continue
@@ -83,7 +79,7 @@ def _twice(holder: Document, lists: _Lists) -> str:
 
 
 def _texts(holder: Document, field: str, key: str) -> list[str]:
-    values = [entry.get(key) for entry in _entries(holder, field)]
+    values = [entry.get(key) for entry in maps_of(holder.get(field))]
     return [value for value in values if value and isinstance(value, str)]
 
 
@@ -100,7 +96,7 @@ def _mounted_and_device(container: Document) -> str:
 def _no_device(spec: Document, container: Document) -> str:
     """A device that is a volume of another kind than a claim."""
     devices = {*_texts(container, "volumeDevices", "name")}
-    for volume in _entries(spec, "volumes") if devices else ():
+    for volume in maps_of(spec.get("volumes")) if devices else ():
         name = volume.get("name")
         if isinstance(name, str) and name in devices and not _FOR_CLAIMS & volume.keys():
             return f"volumeDevices has {quoted(name)}, and that volume is no claim"
@@ -109,13 +105,13 @@ def _no_device(spec: Document, container: Document) -> str:
 
 def _host_ports(spec: Document) -> str:
     """A port of the node that two containers want; init containers run one after another."""
-    groups = [_entries(spec, "containers")]
-    groups += [[container] for container in _entries(spec, "initContainers")]
+    groups = [maps_of(spec.get("containers"))]
+    groups += [[container] for container in maps_of(spec.get("initContainers"))]
     of_node = bool(spec.get("hostNetwork"))
     for group in groups:
         seen = set[tuple[str, str, str]]()
         for container in group:
-            for port in _entries(container, "ports"):
+            for port in maps_of(container.get("ports")):
                 number = port.get("hostPort") or (of_node and port.get("containerPort"))
                 if not number:
                     continue

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from tapp.kube.parts import maps_of
+
 Document = dict[str, Any]
 
 
 def controller_of(references: Any) -> Document | None:
     """The reference, whatever its shape, to the owner that controls an object; None for none."""
-    owners = references if isinstance(references, list) else []
-    return next((one for one in owners if isinstance(one, dict) and one.get("controller")), None)
+    return next((one for one in maps_of(references) if one.get("controller")), None)
 
 
 def controller_ref(owner: Document) -> Document:

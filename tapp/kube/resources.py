@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tapp.kube.canonical import comparable, nano, quantity
+from tapp.kube.parts import map_in
 
 RESIZABLE = ("cpu", "memory")  # The resources that a container may be given others of while it runs
 Sizes = dict[tuple[str, str], int]  # `limits` or `requests`, resource -> billionths; -1: no size
@@ -103,9 +104,7 @@ def _size(amount: Any) -> int:
 
 
 def _part(holder: Any, kind: str) -> dict[str, Any]:
-    resources = holder.get("resources")
-    part = resources.get(kind) if isinstance(resources, dict) else None
-    return part if isinstance(part, dict) else {}
+    return map_in(holder.get("resources"), kind)
 
 
 def _is_of_pods(name: str) -> bool:

@@ -1,12 +1,12 @@
 """Writers of a pod, and their times, as the API server keeps it (`metadata.managedFields`)."""
 
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from tapp.kube import objects
+from tapp.kube.parts import map_in
 from tapp.words.vocabulary import IN_PLACE_UPDATE, TEMPLATE_HASH
 
 _SECTIONS = ("f:containers", "f:initContainers")
@@ -42,10 +42,10 @@ def image_writers(managed_fields: Raw) -> dict[str, str]:
             if entry.subresource:
                 continue
             fields = msgspec.json.decode(entry.fields)
-            if f"f:{TEMPLATE_HASH}" in _at(fields, "f:metadata", "f:labels"):
+            if f"f:{TEMPLATE_HASH}" in map_in(map_in(fields, "f:metadata"), "f:labels"):
                 continue
             for section in _SECTIONS:
-                for key, part in _at(fields, "f:spec", section).items():
+                for key, part in map_in(map_in(fields, "f:spec"), section).items():
                     if key.startswith("k:") and isinstance(part, dict) and "f:image" in part:
                         name = msgspec.json.decode(key[2:])
                         if isinstance(name, dict) and isinstance(name.get("name"), str):
@@ -53,9 +53,3 @@ def image_writers(managed_fields: Raw) -> dict[str, str]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     return found
-
-
-def _at(fields: Any, *path: str) -> dict[str, Any]:
-    for key in path:
-        fields = fields.get(key) if isinstance(fields, dict) else None
-    return fields if isinstance(fields, dict) else {}

@@ -10,6 +10,7 @@ import msgspec
 
 from tapp.declared.revision import runs_on
 from tapp.kube import objects
+from tapp.kube.parts import map_in, maps_of
 from tapp.pod.manifest import Manifest, read_annotation
 from tapp.words.vocabulary import LAST_APPLIED, NEVER_IN_TEMPLATES, TEMPLATE_IMAGES
 
@@ -19,13 +20,15 @@ Document = dict[str, Any]
 def applied_body(manifest: Manifest) -> Document | None:
     """The template of a pod, as far as that tells; None where nothing does."""
     applied = read_annotation(msgspec.json.decode, manifest.annotations.get(LAST_APPLIED))
-    spec = _map(applied, "spec")
+    spec = map_in(applied, "spec")
     if not spec:
         return None
-    metadata = _map(applied, "metadata")
+    metadata = map_in(applied, "metadata")
     own = {
         part: {
-            key: text for key, text in _map(metadata, part).items() if key not in NEVER_IN_TEMPLATES
+            key: text
+            for key, text in map_in(metadata, part).items()
+            if key not in NEVER_IN_TEMPLATES
         }
         for part in ("labels", "annotations")
     }
@@ -43,7 +46,7 @@ def _sections(spec: Document, images: dict[str, str]) -> Document:
             {**item, "image": images[str(item["name"])]}
             if str(item.get("name")) in images and runs_on(section, item)
             else item
-            for item in _items(spec, section)
+            for item in maps_of(spec.get(section))
         ]
         for section in ("containers", "initContainers")
         if section in spec
@@ -54,17 +57,6 @@ def _volumes(spec: Document, pod: str) -> list[Document]:
     """The volumes that are not of the instance's claims, whose names end as the pod's."""
     return [
         item
-        for item in _items(spec, "volumes")
-        if _map(item, "persistentVolumeClaim").get("claimName") != f"{item.get('name')}-{pod}"
+        for item in maps_of(spec.get("volumes"))
+        if map_in(item, "persistentVolumeClaim").get("claimName") != f"{item.get('name')}-{pod}"
     ]
-
-
-def _map(value: Any, key: str) -> Document:
-    part = value.get(key) if isinstance(value, dict) else None
-    return part if isinstance(part, dict) else {}
-
-
-def _items(value: Document, key: str) -> list[Document]:
-    items = value.get(key)
-    found = items if isinstance(items, list) else []
-    return [item for item in found if isinstance(item, dict)]

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tapp.kube.objects import PlainObject, PodMeta, PodObject
+from tapp.kube.parts import map_of
 from tapp.kube.project import project
 from tapp.words.kinds import POD, Kind
 from tapp.words.vocabulary import LAST_APPLIED
@@ -29,10 +30,10 @@ class Manifest:
         meta, self.kind = pod.metadata, kind
         self.name = meta.name
         self.namespace = meta.namespace
-        self.labels = _decoded_map(meta.labels)
-        self.annotations = _decoded_map(meta.annotations)
+        self.labels = map_of(msgspec.json.decode(meta.labels))
+        self.annotations = map_of(msgspec.json.decode(meta.annotations))
         self.finalizers = msgspec.json.decode(meta.finalizers)
-        self.spec = _decoded_map(pod.spec)
+        self.spec = map_of(msgspec.json.decode(pod.spec))
         self.projected = self._projected()
 
     @property
@@ -62,11 +63,6 @@ class Manifest:
             if key in document["metadata"]
         }
         return {**result, **self.kind.type_meta, "metadata": {**(metadata or {}), **identity}}
-
-
-def _decoded_map(raw: msgspec.Raw) -> dict[str, Any]:
-    value = msgspec.json.decode(raw)
-    return value if isinstance(value, dict) else {}
 
 
 def read_annotation(decode: Callable[[str | bytes], T], text: Any) -> T | None:

@@ -30,17 +30,12 @@ class Pace:
     is_due: bool
 
 
-def failures_before(pod: Pod) -> int:
-    """Number of pods in a row that had failed when this one was made."""
-    return min(whole(pod.failures_text, _DIGITS) or 0, _MOST)
-
-
 def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None:
     """The pace of replacing a completed pod, by `status.failures`; None where it need not wait."""
     began, ended = _life(pod, now)
     if not pod.refused_by_kubelet and ended - began > SOON:
         return None
-    failures = min(failures_before(pod) + 1, _MOST)
+    failures = min((whole(pod.failures_text, _DIGITS) or 0) + 1, _MOST)
     due = ended + min(LONGEST, FIRST * 2.0 ** min(failures - 1, 10))
     survives = failures == 1 or noted.get(str(id), 0) >= failures
     return Pace(failures, due, due <= now and survives)

@@ -12,6 +12,7 @@ from tapp.kube import objects
 from tapp.kube.images import pull_policy, runs_image
 from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
 from tapp.kube.once import mounted
+from tapp.kube.parts import map_in, map_of, maps_of, text_of
 from tapp.kube.project import duplicate_merge_key
 from tapp.kube.restarts import ALWAYS, restarts_of
 from tapp.kube.stored import PROBE
@@ -71,7 +72,7 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
         spec=spec,
         unreadable=unreadable,
         manifest=NO_MANIFEST if unreadable or spec.is_ours else manifest,
-        node=_word(manifest.spec.get("nodeName")),
+        node=text_of(manifest.spec.get("nodeName")),
         terminating=meta.deletion_timestamp is not None,
         uid=meta.uid or "",
         created=meta.creation_timestamp or "",
@@ -89,7 +90,7 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
 def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[PodSpec, str]:
     unreadable, raw = _wrong_type(pod), manifest.spec
     labels, annotations = manifest.labels, manifest.annotations
-    policy = _word(raw.get("restartPolicy")) or ALWAYS
+    policy = text_of(raw.get("restartPolicy")) or ALWAYS
     main = [] if unreadable else raw.get("containers") or []
     init = [] if unreadable else raw.get("initContainers") or []
     both = [*main, *init]
@@ -97,8 +98,8 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
     requests = requests_of(annotations, RESTART_INSTANCE)
     projected = manifest.projected or {}
     applied = projected.get("spec")
-    given = _dict(projected.get("metadata")).get("annotations")
-    hold, origin = hold_of(labels, annotations), Written.decode(_word(annotations.get(WRITTEN)))
+    given = map_in(projected, "metadata").get("annotations")
+    hold, origin = hold_of(labels, annotations), Written.decode(text_of(annotations.get(WRITTEN)))
     doubled = duplicate_merge_key(applied) if isinstance(applied, dict) else None
     spec = PodSpec(
         template_hash=labels.get(TEMPLATE_HASH),
@@ -122,11 +123,11 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         probed_alive=tuple(
             item["name"] for item in both if item.get("livenessProbe") or item.get("startupProbe")
         ),
-        has_hook=any(_has_hook(item.get("lifecycle")) for item in both),
-        gates=_gates(raw.get("readinessGates")),
+        has_hook=any(map_in(item, "lifecycle").get("postStart") for item in both),
+        gates=tuple(str(gate.get("conditionType")) for gate in maps_of(raw.get("readinessGates"))),
         claims=_claims(raw.get("volumes")),
         added=() if unreadable else _added(raw, applied, pod.metadata.name),
-        subdomain=_word(raw.get("subdomain")),
+        subdomain=text_of(raw.get("subdomain")),
         marked=has_served_gate(raw)
         or hold is not None
         or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
@@ -136,29 +137,29 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         written=origin.revision,
         bare_hash=origin.bare,
         update_priority=""
-        if UPDATE_PRIORITY in _dict(given)
-        else _word(annotations.get(UPDATE_PRIORITY))[:_LONGEST_PRIORITY],
-        restarted_at=_word(annotations.get(RESTARTED_AT)),
-        drain=_word(annotations.get(DRAIN)),
-        lost=_word(annotations.get(LOST_NODE)),
+        if UPDATE_PRIORITY in map_of(given)
+        else text_of(annotations.get(UPDATE_PRIORITY))[:_LONGEST_PRIORITY],
+        restarted_at=text_of(annotations.get(RESTARTED_AT)),
+        drain=text_of(annotations.get(DRAIN)),
+        lost=text_of(annotations.get(LOST_NODE)),
         hold=hold,
         is_watched=labels.get(POD_STATUS) == "true",
-        evicted_in_time=is_limited(_dicts(raw.get("tolerations"))),
+        evicted_in_time=is_limited(maps_of(raw.get("tolerations"))),
         unmergeable="" if doubled is None else f"spec{doubled}",
     )
     return spec, unreadable
 
 
 def _rests(container: dict[str, Any]) -> bool:
-    policy = _word(container.get("imagePullPolicy"))
+    policy = text_of(container.get("imagePullPolicy"))
     return policy not in ("", "Always") and pull_policy(container.get("image")) == "Always"
 
 
 def _resize_restarts(containers: list[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
     found = {
         item["name"]: tuple(
-            _word(policy.get("resourceName"))
-            for policy in _dicts(item["resizePolicy"])
+            text_of(policy.get("resourceName"))
+            for policy in maps_of(item["resizePolicy"])
             if policy.get("restartPolicy") == "RestartContainer"
         )
         for item in containers
@@ -185,13 +186,9 @@ def _reads(containers: list[dict[str, Any]], manifest: Manifest) -> Reads:
     return read_by(containers, labels, annotations)
 
 
-def _gates(gates: Any) -> tuple[str, ...]:
-    return tuple(str(item.get("conditionType")) for item in _dicts(gates))
-
-
 def _claims(volumes: Any) -> tuple[str, ...]:
-    sources = [item.get("persistentVolumeClaim") for item in _dicts(volumes)]
-    return tuple(_word(item.get("claimName")) for item in _dicts(sources))
+    sources = [item.get("persistentVolumeClaim") for item in maps_of(volumes)]
+    return tuple(text_of(item.get("claimName")) for item in maps_of(sources))
 
 
 def _added(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
@@ -210,10 +207,6 @@ def _added(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
 
 
 _TOKEN = "kube-api-access-"  # noqa: S105 - what admission calls the volume with credentials
-
-
-def _dicts(items: Any) -> list[dict[str, Any]]:
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _runs(containers: list[dict[str, Any]], kind: str, most: int | None) -> dict[str, float]:
@@ -235,20 +228,8 @@ def _runs(containers: list[dict[str, Any]], kind: str, most: int | None) -> dict
     return found
 
 
-def _has_hook(lifecycle: Any) -> bool:
-    return isinstance(lifecycle, dict) and bool(lifecycle.get("postStart"))
-
-
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 _LONGEST_PRIORITY = 40  # Characters that are kept: more is no number, and enough to show

@@ -19,6 +19,7 @@ from tapp.declared.placeholders import UnfilledError
 from tapp.kube import objects
 from tapp.kube.canonical import nano, quantity
 from tapp.kube.objects import ClaimObject, ClaimResources, ClaimSpec, ClaimStatus, Storage
+from tapp.kube.parts import map_in, map_of
 from tapp.storage.claims import Claims, instance_number
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
@@ -101,9 +102,7 @@ def _storage_of(spec: Mapping[str, Any]) -> str | None:
     With a unit also where it has an exponent: the API server has a spelling of its own for those,
     and another spelling than the claim's would be written once more.
     """
-    size: Any = spec
-    for key in ("resources", "requests", "storage"):
-        size = size.get(key) if isinstance(size, dict) else None
+    size = map_in(map_in(spec, "resources"), "requests").get("storage")
     if isinstance(size, bool) or not isinstance(size, str | int | float):
         return None
     text = str(size)
@@ -153,7 +152,7 @@ def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
     annotations: Any = None
     with suppress(*UNREADABLE):
         annotations = msgspec.json.decode(claim.metadata.annotations)
-    older = annotations.get(STORAGE_CLASS) if isinstance(annotations, dict) else None
+    older = map_of(annotations).get(STORAGE_CLASS)
     return older if isinstance(older, str) else spec.storage_class_name or ""
 
 

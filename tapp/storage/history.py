@@ -52,11 +52,6 @@ class HistoryPlan:
     bytes: int = 0  # of these, about
     waits: bool = False  # others are only made with a later answer, because this one is full
 
-    @property
-    def changes(self) -> bool:
-        """True if anything is written."""
-        return bool(self.delete or self.create)
-
 
 def record_name(
     meta: ParentMeta, template: str, revision: str, number: int, values: str = ""
@@ -108,7 +103,8 @@ def plan_history(
     kept = _kept(lines, world, contents, in_use)
     for record in records:
         (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
-    newest = {ones[0].what for ones in lines.values() if _is_newest(ones)}
+    # Two have the same number where a cache lags: then neither is the newest.
+    newest = {one.what for one, *more in lines.values() if not more or more[0].number < one.number}
     wanted = _Wanted(world, contents, lines, in_use, beside_of(world.tapp.spec))
     created = _missing(wanted, used, newest | going, highest)
     for new in created:
@@ -153,11 +149,6 @@ def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
     for record in sorted(records, reverse=True):
         found.setdefault(record.template, {}).setdefault(record.content, record)
     return {name: list(ones.values()) for name, ones in found.items()}
-
-
-def _is_newest(ones: list[HistoryEntry]) -> bool:
-    """True if its first record alone has the highest number; two may where a cache lags."""
-    return len(ones) == 1 or ones[1].number < ones[0].number
 
 
 def _length(body: Mapping[str, Any]) -> int:

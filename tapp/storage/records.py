@@ -120,10 +120,6 @@ class Recorded:
         names = {name for each in wanted for name in self._of_revision.get(each, ())}
         return next((name for name in self._objects if name in names), "")
 
-    def newest_with(self, revision: str) -> str:
-        """The newest content with this revision, "" where there is none."""
-        return next(iter(self._of_revision.get(revision, ())), "")
-
     def then(self, name: str, called: str) -> Templates | None:
         """The TApp as it was at a content, with the template as `called` now; None: no record."""
         key = name, called

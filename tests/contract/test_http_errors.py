@@ -4,12 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hooks.explain import Explanation
 from tests.builders import Document
 from tests.contract.calls import ABOUT_TAPPS, CLIENT, HOOKS, WITH_CHILDREN, check_error, good, post
 from tests.reading import desired
@@ -270,7 +268,7 @@ def test_any_value_anywhere_in_a_request_is_answered_or_refused(
         elif hook == "/sync":
             _check_kept(document, json.loads(response.data))
         elif hook == "/plan":
-            msgspec.json.decode(response.data, type=Explanation)
+            assert json.loads(response.data).keys() >= {"instances", "budget", "claims", "refused"}
 
 
 def typed(schema: Document, path: tuple[str, ...] = SPEC) -> Iterator[tuple[tuple[str, ...], str]]:
