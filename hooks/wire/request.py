@@ -25,7 +25,6 @@ from tapp.answer.render import kept_pod
 from tapp.decide.pulls import is_puller
 from tapp.declared.lookup import Templates
 from tapp.declared.model import Parent, TApp
-from tapp.declared.placeholders import BEGIN
 from tapp.declared.templates import Template
 from tapp.kube.objects import (
     ClaimObject,
@@ -182,10 +181,10 @@ def world_of(request: Request[TApp]) -> World:
     )
 
 
-def templates_of(parent: TApp, text: bytes = b"") -> Templates:
-    """The templates of a TApp, none of them looked at yet; `text` is its spec's JSON."""
-    meta, differ = parent.metadata, BEGIN.encode() in text
-    return Templates(parent.spec, meta.name, meta.namespace, may_differ=differ)
+def templates_of(parent: TApp) -> Templates:
+    """The templates of a TApp, none of them looked at yet."""
+    meta = parent.metadata
+    return Templates(parent.spec, meta.name, meta.namespace)
 
 
 def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
@@ -216,7 +215,7 @@ def _parent(pieces: Pieces, model: type[P]) -> tuple[P, CachedSpec | None]:
         document["spec"] = _field(pieces, "spec") if spec is None else spec.value.spec
     parent = _validated(model, document)
     if spec is None and isinstance(parent, TApp):
-        spec = CachedSpec(text, templates_of(parent, text))
+        spec = CachedSpec(text, templates_of(parent))
     return parent, spec
 
 

@@ -82,7 +82,6 @@ class Templates:
     spec: TAppSpec  # the TApp's spec
     app: str = ""  # its name
     namespace: str = ""
-    may_differ: bool = True  # whether there may be a template for each instance
     beside: Beside = UNSAID  # what a record says of the rest of its spec; of today's, nothing
     _claims: frozenset[str] = field(init=False)
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)
