@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.changed import DECISIONS, ROOMS, chosen_for
+from tests.contract.test_wheel import imports
 
 ROOT = Path(__file__).parents[2]
 OLD = """#!/bin/sh
@@ -107,7 +108,7 @@ def test_what_the_demo_imports_is_what_it_installs() -> None:
         for directory in own
         for file in (ROOT / directory).rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        for name in names(node)
+        for name in imports(node)
     }
     found = packages_distributions()
     missing = [
@@ -132,10 +133,3 @@ def test_what_is_installed_is_what_is_asked_for_and_has_hashes(level: str) -> No
 def pins(text: str) -> dict[str, str]:
     """Name -> version."""
     return {name.lower(): found for name, found in re.findall(r"(?m)^([\w-]+)==([^\s;]+)", text)}
-
-
-def names(node: ast.AST) -> list[str]:
-    """The modules that an import names."""
-    if isinstance(node, ast.ImportFrom):
-        return [node.module or ""] if node.level == 0 else []
-    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -8,6 +8,7 @@ import pytest
 
 from tests.builders import manifest, template
 from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.test_verbs import spec_of
 from tests.scenarios.life import Life, registration
 
 Document = dict[str, Any]
@@ -24,11 +25,6 @@ def running(**spec: Any) -> StandIn:
     """A TApp `web` of four instances that runs."""
     given = {"replicas": 4, "template": OWN, "defaultValues": {"a": "x"}, **spec}
     return StandIn(Life().apply(manifest(**given)).world)
-
-
-def spec_of(standin: StandIn) -> Document:
-    found: Document = standin.world.get("tapps", "web")["spec"]
-    return found
 
 
 SET: dict[str, tuple[list[str], Document, Document]] = {

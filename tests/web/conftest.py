@@ -30,16 +30,24 @@ def browser() -> "Iterator[Browser]":
 
 
 @pytest.fixture
-def page(browser: "Browser", tmp_path: Path) -> "Iterator[Page]":
-    """A new user of the browser; an error of the page fails the test."""
+def page(browser: "Browser", tmp_path: Path, request: pytest.FixtureRequest) -> "Iterator[Page]":
+    """A new user of the browser; an error of the page fails the test.
+
+    Nothing turns: to draw that only takes time.
+    """
     context = browser.new_context(
-        viewport={"width": 1280, "height": 860}, color_scheme="light", timezone_id="Asia/Tokyo"
+        viewport={"width": 1280, "height": 860},
+        color_scheme="light",
+        timezone_id="Asia/Tokyo",
+        reduced_motion="reduce",
     )
     found = context.new_page()
     errors: list[str] = []
     found.on("pageerror", lambda error: errors.append(str(error)))
     found.set_default_timeout(20_000)
+    failed = request.session.testsfailed
     yield found
-    found.screenshot(path=tmp_path / "last.png")
+    if request.session.testsfailed > failed:
+        found.screenshot(path=tmp_path / "last.png")
     context.close()
     assert errors == []

@@ -186,10 +186,11 @@ def _reach(page: "Page", case: Case) -> None:
 @pytest.mark.parametrize("by", [_by_mouse, _by_keyboard], ids=["by mouse", "by keyboard"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_change_shows_its_plan_and_is_done(
-    page: "Page", name: str, by: Callable[["Page", Case], None]
+    page: "Page", name: str, by: Callable[["Page", Case], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is written before `Do it`, and afterwards what the plan said."""
     case = CASES[name]
+    monkeypatch.setattr("kubectl_tapp.web.changes._SECONDS", 2.0)
     with on_port(_begun(name, case), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for()

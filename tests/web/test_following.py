@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 
+import pytest
+
 from demo.web import session_of
 from kubectl_tapp.live.following import FollowedTApp, Live
 from simulator.api.store import ForbiddenError
@@ -27,8 +29,9 @@ def sees(followed: FollowedTApp, fact: Callable[[], bool]) -> bool:
     return False
 
 
-def test_services_are_watched_and_not_read_once() -> None:
+def test_services_are_watched_and_not_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that somebody deletes is missed at once, and a template of them is noticed."""
+    monkeypatch.setattr("kubectl_tapp.live.following._LOOK", 1.0)
     exposed = tapp(replicas=2, serviceTemplate={"spec": {"ports": [{"port": 80}]}})
     standin = StandIn(Life(exposing=True).apply(exposed).world)
     live = Live(session_of(standin))

@@ -236,8 +236,11 @@ def test_who_may_not_read_pods_sees_what_the_tapp_tells(page: "Page") -> None:
         page.locator("#stuck").get_by_text("cannot list resource").wait_for()
 
 
-def test_who_may_read_and_not_watch_sees_it_a_little_later(page: "Page") -> None:
+def test_who_may_read_and_not_watch_sees_it_a_little_later(
+    page: "Page", monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All is read again from time to time then."""
+    monkeypatch.setattr("kubectl_tapp.live.following._LOOK", 1.0)
     standin = cluster(tapp())
     standin.forbid("watch pods", "watch tapps")
     with on_port(standin, first="/default/shop") as served:
@@ -249,8 +252,11 @@ def test_who_may_read_and_not_watch_sees_it_a_little_later(page: "Page") -> None
         page.locator("#rows").get_by_text("7/7").first.wait_for(timeout=60_000)
 
 
-def test_what_went_before_a_watch_began_is_not_shown_for_ever(page: "Page") -> None:
+def test_what_went_before_a_watch_began_is_not_shown_for_ever(
+    page: "Page", monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A pod that was read, and deleted before the watch told of any."""
+    monkeypatch.setattr("kubectl_tapp.live.following._LOOK", 1.0)
     standin = cluster(tapp())
     ghost = {**standin.world.get("Pod", "shop-3")}
     ghost["metadata"] = {**ghost["metadata"], "uid": "gone", "name": "shop-9"}
@@ -265,6 +271,7 @@ def test_what_went_before_a_watch_began_is_not_shown_for_ever(page: "Page") -> N
     with on_port(standin, first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i9").wait_for()
+        monkeypatch.setattr("kubectl_tapp.cluster.watching._WHOLE", 1.0)
         page.locator("#i9").wait_for(state="detached", timeout=60_000)
 
 
