@@ -119,6 +119,8 @@ class Follower(ABC):
             self._changed.clear()
             begun = time.monotonic()
             look()
+            if any(each.ended for each in self._watched):
+                break  # as a look may find
             self._stopped.wait(max(_PAUSE, _SHARE * (time.monotonic() - begun)))
             self._changed.wait(_LOOK)
         if error := next((each.error for each in self._watched if each.error), ""):
