@@ -202,10 +202,10 @@ class Workspace:
                 shutil.rmtree(left.parent, ignore_errors=True)
 
 
-def wait_namespace_ready(kube: Kube, namespace: str, timeout: float = 60) -> None:
+def wait_namespace_ready(kube: Kube, namespace: str) -> None:
     """Waits for the `default` service account: before it, the namespace admits no pod."""
     account = partial(kube.find, "v1", "serviceaccounts", namespace, "default")
-    until(account, f"a default service account in {namespace}", timeout)
+    until(account, f"a default service account in {namespace}", 60)
 
 
 def wait_namespace_gone(kube: Kube, namespace: str) -> None:

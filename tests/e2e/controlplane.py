@@ -303,9 +303,9 @@ def apply_definitions(kube: Kube, file: Path) -> None:
         wait_established(kube, document["metadata"]["name"])
 
 
-def wait_established(kube: Kube, name: str, timeout: float = 60) -> None:
+def wait_established(kube: Kube, name: str) -> None:
     """Waits until the API server serves the kind."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + 60
     while True:
         found = kube.get("apiextensions.k8s.io/v1", "customresourcedefinitions", None, name)
         conditions = {
@@ -318,5 +318,5 @@ def wait_established(kube: Kube, name: str, timeout: float = 60) -> None:
                 kube.request("GET", f"/apis/{found['spec']['group']}/{version}")
                 return
         if time.monotonic() > deadline:
-            raise ProcessError(f"{name} is not established after {timeout:.0f} s: {conditions}")
+            raise ProcessError(f"{name} is not established after a minute: {conditions}")
         time.sleep(0.05)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tapp.kube.merges import merge_patch
+from tests.builders import patch_between
 from tests.scenarios.life import EXAMPLES, example
 from tests.spellings import fully_written
 
@@ -212,7 +213,7 @@ class _Writer:
         old = self.spec["template"] if where == "default" else self.spec["templatePool"][where]
         new = copy.deepcopy(old)
         change(new)
-        patch = difference(old, new)
+        patch = patch_between(old, new)
         pool = {"templatePool": {where: patch}}
         return self._patch({"template": patch} if where == "default" else pool)
 
@@ -319,17 +320,3 @@ class _Writer:
     def _delete(self) -> Step:
         how = self.rng.choice(["Background", "Foreground", "Orphan"])
         return Step("delete", propagation=how)
-
-
-def difference(old: Json, new: Json) -> Json:
-    """The merge patch that makes `new` of `old`."""
-    patch: Json = {key: None for key in old if key not in new}
-    for key, value in new.items():
-        before = old.get(key)
-        if isinstance(value, dict) and isinstance(before, dict):
-            inner = difference(before, value)
-            if inner:
-                patch[key] = inner
-        elif key not in old or before != value:
-            patch[key] = value
-    return patch

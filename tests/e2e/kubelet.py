@@ -15,7 +15,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -149,24 +149,20 @@ class FakeKubelet:
 
         self._call(work)
 
-    def _call(self, work: Callable[[], Any]) -> None:
+    def _call(self, work: Work) -> None:
         """Runs work in the loop's thread and waits for it."""
-        done = threading.Event()
-        errors: list[LookupError] = []
+        done: Future[None] = Future()
 
         def wrapped() -> None:
             try:
                 work()
-            except LookupError as error:
-                errors.append(error)
-            finally:
-                done.set()
+            except Exception as error:  # noqa: BLE001 - raised in the caller's thread
+                done.set_exception(error)
+            else:
+                done.set_result(None)
 
         self._inbox.put(wrapped)
-        if not done.wait(30):
-            raise TimeoutError("the kubelet's loop does not answer")
-        if errors:
-            raise errors[0]
+        done.result(30)
 
     # The loop
 
