@@ -35,43 +35,20 @@ class Cluster(Protocol):
     """`local`, `existing` or `kind`."""
     kubeconfig: Path
     context: str | None
-    audit: AuditLog | None
-    """The API server's audit log, where it can be read."""
-    control_plane: LocalControlPlane | None
-    """The processes, where they are ours to restart."""
     hook_in_cluster: bool
     """True if hook and Metacontroller run in the cluster, from the shipped manifests."""
+
+    @property
+    def audit(self) -> AuditLog | None:
+        """The API server's audit log, where it can be read."""
+
+    @property
+    def control_plane(self) -> LocalControlPlane | None:
+        """The processes, where they are ours to restart."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def logs(self) -> list[Path]: ...
-
-
-class LocalCluster:
-    """A control plane of our own processes; every node is a fake one."""
-
-    backend = "local"
-    context: str | None = None
-    hook_in_cluster = False
-
-    def __init__(self, binaries: Path, directory: Path, definitions: Sequence[Path]) -> None:
-        self.control_plane: LocalControlPlane | None
-        self._plane = LocalControlPlane(binaries, directory / "cluster", definitions)
-        self.control_plane = self._plane
-        self.kubeconfig = self._plane.kubeconfig
-        self.audit: AuditLog | None = self._plane.audit
-
-    def start(self) -> None:
-        """Starts the processes; about six seconds on two cores."""
-        self._plane.start()
-
-    def stop(self) -> None:
-        """Stops the processes."""
-        self._plane.stop()
-
-    def logs(self) -> list[Path]:
-        """The processes' logs."""
-        return self._plane.logs
 
 
 class ExistingCluster:
@@ -137,7 +114,7 @@ class Choice:
         if self.kubeconfig is not None:
             return ExistingCluster(self.kubeconfig, self.context, definitions)
         if self.binaries is not None:
-            return LocalCluster(self.binaries, directory, definitions)
+            return LocalControlPlane(self.binaries, directory / "cluster", definitions)
         return Kind(directory, definitions, REPOSITORY)
 
 

@@ -52,7 +52,14 @@ EVICTION_GRACE = 3
 
 
 class LocalControlPlane:
-    """A whole control plane in one directory; `stop` ends it, the directory stays."""
+    """A whole control plane in one directory; `stop` ends it, the directory stays.
+
+    As a cluster it has no nodes but fake ones.
+    """
+
+    backend = "local"
+    context: str | None = None
+    hook_in_cluster = False
 
     def __init__(
         self,
@@ -88,7 +95,10 @@ class LocalControlPlane:
     # Life
 
     def start(self) -> None:
-        """Starts everything; raises ProcessError with a log's tail when a part does not start."""
+        """Starts everything; raises ProcessError with a log's tail when a part does not start.
+
+        It takes about six seconds on two cores.
+        """
         begun = time.monotonic()
         self._etcd.start()
         self._etcd.wait_http(f"{self._etcd_url}/health")
@@ -156,6 +166,10 @@ class LocalControlPlane:
         return {process.name: process.pid for process in all_of_them if process.alive}
 
     @property
+    def control_plane(self) -> LocalControlPlane:
+        """Itself."""
+        return self
+
     def logs(self) -> list[Path]:
         """Every log file, the audit log included."""
         return [*sorted(self.directory.glob("*.log"))]
