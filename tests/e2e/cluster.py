@@ -6,6 +6,7 @@ The order: an existing cluster (`E2E_KUBECONFIG`), local binaries (`KUBEBUILDER_
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -71,8 +72,7 @@ class ExistingCluster:
 
     def start(self) -> None:
         """Checks that the cluster answers and adds the definitions that are missing."""
-        kube = Kube(self.kubeconfig, context=self.context)
-        try:
+        with contextlib.closing(Kube(self.kubeconfig, context=self.context)) as kube:
             kube.request("GET", "/version")
             group = "apiextensions.k8s.io/v1"
             for file in self._definitions:
@@ -83,17 +83,12 @@ class ExistingCluster:
                 if not any(here):
                     apply_definitions(kube, file)
                     self._made += names
-        finally:
-            kube.close()
 
     def stop(self) -> None:
         """Removes the definitions that `start` made."""
-        kube = Kube(self.kubeconfig, context=self.context)
-        try:
+        with contextlib.closing(Kube(self.kubeconfig, context=self.context)) as kube:
             for name in self._made:
                 kube.delete("apiextensions.k8s.io/v1", "customresourcedefinitions", None, name)
-        finally:
-            kube.close()
 
     def logs(self) -> list[Path]:
         """None of ours."""

@@ -105,8 +105,7 @@ class LocalControlPlane:
         self.seconds["etcd"] = time.monotonic() - begun
         self.start_api()
         self.seconds["kube-apiserver"] = time.monotonic() - begun
-        kube = Kube(self.kubeconfig)
-        try:
+        with contextlib.closing(Kube(self.kubeconfig)) as kube:
             for file in self._crds:
                 apply_definitions(kube, file)
             self.version = str(kube.request("GET", "/version")["gitVersion"])
@@ -119,8 +118,6 @@ class LocalControlPlane:
                 lambda: kube.find("v1", "serviceaccounts", "default", "default") is not None,
                 "default service account",
             )
-        finally:
-            kube.close()
         self.seconds["all"] = time.monotonic() - begun
 
     def stop(self) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tapp.kube.merges import merge_patch
-from tests.builders import patch_between
+from tests.builders import manifest, patch_between
 from tests.scenarios.life import EXAMPLES, example
 from tests.spellings import fully_written
 
@@ -112,10 +112,8 @@ def spelling_stories() -> list[Story]:
 def _spelling(name: str, spec: Json) -> Story:
     plain = pod_template(name, "app:1", spec)
     written = {**plain, "spec": fully_written(plain["spec"])}
-    metadata = {"name": name}
-    tapp = {"apiVersion": GROUP, "kind": "TApp", "metadata": metadata}
     steps = [
-        Step("apply", documents=({**tapp, "spec": {"replicas": 2, "template": body}},))
+        Step("apply", documents=(manifest(name, replicas=2, template=body),))
         for body in (plain, written, plain)
     ]
     return Story(name, tuple(steps))
@@ -167,9 +165,8 @@ class _Writer:
             strategy["partition"] = self.order.choice([1, 2, "50%"])
         if self.order.random() < 0.15:
             self.spec["podManagementPolicy"] = "OrderedReady"
-        metadata = {"name": self.name}
-        tapp = {"apiVersion": GROUP, "kind": "TApp", "metadata": metadata, "spec": self.spec}
-        steps = [Step("apply", documents=(copy.deepcopy(tapp),))]
+        tapp = manifest(self.name, **copy.deepcopy(self.spec))
+        steps = [Step("apply", documents=(tapp,))]
         for _ in range(rng.randint(1, 4)):
             steps.append(self._step())
             if steps[-1].what == "delete":
