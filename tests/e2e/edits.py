@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tapp.kube.merges import merge_patch
-from tests.builders import manifest, patch_between
+from tests.builders import claim_template, manifest, patch_between
 from tests.scenarios.life import EXAMPLES, example
 from tests.spellings import fully_written
 
-from .shapes import SHAPES, claim, pod_template
+from .shapes import SHAPES, pod_template
 
 Json = dict[str, Any]
 GROUP = "apps.tkestack.io/v1"
@@ -154,7 +154,7 @@ class _Writer:
             "updateStrategy": strategy,
         }
         if rng.random() < 0.3:
-            self.spec["volumeClaimTemplates"] = [claim("data")]
+            self.spec["volumeClaimTemplates"] = [claim_template()]
             if rng.random() < 0.5:
                 policy = {"whenScaled": "Delete", "whenDeleted": rng.choice(["Delete", "Retain"])}
                 self.spec["persistentVolumeClaimRetentionPolicy"] = policy

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from tests import holds
+from tests.builders import claim_template
 from tests.model import specs
 from tests.model.cluster import Cluster, Document
 from tests.model.node_rules import Draws, NodeRules, befalls, edits, kinds, numbers, shorts, waits
@@ -375,7 +376,7 @@ class Model(NodeRules):
             specs.put(spec, "serviceName", service)
             spec["persistentVolumeClaimRetentionPolicy"] = retention
             if size is not None:
-                both = [specs.claim(name, size) for name in ("data", "logs")]
+                both = [claim_template(name, size) for name in ("data", "logs")]
                 spec["volumeClaimTemplates"] = both
 
         self.world.edit(change)

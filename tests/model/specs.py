@@ -5,6 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.builders import claim_template
+
 Document = dict[str, Any]
 
 GOOD = ("app:1", "app:2", "app:3", "app:two")
@@ -155,7 +157,7 @@ def tapps(draw: st.DrawFn) -> Document:
         spec["forceDeletePod"] = True
     spec["templates"] = draw(st.dictionaries(instances.map(str), names, max_size=2))
     if draw(st.sampled_from([False, False, True])):
-        spec["volumeClaimTemplates"] = [claim("data")]
+        spec["volumeClaimTemplates"] = [claim_template()]
         spec["persistentVolumeClaimRetentionPolicy"] = draw(retentions)
     if draw(st.booleans()):
         set_service(spec, draw(service_ports))
@@ -164,12 +166,6 @@ def tapps(draw: st.DrawFn) -> Document:
 
 
 SIZES = ("1Gi", "2Gi", "1536Mi", "4096Mi")
-
-
-def claim(name: str, size: str = SIZES[0]) -> Document:
-    resources = {"requests": {"storage": size}}
-    body = {"accessModes": ["ReadWriteOnce"], "resources": resources}
-    return {"metadata": {"name": name}, "spec": body}
 
 
 _policies = st.sampled_from(["Retain", "Delete"])
