@@ -93,25 +93,18 @@ class FakeKubelet:
 
     # Levers that act at once; all others are attributes of `levers`
 
-    def finish(
-        self, namespace: str, name: str, code: int = 0, container: str | None = None
-    ) -> None:
-        """Lets the pod's running containers (or one of them) exit with this code."""
+    def finish(self, namespace: str, name: str, code: int = 0) -> None:
+        """Lets the pod's running containers exit with this code."""
 
-        def act(run: PodWorker) -> None:
-            run.finish(code, container, time.monotonic())
+        def work() -> None:
+            for uid, run in self._runs.items():
+                if key_of(run.local.pod) == f"{namespace}/{name}":
+                    run.finish(code, None, time.monotonic())
+                    self._advance(uid)
+                    return
+            raise LookupError(f"no pod {namespace}/{name} on a fake node")
 
-        self._on_pod(namespace, name, act)
-
-    def evict(
-        self, namespace: str, name: str, message: str = "The node was low on memory."
-    ) -> None:
-        """Ends the pod as a node under pressure does: phase Failed, reason Evicted."""
-
-        def act(run: PodWorker) -> None:
-            run.evict("Evicted", message, time.monotonic())
-
-        self._on_pod(namespace, name, act)
+        self._call(work)
 
     def poke(self) -> None:
         """Looks at every pod again, after a change of `levers` that should count at once."""
@@ -135,17 +128,6 @@ class FakeKubelet:
             for uid, run in list(self._runs.items()):
                 run.notice(self._pods_seen[uid], time.monotonic())
                 self._advance(uid)
-
-        self._call(work)
-
-    def _on_pod(self, namespace: str, name: str, act: Callable[[PodWorker], None]) -> None:
-        def work() -> None:
-            for uid, run in self._runs.items():
-                if key_of(run.local.pod) == f"{namespace}/{name}":
-                    act(run)
-                    self._advance(uid)
-                    return
-            raise LookupError(f"no pod {namespace}/{name} on a fake node")
 
         self._call(work)
 
