@@ -50,7 +50,6 @@ class FakeKubelet:
         levers: Levers | None = None,
     ) -> None:
         self.levers = levers or Levers()
-        self.patches = 0
         self._kube = Kube(kubeconfig, context=context, user_agent="tapp-e2e-kubelet")
         self.nodes = Nodes(Kube(kubeconfig, context=context, user_agent="tapp-e2e-node"), nodes,
                            tainted=tainted)  # fmt: skip
@@ -239,7 +238,6 @@ class FakeKubelet:
         try:
             path = self._kube.path("v1", "pods", meta["namespace"], meta["name"], "status")
             answer = self._kube.patch(path, patch)
-            self.patches += 1
         except KubeError as error:
             if error.status == 409:
                 answer, wait = self._read(pod), 0

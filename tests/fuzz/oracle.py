@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -151,7 +150,6 @@ class Service:
         """Another application, with a clock that stands still."""
         self._hook = _hook(**settings)
         self._forgetful = _hook(**settings, memo_bytes=0)
-        self.codes: Counter[int] = Counter()
 
     def call(
         self, path: str, body: bytes, *, remembering: bool = True, **more: Any
@@ -182,7 +180,6 @@ class Service:
         began = time.process_time()
         code, headers, answer = self.call(path, body, **more)
         self._judge(time.process_time() - began, body, answer)
-        self.codes[code] += 1
         hold(len(answer) == int(headers.get("content-length", len(answer))), "wrong length")
         if code != 200:
             check_error(code, headers, answer)
