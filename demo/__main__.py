@@ -62,7 +62,7 @@ def outcome(running: Play) -> list[Goal]:
 
 
 def main(*, everything: bool = False, film: Path | None = None) -> int:
-    """Plays the brief acts, or all of them, or writes the film; returns the exit code."""
+    """Plays the brief acts, or all; `film` is where to write an SVG instead. The exit code."""
     signal.signal(signal.SIGTERM, _leave)
     started = time.monotonic()
     # A line that the terminal wraps would break the animation.

@@ -86,10 +86,10 @@ class Kubectl:
         self._writes(dry=dry)
         if verb == "patch":
             return printed(self._patch(words, options, stdin, dry))
-        documents = [json.loads(stdin)]
+        document = json.loads(stdin)
         if "--raw" in options:
-            return self._evict(documents[0], options)
-        return printed(self._put(verb, documents[0], options, dry))
+            return self._evict(document, options)
+        return printed(self._put(verb, document, options, dry))
 
     def _writes(self, *, dry: bool) -> None:
         """Called before each write."""
@@ -184,16 +184,11 @@ class Kubectl:
         return document if dry else dict(self.world.apply(document))
 
     def _update(self, kind: Kind, changed: Document, dry: bool) -> Document:
-        cluster = copy.copy(self.world.cluster) if dry else self.world.cluster
-        if dry:
-            return self._tried(cluster, kind, changed)
-        return dict(cluster.update(kind, changed))
-
-    @staticmethod
-    def _tried(cluster: Any, kind: Kind, changed: Document) -> Document:
-        """A write on a shallow copy that nobody listens to."""
-        cluster._objects = {each: dict(found) for each, found in cluster._objects.items()}
-        cluster._homes, cluster._listeners = dict(cluster._homes), []
+        cluster: Any = self.world.cluster
+        if dry:  # on a shallow copy that nobody listens to
+            cluster = copy.copy(cluster)
+            cluster._objects = {each: dict(found) for each, found in cluster._objects.items()}
+            cluster._homes, cluster._listeners = dict(cluster._homes), []
         return dict(cluster.update(kind, changed))
 
     def _evict(self, eviction: Document, options: dict[str, str]) -> str:

@@ -26,7 +26,7 @@ class ServiceError(Exception):
 
 @contextlib.contextmanager
 def serve() -> Iterator[str]:
-    """Runs the service until the context ends; its base URL. ServiceError: it did not start."""
+    """Runs the service until the context ends, and yields its URL; or raises ServiceError."""
     with tempfile.TemporaryFile() as log:
         process, port = _start(log.fileno())
         try:

@@ -10,7 +10,6 @@ from demo.service import serve
 from demo.stage import NAME, Document, Stage
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.web.command import serve as serve_page
-from simulator.objects.clock import EPOCH
 
 BAD_IMAGE = "shop:broken"  # No node can pull it: for who wants to see a roll that is stuck
 _TICK = 0.1
@@ -65,8 +64,7 @@ def passing(kubectl: Kubectl) -> Iterator[None]:
 
 def session_of(kubectl: Kubectl) -> Session:
     """A user of the embedded cluster, at its time."""
-    clock = kubectl.world.clock
-    return Session(kubectl, lambda: EPOCH.timestamp() + clock.now)
+    return Session(kubectl, kubectl.world.clock.unix)
 
 
 def main(port: int = 0, *, browser: bool = True) -> int:

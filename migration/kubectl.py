@@ -53,7 +53,10 @@ class Kubectl:
             self._start.append(f"--context={context}")
 
     def list(self, resource: str, namespace: str | None, *more: str) -> list[Json]:
-        """All objects of a kind (plural, dot, group); namespace "": the current one, None: all."""
+        """All objects of a kind: its plural, with the group after a dot.
+
+        The namespace "" is kubectl's current one, None is all; `more` are further arguments.
+        """
         scope = ["--all-namespaces"] if namespace is None else _in(namespace)
         items = self._json("get", resource, *scope, *more).get("items")
         return items if isinstance(items, list) else []

@@ -60,7 +60,10 @@ class Move:
 def plan_move(
     tapp: Json, pods: Sequence[Json], claims: Sequence[Json], namespace_uid: str | None
 ) -> Move:
-    """The move of one TApp; with `namespace_uid` its claims are to outlive it."""
+    """The move of one TApp, among all pods and claims of its namespace.
+
+    `namespace_uid` is the uid of the Namespace where claims are to outlive their TApp, else None.
+    """
     meta = tapp["metadata"]
     move = Move(meta["namespace"], meta["name"], meta["uid"])
     if meta.get("deletionTimestamp"):

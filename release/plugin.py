@@ -55,7 +55,10 @@ _UNUSED = (
 
 
 def build(directory: Path) -> Path:
-    """The archive of this platform, of a directory: one file would unpack itself at each call."""
+    """Makes the archive of this platform; raises ReleaseError where it cannot.
+
+    It holds a directory: one frozen file would unpack itself at each call.
+    """
     system, machine = _SYSTEMS.get(sys.platform), _MACHINES.get(platform.machine().lower())
     if not system or not machine:
         raise ReleaseError(f"the plugin is not made for {sys.platform} on {platform.machine()}")
@@ -163,7 +166,10 @@ def _ownerless(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def collect(archives: Path | None, dist: Path) -> list[Path]:
-    """The archives of a release or of this platform; ReleaseError: none, or another version."""
+    """The archives in `dist`: copies of those in `archives`, or else this platform's own.
+
+    Raises ReleaseError where `archives` has none, or one of another version.
+    """
     if archives is None:
         return [build(dist)]
     found = sorted(archives.glob(f"**/{NAME}-*.tar.gz"))

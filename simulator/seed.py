@@ -41,7 +41,11 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
     silent_nodes: Iterable[str] = (),
     **options: object,
 ) -> World:
-    """Build a world around objects; see `World` and, for `patience`, `Sight`."""
+    """Build a world around objects as the API server has them, at the time of `clock`.
+
+    `silent_nodes` are names of nodes that are not heard of; `patience` is `Sight`'s, and `options`
+    are those of `World`.
+    """
     objects = sorted(objects, key=lambda obj: obj["kind"] != NAMESPACE.name)
     world = World(controller, hook, clock=clock, version=_newest(objects), nodes=0, **options)  # type: ignore[arg-type]
     world.kubelet.behaviour = levers

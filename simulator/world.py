@@ -68,11 +68,12 @@ class World:
         keep_calls: int = 500,
         decorators: Iterable[Object] = (),
     ) -> None:
-        """Build it around nothing.
+        """Build an empty cluster with Metacontroller, which runs these controllers.
 
-        All that it writes has a newer resourceVersion than `version`, and all uids, container ids
-        and addresses are of that: they are other ones than those of the world that it takes over
-        (`simulator.seed`). Of the hook's calls so many are kept.
+        `hook` answers their calls, of which the last `keep_calls` are kept. `seed` is of the
+        chances, `policies` are the cluster's admission, `crds` and `kinds` its custom kinds. A
+        world that takes over another one (`simulator.seed`) is given the newest resourceVersion
+        there as `version`: all its own are newer, and its uids, container ids and addresses differ.
         """
         self.clock = clock or Clock()
         self.kinds = Kinds(kinds)
@@ -159,7 +160,10 @@ class World:
         return self.cluster.update(found, merge_patch(live, _copy(patch)))
 
     def patch_resize(self, namespace: str, name: str, patch: Object) -> Object:
-        """Apply a guarded patch to a pod's subresource `resize`; ApiError: refused, or another."""
+        """Apply a strategic merge patch, guarded by its metadata, to a pod's subresource `resize`.
+
+        ApiError is raised where it is refused, or where the pod is another one by now.
+        """
         pod = _copy(self.get("Pod", name, namespace))
         pod = with_meta(pod, **patch["metadata"])
         for section, items in patch["spec"].items():

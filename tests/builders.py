@@ -356,6 +356,20 @@ def copied(document: Any) -> Any:
     return pickle.loads(pickle.dumps(document, pickle.HIGHEST_PROTOCOL))
 
 
+def patch_between(before: Document, after: Document) -> Document:
+    """The JSON merge patch (RFC 7386) that makes one document of the other."""
+    patch: Document = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        if key not in before:
+            patch[key] = value
+        elif isinstance(value, dict) and isinstance(before[key], dict):
+            if inner := patch_between(before[key], value):
+                patch[key] = inner
+        elif value != before[key]:
+            patch[key] = value
+    return patch
+
+
 # --- requests -------------------------------------------------------------------------------------
 
 

@@ -56,20 +56,6 @@ def acted(script: str, obj: Document, parameters: dict[str, str] | None = None) 
     return cleaned
 
 
-def merge_patch(before: Any, after: Any) -> Any:
-    """The JSON merge patch (RFC 7386) that Argo CD sends for what an action changed."""
-    patch = {key: None for key in before if key not in after}
-    for key, value in after.items():
-        if key not in before:
-            patch[key] = value
-        elif isinstance(value, dict) and isinstance(before[key], dict):
-            if inner := merge_patch(before[key], value):
-                patch[key] = inner
-        elif value != before[key]:
-            patch[key] = value
-    return patch
-
-
 def _table(lua: LuaRuntime, value: Any) -> Any:
     if isinstance(value, dict):
         items = {key: _table(lua, item) for key, item in value.items() if item is not None}

@@ -147,8 +147,8 @@ class GarbageCollector:
 class ClaimController:
     """Binds claims, expands their volumes, and guards those that are in use.
 
-    A claim waits so long for its volume. Of what asks for more than the storage driver's `largest`
-    the volume stays, and it is marked as infeasible.
+    A claim waits `bind_seconds` for its volume. `largest` is what the storage driver can make of a
+    volume (None: any size): a claim that asks for more keeps its volume, marked as infeasible.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:

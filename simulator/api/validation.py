@@ -297,7 +297,11 @@ def check_revision_update(new: Object, old: Object) -> None:
 
 
 def resized(old: Object, asked: Object) -> Object:
-    """Return the pod with these resources and nothing else; InvalidError: they may not change."""
+    """Return the pod with the resources that are asked for; whatever else is asked is dropped.
+
+    InvalidError is raised for a change that is none of cpu or memory, or takes one away. Sources:
+    Kubernetes' registry/core/pod/strategy.go (podResizeStrategy), ValidatePodResize.
+    """
     wanted = {one["name"]: one.get("resources", {}) for _, _, one in containers_of(asked["spec"])}
     spec = dict(old["spec"])
     for field in CONTAINER_LISTS:

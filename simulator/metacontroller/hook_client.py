@@ -40,8 +40,8 @@ class WsgiHook:
     def __init__(self, application: Wsgi) -> None:
         self._application = application
 
-    def post(self, url: str, body: bytes, seconds: float) -> Answer:  # noqa: ARG002
-        """Call the application and collect its answer."""
+    def post(self, url: str, body: bytes, seconds: float, **more: object) -> Answer:  # noqa: ARG002
+        """Call the application and collect its answer; `more` are WSGI variables."""
         parts = urlsplit(url)
         environ = {
             "REQUEST_METHOD": "POST",
@@ -62,6 +62,7 @@ class WsgiHook:
             "wsgi.multithread": False,
             "wsgi.multiprocess": False,
             "wsgi.run_once": False,
+            **more,
         }
         seen: list[tuple[str, list[tuple[str, str]]]] = []
 

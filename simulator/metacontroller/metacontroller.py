@@ -43,7 +43,10 @@ from simulator.objects.objects import (
 
 @dataclass(frozen=True, slots=True)
 class Finalizer:
-    """The finalizer of one controller (pkg/controller/common/finalizer), for a finalize hook."""
+    """The finalizer of one controller, `enabled` if it has a finalize hook.
+
+    Source: pkg/controller/common/finalizer.
+    """
 
     name: str
     enabled: bool

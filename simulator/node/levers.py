@@ -27,12 +27,12 @@ class Levers:
     gate_seconds: float = 0.5  # Until the kubelet hears of a gate's change, and reckons Ready anew
     jitter: float = 0.5  # By up to this share the times above, and a start, are longer
     by_chance: bool = True  # True if its pauses are of any length up to their longest; else half
-    relist_seconds: float = 1.0  # It looks at containers this often; what lies between shows then
+    relist_seconds: float = 1.0  # At most between two looks at containers; only these see a change
     pull_seconds: float = 0.0
     pulls: dict[str, float] = field(default_factory=dict)
     """Seconds that pulling this image takes, instead of `pull_seconds`."""
     start_seconds: float = 1.0
-    hooks: dict[str, float] = field(default_factory=dict)  # Seconds that its postStart hook takes
+    hooks: dict[str, float] = field(default_factory=dict)  # Seconds of its postStart hook
     init_seconds: float = 0.5
     stop_seconds: float = 0.5
     stops: dict[str, float] = field(default_factory=dict)
@@ -52,8 +52,8 @@ class Levers:
     crash_seconds: float = 1.0
     backoff_seconds: float = 10.0
     backoff_limit: float = 300.0
-    retry_seconds: float = 10.0  # So long, and up to half more, a failed pod worker waits
-    digests: dict[str, str] = field(default_factory=dict)  # Image to digest, for two of one image
+    retry_seconds: float = 10.0  # A pod worker that failed waits so long, and up to half more
+    digests: dict[str, str] = field(default_factory=dict)  # Where two names are one image
     known: dict[str, str] = field(default_factory=dict)
     """Digest (`sha256:...`) to the name under which nodes have had the image for long."""
     spelt: dict[str, str] = field(default_factory=dict)

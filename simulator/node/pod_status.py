@@ -1,4 +1,7 @@
-"""A pod's status of its containers' (pkg/kubelet, getPhase; pkg/kubelet/status, conditions)."""
+"""The status that a kubelet computes for a pod from the statuses of its containers.
+
+Sources: pkg/kubelet (getPhase), pkg/kubelet/status (the conditions).
+"""
 
 from collections.abc import Iterable, Mapping
 

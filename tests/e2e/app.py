@@ -15,10 +15,12 @@ from typing import Any
 
 from tests import builders
 from tests.pulled import is_puller
+from tests.scenarios.life import condition, is_complete
+from tests.scenarios.life import example as example  # noqa: PLC0414 - most tests have it from here
 
 from .audit import Write
-from .cluster import REPOSITORY, Cluster
-from .kube import Json, Kube, documents
+from .cluster import Cluster
+from .kube import Json, Kube
 from .metacontroller import USER
 from .patience import PATIENCE
 from .proxy import HookProxy
@@ -26,14 +28,8 @@ from .watcher import Watcher
 
 OURS = "apps.tkestack.io"
 GROUP = f"{OURS}/v1"
-EXAMPLES = REPOSITORY / "examples"
 KINDS = {"pods": "Pod", "persistentvolumeclaims": "Claim", "tapps": "TApp"}
 QUIET = 0.6
-
-
-def example(path: str) -> list[Json]:
-    """The documents of an example file, such as `kill/1-create`."""
-    return documents(EXAMPLES / f"{path}.yaml")
 
 
 def template(image: str = "app:1", **spec: Any) -> Json:
@@ -229,13 +225,7 @@ class App:
         return [call.request for call in heard if mine in call.namespaces]
 
     def _complete(self) -> bool:
-        found = self.kube.request("GET", self.path)
-        status = found.get("status") or {}
-        return (
-            status.get("observedGeneration") == found["metadata"]["generation"]
-            and condition(found, "Ready").startswith("True ")
-            and condition(found, "Progressing").startswith("False Complete")
-        )
+        return is_complete(self.kube.request("GET", self.path))
 
     def describe(self) -> str:
         """What a person would look at when something does not happen."""
@@ -313,11 +303,3 @@ class App:
         writes = [f"{write.what} {write.name}: {write.code}" for write in self.news()]
         assert writes == [], writes
         return True
-
-
-def condition(found: Json, type: str) -> str:
-    """`status reason: message` of a TApp's condition, or ""."""
-    for item in (found.get("status") or {}).get("conditions") or []:
-        if item["type"] == type:
-            return f"{item['status']} {item['reason']}: {item['message']}"
-    return ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
@@ -32,7 +31,6 @@ class Write:
     name: str
     code: int
     user: str
-    agent: str
     time: str
     request: Json | None
     response: Json | None
@@ -131,16 +129,10 @@ def write_of(event: Json) -> Write | None:
         name=name,
         code=int((event.get("responseStatus") or {}).get("code", 0)),
         user=event["user"].get("username", ""),
-        agent=event.get("userAgent", ""),
         time=event["stageTimestamp"],
         request=event.get("requestObject"),
         response=response,
     )
-
-
-def tally(writes: list[Write]) -> Counter[str]:
-    """How many accepted writes of each kind, for example `{"update pods": 3}`."""
-    return Counter(write.what for write in writes if write.accepted)
 
 
 def changed_nothing(writes: list[Write]) -> list[Write]:

@@ -6,6 +6,7 @@ The order: an existing cluster (`E2E_KUBECONFIG`), local binaries (`KUBEBUILDER_
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -35,43 +36,20 @@ class Cluster(Protocol):
     """`local`, `existing` or `kind`."""
     kubeconfig: Path
     context: str | None
-    audit: AuditLog | None
-    """The API server's audit log, where it can be read."""
-    control_plane: LocalControlPlane | None
-    """The processes, where they are ours to restart."""
     hook_in_cluster: bool
     """True if hook and Metacontroller run in the cluster, from the shipped manifests."""
+
+    @property
+    def audit(self) -> AuditLog | None:
+        """The API server's audit log, where it can be read."""
+
+    @property
+    def control_plane(self) -> LocalControlPlane | None:
+        """The processes, where they are ours to restart."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def logs(self) -> list[Path]: ...
-
-
-class LocalCluster:
-    """A control plane of our own processes; every node is a fake one."""
-
-    backend = "local"
-    context: str | None = None
-    hook_in_cluster = False
-
-    def __init__(self, binaries: Path, directory: Path, definitions: Sequence[Path]) -> None:
-        self.control_plane: LocalControlPlane | None
-        self._plane = LocalControlPlane(binaries, directory / "cluster", definitions)
-        self.control_plane = self._plane
-        self.kubeconfig = self._plane.kubeconfig
-        self.audit: AuditLog | None = self._plane.audit
-
-    def start(self) -> None:
-        """Starts the processes; about six seconds on two cores."""
-        self._plane.start()
-
-    def stop(self) -> None:
-        """Stops the processes."""
-        self._plane.stop()
-
-    def logs(self) -> list[Path]:
-        """The processes' logs."""
-        return self._plane.logs
 
 
 class ExistingCluster:
@@ -94,8 +72,7 @@ class ExistingCluster:
 
     def start(self) -> None:
         """Checks that the cluster answers and adds the definitions that are missing."""
-        kube = Kube(self.kubeconfig, context=self.context)
-        try:
+        with contextlib.closing(Kube(self.kubeconfig, context=self.context)) as kube:
             kube.request("GET", "/version")
             group = "apiextensions.k8s.io/v1"
             for file in self._definitions:
@@ -106,17 +83,12 @@ class ExistingCluster:
                 if not any(here):
                     apply_definitions(kube, file)
                     self._made += names
-        finally:
-            kube.close()
 
     def stop(self) -> None:
         """Removes the definitions that `start` made."""
-        kube = Kube(self.kubeconfig, context=self.context)
-        try:
+        with contextlib.closing(Kube(self.kubeconfig, context=self.context)) as kube:
             for name in self._made:
                 kube.delete("apiextensions.k8s.io/v1", "customresourcedefinitions", None, name)
-        finally:
-            kube.close()
 
     def logs(self) -> list[Path]:
         """None of ours."""
@@ -137,7 +109,7 @@ class Choice:
         if self.kubeconfig is not None:
             return ExistingCluster(self.kubeconfig, self.context, definitions)
         if self.binaries is not None:
-            return LocalCluster(self.binaries, directory, definitions)
+            return LocalControlPlane(self.binaries, directory / "cluster", definitions)
         return Kind(directory, definitions, REPOSITORY)
 
 
@@ -202,10 +174,10 @@ class Workspace:
                 shutil.rmtree(left.parent, ignore_errors=True)
 
 
-def wait_namespace_ready(kube: Kube, namespace: str, timeout: float = 60) -> None:
+def wait_namespace_ready(kube: Kube, namespace: str) -> None:
     """Waits for the `default` service account: before it, the namespace admits no pod."""
     account = partial(kube.find, "v1", "serviceaccounts", namespace, "default")
-    until(account, f"a default service account in {namespace}", timeout)
+    until(account, f"a default service account in {namespace}", 60)
 
 
 def wait_namespace_gone(kube: Kube, namespace: str) -> None:

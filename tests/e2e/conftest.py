@@ -138,7 +138,7 @@ def cluster(request: pytest.FixtureRequest, workspace: Path, note: list[str]) ->
         chosen.start()
         plane = chosen.control_plane
         if plane is not None:
-            note.append(f"control plane up in {plane.seconds['all']:.1f} s ({plane.version})")
+            note.append(f"control plane up in {plane.seconds:.1f} s ({plane.version})")
         yield chosen
     except BaseException:
         request.config.stash[FAILED] = True

@@ -28,9 +28,12 @@ def with_children(pid: int) -> list[int]:
 
 def held_mib(pids: Iterable[int]) -> float:
     """What processes hold together now; what they share counts once, as in a container."""
-    texts = [Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in pids]
-    found = [re.search(r"^Pss:\s+(\d+)", text, re.MULTILINE) for text in texts]
-    return sum(int(each[1]) for each in found if each) / 1024
+    kib = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has ended
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            kib += sum(map(int, re.findall(r"^Pss:\s+(\d+)", text, re.MULTILINE)))
+    return kib / 1024
 
 
 class Peak:
@@ -43,8 +46,7 @@ class Peak:
 
     def _look(self) -> None:
         while not self._over.wait(0.5):
-            with contextlib.suppress(OSError):  # one of them has ended
-                self._most = max(self._most, held_mib(self._pids))
+            self._most = max(self._most, held_mib(self._pids))
 
     def end(self) -> float:
         """How much it was, in MiB; nobody looks any more."""

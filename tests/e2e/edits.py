@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tapp.kube.merges import merge_patch
+from tests.builders import claim_template, manifest, patch_between
 from tests.scenarios.life import EXAMPLES, example
 from tests.spellings import fully_written
 
-from .shapes import SHAPES, claim, pod_template
+from .shapes import SHAPES, pod_template
 
 Json = dict[str, Any]
 GROUP = "apps.tkestack.io/v1"
@@ -111,10 +112,8 @@ def spelling_stories() -> list[Story]:
 def _spelling(name: str, spec: Json) -> Story:
     plain = pod_template(name, "app:1", spec)
     written = {**plain, "spec": fully_written(plain["spec"])}
-    metadata = {"name": name}
-    tapp = {"apiVersion": GROUP, "kind": "TApp", "metadata": metadata}
     steps = [
-        Step("apply", documents=({**tapp, "spec": {"replicas": 2, "template": body}},))
+        Step("apply", documents=(manifest(name, replicas=2, template=body),))
         for body in (plain, written, plain)
     ]
     return Story(name, tuple(steps))
@@ -155,7 +154,7 @@ class _Writer:
             "updateStrategy": strategy,
         }
         if rng.random() < 0.3:
-            self.spec["volumeClaimTemplates"] = [claim("data")]
+            self.spec["volumeClaimTemplates"] = [claim_template()]
             if rng.random() < 0.5:
                 policy = {"whenScaled": "Delete", "whenDeleted": rng.choice(["Delete", "Retain"])}
                 self.spec["persistentVolumeClaimRetentionPolicy"] = policy
@@ -166,9 +165,8 @@ class _Writer:
             strategy["partition"] = self.order.choice([1, 2, "50%"])
         if self.order.random() < 0.15:
             self.spec["podManagementPolicy"] = "OrderedReady"
-        metadata = {"name": self.name}
-        tapp = {"apiVersion": GROUP, "kind": "TApp", "metadata": metadata, "spec": self.spec}
-        steps = [Step("apply", documents=(copy.deepcopy(tapp),))]
+        tapp = manifest(self.name, **copy.deepcopy(self.spec))
+        steps = [Step("apply", documents=(tapp,))]
         for _ in range(rng.randint(1, 4)):
             steps.append(self._step())
             if steps[-1].what == "delete":
@@ -212,7 +210,7 @@ class _Writer:
         old = self.spec["template"] if where == "default" else self.spec["templatePool"][where]
         new = copy.deepcopy(old)
         change(new)
-        patch = difference(old, new)
+        patch = patch_between(old, new)
         pool = {"templatePool": {where: patch}}
         return self._patch({"template": patch} if where == "default" else pool)
 
@@ -319,17 +317,3 @@ class _Writer:
     def _delete(self) -> Step:
         how = self.rng.choice(["Background", "Foreground", "Orphan"])
         return Step("delete", propagation=how)
-
-
-def difference(old: Json, new: Json) -> Json:
-    """The merge patch that makes `new` of `old`."""
-    patch: Json = {key: None for key in old if key not in new}
-    for key, value in new.items():
-        before = old.get(key)
-        if isinstance(value, dict) and isinstance(before, dict):
-            inner = difference(before, value)
-            if inner:
-                patch[key] = inner
-        elif key not in old or before != value:
-            patch[key] = value
-    return patch

@@ -10,14 +10,12 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 
 from simulator.api.store import Event
 from simulator.metacontroller.cache import Cache, Entry, Environment
 from simulator.metacontroller.composite import read
 from simulator.metacontroller.decorator import Decorator, read_decorator
-from simulator.metacontroller.hook_calls import HookCall
 from simulator.metacontroller.hook_client import HttpHook
 from simulator.metacontroller.metacontroller import Metacontroller
 from simulator.objects.clock import Clock
@@ -54,7 +52,6 @@ class Emulation:
     """One Composite- or DecoratorController, run by the simulator's Metacontroller."""
 
     def __init__(self, kube: Kube, manifest: Json) -> None:
-        self.calls: deque[HookCall] = deque(maxlen=2000)
         self.failures: list[str] = []
         self._kube = kube
         self._manifest = manifest
@@ -78,7 +75,7 @@ class Emulation:
     def _composite(self, environment: Environment) -> list[tuple[str, str]]:
         """Makes the controller; returns what it watches, in the order in which that begins."""
         composite = read(self._manifest)
-        made = Metacontroller(composite, environment, HttpHook(), self.calls.append)
+        made = Metacontroller(composite, environment, HttpHook())
         made.queue.delay = SYNC_DELAY
         children = [(child.api_version, child.plural) for child in composite.children]
         parent = composite.parent_api_version, composite.parent_plural
@@ -87,7 +84,7 @@ class Emulation:
     def _decorator(self, environment: Environment) -> list[tuple[str, str]]:
         """The same for a decorator."""
         decorator = read_decorator(self._manifest)
-        made = Decorator(decorator, environment, HttpHook(), self.calls.append)
+        made = Decorator(decorator, environment, HttpHook())
         made.queue.delay = SYNC_DELAY
         return [(each.api_version, each.plural) for each in decorator.resources]
 

@@ -13,16 +13,12 @@ import sys
 import threading
 from pathlib import Path
 
+from .binaries.build import say
 from .cluster import Workspace, choose
 from .definitions import definition_files
 from .kubelet import FakeKubelet
 from .realnode.node import RealNode, missing
 from .volumes import Provisioner
-
-
-def say(line: object) -> None:
-    """Prints one line at once."""
-    print(line, flush=True)  # noqa: T201
 
 
 def options() -> argparse.Namespace:

@@ -78,12 +78,11 @@ class Informer:
         self._query = query
         self._listener = listener
         self._objects: dict[Key, Json] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._synced = threading.Event()
         self._stopping = False
         self._watch: Watch | None = None
         self._thread = threading.Thread(target=self._run, name=f"informer {path}", daemon=True)
-        self.lists = 0
 
     def start(self) -> Informer:
         """Starts the thread and waits for the first list."""
@@ -102,18 +101,13 @@ class Informer:
 
     def objects(self) -> dict[Key, Json]:
         """All that is there now, as last heard."""
-        with self._changed:
+        with self._lock:
             return dict(self._objects)
 
     def get(self, namespace: str, name: str) -> Json | None:
         """One object as last heard."""
-        with self._changed:
+        with self._lock:
             return self._objects.get((namespace, name))
-
-    def wait_for(self, ready: Callable[[dict[Key, Json]], bool], timeout: float) -> bool:
-        """Waits until `ready` holds for the objects, looking after every change."""
-        with self._changed:
-            return self._changed.wait_for(lambda: ready(self._objects), timeout)
 
     def _run(self) -> None:
         while not self._stopping:
@@ -125,7 +119,6 @@ class Informer:
 
     def _list(self) -> str:
         answer = self._kube.request("GET", self._path, None, self._query)
-        self.lists += 1
         kind = str(answer["kind"]).removesuffix("List")
         seen = {}
         for item in answer["items"]:
@@ -160,11 +153,10 @@ class Informer:
         return self._stopping
 
     def _tell(self, change: str, obj: Json) -> None:
-        with self._changed:
+        with self._lock:
             if change == "DELETED":
                 self._objects.pop(key_of(obj), None)
             else:
                 self._objects[key_of(obj)] = obj
-            self._changed.notify_all()
         if self._listener is not None:
             self._listener(change, obj)

@@ -6,6 +6,7 @@ behind carries that run's pid in its name and is deleted by the next run.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -81,12 +82,9 @@ class Kind:
             "--kubeconfig", str(self.kubeconfig), "--wait", "180s",
         )  # fmt: skip
         call("kind", "load", "docker-image", image, "--name", self._name)
-        kube = Kube(self.kubeconfig)
-        try:
+        with contextlib.closing(Kube(self.kubeconfig)) as kube:
             for file in self._definitions:
                 apply_definitions(kube, file)
-        finally:
-            kube.close()
         metacontroller = os.environ.get("METACONTROLLER_MANIFESTS") or DEFAULT_METACONTROLLER
         self._kubectl("apply", "--server-side", "-k", metacontroller)
         overlay = self._repository / "metacontroller" / "overlays" / "kind"

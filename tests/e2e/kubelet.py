@@ -15,7 +15,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,6 @@ class FakeKubelet:
         levers: Levers | None = None,
     ) -> None:
         self.levers = levers or Levers()
-        self.patches = 0
         self._kube = Kube(kubeconfig, context=context, user_agent="tapp-e2e-kubelet")
         self.nodes = Nodes(Kube(kubeconfig, context=context, user_agent="tapp-e2e-node"), nodes,
                            tainted=tainted)  # fmt: skip
@@ -93,25 +92,18 @@ class FakeKubelet:
 
     # Levers that act at once; all others are attributes of `levers`
 
-    def finish(
-        self, namespace: str, name: str, code: int = 0, container: str | None = None
-    ) -> None:
-        """Lets the pod's running containers (or one of them) exit with this code."""
+    def finish(self, namespace: str, name: str, code: int = 0) -> None:
+        """Lets the pod's running containers exit with this code."""
 
-        def act(run: PodWorker) -> None:
-            run.finish(code, container, time.monotonic())
+        def work() -> None:
+            for uid, run in self._runs.items():
+                if key_of(run.local.pod) == f"{namespace}/{name}":
+                    run.finish(code, None, time.monotonic())
+                    self._advance(uid)
+                    return
+            raise LookupError(f"no pod {namespace}/{name} on a fake node")
 
-        self._on_pod(namespace, name, act)
-
-    def evict(
-        self, namespace: str, name: str, message: str = "The node was low on memory."
-    ) -> None:
-        """Ends the pod as a node under pressure does: phase Failed, reason Evicted."""
-
-        def act(run: PodWorker) -> None:
-            run.evict("Evicted", message, time.monotonic())
-
-        self._on_pod(namespace, name, act)
+        self._call(work)
 
     def poke(self) -> None:
         """Looks at every pod again, after a change of `levers` that should count at once."""
@@ -138,35 +130,20 @@ class FakeKubelet:
 
         self._call(work)
 
-    def _on_pod(self, namespace: str, name: str, act: Callable[[PodWorker], None]) -> None:
-        def work() -> None:
-            for uid, run in self._runs.items():
-                if key_of(run.local.pod) == f"{namespace}/{name}":
-                    act(run)
-                    self._advance(uid)
-                    return
-            raise LookupError(f"no pod {namespace}/{name} on a fake node")
-
-        self._call(work)
-
-    def _call(self, work: Callable[[], Any]) -> None:
+    def _call(self, work: Work) -> None:
         """Runs work in the loop's thread and waits for it."""
-        done = threading.Event()
-        errors: list[LookupError] = []
+        done: Future[None] = Future()
 
         def wrapped() -> None:
             try:
                 work()
-            except LookupError as error:
-                errors.append(error)
-            finally:
-                done.set()
+            except Exception as error:  # noqa: BLE001 - raised in the caller's thread
+                done.set_exception(error)
+            else:
+                done.set_result(None)
 
         self._inbox.put(wrapped)
-        if not done.wait(30):
-            raise TimeoutError("the kubelet's loop does not answer")
-        if errors:
-            raise errors[0]
+        done.result(30)
 
     # The loop
 
@@ -261,7 +238,6 @@ class FakeKubelet:
         try:
             path = self._kube.path("v1", "pods", meta["namespace"], meta["name"], "status")
             answer = self._kube.patch(path, patch)
-            self.patches += 1
         except KubeError as error:
             if error.status == 409:
                 answer, wait = self._read(pod), 0

@@ -1,8 +1,8 @@
-"""Levers of the fake kubelet for tests: `simulator.node.levers`, and pods by name."""
+"""Levers of the fake kubelet for tests: `simulator.node.levers`, and how pods are named."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from simulator.node.levers import Levers as Behaviour
 from simulator.objects.objects import Object
@@ -12,7 +12,7 @@ from simulator.objects.objects import Object
 class Levers(Behaviour):
     """Behaviour of containers. Change the attributes at any time; they count from the next step on.
 
-    Images are named as the pod's spec spells them, pods as `namespace/name`.
+    Images are named as the pod's spec spells them.
     """
 
     react_seconds: float = 0.0
@@ -27,17 +27,12 @@ class Levers(Behaviour):
     backoff_seconds: float = 0.5
     backoff_limit: float = 4.0
     retry_seconds: float = 0.3
-    hang_deletion: set[str] = field(default_factory=set)
-    """Pods that stay Terminating while they are in here (then call `FakeKubelet.poke`)."""
 
     def reset(self) -> None:
         """Puts every lever back to rest; of which time the kubelet is stays as it is."""
         vars(self).update(vars(Levers(reports_generation=self.reports_generation)))
 
-    def hangs(self, pod: Object) -> bool:
-        return key_of(pod) in self.hang_deletion or super().hangs(pod)
-
 
 def key_of(pod: Object) -> str:
-    """`namespace/name`, as the levers name pods."""
+    """`namespace/name`, as tests name pods."""
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

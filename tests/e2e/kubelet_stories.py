@@ -17,6 +17,7 @@ from tapp.kube.restarts import COMPLETED
 
 from .kube import Json
 from .kubelet_levers import Levers
+from .pods import is_ready
 from .realnode.images import BEHAVIOURS, app
 from .realnode.workloads import BOOT, PROBE, container, environment, real_spec
 
@@ -253,11 +254,9 @@ def _line(status: Json, one: Json) -> str:
     if status["phase"] in COMPLETED:
         ended = one["state"].get("terminated") or {}
         return f"{tag} {status['phase']} {ended.get('exitCode')}"
-    ready = any(
-        each["type"] == "Ready" and each["status"] == "True" for each in status["conditions"]
-    )
     up = "up" if "running" in one["state"] else "down"
-    return f"{status.get('observedGeneration')} {tag} {up}{' Ready' if ready else ''}"
+    ready = " Ready" if is_ready({"status": status}) else ""
+    return f"{status.get('observedGeneration')} {tag} {up}{ready}"
 
 
 def alike(one: list[str], other: list[str]) -> bool:

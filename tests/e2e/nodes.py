@@ -11,6 +11,7 @@ from typing import Any
 from urllib3.exceptions import HTTPError
 
 from .kube import Json, Kube, KubeError
+from .pods import is_ready
 
 HEARTBEAT = 1.0
 LABEL = "e2e.fake/node"
@@ -70,15 +71,8 @@ class Nodes:
                 # While the API server is away, a node keeps trying.
                 with contextlib.suppress(KubeError, OSError, HTTPError):
                     self._renew(name)
-                    if not self._counts_as_ready(name):
+                    if not is_ready(self._kube.get("v1", "nodes", None, name)):
                         self._report(name)  # the API server was away for so long
-
-    def _counts_as_ready(self, name: str) -> bool:
-        found = self._kube.get("v1", "nodes", None, name)
-        return any(
-            each["type"] == "Ready" and each["status"] == "True"
-            for each in (found.get("status") or {}).get("conditions") or []
-        )
 
     def _node(self, name: str) -> Json:
         taints = [{"key": LABEL, "value": "true", "effect": "NoSchedule"}] if self._tainted else []

@@ -53,12 +53,13 @@ class Pods:
             assert time.monotonic() < deadline, found.get("status")
             time.sleep(0.03)
 
-    def wait_gone(self, name: str, timeout: float = PATIENCE) -> None:
+    def wait_gone(self, name: str) -> None:
         find = partial(self.kube.find, "v1", "pods", self.namespace, name)
-        until(lambda: find() is None, f"{name} is gone", timeout)
+        until(lambda: find() is None, f"{name} is gone", PATIENCE)
 
 
 def is_ready(found: Json) -> bool:
+    """True if the condition Ready of a pod, a node or a TApp is True."""
     return any(
         each["type"] == "Ready" and each["status"] == "True"
         for each in (found.get("status") or {}).get("conditions") or []

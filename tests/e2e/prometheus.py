@@ -10,7 +10,6 @@ import json
 import math
 import os
 import shutil
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ import yaml
 from tests.monitoring.shipped import RULES
 
 from .binaries import build
+from .patience import until
 from .process import Process, free_ports
 
 Points = list[tuple[float, float]]
@@ -113,11 +113,7 @@ class Prometheus:
 
     def until(self, query: str, wanted: float, seconds: float = 30) -> None:
         """Waits until a query has this value."""
-        deadline = time.monotonic() + seconds
-        while (found := self.value(query)) != wanted:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"not in {seconds:.0f} s, but {found}: {query}")
-            time.sleep(0.2)
+        until(lambda: self.value(query) == wanted, f"{query} is {wanted}", seconds)
 
 
 class KubeStateMetrics:

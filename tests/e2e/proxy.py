@@ -1,4 +1,4 @@
-"""Stands between Metacontroller and the hook: counts, times and records calls, and breaks them."""
+"""Stands between Metacontroller and the hook: counts and records calls, and breaks them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class Call:
     request: bytes
     status: int
     answer: bytes
-    seconds: float
 
     @cached_property
     def namespaces(self) -> frozenset[bytes]:
@@ -52,8 +51,6 @@ class HookProxy:
     def __init__(self, target: str, keep: int = 1000) -> None:
         self.calls: deque[Call] = deque(maxlen=keep)
         self.count = self.begun = self._asked = 0
-        self.hook_seconds = 0.0
-        self.request_bytes = 0
         self.target = target
         """The hook that calls go to; a test may send them elsewhere for a while."""
         self.others: list[str] = []
@@ -112,7 +109,7 @@ class HookProxy:
         """Forgets what was recorded and counted."""
         with self._lock:
             self.calls.clear()
-            self.count, self.begun, self.hook_seconds, self.request_bytes = 0, 0, 0.0, 0
+            self.count = self.begun = 0
 
     def _fault(self) -> Fault | None:
         with self._lock:
@@ -126,8 +123,6 @@ class HookProxy:
         with self._lock:
             self.calls.append(call)
             self.count += 1
-            self.hook_seconds += call.seconds
-            self.request_bytes += len(call.request)
 
     def _ask(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
         with self._lock:
@@ -157,10 +152,8 @@ class HookProxy:
                 }
                 with proxy._lock:
                     proxy.begun += 1
-                begun = time.monotonic()
                 status, answer = proxy.answer(self.path, headers, body)
-                call = Call(self.path, body, status, answer, time.monotonic() - begun)
-                proxy._record(call)
+                proxy._record(Call(self.path, body, status, answer))
                 if status == 0:
                     self.close_connection = True
                     return

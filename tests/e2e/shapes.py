@@ -162,12 +162,3 @@ def pod_template(app: str, image: str, shape: Json) -> Json:
     spec = copy.deepcopy(shape)
     spec["containers"][0]["image"] = image
     return {"metadata": {"labels": {"app": app}}, "spec": spec}
-
-
-def claim(name: str) -> Json:
-    """A claim template."""
-    size = {"requests": {"storage": "1Gi"}}
-    return {
-        "metadata": {"name": name},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": size},
-    }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from .cluster import wait_namespace_ready
 from .kube import Kube, documents
+from .patience import until
 
 POLICY = Path(__file__).resolve().parent / "steer.yaml"
 NAMESPACE_LABEL = "e2e.fake/namespace"
@@ -40,13 +41,12 @@ def steered(kube: Kube) -> Iterator[None]:
             kube.request("DELETE", kube.path_of(each))
 
 
-def wait_obeyed(kube: Kube, namespace: str, timeout: float = 60) -> None:
+def wait_obeyed(kube: Kube, namespace: str) -> None:
     """Waits until a pod that is only tried (dry run) comes back steered."""
-    deadline = time.monotonic() + timeout
-    while kube.find("v1", "serviceaccounts", namespace, "default") is None:
-        time.sleep(0.05)
+    wait_namespace_ready(kube, namespace)
     path = kube.path("v1", "pods", namespace)
-    while "nodeSelector" not in kube.request("POST", path, PROBE, {"dryRun": "All"})["spec"]:
-        if time.monotonic() > deadline:
-            raise TimeoutError("the API server does not obey the steering policy (before 1.36?)")
-        time.sleep(0.1)
+    until(
+        lambda: "nodeSelector" in kube.request("POST", path, PROBE, {"dryRun": "All"})["spec"],
+        "the API server obeys the steering policy (from 1.36 on)",
+        60,
+    )

@@ -29,7 +29,8 @@ from tests import builders
 from . import kruise, policies
 from .app import GROUP, tapp
 from .audit import AuditLog, changed_nothing
-from .cluster import LocalCluster, choose
+from .cluster import choose
+from .controlplane import LocalControlPlane
 from .costs import Peak, cpu_seconds, with_children
 from .definitions import definition_files
 from .hook import HookService
@@ -209,7 +210,7 @@ class World:
         if isinstance(choice, str) or choice.backend != "local":
             pytest.skip("only on a control plane of our own the CPU can be told")
         made = choice.make(self.directory, definition_files(os.environ))
-        assert isinstance(made, LocalCluster)
+        assert isinstance(made, LocalControlPlane)
         self.stack.callback(made.stop)
         made.start()
         self.cluster, self.kube = made, Kube(made.kubeconfig)
@@ -223,9 +224,7 @@ class World:
 
     def meter(self, pids: list[int], user: str, syncs: Callable[[], int] = lambda: 0) -> Meter:
         """Measures these processes and the control plane."""
-        assert self.cluster.audit is not None
-        assert self.cluster.control_plane is not None
-        return Meter(self.cluster.audit, pids, self.cluster.control_plane.pids, user, syncs)
+        return Meter(self.cluster.audit, pids, self.cluster.pids, user, syncs)
 
     def tapp(self, pods: str, settings: dict[str, str]) -> dict[str, list[float]]:
         """Creates and rolls a TApp."""

@@ -52,7 +52,7 @@ def test_an_autoscaler_counts_the_pods_that_are_there(app: App) -> None:
 
 @pytest.mark.parametrize(("killed", "asked"), [(0, 8), (1, 6)])
 def test_by_load_an_autoscaler_asks_for_what_the_running_pods_tell(
-    app: App, cluster: Cluster, tmp_path: Path, killed: int, asked: int
+    app: App, cluster: Cluster, killed: int, asked: int
 ) -> None:
     """Four instances at twice the load that they should have; a killed one is not thought of."""
     if cluster.backend != "local":
@@ -60,7 +60,7 @@ def test_by_load_an_autoscaler_asks_for_what_the_running_pods_tell(
     made, autoscaler = example("hpa-for-tapp")
     made["spec"] |= {"replicas": 4, "statuses": {"3": "Killed"} if killed else {}}
     app.apply(made).settle()
-    with usage(app.kube, app.namespace, tmp_path, cpu="140m"):
+    with usage(app.kube, app.namespace, cpu="140m"):
         app.apply(autoscaler)
         app.until(lambda: scale(app)["spec"]["replicas"] > 4, "it asks for more", LONG)
         assert scale(app)["spec"]["replicas"] == asked
@@ -100,7 +100,7 @@ def queued(cluster: Cluster, app: App) -> tuple[Json, Json]:
 
 
 def test_by_a_queue_an_autoscaler_goes_to_zero_and_back(
-    app: App, cluster: Cluster, kubectl: Callable[..., str], tmp_path: Path
+    app: App, cluster: Cluster, kubectl: Callable[..., str]
 ) -> None:
     """At 0 the TApp is Ready and current, its claims go by their policy, and idle is idle."""
     made, autoscaler = queued(cluster, app)
@@ -110,7 +110,7 @@ def test_by_a_queue_an_autoscaler_goes_to_zero_and_back(
         "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"},
     }
     length = [60]
-    with served(app.kube, app.namespace, tmp_path, EXTERNAL, lambda _: external(length[0])):
+    with served(app.kube, app.namespace, EXTERNAL, lambda _: external(length[0])):
         app.apply(made, autoscaler)
         app.until(lambda: len(app.pods) == 2, "a pod for thirty messages each", LONG).settle()
         length[0] = 0
@@ -131,14 +131,12 @@ def test_by_a_queue_an_autoscaler_goes_to_zero_and_back(
         assert set(app.claims()) == {"data-worker-0", "data-worker-1"}
 
 
-def test_at_zero_a_killed_instance_is_nobodys_business(
-    app: App, cluster: Cluster, tmp_path: Path
-) -> None:
+def test_at_zero_a_killed_instance_is_nobodys_business(app: App, cluster: Cluster) -> None:
     """It is remembered: back from zero it is killed as before, and the others run."""
     made, autoscaler = queued(cluster, app)
     made["spec"]["statuses"] = {"0": "Killed"}
     length = [60]
-    with served(app.kube, app.namespace, tmp_path, EXTERNAL, lambda _: external(length[0])):
+    with served(app.kube, app.namespace, EXTERNAL, lambda _: external(length[0])):
         app.apply(made, autoscaler)
         app.until(lambda: sorted(app.pods) == [1], "one of two runs", LONG).settle()
         length[0] = 0

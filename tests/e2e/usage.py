@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
+
+import trustme
 
 from .kube import Json, Kube
 
@@ -62,15 +62,15 @@ def metrics_of(kube: Kube, path: str, cpu: str) -> Json:
 
 
 @contextmanager
-def usage(kube: Kube, namespace: str, directory: Path, cpu: str) -> Iterator[None]:
+def usage(kube: Kube, namespace: str, cpu: str) -> Iterator[None]:
     """Every container uses this much."""
-    with served(kube, namespace, directory, VERSION, lambda path: metrics_of(kube, path, cpu)):
+    with served(kube, namespace, VERSION, lambda path: metrics_of(kube, path, cpu)):
         yield
 
 
 @contextmanager
 def served(
-    kube: Kube, namespace: str, directory: Path, version: str, answer: Callable[[str], Json]
+    kube: Kube, namespace: str, version: str, answer: Callable[[str], Json]
 ) -> Iterator[None]:
     """Metrics of a group and version; the API server asks here, by an APIService."""
 
@@ -88,15 +88,9 @@ def served(
         def log_message(self, *_: object) -> None:
             """Nothing is logged."""
 
-    key, certificate = directory / "key.pem", directory / "cert.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost",
-         "-keyout", key, "-out", certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    trustme.CA().issue_cert("localhost").configure_cert(context)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     group, number = version.split("/")

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -284,26 +285,11 @@ def of_story(found: dict[str, Any], story: Story) -> dict[str, Any]:
     return {child: value for child, value in found.items() if mine(child)}
 
 
-def in_parallel(work: list[Callable[[], None]], threads: int = 8) -> None:
+def in_parallel(work: list[Callable[[], None]]) -> None:
     """Does all of it, several at a time; the first error is raised."""
-    left, errors = list(reversed(work)), []
-
-    def run() -> None:
-        while left and not errors:
-            try:
-                left.pop()()
-            except IndexError:
-                return
-            except Exception as error:  # noqa: BLE001 - raised below, in the test's thread
-                errors.append(error)
-
-    workers = [threading.Thread(target=run, daemon=True) for _ in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    if errors:
-        raise errors[0]
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(each) for each in work]:
+            done.result()
 
 
 def _shape(obj: Json) -> bytes:

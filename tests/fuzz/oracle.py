@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,6 +16,7 @@ import msgspec
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from hooks.wire.decode import as_deep_as_readable
+from simulator.metacontroller.hook_client import WsgiHook
 from tapp.kube.depth import is_too_deep
 from tapp.words.vocabulary import MAX_REPLICAS
 from tests.builders import NOW, Document
@@ -138,8 +138,9 @@ def hold(claim: Any, what: object) -> None:
         raise FindingError(str(what)[:2000])
 
 
-def _application(**settings: Any) -> Any:
-    return create_app(Settings(log_level="ERROR", **settings), clock=lambda: NOW).wsgi_app
+def _hook(**settings: Any) -> WsgiHook:
+    made = create_app(Settings(log_level="ERROR", **settings), clock=lambda: NOW)
+    return WsgiHook(made.wsgi_app)
 
 
 class Service:
@@ -147,42 +148,17 @@ class Service:
 
     def __init__(self, **settings: Any) -> None:
         """Another application, with a clock that stands still."""
-        self._call = _application(**settings)
-        self._forgetful = _application(**settings, memo_bytes=0)
-        self.codes: Counter[int] = Counter()
+        self._hook = _hook(**settings)
+        self._forgetful = _hook(**settings, memo_bytes=0)
 
     def call(
         self, path: str, body: bytes, *, remembering: bool = True, **more: Any
     ) -> tuple[int, dict[str, str], bytes]:
         """Status code, headers (lower-case names) and body of the answer."""
-        environ = {
-            "REQUEST_METHOD": "POST",
-            "PATH_INFO": path,
-            "QUERY_STRING": "",
-            "SCRIPT_NAME": "",
-            "SERVER_NAME": "localhost",
-            "SERVER_PORT": "80",
-            "SERVER_PROTOCOL": "HTTP/1.1",
-            "CONTENT_TYPE": "application/json",
-            "CONTENT_LENGTH": str(len(body)),
-            "wsgi.input": io.BytesIO(body),
-            "wsgi.errors": io.StringIO(),
-            "wsgi.url_scheme": "http",
-            "wsgi.version": (1, 0),
-            "wsgi.multithread": False,
-            "wsgi.multiprocess": False,
-            "wsgi.run_once": False,
-            **more,
-        }
-        started: list[Any] = []
-
-        def start_response(status: str, headers: Any, _: Any = None) -> Any:
-            started[:] = [status, headers]
-
-        application = self._call if remembering else self._forgetful
-        answer = b"".join(application(environ, start_response))
-        headers = {name.lower(): value for name, value in started[1]}
-        return int(started[0][:3]), headers, answer
+        hook = self._hook if remembering else self._forgetful
+        given = {"PATH_INFO": path, "wsgi.errors": io.StringIO(), **more}
+        answer = hook.post("http://localhost", body, 0, **given)
+        return answer.status, answer.headers, answer.body
 
     def post(self, path: str, body: bytes) -> bytes:
         """The body of an answer that must be a 200."""
@@ -204,7 +180,6 @@ class Service:
         began = time.process_time()
         code, headers, answer = self.call(path, body, **more)
         self._judge(time.process_time() - began, body, answer)
-        self.codes[code] += 1
         hold(len(answer) == int(headers.get("content-length", len(answer))), "wrong length")
         if code != 200:
             check_error(code, headers, answer)

@@ -11,7 +11,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+
+from tests.e2e.costs import held_mib
 
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
@@ -104,7 +105,7 @@ class Service:
 
     def megabytes(self) -> float:
         """What the workers hold of memory now (Pss: shared pages count once)."""
-        return sum(_kilobytes(pid) for pid in self.workers) / 1024
+        return held_mib(self.workers)
 
     def kill(self, pid: int, number: signal.Signals) -> None:
         """A signal to one of our workers, or to the master."""
@@ -131,15 +132,6 @@ class Service:
         self.output()
         self.log.close()
         return self.process.returncode
-
-
-def _kilobytes(pid: int) -> int:
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return 0
-    found: Any = re.search(r"^Pss:\s+(\d+)", text, re.MULTILINE)
-    return int(found[1]) if found else 0
 
 
 def percentile(values: list[float], share: float) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 from simulator.api.store import InvalidError, NotFoundError
 from simulator.world import UnsettledError, World
+from tests import builders
 from tests.builders import storage_class
 from tests.faulty_hook import FaultyHook
 from tests.holds import HOLD, HOLD_FOR, WANTED
@@ -69,9 +70,8 @@ class Cluster:
         behaviour.starts |= dict.fromkeys(_both(specs.SLOW), 9.0)
         self._history = [deepcopy(spec)]
         self._lost: set[str] = set()
-        body = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": {"name": NAME}}
         self.world.apply(storage_class(default=True))
-        self.world.apply({**body, "spec": spec})
+        self.world.apply(builders.manifest(NAME, **spec))
 
     @property
     def syncs(self) -> int:

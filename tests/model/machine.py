@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from tests import holds
+from tests.builders import claim_template
 from tests.model import specs
 from tests.model.cluster import Cluster, Document
 from tests.model.node_rules import Draws, NodeRules, befalls, edits, kinds, numbers, shorts, waits
@@ -27,17 +28,17 @@ def _field(*path: str) -> Callable[..., None]:
         (value,) = drawn.values()
         for key in path[:-1]:
             spec = spec[key]
-        _put(spec, path[-1], value)
+        specs.put(spec, path[-1], value)
 
     return change
 
 
 def _assign(spec: Document, id: int, name: str | None) -> None:
-    _put(spec["templates"], str(id), name)
+    specs.put(spec["templates"], str(id), name)
 
 
 def _kill(spec: Document, id: int, *, kill: bool) -> None:
-    _put(spec.setdefault("statuses", {}), str(id), "Killed" if kill else None)
+    specs.put(spec.setdefault("statuses", {}), str(id), "Killed" if kill else None)
 
 
 _NAMES = st.sampled_from([*specs.POOL, specs.TYPO, None])
@@ -303,7 +304,7 @@ class Model(NodeRules):
         def change(spec: Document) -> None:
             strategy = spec["updateStrategy"]
             strategy["maxUnavailable"] = rolling
-            _put(strategy, "forceUpdate", force and {"maxUnavailable": force})
+            specs.put(strategy, "forceUpdate", force and {"maxUnavailable": force})
 
         self.world.edit(change)
         self._pass(wait)
@@ -316,7 +317,7 @@ class Model(NodeRules):
         self, name: str, order: str | None, text: str | None, id: int, own: bool, wait: float
     ) -> None:
         """Another order, and another priority of a template, or of a pod."""
-        self.world.edit(lambda spec: _put(spec["updateStrategy"], "order", order))
+        self.world.edit(lambda spec: specs.put(spec["updateStrategy"], "order", order))
         if own and text is not None:
             self.world.annotate(id, specs.PRIORITY, text)
         else:
@@ -342,7 +343,7 @@ class Model(NodeRules):
 
         def change(spec: Document) -> None:
             specs.set_image(spec, name, image)
-            _put(spec["updateStrategy"], "partition", partition)
+            specs.put(spec["updateStrategy"], "partition", partition)
 
         self.world.edit(change)
         self.world.run(30.0)
@@ -351,7 +352,7 @@ class Model(NodeRules):
 
     @rule(moves=st.booleans(), seconds=specs.lost_node_seconds, wait=waits)
     def force_delete(self, moves: bool, seconds: int | None, wait: float) -> None:
-        self.world.edit(lambda spec: _put(spec, "forceDeletePod", moves))
+        self.world.edit(lambda spec: specs.put(spec, "forceDeletePod", moves))
         self.world.set_lost_node_seconds(seconds)
         self._pass(wait)
 
@@ -372,10 +373,10 @@ class Model(NodeRules):
     ) -> None:
         def change(spec: Document) -> None:
             spec["neverMigrate"] = never_migrate
-            _put(spec, "serviceName", service)
+            specs.put(spec, "serviceName", service)
             spec["persistentVolumeClaimRetentionPolicy"] = retention
             if size is not None:
-                both = [specs.claim(name, size) for name in ("data", "logs")]
+                both = [claim_template(name, size) for name in ("data", "logs")]
                 spec["volumeClaimTemplates"] = both
 
         self.world.edit(change)
@@ -428,10 +429,3 @@ class Model(NodeRules):
         spec = self.world.spec
         moves = spec.get("forceDeletePod") and not spec.get("neverMigrate")
         return ["node-1"] if moves else []
-
-
-def _put(where: Document, key: str, value: object) -> None:
-    if value is None:
-        where.pop(key, None)
-    else:
-        where[key] = value

@@ -5,6 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.builders import claim_template
+
 Document = dict[str, Any]
 
 GOOD = ("app:1", "app:2", "app:3", "app:two")
@@ -104,7 +106,7 @@ def templates(draw: st.DrawFn) -> Document:
     policy = draw(st.sampled_from(["", "", "Always", "OnFailure", "Never"]))
     if policy:
         spec["restartPolicy"] = policy
-    _put(container, "restartPolicy", draw(st.sampled_from([None, None, None, *OWN_POLICIES])))
+    put(container, "restartPolicy", draw(st.sampled_from([None, None, None, *OWN_POLICIES])))
     spec["terminationGracePeriodSeconds"] = draw(st.sampled_from([30, 5, 1]))
     container.update(draw(probes))
     if draw(st.booleans()):
@@ -112,14 +114,14 @@ def templates(draw: st.DrawFn) -> Document:
     if draw(st.sampled_from([False, False, True])):
         container["env"] = [TIER]
     if draw(st.booleans()):
-        _put(container, "resources", draw(sizes))
-    _put(container, "resizePolicy", draw(resize_policies))
+        put(container, "resources", draw(sizes))
+    put(container, "resizePolicy", draw(resize_policies))
     if draw(st.sampled_from([True, True, False])):
         spec["readinessGates"] = [deepcopy(GATE)]
     extra = draw(st.sampled_from(["", "", "sidecar", "native", "init"]))
     if extra == "sidecar":
         helper: Document = {"name": "log", "image": "log:1"}
-        _put(helper, "resources", draw(sizes))
+        put(helper, "resources", draw(sizes))
         spec["containers"].append(helper)
     elif extra:
         init: Document = {"name": extra, "image": "init:1"}
@@ -146,16 +148,16 @@ def tapps(draw: st.DrawFn) -> Document:
     if draw(st.booleans()):
         set_pre_pull(spec, pulls=True)
     spec["updateStrategy"]["order"] = draw(orders)
-    _put(spec["updateStrategy"], "partition", draw(partitions))
-    _put(spec, "progressDeadlineSeconds", draw(deadlines))
+    put(spec["updateStrategy"], "partition", draw(partitions))
+    put(spec, "progressDeadlineSeconds", draw(deadlines))
     set_hold_limits(spec, draw(hold_limits), draw(hold_limits))
-    _put(spec, "podManagementPolicy", draw(policies))
+    put(spec, "podManagementPolicy", draw(policies))
     set_mode(spec, draw(modes))
     if draw(st.booleans()):
         spec["forceDeletePod"] = True
     spec["templates"] = draw(st.dictionaries(instances.map(str), names, max_size=2))
     if draw(st.sampled_from([False, False, True])):
-        spec["volumeClaimTemplates"] = [claim("data")]
+        spec["volumeClaimTemplates"] = [claim_template()]
         spec["persistentVolumeClaimRetentionPolicy"] = draw(retentions)
     if draw(st.booleans()):
         set_service(spec, draw(service_ports))
@@ -164,12 +166,6 @@ def tapps(draw: st.DrawFn) -> Document:
 
 
 SIZES = ("1Gi", "2Gi", "1536Mi", "4096Mi")
-
-
-def claim(name: str, size: str = SIZES[0]) -> Document:
-    resources = {"requests": {"storage": size}}
-    body = {"accessModes": ["ReadWriteOnce"], "resources": resources}
-    return {"metadata": {"name": name}, "spec": body}
 
 
 _policies = st.sampled_from(["Retain", "Delete"])
@@ -182,7 +178,7 @@ service_ports = st.sampled_from([80, 81, "8$(tapp.index)", None])
 def set_service(spec: Document, port: int | str | None) -> None:
     """A Service for each instance, on this port, or none."""
     template = {"spec": {"ports": [{"port": port}]}}
-    _put(spec, "serviceTemplate", None if port is None else template)
+    put(spec, "serviceTemplate", None if port is None else template)
 
 
 def body_of(spec: Document, name: str) -> Document:
@@ -255,7 +251,7 @@ def set_pre_pull(spec: Document, *, pulls: bool) -> None:
 def set_resources(spec: Document, name: str, size: Document | None, *, helper: bool) -> None:
     """Other resources of the application, or of the last container beside it."""
     for container in body_of(spec, name)["spec"]["containers"][-1 if helper else 0 :][:1]:
-        _put(container, "resources", deepcopy(size))
+        put(container, "resources", deepcopy(size))
 
 
 def set_mode(spec: Document, mode: str | None) -> None:
@@ -264,7 +260,8 @@ def set_mode(spec: Document, mode: str | None) -> None:
     strategy["resources"] = mode
 
 
-def _put(where: Document, key: str, value: object) -> None:
+def put(where: Document, key: str, value: object) -> None:
+    """Puts a value into a field; None takes the field away."""
     if value is None:
         where.pop(key, None)
     else:
@@ -272,11 +269,7 @@ def _put(where: Document, key: str, value: object) -> None:
 
 
 def set_label(spec: Document, name: str, value: str | None) -> None:
-    labels = body_of(spec, name)["metadata"]["labels"]
-    if value is None:
-        labels.pop("tier", None)
-    else:
-        labels["tier"] = value
+    put(body_of(spec, name)["metadata"]["labels"], "tier", value)
 
 
 def set_own(spec: Document, name: str, where: str) -> None:
@@ -292,31 +285,24 @@ def set_own(spec: Document, name: str, where: str) -> None:
 
 def set_value(spec: Document, id: int, where: str, value: str | None) -> None:
     """Another value for one instance, or none of its own."""
-    own = spec.setdefault("values", {}).setdefault(str(id), {})
-    own[where] = value
-    if value is None:
-        del own[where]
+    put(spec.setdefault("values", {}).setdefault(str(id), {}), where, value)
 
 
 def set_restart(spec: Document, name: str, container: str, text: str | None) -> None:
     """Asks for a restart in place of all containers (""), or of one."""
     asked = body_of(spec, name)["metadata"].setdefault("annotations", {})
-    key = f"{RESTART}.{container}" if container else RESTART
-    if text is None:
-        asked.pop(key, None)
-    else:
-        asked[key] = text
+    put(asked, f"{RESTART}.{container}" if container else RESTART, text)
 
 
 def set_hold_limits(spec: Document, updates: int | None, deletions: int | None) -> None:
     """For how long holds count."""
-    _put(spec["updateStrategy"], "holdTimeoutSeconds", updates)
-    _put(spec, "deletionHoldTimeoutSeconds", deletions)
+    put(spec["updateStrategy"], "holdTimeoutSeconds", updates)
+    put(spec, "deletionHoldTimeoutSeconds", deletions)
 
 
 def set_priority(spec: Document, name: str, text: str | None) -> None:
     """Whose update comes first, of the instances of a template."""
-    _put(body_of(spec, name)["metadata"].setdefault("annotations", {}), PRIORITY, text)
+    put(body_of(spec, name)["metadata"].setdefault("annotations", {}), PRIORITY, text)
 
 
 def repair(spec: Document) -> None:

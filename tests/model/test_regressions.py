@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.builders import claim_template
 from tests.model import specs
 from tests.model.cluster import Cluster
 from tests.model.test_guarantee import at_rest, restart_all, taken, template
@@ -98,7 +99,7 @@ def test_a_claim_that_was_to_go_goes_with_its_pod_although_its_instance_came_bac
     By `whenScaled: Delete` its claim is deleted, and waits for the pod that uses it.
     """
     policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
-    claims = {"volumeClaimTemplates": [specs.claim("data")]}
+    claims = {"volumeClaimTemplates": [claim_template()]}
     cluster = at_rest(3, persistentVolumeClaimRetentionPolicy=policy, **claims)
     cluster.stall("Pod")
     for replicas in (4, 0, 4):

@@ -8,7 +8,6 @@ from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.foresee import forecast
-from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import NAMESPACE, UnknownKindError
 from tapp.kube.merges import kubectl_applied, merge_patch
 from tapp.world import Options
@@ -54,7 +53,7 @@ def foretell(
         observe(life),
         edited,
         registered(Options(resize=resize)),
-        EPOCH.timestamp() + life.world.clock.now,
+        life.world.clock.unix(),
         Assumptions(broken=broken),
     )
 

@@ -21,7 +21,6 @@ from rich.text import Text
 
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.main import run
-from simulator.objects.clock import EPOCH
 from tests.builders import manifest, template
 from tests.plugin.standin import StandIn
 from tests.scenarios.life import Life
@@ -108,7 +107,7 @@ class Recording:
             run(
                 arguments,
                 runner=self.standin,
-                clock=lambda: EPOCH.timestamp() + self.standin.world.clock.now,
+                clock=self.standin.world.clock.unix,
                 sleep=self.standin.world.run,
             )
         return _LIVE.sub(lambda _: "".join(seen.values()), screen.getvalue())

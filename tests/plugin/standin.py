@@ -15,7 +15,6 @@ from demo.kubectl import Document, Followed, Kubectl, RefusedError
 from kubectl_tapp.cluster.kubectl import Finished
 from kubectl_tapp.main import run
 from simulator.api.store import NotFoundError
-from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import key_of
 from tapp.kube.merges import kubectl_applied
@@ -153,9 +152,6 @@ def kubectl_tapp(standin: StandIn, *arguments: str, stdin: str = "") -> Said:
         patched.delenv("COLUMNS", raising=False)  # pytest-xdist says 80 to its workers
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = run(
-                arguments,
-                runner=standin,
-                clock=lambda: EPOCH.timestamp() + standin.world.clock.now,
-                sleep=standin.world.run,
+                arguments, runner=standin, clock=standin.world.clock.unix, sleep=standin.world.run
             )
     return Said(int(code), out.getvalue(), err.getvalue())

@@ -238,19 +238,12 @@ class Life:
 
     def condition(self, type: str) -> str:
         """`status reason: message` of a condition, or ""."""
-        for found in self.status.get("conditions") or []:
-            if found["type"] == type:
-                return f"{found['status']} {found['reason']}: {found['message']}"
-        return ""
+        return condition(self.tapp, type)
 
     @property
     def complete(self) -> bool:
         """True if the status says that everything is as asked."""
-        return (
-            self.status.get("observedGeneration") == self.tapp["metadata"]["generation"]
-            and self.condition("Ready").startswith("True ")
-            and self.condition("Progressing").startswith("False Complete")
-        )
+        return is_complete(self.tapp)
 
     @property
     def pods(self) -> dict[int, Document]:
@@ -324,6 +317,23 @@ class Life:
         else:
             self._serving.discard(name)
         self.fewest_ready = min(self.fewest_ready, len(self._serving))
+
+
+def condition(tapp: Document, type: str) -> str:
+    """`status reason: message` of a TApp's condition, or ""."""
+    for found in (tapp.get("status") or {}).get("conditions") or []:
+        if found["type"] == type:
+            return f"{found['status']} {found['reason']}: {found['message']}"
+    return ""
+
+
+def is_complete(tapp: Document) -> bool:
+    """True if the status says that everything is as asked."""
+    return (
+        (tapp.get("status") or {}).get("observedGeneration") == tapp["metadata"]["generation"]
+        and condition(tapp, "Ready").startswith("True ")
+        and condition(tapp, "Progressing").startswith("False Complete")
+    )
 
 
 def _follows(before: Write | None, write: Write) -> bool:

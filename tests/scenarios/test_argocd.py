@@ -13,7 +13,8 @@ import yaml
 
 from kubectl_tapp.edit import edits
 from tapp.words.vocabulary import GROUP, KIND, RESTARTED_AT
-from tests.gopher import ScriptError, acted, merge_patch, run
+from tests.builders import patch_between
+from tests.gopher import ScriptError, acted, run
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.gitops import STATES, document
 from tests.scenarios.life import ROOT, Life
@@ -130,7 +131,7 @@ def test_an_action_changes_nothing_else() -> None:
     )
     before = tapp(replicas=3, template=odd, templatePool={"b": odd}, templates={"2": "b"})
     after = acted(ACTIONS["kill"], before, {"instance": "0"})
-    assert merge_patch(before, after) == {"spec": {"statuses": {"0": "Killed"}}}
+    assert patch_between(before, after) == {"spec": {"statuses": {"0": "Killed"}}}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_actions_do_to_a_running_tapp_what_they_say() -> None:
     def act(action: str, **parameters: str) -> Document:
         """Runs an action as Argo CD does, and waits."""
         before = life.tapp
-        patch: Document = merge_patch(before, acted(ACTIONS[action], before, parameters))
+        patch: Document = patch_between(before, acted(ACTIONS[action], before, parameters))
         life.world.patch(KIND, "web", patch)
         life.settle()
         health: Document = run(HEALTH, life.tapp)
@@ -295,7 +296,7 @@ def test_the_application_leaves_to_actions_what_they_write() -> None:
         ("start", {"instance": "0"}),
         ("resume", {}),
     ):
-        patch = merge_patch(before, acted(ACTIONS[action], before, parameters))
+        patch = patch_between(before, acted(ACTIONS[action], before, parameters))
         written |= set(re.findall(r'"(statuses|paused)"', json.dumps(patch)))
     assert written == {"statuses", "paused"}
     assert {path.rpartition("/")[2] for path in ignored["jsonPointers"]} == written

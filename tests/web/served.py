@@ -11,6 +11,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from demo.web import passing, session_of, template
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.web.app import Door, create_app
+from tests.builders import manifest
 from tests.plugin.standin import StandIn
 from tests.scenarios.life import Life
 
@@ -61,10 +62,8 @@ class Served:
 
 def tapp(name: str = "shop", namespace: str = "default", **spec: Any) -> Document:
     """A TApp whose pods come up at once."""
-    metadata = {"name": name, "namespace": namespace}
     known = {"replicas": 6, "template": template(name, f"{name}:1.0")}
-    kind = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp"}
-    return {**kind, "metadata": metadata, "spec": {**known, **spec}}
+    return manifest(name, namespace=namespace, **{**known, **spec})
 
 
 def cluster(*tapps: Document, bad: str = "shop:broken") -> StandIn:

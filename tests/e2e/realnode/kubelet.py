@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from tests.e2e.kube import Json, Kube, KubeError
+from tests.e2e.pods import is_ready
 from tests.e2e.process import Process, free_ports
 
 from .space import Space
@@ -76,10 +77,10 @@ class RealKubelet:
         """True if it runs."""
         return self._process is not None and self._process.alive
 
-    def wait_ready(self, kube: Kube, timeout: float = 60) -> None:
+    def wait_ready(self, kube: Kube) -> None:
         """Waits until the cluster counts the node as ready."""
         assert self._process is not None
-        self._process.wait_until(lambda: is_ready(kube, self.name), "ready node", timeout)
+        self._process.wait_until(lambda: _is_ready(kube, self.name), "ready node")
 
     def _settings(self, port: int, endpoint: str) -> Json:
         return {
@@ -113,10 +114,7 @@ class RealKubelet:
         }
 
 
-def is_ready(kube: Kube, node: str) -> bool:
-    """True if the node's Ready condition is True."""
+def _is_ready(kube: Kube, node: str) -> bool:
     with contextlib.suppress(KubeError):
-        found = kube.find("v1", "nodes", None, node) or {}
-        conditions = (found.get("status") or {}).get("conditions") or []
-        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+        return is_ready(kube.find("v1", "nodes", None, node) or {})
     return False

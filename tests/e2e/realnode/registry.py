@@ -22,8 +22,6 @@ class Registry:
         self.published: set[str] = set()
         self.delay = 0.0
         self.failing = False
-        self.pulls: list[str] = []
-        """Names whose manifests were asked for, in order."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -63,7 +61,6 @@ class Registry:
         digest: str | None = wanted
         if not wanted.startswith("sha256:"):
             full = f"{HOST}/{name}:{wanted}"
-            self.pulls.append(full)
             time.sleep(self.delay)
             digest = self.images.names.get(full) if full in self.published else None
         manifest = self.images.blobs.get(digest or "")

@@ -137,9 +137,9 @@ def inside(cgroup: Path) -> Iterator[int]:
             yield from map(int, file.read_text().split())
 
 
-def remove_cgroups(name: str, timeout: float = 10) -> None:
+def remove_cgroups(name: str) -> None:
     """Removes a cgroup and all below it from every hierarchy, and kills what still runs in it."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + 10
     for top in [each / name for each in hierarchies()]:
         while top.exists():
             with contextlib.suppress(FileNotFoundError):  # runc removes them as well

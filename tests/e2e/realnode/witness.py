@@ -59,7 +59,6 @@ class Witness:
         self._containers: frozenset[str] = frozenset()
         self.begun = time.monotonic()
         """The moment that the timeline counts from."""
-        self.samples = 0
         self.fewest = 0
         """The fewest pods whose containers ran at one time since `begin`."""
         self.fewest_serving = 0
@@ -82,7 +81,7 @@ class Witness:
         with self._lock:
             self._namespace = namespace
             self._containers = frozenset(containers or ("main",))
-            self.begun, self.samples, self.timeline = time.monotonic(), 0, []
+            self.begun, self.timeline = time.monotonic(), []
             self.fewest = self.fewest_serving = 1 << 30
             self._sample()
 
@@ -108,7 +107,6 @@ class Witness:
 
     def _sample(self) -> None:
         running = frozenset(self.now(self._namespace))
-        self.samples += 1
         self.fewest = min(self.fewest, self._count(running))
         serving = frozenset(each for each in running if each.serving)
         self.fewest_serving = min(self.fewest_serving, self._count(serving))
