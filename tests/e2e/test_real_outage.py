@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .realnode.kubelet import is_ready
+from .realnode.kubelet import node_is_ready
 from .realnode.trial import Trial
 from .realnode.workloads import container, environment
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 def lost(real: Trial) -> None:
     """Silences the node, and waits until the cluster has given it up."""
     real.node.silence()
-    real.app.until(lambda: not is_ready(real.app.kube, real.node.name), "the node is lost", 60)
+    real.app.until(lambda: not node_is_ready(real.app.kube, real.node.name), "the node is lost", 60)
     real.app.until(lambda: not any(map(real.ready, real.app.pods)), "no pod is Ready", 30)
 
 

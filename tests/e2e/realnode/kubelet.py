@@ -80,7 +80,7 @@ class RealKubelet:
     def wait_ready(self, kube: Kube) -> None:
         """Waits until the cluster counts the node as ready."""
         assert self._process is not None
-        self._process.wait_until(lambda: _is_ready(kube, self.name), "ready node")
+        self._process.wait_until(lambda: node_is_ready(kube, self.name), "ready node")
 
     def _settings(self, port: int, endpoint: str) -> Json:
         return {
@@ -114,7 +114,8 @@ class RealKubelet:
         }
 
 
-def _is_ready(kube: Kube, node: str) -> bool:
+def node_is_ready(kube: Kube, node: str) -> bool:
+    """True if the API server answers, and takes the node for Ready."""
     with contextlib.suppress(KubeError):
         return is_ready(kube.find("v1", "nodes", None, node) or {})
     return False
