@@ -208,7 +208,7 @@ def test_what_changed_meanwhile_is_planned_again(page: "Page") -> None:
         page.get_by_role("button", name="Do it").wait_for()
         served.patch({"statuses": {"3": "Killed"}})
         page.get_by_role("button", name="Do it").click()
-        page.get_by_text("changed after the plan was made; nothing was written").wait_for()
+        page.get_by_role("alert").get_by_text("nothing was written").wait_for()
         assert served.spec()["statuses"] == {"3": "Killed"}
         page.get_by_role("button", name="Plan again").click()
         page.get_by_role("button", name="Do it").click()

@@ -350,15 +350,18 @@ def test_what_alone_is_more_than_fits_is_not_remembered() -> None:
 def taken(body: bytes) -> tuple[float, float]:
     """Bytes that a request leaves in a memo, as measured and as the memo says."""
     Request(body, TApp, Memo(0))
-    memo = Memo(1 << 28)
-    gc.collect()
-    tracemalloc.start()
-    before, _ = tracemalloc.get_traced_memory()
-    Request(body, TApp, memo)
-    gc.collect()
-    after, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return after - before, memo.size
+    measured = []
+    for _ in range(3):  # another thread may take some meanwhile, such as what a test left to end
+        memo = Memo(1 << 28)
+        gc.collect()
+        tracemalloc.start()
+        before, _ = tracemalloc.get_traced_memory()
+        Request(body, TApp, memo)
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        measured.append(after - before)
+    return min(measured), memo.size
 
 
 @pytest.mark.parametrize(

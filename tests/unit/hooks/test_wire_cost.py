@@ -80,12 +80,14 @@ def blocks(read: Callable[[bytes], object], request: bytes) -> int:
 
 def peak(read: Callable[[bytes], object], request: bytes) -> int:
     """The most bytes that were in use at the same time while it was read."""
-    with collected_before():
-        tracemalloc.start()
-        read(request)
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-    return most
+    found = []
+    for _ in range(3):  # another thread may take some meanwhile, such as what a test left to end
+        with collected_before():
+            tracemalloc.start()
+            read(request)
+            found.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    return min(found)
 
 
 def typed(request: bytes) -> object:
