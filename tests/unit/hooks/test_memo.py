@@ -1,8 +1,6 @@
 """The memo from sync to sync changes no answer, is bounded, and is found again."""
 
-import gc
 import json
-import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,6 +18,7 @@ from tapp.declared.model import TApp
 from tests.builders import Document, as_sent, crashing, tapp, template, without_last_applied
 from tests.situations import AFTER_ROLL, NOTHING, ROLL, request_in
 from tests.sizes import size
+from tests.unit.hooks.measured import measured
 from tests.unit.hooks.memo import FORGETFUL, answers, same
 from tests.unit.strategies import worlds
 from tests.unit.world import Hook, World, settled
@@ -347,32 +346,15 @@ def test_what_alone_is_more_than_fits_is_not_remembered() -> None:
     assert [read(memo, body), read(memo, body), memo.size] == [2, 2, 0]
 
 
-def taken(body: bytes) -> tuple[float, float]:
-    """Bytes that a request leaves in a memo, as measured and as the memo says."""
-    Request(body, TApp, Memo(0))
-    measured = []
-    for _ in range(3):  # another thread may take some meanwhile, such as what a test left to end
-        memo = Memo(1 << 28)
-        gc.collect()
-        tracemalloc.start()
-        before, _ = tracemalloc.get_traced_memory()
-        Request(body, TApp, memo)
-        gc.collect()
-        after, _ = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        measured.append(after - before)
-    return min(measured), memo.size
-
-
 @pytest.mark.parametrize(
     ("situation", "most"), [(NOTHING, 7_168), (AFTER_ROLL, 8_192), (ROLL, 8_192)]
 )
 def test_a_pod_takes_no_more_than_7_kb_and_an_updated_one_8(situation: str, most: int) -> None:
     """An update leaves its record and the template's images in the pod's annotations."""
     count = size(50, 1_000)
-    measured, said = taken(request_in(situation, count)[1])
-    assert measured / count <= most
-    assert 0.7 * measured <= said <= 1.4 * measured
+    found, said = measured("held", request_in(situation, count)[1])
+    assert found / count <= most
+    assert 0.7 * found <= said <= 1.4 * found
 
 
 @pytest.mark.parametrize("crash", [False, True])
@@ -391,5 +373,5 @@ def test_what_it_takes_is_what_it_says(containers: int, crash: bool) -> None:
         ]
         changed["spec"]["containers"] = [{**container, "name": f"c{n}"} for n in numbers]
         world.pods[name] = changed
-    measured, said = taken(as_sent(world.request()))
-    assert 0.7 * measured <= said <= 1.7 * measured
+    found, said = measured("held", as_sent(world.request()))
+    assert 0.7 * found <= said <= 1.7 * found

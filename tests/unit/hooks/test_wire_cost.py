@@ -3,7 +3,6 @@
 import gc
 import json
 import sys
-import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -21,6 +20,7 @@ from tapp.declared.model import TApp
 from tests.builders import Document
 from tests.situations import NOTHING, SITUATIONS, request_in
 from tests.sizes import size
+from tests.unit.hooks.measured import measured
 
 APP = WsgiHook(create_app(Settings(log_level="ERROR")).wsgi_app)
 
@@ -78,16 +78,9 @@ def blocks(read: Callable[[bytes], object], request: bytes) -> int:
     return after - before
 
 
-def peak(read: Callable[[bytes], object], request: bytes) -> int:
+def peak(what: str, request: bytes) -> int:
     """The most bytes that were in use at the same time while it was read."""
-    found = []
-    for _ in range(3):  # another thread may take some meanwhile, such as what a test left to end
-        with collected_before():
-            tracemalloc.start()
-            read(request)
-            found.append(tracemalloc.get_traced_memory()[1])
-            tracemalloc.stop()
-    return min(found)
+    return measured(what, request)[0]
 
 
 def typed(request: bytes) -> object:
@@ -103,13 +96,13 @@ def test_no_managed_fields_become_python_objects() -> None:
     plain, slim = changed(as_they_are, PLENTY), changed(without_managed_fields, PLENTY)
     assert len(plain) - len(slim) > 1_500 * PLENTY
     assert abs(blocks(typed, plain) - blocks(typed, slim)) < SOME
-    assert abs(peak(typed, plain) - peak(typed, slim)) < 100 * PLENTY
+    assert abs(peak("typed", plain) - peak("typed", slim)) < 100 * PLENTY
 
 
 def test_a_decoder_of_everything_would_be_noticed() -> None:
     plain, slim = changed(as_they_are, 200), changed(without_managed_fields, 200)
     assert blocks(orjson.loads, plain) - blocks(orjson.loads, slim) > 10 * 2 * 200
-    assert peak(orjson.loads, plain) - peak(orjson.loads, slim) > 10 * 100 * 200
+    assert peak("loads", plain) - peak("loads", slim) > 10 * 100 * 200
     assert blocks(orjson.loads, plain) > 5 * blocks(typed, plain)
 
 

@@ -1,0 +1,54 @@
+"""Memory of a request on standard input: `python -m tests.unit.hooks.measured held|typed|loads`.
+
+A process of its own, because what other tests have left in one, as a thread that ends, counts too.
+"""
+
+import gc
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import orjson
+
+from hooks.wire.memo import Memo
+from hooks.wire.request import Request
+from tapp.declared.model import TApp
+
+ROOT = Path(__file__).parents[3]
+READERS = {"typed": lambda body: Request(body, TApp, Memo(0)), "loads": orjson.loads}
+
+
+def measured(what: str, body: bytes) -> list[int]:
+    """The numbers that `held` or `peak` finds of a body."""
+    command = [sys.executable, "-m", "tests.unit.hooks.measured", what]
+    done = subprocess.run(command, input=body, capture_output=True, check=True, cwd=ROOT)
+    return [int(each) for each in done.stdout.split()]
+
+
+def held(body: bytes) -> list[int]:
+    """Bytes that a request leaves in a memo, as measured and as the memo says."""
+    Request(body, TApp, Memo(0))
+    memo = Memo(1 << 28)
+    gc.collect()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    Request(body, TApp, memo)
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    return [after - before, memo.size]
+
+
+def peak(what: str, body: bytes) -> list[int]:
+    """The most bytes that are in use at the same time while it is read."""
+    READERS[what](body)  # what is remembered from request to request is there from now on
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    READERS[what](body)
+    return [tracemalloc.get_traced_memory()[1]]
+
+
+if __name__ == "__main__":
+    text = sys.stdin.buffer.read()
+    print(*(held(text) if sys.argv[1] == "held" else peak(sys.argv[1], text)))  # noqa: T201
