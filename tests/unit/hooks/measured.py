@@ -1,4 +1,4 @@
-"""Memory of a request on standard input: `python -m tests.unit.hooks.measured held|typed|loads`.
+"""Memory of a request on standard input: `python -m tests.unit.hooks.measured held|synced|...`.
 
 A process of its own, because what other tests have left in one, as a thread that ends, counts too.
 """
@@ -11,29 +11,39 @@ from pathlib import Path
 
 import orjson
 
+from hooks.service.settings import Settings
+from hooks.sync import sync
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request
 from tapp.declared.model import TApp
+from tests.builders import NOW
 
 ROOT = Path(__file__).parents[3]
 READERS = {"typed": lambda body: Request(body, TApp, Memo(0)), "loads": orjson.loads}
 
 
 def measured(what: str, body: bytes) -> list[int]:
-    """The numbers that `held` or `peak` finds of a body."""
+    """What `held` (`held`, `synced`) or `peak` (see `READERS`) finds of a body."""
     command = [sys.executable, "-m", "tests.unit.hooks.measured", what]
     done = subprocess.run(command, input=body, capture_output=True, check=True, cwd=ROOT)
     return [int(each) for each in done.stdout.split()]
 
 
-def held(body: bytes) -> list[int]:
-    """Bytes that a request leaves in a memo, as measured and as the memo says."""
-    Request(body, TApp, Memo(0))
-    memo = Memo(1 << 28)
+def held(body: bytes, *, synced: bool) -> list[int]:
+    """Bytes that a request, or its sync, leaves in a memo, as measured and as the memo says."""
+    options = Settings().options
+
+    def use(memo: Memo) -> None:
+        request = Request(body, TApp, memo)
+        if synced:
+            sync(request, options, NOW)
+
+    use(Memo(0))
+    memo = Memo(1 << 30)
     gc.collect()
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    Request(body, TApp, memo)
+    use(memo)
     gc.collect()
     after, _ = tracemalloc.get_traced_memory()
     return [after - before, memo.size]
@@ -50,5 +60,5 @@ def peak(what: str, body: bytes) -> list[int]:
 
 
 if __name__ == "__main__":
-    text = sys.stdin.buffer.read()
-    print(*(held(text) if sys.argv[1] == "held" else peak(sys.argv[1], text)))  # noqa: T201
+    what, text = sys.argv[1], sys.stdin.buffer.read()
+    print(*(peak(what, text) if what in READERS else held(text, synced=what == "synced")))  # noqa: T201

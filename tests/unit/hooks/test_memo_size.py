@@ -14,6 +14,7 @@ from simulator.objects.objects import with_meta
 from tapp.declared.model import TApp
 from tests.builders import NOW, Document, as_sent, tapp, template
 from tests.sizes import size
+from tests.unit.hooks.measured import measured
 from tests.unit.world import Hook, World
 
 OPTIONS = Settings().options
@@ -21,22 +22,6 @@ MANY = size(30, 500)
 INDEX = "$(tapp.index)"
 SMALL = 8_000
 """Bytes that it may say too many, whatever is held."""
-
-
-def taken(*bodies: bytes) -> tuple[int, int]:
-    """Bytes that these syncs leave in a memo, as measured and as the memo says."""
-    for body in bodies:
-        sync(Request(body, TApp, Memo(0)), OPTIONS, NOW)
-    memo = Memo(1 << 30)
-    gc.collect()
-    tracemalloc.start()
-    before, _ = tracemalloc.get_traced_memory()
-    for body in bodies:
-        sync(Request(body, TApp, memo), OPTIONS, NOW)
-    gc.collect()
-    after, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return after - before, memo.size
 
 
 def reading(count: int, text: str = "x") -> Document:
@@ -83,8 +68,8 @@ SPECS: dict[str, Document] = {
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_a_spec_takes_what_it_says(spec: Document) -> None:
     """2,000 bytes were counted for each own template: 40 TApps of 60 KB took 1.2 GB, not 64 MiB."""
-    measured, said = taken(as_sent(World(tapp(replicas=MANY, **spec)).request()))
-    assert 0.75 * measured <= said <= 1.4 * measured + SMALL
+    found, said = measured("synced", as_sent(World(tapp(replicas=MANY, **spec)).request()))
+    assert 0.75 * found <= said <= 1.4 * found + SMALL
 
 
 def _noted(pod: Document, **notes: str) -> Document:
@@ -112,8 +97,8 @@ def test_a_pod_takes_what_it_says(notes: dict[str, str]) -> None:
             key: f"{name}{text}" if text == LONG else text for key, text in notes.items()
         }
         world.pods[name] = _noted(pod, **each)
-    measured, said = taken(as_sent(world.request()))
-    assert 0.75 * measured <= said <= 1.4 * measured + SMALL
+    found, said = measured("synced", as_sent(world.request()))
+    assert 0.75 * found <= said <= 1.4 * found + SMALL
 
 
 def test_recorded_templates_take_what_they_say() -> None:
@@ -125,9 +110,9 @@ def test_recorded_templates_take_what_they_say() -> None:
     )
     world = World(parent, hook=Hook(), history=True).settle()
     world.change(template=template("nginx:2", annotations={"own": LONG[:9_000] + INDEX})).sync()
-    measured, said = taken(as_sent(world.request()))
-    assert measured > MANY * 9_000
-    assert 0.75 * measured <= said <= 1.4 * measured + SMALL
+    found, said = measured("synced", as_sent(world.request()))
+    assert found > MANY * 9_000
+    assert 0.75 * found <= said <= 1.4 * found + SMALL
 
 
 def test_the_bound_holds_for_templates_that_come_with_the_decision() -> None:
@@ -142,6 +127,6 @@ def test_the_bound_holds_for_templates_that_come_with_the_decision() -> None:
         sync(Request(as_sent(World(parent).request()), TApp, memo), OPTIONS, NOW)
         assert 0 < memo.size <= limit
     gc.collect()
-    measured, _ = tracemalloc.get_traced_memory()
+    held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert measured <= 1.5 * limit
+    assert held <= 1.5 * limit
