@@ -1,0 +1,280 @@
+"""Reads manifests as kubectl reads them, so that a plan sees the values that an apply would send.
+
+The entry point is `read_manifests`. kubectl reads a file as JSON if it begins with a brace, and
+otherwise cuts it into YAML documents at the lines that begin with `---`. go-yaml v2 reads each
+document: plain scalars have the types of YAML 1.1 and Go's notation of numbers (`81111e1`, `0o17`,
+`1_000`), while times and numbers to the base of 60 stay texts. The result becomes JSON, in which
+keys are texts and 1.0 is 1.
+Sources: k8s.io/apimachinery, util/yaml; go.yaml.in/yaml/v2, resolve.go and decode.go;
+sigs.k8s.io/yaml, `convertToJSONableObject`.
+"""
+
+import base64
+import codecs
+import json
+import math
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import yaml
+
+from kubectl_tapp.base.scalars import LEAST_INT, MOST_INT, key_of_float, resolved
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)  # fmt: skip
+"""The byte order marks that kubectl knows. Source: k8s.io/cli-runtime, `FileVisitor.Visit`."""
+_TAG = "tag:yaml.org,2002:"
+_PLAIN = "plain"  # The tag of a scalar without quotes and without a tag of its own
+_TIME = re.compile(
+    r"\d{4}-\d\d?-\d\d?(?:[Tt]\d\d?:\d\d?:\d\d?(?:[.,]\d+)?(?:Z|[-+]\d\d:\d\d)"
+    r"| \d\d?:\d\d?:\d\d?(?:[.,]\d+)?)?",
+    re.ASCII,
+)
+_EXPONENT = 1e21  # From here on Go writes a float into JSON with an exponent
+
+
+class ManifestError(ValueError):
+    """A file that kubectl does not read either. The message says why, and the line if known."""
+
+
+def read_manifests(data: bytes | str) -> list[Any]:
+    """Returns the documents of a file as JSON values; empty documents are left out.
+
+    Raises ManifestError if kubectl would refuse the file.
+    """
+    text = data if isinstance(data, str) else _decoded(data)
+    if "\0" in text:
+        raise ManifestError(
+            "it contains NUL characters, as UTF-16 without a byte order mark does; save it as UTF-8"
+        )
+    try:
+        documents = list(_documents(text))
+        return [_as_json(each) for each in documents if each is not None]
+    except RecursionError:
+        raise ManifestError("it is nested too deeply") from None
+
+
+def _decoded(data: bytes) -> str:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.removeprefix(mark).decode(encoding, "replace")
+    return data.decode("utf-8", "replace")
+
+
+def _documents(text: str) -> Iterator[Any]:
+    """Yields the documents of a file; a JSON file may go on as YAML after its first object."""
+    if text.lstrip().startswith("{"):
+        found, rest = _json_documents(text)
+        yield from found
+        if rest is None:
+            return
+        text = rest
+    lines, first = list[str](), 0
+    for number, line in enumerate(text.split("\n")):
+        if line.startswith("---"):
+            if (more := line[3:].strip()) and not more.startswith("#"):
+                raise ManifestError(f"invalid document separator: {more} (line {number + 1})")
+            if lines:
+                yield _yaml_document(lines, first)
+                lines, first = [], number
+        # The separator stays part of the document, so that line numbers are those of the file.
+        lines.append(line.removesuffix("\r"))
+    yield _yaml_document(lines, first)
+
+
+def _json_documents(text: str) -> tuple[list[Any], str | None]:
+    """Returns the JSON objects that a file begins with, and the rest that is not JSON, or None."""
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    found, at = list[Any](), 0
+    while True:
+        start = len(text) - len(text[at:].lstrip(" \t\r\n"))
+        if start == len(text):
+            return found, None
+        try:
+            value, at = decoder.raw_decode(text, start)
+        except ValueError as error:
+            if len(found) > 1:  # kubectl changes to YAML after the first object at the latest
+                raise ManifestError(f"it is not JSON: {error}") from None
+            return found, text[at:].lstrip(" \t\r").removeprefix("\n")
+        found.append(value)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+class _NodeError(Exception):
+    """A YAML node that kubectl refuses."""
+
+    def __init__(self, message: str, node: yaml.Node) -> None:
+        super().__init__(message)
+        self.line: int = node.start_mark.line
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """A PyYAML loader that leaves the types of plain scalars to this module."""
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        """Returns the tag of a node without one."""
+        if kind is yaml.ScalarNode and implicit[0]:
+            return _PLAIN
+        return super().resolve(kind, value, (False, False))
+
+
+def _yaml_document(lines: list[str], first: int) -> Any:
+    """Returns the first document in these lines; go-yaml does not look at what follows it."""
+    loader = _Loader("\n".join(lines))
+    try:
+        node = loader.get_node() if loader.check_node() else None
+        return None if node is None else _Constructor().value(node)
+    except _NodeError as error:
+        raise ManifestError(f"{error} (line {first + error.line + 1})") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {first + mark.line + 1})" if mark is not None else ""
+        why = getattr(error, "problem", None) or getattr(error, "reason", "it cannot be parsed")
+        raise ManifestError(f"{why}{where}") from None
+    finally:
+        loader.dispose()
+
+
+_CIRCULAR = "an alias holds itself: it stands inside the value that it repeats"
+
+
+class _Constructor:
+    """Makes values of the nodes of one document, as go-yaml's decoder does."""
+
+    def __init__(self) -> None:
+        self._decoded = self._copied = 0  # values, and those of them that an alias repeats
+        self._open = set[int]()  # nodes whose values are being made
+        self._made = set[int]()
+
+    def value(self, node: yaml.Node, *, repeated: bool = False) -> Any:
+        repeated = repeated or id(node) in self._made
+        self._count(node, repeated=repeated)
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(node)
+        if id(node) in self._open:
+            raise _NodeError(_CIRCULAR, node)
+        self._open.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            found: Any = {}
+            self._fill(found, node, repeated=repeated)
+        else:
+            found = [self.value(each, repeated=repeated) for each in node.value]
+        self._open.discard(id(node))
+        self._made.add(id(node))
+        return found
+
+    def _fill(self, found: dict[str, Any], node: yaml.MappingNode, *, repeated: bool) -> None:
+        """Writes a mapping's entries; a merge overwrites earlier entries, as in go-yaml v2."""
+        for key, item in node.value:
+            if isinstance(key, yaml.ScalarNode) and _is_merge(key):
+                for each in _merged(item):
+                    self._merge(found, each, repeated=repeated)
+            else:
+                name = _key(self.value(key, repeated=repeated), key)
+                found[name] = self.value(item, repeated=repeated)
+
+    def _merge(self, found: dict[str, Any], node: yaml.MappingNode, *, repeated: bool) -> None:
+        if id(node) in self._open:
+            raise _NodeError(_CIRCULAR, node)
+        repeated = repeated or id(node) in self._made
+        self._count(node, repeated=repeated)
+        self._open.add(id(node))
+        self._fill(found, node, repeated=repeated)
+        self._open.discard(id(node))
+        self._made.add(id(node))
+
+    def _count(self, node: yaml.Node, *, repeated: bool) -> None:
+        """Raises ManifestError if aliases make most of a large document, as go-yaml does."""
+        self._decoded += 1
+        self._copied += repeated
+        if self._copied > 100 and self._decoded > 1000:  # noqa: PLR2004 - go-yaml's numbers
+            over = min(max((self._decoded - 400_000) / 3_600_000, 0.0), 1.0)
+            if self._copied / self._decoded > 0.99 - 0.89 * over:
+                raise _NodeError("the document consists of aliases for the most part", node)
+
+
+def _is_merge(node: yaml.ScalarNode) -> bool:
+    return node.value == "<<" and node.tag in (_PLAIN, _TAG + "merge")
+
+
+def _merged(node: yaml.Node) -> list[yaml.MappingNode]:
+    """Returns the mappings that a merge key names, the one that wins last."""
+    nodes = node.value[::-1] if isinstance(node, yaml.SequenceNode) else [node]
+    if not all(isinstance(each, yaml.MappingNode) for each in nodes):
+        raise _NodeError("a merge key needs a mapping or a list of mappings", node)
+    return list(nodes)
+
+
+def _key(value: Any, node: yaml.Node) -> str:
+    """Returns a mapping's key as kubectl writes the key into JSON: `3`, `true`, `1e+06`."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return key_of_float(value)
+    if isinstance(value, int) and value <= MOST_INT:
+        return str(value)
+    raise _NodeError("the key is neither a text nor a number nor a boolean", node)
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    tag, text = node.tag, node.value
+    if tag == _PLAIN:
+        return resolved(text)
+    kind = tag.removeprefix(_TAG)
+    if kind == "binary":
+        try:
+            data = base64.b64decode(text.replace("\n", ""), validate=True)
+        except ValueError:
+            raise _undecodable("!!binary", node) from None
+        return data.decode("utf-8", "replace")
+    if kind in ("bool", "int", "float", "null"):
+        value = resolved(text)
+        if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, _TYPES[kind]) or (kind == "int" and isinstance(value, bool)):
+            raise _undecodable(f"!!{kind}", node)
+        return value
+    if kind == "timestamp" and not _TIME.fullmatch(text):
+        raise _undecodable("!!timestamp", node)
+    return text
+
+
+_TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "null": type(None)}
+
+
+def _undecodable(tag: str, node: yaml.ScalarNode) -> _NodeError:
+    return _NodeError(f"{node.value!r} is no {tag}", node)
+
+
+def _as_json(value: Any) -> Any:
+    """Returns the value as kubectl sends it: a float without a fraction is an integer."""
+    if isinstance(value, dict):
+        return {_valid(key): _as_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    if isinstance(value, str):
+        return _valid(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ManifestError(f"JSON has no number {value}")
+        if value.is_integer() and abs(value) < _EXPONENT:
+            value = int(Decimal(repr(value)))  # Go writes the shortest digits, and zeros after them
+    if isinstance(value, int) and not LEAST_INT <= value <= MOST_INT:
+        return float(value)
+    return value
+
+
+def _valid(text: str) -> str:
+    """Returns the text with U+FFFD for a half of a surrogate pair, which JSON can escape."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
