@@ -3,9 +3,11 @@
 from __future__ import annotations  # for Python 3.9
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
@@ -34,9 +36,24 @@ class KubectlError(Exception):
         self.reason = _reason(message)
 
 
+def _without_preferences() -> dict[str, str]:
+    """Returns the environment without a kuberc, which might add options such as `--show-labels`.
+
+    A kuberc with a policy for credential plugins stays in force: it says what kubectl may run.
+    """
+    path = Path(os.environ.get("KUBERC") or "~/.kube/kuberc").expanduser()
+    try:
+        policy = "credentialPluginPolicy" in path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        policy = False
+    return {**os.environ} if policy else {**os.environ, "KUBERC": "off"}
+
+
 def run(command: Sequence[str]) -> Finished:
-    """Runs a command and waits for it."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    """Runs a command and waits for it, without the user's preferences for kubectl (kuberc)."""
+    done = subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, check=False, env=_without_preferences()
+    )
     return Finished(done.returncode, done.stdout, done.stderr)
 
 

@@ -16,6 +16,7 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.base.targets import Given, passed_on
 from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
+from kubectl_tapp.cluster.kuberc import path_of
 from kubectl_tapp.cluster.registration import (
     Registration,
     chosen,
@@ -53,6 +54,7 @@ class ClusterAccess:
         self._runner = runner or Program()
         self._namespace: str | None = targets.get("namespace")
         self._chosen: dict[tuple[str, str] | None, Options] = {}
+        self.kuberc = path_of(targets.get("kuberc"))  # the user's preferences; None: switched off
         self._options = [*passed_on({"request_timeout": _TIMEOUT, **targets})]
 
     @cached_property

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kubectl_tapp.base.errors import CommandError, Exit, plain
+from kubectl_tapp.cluster.kuberc import without_preferences
 
 LONGEST = 300.0  # Seconds after which a kubectl is given up, whatever its own time limit
 _LONG = 4.0  # Seconds after which a person wonders what kubectl waits for
@@ -55,6 +56,7 @@ class Program:
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
         """Run it to its end. Raises CommandError: there is none, or it does not end."""
+        arguments, environment = without_preferences(arguments)
         # No pipe: after a timeout `communicate` would not go on with writing into it.
         with tempfile.TemporaryFile("w+", encoding="utf-8") as given:
             given.write(stdin)
@@ -62,6 +64,7 @@ class Program:
             try:
                 process = subprocess.Popen(  # noqa: S603 - the user's own program, no shell
                     [*self._words(), *arguments],
+                    env=environment,
                     stdin=given,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -82,7 +85,8 @@ class Program:
 
     def follow(self, arguments: Sequence[str]) -> "Following":
         """Run it for as long as somebody reads it."""
-        return _Followed([*self._words(), *arguments])
+        arguments, environment = without_preferences(arguments)
+        return _Followed([*self._words(), *arguments], environment)
 
     @staticmethod
     def _ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
@@ -123,21 +127,22 @@ class Program:
 
 
 class _Followed:
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
         self._said = tempfile.TemporaryFile(  # noqa: SIM115 - it is closed at the end
             "w+", encoding="utf-8", errors="replace"
         )
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the user's own program, no shell
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said,
-                text=True, encoding="utf-8", errors="replace",
+                words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=self._said, text=True, encoding="utf-8", errors="replace",
             )  # fmt: skip
         except OSError as error:
             raise CommandError(f"kubectl cannot be run ({error.strerror})") from None
 
     def lines(self) -> Iterator[str]:
         assert self._process.stdout is not None  # noqa: S101 - it was asked for
-        yield from self._process.stdout
+        with self._process.stdout as out:
+            yield from out
 
     def stop(self) -> None:
         self._process.kill()

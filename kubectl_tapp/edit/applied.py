@@ -6,6 +6,7 @@ applied last, as `metadata.managedFields` say. So what was applied one way and i
 way would keep what it will lose. Source: Kubernetes, "Server-Side Apply", and kubectl's `apply`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.access import TAPPS, ClusterAccess
 from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.cluster.kuberc import options_of
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.edit.edits import json_patch
 from tapp.kube.merges import kubectl_applied
@@ -43,26 +45,61 @@ class ApplyMethod:
 def apply_method(
     cluster: ClusterAccess, observed: Observed, asked: bool | None, *, force: bool
 ) -> ApplyMethod:
-    """The way in which the file will be applied: as asked, or else as the TApp was applied last.
+    """Returns the way in which the file will be applied.
 
-    Raises CommandError: conflicts are to be overridden by a client-side apply, which has none.
+    That is as asked; else as the user's preferences for kubectl set it; else as the TApp was
+    applied last. Raises UsageError if conflicts are to be overridden by a client-side apply, which
+    has none.
     """
+    preferred = options_of("apply", cluster.kuberc)
+    by_server = _SWITCH.get(preferred.get("server-side", ""))
     exists = bool(observed.tapp["metadata"].get("uid"))
-    found, by_client = _last(cluster, observed) if exists and asked is not False else ("", False)
-    manager = found if asked is None else KUBECTL if asked else ""
+    found, by_client = "", False
+    if exists and asked is not False:
+        found, by_client = _last(cluster, observed)
+    manager, why = found, ""
+    if asked is not None:
+        manager = KUBECTL if asked else ""
+    elif by_server is not None:
+        manager = KUBECTL if by_server else ""
+        why = f"because {cluster.kuberc} sets server-side of apply to {str(by_server).lower()}"
+    if manager == KUBECTL:
+        manager = preferred.get("field-manager") or KUBECTL
+        force = force or bool(_SWITCH.get(preferred.get("force-conflicts", "")))
     if force and not manager:
         raise UsageError("--force-conflicts goes with --server-side")
-    first = bool(manager) and by_client
-    return ApplyMethod(manager, force, first, _remark(manager, asked) if exists else "")
+    remark = _remark(manager, asked, why) if exists or why else ""
+    return ApplyMethod(manager, force, bool(manager) and by_client, _unfollowed(remark, preferred))
 
 
-def _remark(manager: str, asked: bool | None) -> str:
+_SWITCH = dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True) | dict.fromkeys(
+    ("0", "f", "F", "false", "FALSE", "False"), False
+)
+"""The texts that kubectl takes for a boolean. Source: Go, `strconv.ParseBool`."""
+_FOLLOWED = {"server-side", "field-manager", "force-conflicts"}
+_OF_OUTPUT = {"output", "template", "show-managed-fields", "allow-missing-template-keys"}
+
+
+def _unfollowed(remark: str, preferred: Mapping[str, str]) -> str:
+    """Returns the remark, and the preferences for `apply` that the plan does not follow."""
+    more = sorted(preferred.keys() - _FOLLOWED - _OF_OUTPUT)
+    if not more:
+        return remark
+    options = ", ".join(f"--{name}={preferred[name]}" for name in more)
+    text = f"your kuberc adds {options} to `kubectl apply`, which this plan does not follow"
+    return f"{remark}; {text}" if remark else text
+
+
+def _remark(manager: str, asked: bool | None, why: str) -> str:
     if not manager:
         text = "planned as `kubectl apply` (client-side) would write it"
+        if why:
+            return f"{text}, {why}; --server-side plans for the other way"
         return text + ("; --server-side plans for the other way" if asked is None else "")
     text = f"planned as `kubectl apply --server-side` would write it, field manager {manager}"
     if asked is None:
-        text += ", because this TApp was applied so last; --no-server-side plans for the other way"
+        why = why or "because this TApp was applied so last"
+        text += f", {why}; --no-server-side plans for the other way"
     return text
 
 

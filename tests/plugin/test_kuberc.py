@@ -1,0 +1,144 @@
+"""The user's preferences for kubectl: no call of ours has them, and plans follow those of apply."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from kubectl_tapp.cluster.kubectl import Program
+from migration.kubectl import run
+from tests.builders import manifest
+from tests.plugin.standin import kubectl_tapp
+from tests.plugin.test_applied import CLIENT, SERVER, by_client, by_server
+
+POLICY = {
+    "credentialPluginPolicy": "Allowlist", "credentialPluginAllowlist": [{"command": "kubelogin"}]
+}  # fmt: skip
+PROGRAM = f"""#!{sys.executable}
+import json, os, sys
+path = os.environ["KUBERC"]
+file = json.load(open(path)) if os.path.exists(path) else None
+print(json.dumps([path, file, sys.argv[1:]]))
+"""
+
+
+@pytest.fixture
+def kuberc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kubectl that tells its preferences and arguments, and the place of a kuberc."""
+    (tmp_path / "kubectl").write_text(PROGRAM)
+    (tmp_path / "kubectl").chmod(0o755)
+    monkeypatch.setenv("KUBECTL", str(tmp_path / "kubectl"))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBERC")
+    (tmp_path / ".kube").mkdir()
+    return tmp_path / ".kube" / "kuberc"
+
+
+def preferences(command: str, version: str = "v1beta1", **options: str) -> str:
+    """A kuberc that sets these options of one command."""
+    listed = [{"name": name.replace("_", "-"), "default": each} for name, each in options.items()]
+    defaults, flags = ("overrides", "flags") if version == "v1alpha1" else ("defaults", "options")
+    document = {
+        "apiVersion": f"kubectl.config.k8s.io/{version}", "kind": "Preference",
+        defaults: [{"command": command, flags: listed}],
+    }  # fmt: skip
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize("way", ["default", "KUBERC", "--kuberc"])
+@pytest.mark.parametrize("kept", [None, POLICY], ids=["options", "a policy, too"])
+def test_calls_have_no_preferences_but_the_policy_for_credential_plugins(
+    kuberc: Path, monkeypatch: pytest.MonkeyPatch, way: str, kept: dict[str, object] | None
+) -> None:
+    """Wherever they come from, of calls that end and of watches."""
+    text = {**json.loads(preferences("get", show_labels="true")), **(kept or {})}
+    arguments = ["get", "pods"]
+    place = kuberc if way == "default" else kuberc.with_name(f"{way.strip('-')}-{bool(kept)}")
+    place.write_text(json.dumps(text))
+    if way == "KUBERC":
+        monkeypatch.setenv("KUBERC", str(place))
+    if way == "--kuberc":
+        arguments.insert(0, f"--kuberc={place}")
+    followed = Program().follow(arguments)
+    outs = [Program().run(arguments).out, *followed.lines()]
+    followed.stop()
+    followed.done()
+    for out in outs:
+        path, file, words = json.loads(out)
+        assert words == ["get", "pods"]
+        if kept is None:
+            assert path == "off"
+        else:
+            assert file == {"apiVersion": text["apiVersion"], "kind": "Preference", **POLICY}
+
+
+@pytest.mark.parametrize("text", ["", "a: [", "{}", "[]", "kind: Preference\napiVersion: v1"])
+def test_a_kuberc_that_is_none_changes_nothing(kuberc: Path, text: str) -> None:
+    kuberc.write_text(text)
+    assert json.loads(Program().run(["get"]).out)[0] == "off"
+
+
+def test_migration_has_no_preferences_but_with_a_policy(kuberc: Path) -> None:
+    kuberc.write_text(preferences("get", show_labels="true"))
+    assert json.loads(run(["kubectl", "get"]).out)[0] == "off"
+    kuberc.write_text(json.dumps(POLICY))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("KUBERC", str(kuberc))
+        assert json.loads(run(["kubectl", "get"]).out)[0] == str(kuberc)
+
+
+CASES: dict[str, tuple[str, list[str], str, bool]] = {
+    "server-side": (preferences("apply", server_side="true"), [], SERVER, True),
+    "server-side, as v1alpha1 has it": (
+        preferences("apply", "v1alpha1", server_side="1"), [], SERVER, True),
+    "client-side": (preferences("apply", server_side="false"), [], CLIENT, False),
+    "of another command": (preferences("create", server_side="true"), [], CLIENT, False),
+    "overruled": (
+        preferences("apply", server_side="true"), ["--no-server-side"], CLIENT, False),
+    "a field manager": (
+        preferences("apply", server_side="true", field_manager="me"), [],
+        SERVER.removesuffix("kubectl") + "me", True),
+    "a field manager alone": (preferences("apply", field_manager="me"), [], CLIENT, False),
+}  # fmt: skip
+"""Name -> the kuberc, options of the plan, what the plan says, and if the server applies."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_plan_follows_the_preferences_of_apply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """As the user's own `kubectl apply -f` will follow them."""
+    text, options, said, by_the_server = CASES[case]
+    place = tmp_path / "kuberc"
+    place.write_text(text)
+    monkeypatch.setenv("KUBERC", str(place))
+    web, file = by_client(manifest(replicas=3)), tmp_path / "web.json"
+    file.write_text(json.dumps(manifest(replicas=3)))
+    found = kubectl_tapp(web, "plan", "-f", str(file), *options)
+    assert found.code == 0, found.err
+    assert said in found.out
+    followed = "server-side" in text and '"apply"' in text and not options
+    assert (f"because {place} sets" in found.out) is followed
+    assert any("--server-side" in call for call in web.calls) is by_the_server
+
+
+def test_a_plan_names_the_preferences_that_it_does_not_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "kuberc"
+    options = {
+        "server_side": "true",
+        "force_conflicts": "true",
+        "namespace": "prod",
+        "output": "yaml",
+    }
+    place.write_text(preferences("apply", **options))
+    monkeypatch.setenv("KUBERC", str(place))
+    web, file = by_server(manifest(replicas=3)), tmp_path / "web.json"
+    file.write_text(json.dumps(manifest(replicas=3)))
+    found = kubectl_tapp(web, "plan", "-f", str(file))
+    assert "your kuberc adds --namespace=prod to `kubectl apply`, which this plan" in found.out
+    assert any("--force-conflicts" in call for call in web.calls)
