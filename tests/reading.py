@@ -193,9 +193,17 @@ def replaced(pod: Document, spec: Document) -> bool:
     mains = {item["name"] for item in pod["spec"]["containers"]}
     if made_failed(pod):
         return True  # its node was lost: it did not fail by itself
+    if disrupted(pod) and not spec.get("neverMigrate"):
+        return True
     if mains & _not_updated(pod):
         return True  # its update ended it: broken, whatever may be done about it
     return bool(not spec.get("neverMigrate") and (refused or again))
+
+
+def disrupted(pod: Document) -> bool:
+    """True if somebody ended the pod before its work was done, as its condition tells."""
+    condition = conditions(pod).get("DisruptionTarget") or {}
+    return phase(pod) == "Failed" and condition.get("status") == "True"
 
 
 def _starts_again(pod: Document) -> bool:

@@ -8,6 +8,7 @@ itself shows; the sync's own time stands only where something is noted since whe
 from typing import Any
 
 from tapp.answer.kstatus import for_kstatus
+from tapp.answer.noted import failures, settling, turned, undated
 from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
@@ -16,11 +17,11 @@ from tapp.decide.pulls import pulled_where
 from tapp.decide.rollout import BUDGET_REASONS, is_update
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
-from tapp.words.notes import UpdateNote, encode_groups, encode_names, encoded
+from tapp.words.notes import encode_groups, encoded
 from tapp.words.quoted import short
 from tapp.words.ranges import id_list, ranges
 from tapp.words.reasons import Disposition, Reason
-from tapp.words.times import written
+from tapp.words.times import SKEW, is_written, written
 from tapp.words.vocabulary import CONTROLLER_UID, PULLER, InstanceStatus
 
 Document = dict[str, Any]
@@ -59,12 +60,12 @@ def summarize(plan: Plan) -> Document:
         "outdated": outdated,
         "held": ranges(i.id for i, decision in plan.cases if decision.reason is Reason.HELD),
         "replacing": plan.replacing,
-        "failures": _failures(plan, wanted),
-        "settling": _settling(plan),
+        "failures": failures(plan, wanted),
+        "settling": settling(plan),
         "pulling": encoded(plan.pulls.since),
         "resizing": encoded(plan.resizes.since),
-        "turned": _turned(plan),
-        "unserved": plan.marks.unserved_since,
+        "turned": turned(plan),
+        "unserved": {**plan.marks.unserved_since, **undated(plan)},
         "notCreated": encode_groups(plan.not_created),
         "notOwned": encode_groups(plan.not_owned),
         "notExposed": encode_groups(plan.not_exposed),
@@ -120,14 +121,19 @@ def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
 
 
 def _newest_time(plan: Plan) -> str:
-    """The newest time in the request, of the parent's writes and its pods (RFC 3339 sorts)."""
+    """Returns the newest time in the request, of the parent's writes and its pods; "" for none.
+
+    RFC 3339 sorts. A time that is far ahead of the clock, or is none, is no time of a change.
+    """
     tapp = plan.world.tapp
     times = [tapp.metadata.creation_timestamp]
     times += [entry.time for entry in tapp.metadata.managed_fields]
     times += [condition.last_transition_time for condition in tapp.status.conditions]
     for pod in plan.world.pods.values():
         times += (pod.ready_since, pod.created)
-    return max((time for time in times if time.endswith("Z")), default="")
+    latest = written(plan.now + SKEW)
+    told = sorted({time for time in times if time <= latest}, reverse=True)
+    return next((time for time in told if is_written(time)), "")
 
 
 def _available(plan: Plan) -> Finding:
@@ -293,42 +299,3 @@ def _next_pod(instance: Instance) -> str:
         return ""
     at = written(instance.pace.due + 1)
     return f"; failed pods in a row: {instance.pace.failures}, the next one follows at {at}"
-
-
-def _failures(plan: Plan, wanted: list[Instance]) -> dict[str, int]:
-    """Instance -> failed pods in a row, while no pod of it can hold that number."""
-    noted, result = plan.world.tapp.status.failures, {}
-    for instance in wanted:
-        if not instance.should_run:
-            continue
-        if instance.pace is not None:
-            result[str(instance.id)] = instance.pace.failures
-        elif noted and (instance.pod is None or instance.pod.terminating):
-            before = noted.get(str(instance.id), 0)
-            if before > 0:
-                result[str(instance.id)] = before
-    return result
-
-
-def _settling(plan: Plan) -> dict[str, str]:
-    """Update -> since when only time can prove it."""
-    noted = plan.world.tapp.status.settling
-    keys = [
-        UpdateNote(instance.id, instance.pod.generation).encode()
-        for instance in plan.instances
-        if instance.update.start_clock and instance.pod is not None and instance.wanted
-    ]
-    return {key: noted.get(key) or written(plan.now) for key in keys}
-
-
-def _turned(plan: Plan) -> dict[str, str]:
-    """Update -> the containers that its kubelet has seen are to start again."""
-    return encoded(
-        {
-            UpdateNote(instance.id, instance.pod.generation): encode_names(
-                instance.update.seen_by_kubelet
-            )
-            for instance in plan.instances
-            if instance.update.seen_by_kubelet and instance.pod is not None and instance.wanted
-        }
-    )

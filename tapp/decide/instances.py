@@ -8,13 +8,14 @@ from tapp.declared.model import TApp
 from tapp.declared.templates import Template, Unresolved
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update, progress
+from tapp.pod.lost import silent_since
 from tapp.pod.pace import Pace
 from tapp.pod.pod import Pod
 from tapp.pod.resize import Resizing, Wanted
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.storage.claims import Made
-from tapp.words.notes import UpdateNote, decode_names, decoded
-from tapp.words.times import seconds
+from tapp.words.notes import ReadyNote, UpdateNote, decode_names, decoded
+from tapp.words.times import UNKNOWN, noted_since, past
 from tapp.words.vocabulary import AppStatus, InstanceStatus
 from tapp.world import World
 
@@ -50,6 +51,10 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
     # why its pod must not be created now, or, of one that has a pod, why no other could be made of
     # its template, as far as that shows (`unmade.py`); or ""
     unmade: str = ""
+    # since when its pod's node has not reported, in seconds since the epoch; None if it reports
+    silent_since: float | None = None
+    # since when its pod is seen as it is, if the condition Ready has no usable time, else `UNKNOWN`
+    seen_since: float = UNKNOWN
     update: Progress = NO_UPDATE  # how far the last in-place update of its pod has come
     pace: Pace | None = None  # how soon its completed pod is replaced; None if it need not wait
     kept: str = ""  # revision at which the partition keeps it (`partition.py`), "": the newest
@@ -71,9 +76,15 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
         return self.status in FINISHED
 
 
-def gives_way(pod: Pod, update: Progress) -> bool:
-    """True if a completed pod gives way (docs/design.md, "Completed and finished instances")."""
+def gives_way(pod: Pod, update: Progress, remembered: str = "") -> bool:
+    """True if a completed pod gives way (docs/design.md, "Completed and finished instances").
+
+    `remembered` is the instance's status so far. The pod of a finished instance may be evicted,
+    too, when its node is drained: its work is over all the same.
+    """
     if pod.made_failed or pod.refused_by_kubelet or ended_by_update(pod, update):
+        return True
+    if pod.disruption and remembered not in FINISHED:
         return True
     return not pod.ran_to_its_end
 
@@ -84,6 +95,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
     remembered: str,
     never_migrate: bool,
     update: Progress,
+    silent_since: float | None,
     now: float,
 ) -> InstanceStatus:
     """The status of one instance, from its pod and its memory."""
@@ -101,8 +113,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
             return InstanceStatus.UPDATING
         if pod.ready is not False:
             return InstanceStatus.RUNNING
-        since = pod.silent_since
-        silent = since is not None and since + TROUBLE_AFTER <= now
+        silent = silent_since is not None and silent_since + TROUBLE_AFTER <= now
         return InstanceStatus.UNKNOWN if silent else InstanceStatus.PENDING
     if phase == "Unknown":
         return InstanceStatus.UNKNOWN
@@ -110,7 +121,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
         return InstanceStatus.PENDING
     # What an update has ended is broken, not finished, also where it must not be replaced.
     broken = pod.made_failed or ended_by_update(pod, update)
-    replaced = broken or (gives_way(pod, update) and not never_migrate)
+    replaced = broken or (gives_way(pod, update, remembered) and not never_migrate)
     if phase == "Failed":
         return InstanceStatus.POD_FAILED if replaced else InstanceStatus.FAILED
     return InstanceStatus.POD_SUCC if replaced else InstanceStatus.SUCC
@@ -125,6 +136,7 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
     leaving_uids = tapp.status.replacing
     unproved_since = decoded(UpdateNote, tapp.status.settling)
     seen_by_kubelet = decoded(UpdateNote, tapp.status.turned)
+    undated = decoded(ReadyNote, tapp.status.unserved)
     named, default = spec.templates, templates.shared(spec.default_name)
     instances = []
     surplus = sorted([id for id in pods if id >= replicas])
@@ -135,7 +147,12 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
         if pod is not None and not pod.update_over:
             note = UpdateNote(id, pod.generation)
             seen = decode_names(seen_by_kubelet.get(note, ""))
-            update = progress(pod, now, seconds(unproved_since.get(note)), seen)
+            update = progress(pod, now, past(unproved_since.get(note), now), seen)
+        seen_since, silent = UNKNOWN, None
+        if pod is not None and pod.ready is not None:
+            if (spec.min_ready_seconds or not pod.ready) and pod.is_undated(now):
+                seen_since = noted_since(undated.get(ReadyNote(id, pod.ready), ""), now)[1]
+            silent = silent_since(pod, now, seen_since)
         before = remembered.get(key, "")
         leaving = (
             pod is not None
@@ -145,7 +162,7 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
         status = (
             KILLING
             if leaving
-            else instance_status(pod, is_killed, before, never_migrate, update, now)
+            else instance_status(pod, is_killed, before, never_migrate, update, silent, now)
         )
         template = filling.of(id) if default is None or key in named else default
         should_run = wanted and not is_killed and status not in FINISHED
@@ -161,6 +178,8 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
                 never_migrate=never_migrate,
                 updated=id in filling.known or is_updated(pod, template),
                 leaving=leaving and wanted,
+                silent_since=silent,
+                seen_since=seen_since,
                 update=update,
                 service_name=spec.service_name,
             )

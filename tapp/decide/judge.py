@@ -151,6 +151,8 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
         reason, why = Reason.NODE_LOST, "was on a node that is lost"
     elif ended_by_update(pod, instance.update):
         reason, why = Reason.ENDED_BY_UPDATE, "was ended by its update"
+    elif pod.disruption:
+        reason, why = Reason.COMPLETED, f"was disrupted ({short(pod.disruption)})"
     else:
         reason, why = Reason.COMPLETED, f"has {pod.phase.lower()}"
     if instance.never_migrate:

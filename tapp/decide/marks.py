@@ -19,7 +19,7 @@ from tapp.pod.lost import Nodes, limit_of, lost_in, nodes_of
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.reasons import Reason
-from tapp.words.times import noted_since, written
+from tapp.words.times import UNKNOWN, noted_since, written
 from tapp.world import Options
 
 _GOING = (Action.DELETE, Action.RECREATE)
@@ -90,15 +90,15 @@ class _Marking:
 
     def _lost(self, instance: Instance, pod: Pod, verdict: Verdict) -> Verdict | None:
         """A pod whose node is not heard of waits until it is lost, and is marked then."""
-        since, left = pod.silent_since, lost_in(pod, self.limit, self.now)
+        since, left = instance.silent_since, lost_in(instance.silent_since, self.limit, self.now)
         if not self.moves or instance.never_migrate or since is None or left is None:
             return None
         if left == 0 and not self.found.nodes.guarded:
             return self._mark_lost(instance, pod, since)
         if left:
             self.found.waits.append(left + gate.SECOND)
-        if verdict.action not in _GOING:
-            return None
+        if verdict.action not in _GOING or instance.seen_since != UNKNOWN:
+            return None  # what is to go waits for no time that the pod does not tell
         # Its deletion would never end: nobody on the node could answer.
         when = f", and is lost at {written(since + self.limit)}" if left else ""
         message = f"{verdict.message}; its node is not heard of{when}"

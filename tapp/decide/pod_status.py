@@ -16,8 +16,9 @@ from tapp.kube.owners import controller_of
 from tapp.kube.parts import map_of
 from tapp.pod.availability import NEVER
 from tapp.pod.gate import is_begun, opens_in, unproved_since, update_of
+from tapp.pod.lost import told_silence
 from tapp.pod.pod import Pod
-from tapp.words.times import UNKNOWN, written
+from tapp.words.times import UNKNOWN, is_written, past, written
 from tapp.words.vocabulary import GROUP, INSTANCE, KIND
 
 
@@ -83,18 +84,24 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> StatusWish:
                 gates[gate] = False
         elif condition is None or condition.status != "False":
             gates[gate] = not pod.spec.drains and not update.unfinished
-        elif opens == 0:
-            gates[gate] = True
+        elif opens == 0 or pod.told(condition.last_transition_time, now) == UNKNOWN:
+            # One that stays closed is written again with a time: the grace period counts from it.
+            gates[gate] = opens == 0
         elif opens != NEVER:
             waits.append(opens)
-            if update.start_clock and unproved_since(pod, condition) == UNKNOWN:
+            if update.start_clock and unproved_since(pod, condition, now) == UNKNOWN:
                 start_clock.append(gate)
     return StatusWish(gates, tuple(start_clock), wait=min(waits, default=None))
 
 
 def _is_lost(pod: Pod, now: float) -> bool:
-    """True if the annotation tells the truth: the node is silent, and since then."""
-    since = pod.silent_since
-    if since is None or since == UNKNOWN or since > now:
+    """True if the annotation tells the truth: the node is silent, and since then.
+
+    If the pod does not tell since when, the annotation has the time that the service has noted.
+    """
+    since, asked = told_silence(pod, now), pod.spec.lost
+    if since is None or since > now:
         return False
-    return pod.spec.lost == written(since)
+    if since == UNKNOWN:
+        return is_written(asked) and past(asked, now) != UNKNOWN
+    return asked == written(since)

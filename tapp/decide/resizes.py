@@ -18,7 +18,7 @@ from tapp.declared.templates import Template
 from tapp.pod.pod import Pod
 from tapp.pod.resize import DEFERRED, INFEASIBLE, Resizing, Wanted, resizing_of, wanted_of
 from tapp.words.notes import ResizeNote, decoded
-from tapp.words.times import UNKNOWN, noted_since, seconds, written
+from tapp.words.times import UNKNOWN, noted_since, seconds
 from tapp.world import Options, World
 
 AGAIN = 10.0  # Seconds after which the same resize is asked for once more
@@ -120,7 +120,7 @@ def track_resizes(
         left = at + LATE_AFTER - now
         if left <= 0 and instance.resizing is None:
             note = note._replace(is_refused=True)
-            found.since[note] = noted.get(note) or written(now)
+            found.since[note], _ = noted_since(noted.get(note, ""), now)
         if left <= 0 and not instance.infeasible:
             found.late[instance.id] = _why(instance, since)
             if instance.resizing is not None and instance.resizing.pending == DEFERRED:

@@ -85,7 +85,7 @@ def _available(
         if _restarts_for_resources(instance, pod):
             untrusted.add(instance.id)
             continue
-        missing = available_in(pod, min_ready_seconds, now)
+        missing = available_in(pod, min_ready_seconds, now, instance.seen_since)
         if missing == 0:
             available.add(instance.id)
         elif missing != NEVER:
@@ -156,7 +156,7 @@ def troubles_of(spec: TAppSpec, instances: Sequence[Instance], now: float) -> di
     moved = spec.force_delete_pod and not spec.never_migrate
     return {
         instance.id: silence(pod, since, now, moved=moved)
-        if (since := pod.silent_since) is not None
+        if (since := instance.silent_since) is not None
         else trouble(pod, instance.update, now)
         for instance in instances
         if instance.should_run

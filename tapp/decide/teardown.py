@@ -11,12 +11,12 @@ from tapp.decide.changes import Mark
 from tapp.decide.pod_holds import HoldRequest, carried_marks, due_marks, hold_request_of, sentence
 from tapp.declared.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
 from tapp.kube.objects import ClaimObject, RevisionObject
-from tapp.pod.lost import limit_of, lost_in
+from tapp.pod.lost import limit_of, lost_in, silent_since
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.groups import grouped
-from tapp.words.times import UNKNOWN, written
+from tapp.words.times import told, written
 from tapp.words.vocabulary import Wish
 from tapp.world import Options
 
@@ -83,7 +83,7 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         plain if pods else [],
         finalized=done,
         marks=marks,
-        silent=_silent(pods, now),
+        silent=_silent(pods, _deleted_at(parent, now), now),
         held={pod.name: (asked[pod.name].since, sentence(pod, asked[pod.name])) for pod in on_hold},
         recheck=_recheck(pods, asked, now),
     )
@@ -119,12 +119,20 @@ def _recheck(pods: Sequence[Pod], asked: Mapping[str, HoldRequest], now: float) 
     return max(RECHECK, min(_PATIENT, *(one.ends - now for one in asked.values())))
 
 
-def _silent(pods: Sequence[Pod], now: float) -> dict[str, list[str]]:
+def _deleted_at(parent: Parent, now: float) -> float:
+    """Returns since when the TApp is being deleted: a pod that does not tell is silent since then.
+
+    Nothing is noted in the status of a TApp that is being deleted.
+    """
+    return told(parent.metadata.deletion_timestamp, now, now)
+
+
+def _silent(pods: Sequence[Pod], deleted: float, now: float) -> dict[str, list[str]]:
     """Pods of which nobody can say that they have ended: kept until then, or half deleted."""
     found = grouped(
-        ("" if since == UNKNOWN else written(since), pod.name)
+        (written(since), pod.name)
         for pod in pods
-        if (since := pod.silent_since) is not None and since + TROUBLE_AFTER <= now
+        if (since := silent_since(pod, now, deleted)) is not None and since + TROUBLE_AFTER <= now
     )
     return dict(sorted(found.items()))
 
@@ -139,7 +147,8 @@ def _on_silent_nodes(
     limit, _ = limit_of(parent.metadata.annotations, options.lost_node_seconds)
     waiting, marks = [], {}
     for pod in pods:
-        since, left = pod.silent_since, lost_in(pod, limit, now)
+        since = silent_since(pod, now, _deleted_at(parent, now))
+        left = lost_in(since, limit, now)
         if since is None or left is None or pod.unreadable or pod.terminating:
             continue
         waiting.append(pod)

@@ -170,7 +170,9 @@ class ObservedStatus(Value):
     start again in place, while nothing in the pod tells that it has."""
     unserved: Noted = Field(default_factory=dict)
     """Instance number -> since when its pod's status should say something else: its readiness gate
-    is not served, or nobody acts on the loss of its node."""
+    is not served, or nobody acts on the loss of its node. Instance/True or instance/False, where
+    the pod's condition Ready has no time that can be right -> since when the pod is seen to be
+    Ready, or its node not to report."""
     not_created: Since = Field(default_factory=dict)
     """Since when -> the instances, as ranges, whose pod was requested and does not exist."""
     not_owned: Since = Field(default_factory=dict)

@@ -17,14 +17,14 @@ NOTHING = Raw(b"null")
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One of `status.conditions`."""
+    """One of `status.conditions`; its times may be anything (`tapp/words/times.py`)."""
 
     type: str | None = None
     status: str | None = None
     reason: str | None = None
     message: str | None = None
-    last_transition_time: str | None = None
-    last_probe_time: str | None = None
+    last_transition_time: Any = None
+    last_probe_time: Any = None
     observed_generation: int | None = None
 
 
@@ -34,6 +34,7 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     phase: str | None = None
     reason: str | None = None
     message: str | None = None
+    start_time: Any = None
     conditions: Raw = NOTHING
     container_statuses: Raw = NOTHING
     init_container_statuses: Raw = NOTHING
@@ -166,7 +167,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
 class Running(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """`state.running` of a container."""
 
-    started_at: str | None = None
+    started_at: Any = None
 
 
 class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -174,8 +175,8 @@ class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     exit_code: int | None = None
     reason: str | None = None
-    started_at: str | None = None
-    finished_at: str | None = None
+    started_at: Any = None
+    finished_at: Any = None
     container_id: str | None = msgspec.field(default=None, name="containerID")
 
 

@@ -5,8 +5,10 @@ place is under way. The composite asks for a closed gate by the annotation `drai
 itself keeps it closed; `pod_status.py` writes it.
 """
 
+from typing import Any
+
 from tapp.kube.objects import Condition
-from tapp.pod.availability import NEVER
+from tapp.pod.availability import NEVER, proved_at
 from tapp.pod.inplace import Progress, progress
 from tapp.pod.pod import Pod
 from tapp.words.notes import GateNote
@@ -55,15 +57,21 @@ def closed_since(pod: Pod, now: float) -> float | None:
     """Since when a closed gate has kept the pod out of its Services, in seconds since the epoch.
 
     None: it does not. A pod that is Ready still serves, whatever its gate says: its kubelet has not
-    looked yet. So the time counts from Ready's change where that came later.
+    looked yet. So the time counts from Ready's change where that came later. Without any usable
+    time it is `now`, until the hook for pods has written the gate's condition again, with a time.
     """
     if pod.ready is True:
         return None
-    times = [past(gate.last_transition_time, now) for gate in _closed(pod)]
+    times = [_past(pod, gate.last_transition_time, now) for gate in _closed(pod)]
     if not times:
         return None
-    since = max(min(times), past(pod.ready_since, now))
+    since = max(min(times), _past(pod, pod.ready_since, now))
     return now if since == UNKNOWN else since
+
+
+def _past(pod: Pod, time: Any, now: float) -> float:
+    at = pod.told(time, now)
+    return at if at <= now else UNKNOWN
 
 
 def drained_in(pod: Pod, grace_seconds: int, now: float) -> float | None:
@@ -72,7 +80,7 @@ def drained_in(pod: Pod, grace_seconds: int, now: float) -> float | None:
     return None if since is None else max(0.0, since + grace_seconds + SECOND - now)
 
 
-def unproved_since(pod: Pod, gate: Condition | None) -> float:
+def unproved_since(pod: Pod, gate: Condition | None, now: float = NEVER) -> float:
     """Since when only time can prove the pod's update, as its closed gate has it noted.
 
     `status.settling` of the TApp holds the same for the composite, which a decorator does not see.
@@ -84,7 +92,7 @@ def unproved_since(pod: Pod, gate: Condition | None) -> float:
     note = GateNote.decode(gate.last_probe_time, gate.observed_generation)
     if note is None:
         return UNKNOWN
-    noted, began = seconds(note.since), pod.last_update.at if pod.last_update is not None else ""
+    noted, began = past(note.since, now), pod.last_update.at if pod.last_update is not None else ""
     of_this = note.generation == pod.generation
     if not note.generation and began and not pod.tells_generation:
         of_this = noted >= seconds(began)
@@ -93,7 +101,7 @@ def unproved_since(pod: Pod, gate: Condition | None) -> float:
 
 def update_of(pod: Pod, now: float) -> Progress:
     """Progress of the pod's update, from the pod alone."""
-    noted = [unproved_since(pod, gate) for gate in _gates(pod)]
+    noted = [unproved_since(pod, gate, now) for gate in _gates(pod)]
     return progress(pod, now, max(noted, default=UNKNOWN))
 
 
@@ -104,7 +112,7 @@ def opens_in(pod: Pod, update: Progress, now: float) -> float:
     ready = pod.conditions.get("ContainersReady")
     if not pod.running or ready is None or ready.status != "True":
         return NEVER
-    return max(0.0, pod.probed_at - now)
+    return max(0.0, proved_at(pod, now) - now)
 
 
 def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> float | None:
@@ -112,7 +120,7 @@ def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> floa
     shut = [gate for gate in _gates(pod) if gate is None or gate.status != "True"]
     if not shut or not pod.running or opens_in(pod, update, now) > 0:
         return None
-    times = [seconds(item.last_transition_time) for item in shut if item is not None]
-    ready = pod.conditions["ContainersReady"]
-    since = [seconds(ready.last_transition_time), pod.probed_at, seconds(pod.created)]
+    times = [pod.told(item.last_transition_time, now) for item in shut if item is not None]
+    ready = pod.told(pod.conditions["ContainersReady"].last_transition_time, now)
+    since = [ready, proved_at(pod, now), pod.made_at(now)]
     return max(0.0, max(since + times) + patience - now)

@@ -47,7 +47,7 @@ from typing import NamedTuple
 from tapp.kube.images import runs_image
 from tapp.kube.objects import ContainerStatus, RanImage
 from tapp.pod.pod import Pod
-from tapp.words.times import UNKNOWN, past, seconds
+from tapp.words.times import UNKNOWN, past, told
 
 _NEVER = float("inf")
 MARGIN = 15.0  # Seconds that a kubelet may need beyond the grace period, and clocks may differ
@@ -227,10 +227,11 @@ def _unproved(pod: Pod, status: ContainerStatus, times: _Times) -> float | None:
     nothing.
     """
     now, stop = times.now, times.stop
-    known = [past(_asked_at(pod), now), seconds(pod.created)]
+    known = [past(_asked_at(pod), now), pod.made_at(now)]
     ended = status.now.terminated
     if ended is not None:
-        ran = seconds(ended.finished_at) - max(*known, seconds(ended.started_at), times.since)
+        began = max(*known, pod.told(ended.started_at, now), times.since)
+        ran = pod.told(ended.finished_at, now) - began
         return 0.0 if ran >= stop else None
     if status.now.running is None:
         return None
@@ -261,23 +262,27 @@ def ended_by_update(pod: Pod, update: Progress) -> bool:
     return pod.completed and any(name in pod.spec.main_containers for name in update.unfinished)
 
 
-def started_at(pod: Pod, name: str) -> float:
-    """The begin of a container's present run, in seconds since the epoch; `UNKNOWN` if it does not.
+def started_at(pod: Pod, name: str, now: float) -> float:
+    """Returns when a container began its present run, in seconds since the epoch.
 
-    Not before the write of the update that it was started for, whatever the node's clock says.
+    `UNKNOWN` if the container does not run, or its status has no usable time. Not before the write
+    of the update that the container was started for, whatever the node's clock says.
     """
     status, record = pod.container(name), pod.last_update
     if status.now.running is None:
         return UNKNOWN
-    began = told_start(pod, name)
+    began = told_start(pod, name, now)
     if record is not None and name in record.containers:
         ran = record.containers[name]
         if status.container_id != ran.id:
-            began = max(began, seconds(_asked_at(pod)))
+            began = max(began, told(_asked_at(pod), now))
     return began
 
 
-def told_start(pod: Pod, name: str) -> float:
-    """The same by the clock of its node, by which Ready turns, too."""
+def told_start(pod: Pod, name: str, now: float) -> float:
+    """Returns when a container began its present run by the clock of its node, or `UNKNOWN`.
+
+    By the same clock Ready turns.
+    """
     running = pod.container(name).now.running
-    return UNKNOWN if running is None else seconds(running.started_at)
+    return UNKNOWN if running is None else pod.told(running.started_at, now)

@@ -17,7 +17,6 @@ LEAST_NODES = 3  # With fewer nodes nothing tells a lost node from a lost networ
 LEAST_SECONDS = 5
 """A gate that has just been opened looks like a silent node until the kubelet has looked, which
 takes most of a second and on a busy node more."""
-SKEW = 60.0  # Seconds by which the clock that wrote a time may be ahead of ours
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,35 @@ def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]
     )
 
 
-def lost_in(pod: Pod, limit: int, now: float) -> float | None:
-    """Seconds until the pod's node is lost, 0 if it is; None where it is heard of, or may be."""
-    since = pod.silent_since
-    if since is None or since == UNKNOWN or since > now + SKEW:
+def told_silence(pod: Pod, now: float) -> float | None:
+    """Returns since when the node of a pod has not reported, in seconds since the epoch.
+
+    None if the node reports. `UNKNOWN` if the condition Ready has no usable time: its time alone
+    says when the node went silent. The other conditions can only move that time forward, because
+    a readiness gate that has just opened looks like a silent node until the kubelet has looked.
+    """
+    if not pod.silent:
         return None
-    return max(0.0, since + limit - now)
+    since = pod.told(pod.ready_since, now)
+    if since == UNKNOWN:
+        return UNKNOWN
+    known = pod.conditions
+    others = [known[name].last_transition_time for name in ("ContainersReady", *pod.spec.gates)]
+    return max(since, *(pod.told(time, now) for time in others))
+
+
+def silent_since(pod: Pod, now: float, seen: float) -> float | None:
+    """Returns since when the node of a pod has not reported, or None if it reports.
+
+    If the pod does not tell, it is `seen`: the time of the first sync that saw the silence.
+    """
+    since = told_silence(pod, now)
+    return seen if since == UNKNOWN else since
+
+
+def lost_in(since: float | None, limit: int, now: float) -> float | None:
+    """Returns the seconds until a node that is silent `since` then is lost, 0 if it is lost.
+
+    None if the node reports.
+    """
+    return None if since is None else max(0.0, since + limit - now)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tapp.pod.pod import Pod
 from tapp.words.digits import whole
-from tapp.words.times import UNKNOWN, past, seconds
+from tapp.words.times import UNKNOWN, past
 
 FIRST, LONGEST = 1.0, 300.0  # Seconds before the second pod, doubling up to the longest wait
 SOON = 600.0  # A pod that lived longer has not failed soon: the count begins anew (as a kubelet's)
@@ -43,7 +43,7 @@ def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None
 
 def _life(pod: Pod, now: float) -> tuple[float, float]:
     """The times when a completed pod began and ended, as far as it tells."""
-    began = seconds(pod.created)
+    began = pod.made_at(now)
     ends = [status.now.terminated for status in pod.containers]
     times = [past(end.finished_at, now) for end in ends if end is not None]
     times += [

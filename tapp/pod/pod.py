@@ -6,7 +6,6 @@ was read from, and never changes. The whole JSON is looked at again only to answ
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -19,11 +18,19 @@ from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord, Termina
 from tapp.kube.restarts import ALWAYS, COMPLETED, RESTART_ALL, RESTARTING_ALL, Restarts
 from tapp.pod.hold import Hold
 from tapp.pod.manifest import NO_MANIFEST, Manifest
-from tapp.words.times import UNKNOWN, seconds
+from tapp.words.times import SKEW, UNKNOWN, told
 from tapp.words.vocabulary import GATES, NODE_LOST
 
 NONE: Mapping[str, str] = MappingProxyType({})  # The entries of all pods that have none
 GRACE = float(stored.GRACE)
+_DISRUPTED = (
+    "Evicted: The node was low on resource",
+    "Preempting",
+    "Terminated: Pod was terminated in response to imminent node shutdown",
+    "NodeShutdown",
+    "Shutdown",
+)
+"""Reasons, with the begin of a message, of pods that kubelets without the condition have ended."""
 
 
 class PodSpec(msgspec.Struct, frozen=True, gc=False):
@@ -168,42 +175,64 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def conditions(self) -> dict[str, Condition]:
-        """Type -> condition; none where they cannot be read."""
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):  # no text is no JSON
-            found = objects.decode_conditions(self.conditions_text) or ()
-            return {item.type or "": item for item in found}
-        return {}
+        """Type -> condition, without those that cannot be read."""
+        try:
+            found = objects.decode_conditions(self.conditions_text or b"null") or []
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            found = objects.readable_conditions(self.conditions_text)
+        return {item.type or "": item for item in found}
 
     @property
     def silent(self) -> bool:
-        """True if its node is not heard of: it may well serve."""
-        return self.silent_since is not None
-
-    @property
-    def silent_since(self) -> float | None:
-        """Since when its node is not heard of, in seconds since the epoch; None if it is.
+        """True if its node has stopped reporting; the pod may well serve.
 
         The node lifecycle controller turns `Ready` False and leaves the rest as it was, which no
         kubelet ever writes for longer than a second: every container ready, every readiness gate
-        open, the pod not. It counts from the newest of them, because a gate that was just opened
-        looks the same until the kubelet has looked; `UNKNOWN` where one of them has no time.
+        open, the pod not. Since when: `tapp/pod/lost.py`.
         """
         if self.ready is not False or self.phase != "Running":
-            return None
+            return False
         known = self.conditions
-        found = [known.get(name) for name in ("ContainersReady", *self.spec.gates)]
-        times = [self.ready_since]
-        for condition in found:
-            if condition is None or condition.status != "True":
-                return None
-            times.append(condition.last_transition_time or "")
-        since = [seconds(time) for time in times]
-        return UNKNOWN if UNKNOWN in since else max(since)
+        found = (known.get(name) for name in ("ContainersReady", *self.spec.gates))
+        return all(item is not None and item.status == "True" for item in found)
+
+    def told(self, time: Any, now: float, otherwise: float = UNKNOWN) -> float:
+        """Returns a time of this pod's status, or `otherwise` if the time cannot be right.
+
+        See `times.told`; nor can a time be right that is long before the pod's creation.
+        """
+        at = told(time, now)
+        return otherwise if at < self.made_at(now) - SKEW else at
+
+    def is_undated(self, now: float) -> bool:
+        """True if rules count from when Ready turned, and Ready has no time that can be right."""
+        counts = self.ready is True or self.silent
+        return counts and self.told(self.ready_since, now) == UNKNOWN
+
+    def made_at(self, now: float) -> float:
+        """Returns when this pod was created, in seconds since the epoch; `UNKNOWN` if not told."""
+        return told(self.created, now)
 
     @property
     def made_failed(self) -> bool:
         """True if this service made it Failed because its node is lost: it did not fail."""
         return self.phase == "Failed" and bool(self.spec.lost) and self.reason == NODE_LOST
+
+    @property
+    def disruption(self) -> str:
+        """Who has ended this pod although its work was not done; "" if nobody has.
+
+        The reason of the condition DisruptionTarget (KEP-3329), whoever wrote the phase Failed:
+        eviction API, taint manager, scheduler, PodGC, kubelet. A pod that has succeeded is done,
+        whatever was about to end it. A kubelet that evicts a pod for exceeding limits of its own
+        (ephemeral-storage, the size of an emptyDir) writes no such condition.
+        """
+        if self.phase != "Failed":
+            return ""
+        condition = self.conditions.get("DisruptionTarget")
+        if condition is not None and condition.status == "True":
+            return condition.reason or "DisruptionTarget"
+        return self.reason if self.message.startswith(_DISRUPTED) else ""
 
     @property
     def completed(self) -> bool:

@@ -259,7 +259,7 @@ def _readiness(text: bytes) -> tuple[dict[str, Any], str]:
         unreadable, found = f"status.conditions: {error}", objects.readable_conditions(text)
     for condition in found:
         if condition.type == "Ready":
-            since = condition.last_transition_time or ""
+            since = text_of(condition.last_transition_time)
             unreadable = "" if condition.status in ("True", "False") else unreadable
             return {**facts, "ready": condition.status == "True", "ready_since": since}, unreadable
     return facts, unreadable

@@ -7,11 +7,11 @@ the events know is left to `kubectl describe`. Some is trouble only when it last
 import re
 from dataclasses import dataclass
 
-from tapp.kube.objects import ContainerStatus, Waiting
+from tapp.kube.objects import Condition, ContainerStatus, Waiting
 from tapp.pod.inplace import Progress, ended_by_update
 from tapp.pod.pod import Pod
 from tapp.words.quoted import quoted, short
-from tapp.words.times import UNKNOWN, past, seconds, written
+from tapp.words.times import UNKNOWN, written
 
 TROUBLE_AFTER = 30.0  # Seconds that a pod may take for what usually takes none
 LONG_WAIT = 300.0  # The kubelet's longest pause before a crashed container is started again
@@ -77,7 +77,7 @@ def _begins_anew(pod: Pod) -> bool:
 
 def _recent(pod: Pod, now: float) -> bool:
     """True if a pod has become Ready within the longest pause between two crashes."""
-    since = seconds(pod.ready_since)
+    since = pod.told(pod.ready_since, now)
     return since == UNKNOWN or now - since < LONG_WAIT
 
 
@@ -90,6 +90,8 @@ def _ended(pod: Pod, update: Progress) -> Trouble:
         return Trouble(f"its update ended it{quote}: {text}")
     if pod.refused_by_kubelet:
         return Trouble(f"the kubelet refused its pod{quote}")
+    if pod.disruption:
+        return Trouble(f"its pod was disrupted: {short(pod.disruption)}{quote}")
     return Trouble(f"its pod has {pod.phase.lower()}{quote}")
 
 
@@ -99,7 +101,7 @@ def _scheduling(pod: Pod, now: float) -> Trouble:
         return NONE
     text = f"no node for its pod: {short(condition.reason or 'not scheduled')}"
     quote = f" ({_short(condition.message)})" if condition.message else ""
-    return _after(text + quote, past(condition.last_transition_time, now), now)
+    return _after(text + quote, _since(pod, condition, now), now)
 
 
 def _sandbox(pod: Pod, now: float) -> Trouble:
@@ -111,7 +113,12 @@ def _sandbox(pod: Pod, now: float) -> Trouble:
     if bound is None or bound.status != "True":
         return NONE
     text = "volumes or network of its pod are not ready; the pod's events say why"
-    return _after(text, past(bound.last_transition_time, now), now, 2 * TROUBLE_AFTER)
+    return _after(text, _since(pod, bound, now), now, 2 * TROUBLE_AFTER)
+
+
+def _since(pod: Pod, condition: Condition, now: float) -> float:
+    """Returns when a condition turned, or when the pod was created if its time is not usable."""
+    return pod.told(condition.last_transition_time, now, pod.made_at(now))
 
 
 def _after(text: str, since: float, now: float, patience: float = TROUBLE_AFTER) -> Trouble:
@@ -137,7 +144,8 @@ def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) 
         if waiting is not None and waiting.reason == _LOOP:
             return Trouble(text)
         stopped = ended or status.before.terminated
-        return _after(text, UNKNOWN if stopped is None else past(stopped.finished_at, now), now)
+        at = UNKNOWN if stopped is None else pod.told(stopped.finished_at, now)
+        return _after(text, at, now)
     return _crashes(pod, status, now)
 
 
@@ -181,8 +189,8 @@ def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
     last = status.now.terminated or status.before.terminated
     wait = None
     if running is not None:
-        began = past(running.started_at, now)
-        ended = UNKNOWN if last is None else seconds(last.finished_at)
+        began = pod.told(running.started_at, now)
+        ended = UNKNOWN if last is None else pod.told(last.finished_at, now)
         record = pod.last_update.containers.get(name) if pod.last_update is not None else None
         if record is not None and last is not None and last.container_id == record.id:
             return NONE  # stopped for an update, not by itself
@@ -197,7 +205,7 @@ def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
         return NONE
     code = f" with exit code {last.exit_code}" if last is not None else ""
     reason = f" ({last.reason})" if last is not None and last.reason == "OOMKilled" else ""
-    at = seconds(last.finished_at) if last is not None else UNKNOWN
+    at = pod.told(last.finished_at, now) if last is not None else UNKNOWN
     when = f", last at {written(at)}" if at != UNKNOWN else ""
     often = f", restarted {count} time{'s'[: count != 1]}" if count else ""
     text = f"container {short(name)}: CrashLoopBackOff: it ends{code}{reason}{often}{when}"

@@ -20,6 +20,7 @@ from tapp.words.vocabulary import MAX_REPLICAS
 REVISION = re.compile(r"[A-Za-z0-9._-]{1,150}")  # A name of a content (`storage/records.py`)
 _NUMBER = r"(0|[1-9]\d{0,18})"
 _UPDATE = re.compile(rf"{_NUMBER}/{_NUMBER}", re.ASCII)
+_READY = re.compile(rf"{_NUMBER}/(True|False)", re.ASCII)
 _RESIZE = re.compile(rf"{_NUMBER}/([^/]*)(/refused)?", re.ASCII)
 _REACHED = re.compile(r"(\d{1,19})/(\d{1,6})/(\d{1,6})", re.ASCII)
 _ASKED, _REFUSED, _ON = "asked for: ", "refused: ", " on "
@@ -65,6 +66,23 @@ class UpdateNote(NamedTuple):
         """None where it is no such key."""
         found = _UPDATE.fullmatch(text)
         return cls(int(found[1]), int(found[2])) if found else None
+
+
+class ReadyNote(NamedTuple):
+    """One state of a condition Ready that has no usable time: `3/True`, of `unserved`."""
+
+    id: int  # the instance
+    ready: bool  # whether its pod is Ready; else the pod's node does not report
+
+    def encode(self) -> str:
+        """`ID/True` or `ID/False`."""
+        return f"{self.id}/{self.ready}"
+
+    @classmethod
+    def decode(cls, text: str) -> Self | None:
+        """None where it is no such key."""
+        found = _READY.fullmatch(text)
+        return cls(int(found[1]), found[2] == "True") if found else None
 
 
 class ResizeNote(NamedTuple):
