@@ -10,6 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.streams import (
+    PIPE_CLOSED,
+    discard_output,
+    open_closed,
+    output_error,
+    unwritable,
+)
 from kubectl_tapp.base.targets import TARGETS, switched
 from kubectl_tapp.cluster.kubectl import Runner
 from kubectl_tapp.cluster.session import Session
@@ -24,7 +31,6 @@ from kubectl_tapp.web.command import web
 
 _NAME, PROGRAM = "kubectl tapp", "kubectl-tapp"
 _COMPLETION = ("--show-completion", "--install-completion")
-_PIPE_CLOSED = 141  # As a shell reports it of a program whose reader went away (SIGPIPE)
 
 app = typer.Typer(
     help="TApps: see what each instance does, ask why, preview an edit, do it.",
@@ -77,36 +83,39 @@ def run(
         word in _COMPLETION for word in arguments
     )
     parser = command()
+    session = Session(runner, clock, sleep=sleep)
     try:
         code = parser.main(
             switched([*arguments]),
             prog_name=PROGRAM if completing else _NAME,
             standalone_mode=False,
-            obj=Session(runner, clock, sleep=sleep),
+            obj=session,
         )
-        sys.stdout.flush()
     except CommandError as error:
-        return _end(error, error.code)
+        code = _end(error, error.code)
     except _ClickError as error:
-        return _usage(error)
+        code = _usage(error)
     except (KeyboardInterrupt, typer.Abort):
-        return Exit.INTERRUPTED
+        code = Exit.INTERRUPTED
     except (BrokenPipeError, SystemExit) as error:
         if isinstance(error, BrokenPipeError) or error.code == 1:
             return _pipe_closed()
-        return int(error.code or 0)
+        code = int(error.code or 0)
+    except OSError as error:
+        code = _system_error(error)
     except Exception as error:  # noqa: BLE001 - nobody is shown a traceback
-        place = error.__traceback__
-        while place is not None and place.tb_next is not None:
-            place = place.tb_next
-        where = (
-            ""
-            if place is None
-            else f" at {place.tb_frame.f_globals.get('__name__')}:" + str(place.tb_lineno)
-        )
-        what = f"this is a fault of kubectl-tapp: {type(error).__name__}{where}: {error}"
-        return _end(what, Exit.FAILED)
-    return int(code or 0)
+        code = _end(_fault(error), Exit.FAILED)
+    return finished(int(code or 0))
+
+
+def finished(code: int) -> int:
+    """Writes what standard output still holds; the exit code is another if that fails."""
+    error = output_error()
+    if isinstance(error, BrokenPipeError):
+        return code or PIPE_CLOSED
+    if error is not None and code == Exit.DONE:
+        return _end(unwritable(error), Exit.FAILED)
+    return code
 
 
 @cache
@@ -129,13 +138,33 @@ def _usage(error: Any) -> int:
 
 def _pipe_closed() -> int:
     """Leave without a word: whoever read has seen enough."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    return _PIPE_CLOSED
+    discard_output()
+    return PIPE_CLOSED
+
+
+def _system_error(error: OSError) -> int:
+    """Reports what the operating system refuses: mostly standard output, or a file."""
+    if output_error() is not None:
+        return _end(unwritable(error), Exit.FAILED)
+    if "usable temporary directory" in str(error):  # Python's words
+        what = "there is no writable temporary directory: name one in the variable TMPDIR"
+        return _end(what, Exit.FAILED)
+    where = f"{error.filename}: " if error.filename else "the system refuses it: "
+    return _end(f"{where}{error.strerror or error}", Exit.FAILED)
+
+
+def _fault(error: Exception) -> str:
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    frame = None if place is None else place.tb_frame.f_globals.get("__name__")
+    where = "" if place is None else f" at {frame}:{place.tb_lineno}"
+    return f"this is a fault of kubectl-tapp: {type(error).__name__}{where}: {error}"
 
 
 def main() -> None:
     """The program `kubectl-tapp`."""
+    open_closed()
     sys.exit(run(sys.argv[1:]))
 
 

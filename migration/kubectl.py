@@ -12,7 +12,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-TIMEOUT = "60s"
+LONGEST = 300.0  # Seconds after which a call of kubectl is stopped, a login included
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def _without_preferences() -> dict[str, str]:
 
     A kuberc with a policy for credential plugins stays in force: it says what kubectl may run.
     """
-    path = Path(os.environ.get("KUBERC") or "~/.kube/kuberc").expanduser()
+    # Path.expanduser fails for a user without a home directory.
+    path = Path(os.path.expanduser(os.environ.get("KUBERC") or "~/.kube/kuberc"))  # noqa: PTH111
     try:
         policy = "credentialPluginPolicy" in path.read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -50,9 +51,17 @@ def _without_preferences() -> dict[str, str]:
 
 
 def run(command: Sequence[str]) -> Finished:
-    """Runs a command and waits for it, without the user's preferences for kubectl (kuberc)."""
+    """Runs a command and waits for it, without the user's preferences for kubectl (kuberc).
+
+    Raises subprocess.TimeoutExpired if the command does not end.
+    """
     done = subprocess.run(  # noqa: S603
-        command, capture_output=True, text=True, check=False, env=_without_preferences()
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LONGEST,
+        env=_without_preferences(),
     )
     return Finished(done.returncode, done.stdout, done.stderr)
 
@@ -63,7 +72,9 @@ class Kubectl:
     def __init__(self, kubeconfig: str = "", context: str = "", runner: Runner = run) -> None:
         """Both empty: kubectl's own choice."""
         self._run = runner
-        self._start = ["kubectl", f"--request-timeout={TIMEOUT}"]
+        # With --request-timeout kubectl would ignore the service account of a pod
+        # (kubernetes/kubernetes#49343).
+        self._start = ["kubectl"]
         if kubeconfig:
             self._start.append(f"--kubeconfig={kubeconfig}")
         if context:
@@ -107,6 +118,9 @@ class Kubectl:
             raise KubectlError(
                 "kubectl", f"cannot be run ({error.strerror}); install it, or put it on PATH"
             ) from None
+        except subprocess.TimeoutExpired:
+            message = f"did not end within {LONGEST:.0f} s; is the cluster reachable?"
+            raise KubectlError(_short(arguments), message) from None
         if done.code:
             message = done.err.strip() or f"it ended with code {done.code} and no message"
             raise KubectlError(_short(arguments), message)

@@ -15,8 +15,10 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.base.targets import Given, passed_on
+from kubectl_tapp.cluster.first_call import FirstCall
 from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
 from kubectl_tapp.cluster.kuberc import path_of
+from kubectl_tapp.cluster.pod import pod_namespace
 from kubectl_tapp.cluster.registration import (
     Registration,
     chosen,
@@ -39,7 +41,7 @@ FIELD_MANAGER = "kubectl-tapp"  # The owner of the fields that are written
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
 _GONE = ("Forbidden", "NoSuchKind", "NotFound")
 WARNINGS = "--field-selector=type=Warning"
-_TIMEOUT = "30s"
+_NO_CURRENT_CONTEXT = "current-context must exist"  # kubectl's words; no option can ask for it
 _AT_ONCE = 4  # Calls of kubectl at the same time
 _LONG = 100_000
 Documents = list[Document]
@@ -49,22 +51,36 @@ _Words = list[str]
 class ClusterAccess:
     """One cluster and namespace, as one user sees them."""
 
-    def __init__(self, targets: Given, runner: Runner | None = None) -> None:
-        """Leaves to kubectl what is left out, and its running to `runner`, if there is one."""
+    def __init__(
+        self, targets: Given, runner: Runner | None = None, first_call: FirstCall | None = None
+    ) -> None:
+        """Leaves to kubectl what is left out, and its running to `runner`, if there is one.
+
+        `first_call` is the gate of all calls of the same user; None for one of its own.
+        """
         self._runner = runner or Program()
+        self._first_call = first_call or FirstCall()
+        self._timeout = "request_timeout" in targets
         self._namespace: str | None = targets.get("namespace")
         self._chosen: dict[tuple[str, str] | None, Options] = {}
         self.kuberc = path_of(targets.get("kuberc"))  # the user's preferences; None: switched off
-        self._options = [*passed_on({"request_timeout": _TIMEOUT, **targets})]
+        self._options = [*passed_on(targets)]
 
     @cached_property
     def namespace(self) -> str:
-        """The namespace that is asked for, or else the context's, or `default`."""
+        """The namespace that kubectl uses: the given one, else the context's, else the pod's.
+
+        Without any of them it is `default`. Raises KubectlError if the kubeconfig cannot be read.
+        """
         if self._namespace:
             return self._namespace
-        path = "--output=jsonpath={..namespace}"
+        # Extensions of a kubeconfig, such as Telepresence's, have namespaces of their own.
+        path = "--output=jsonpath={.contexts[0].context.namespace}"
         done = self.call(["config", "view", "--minify", path])
-        return done.out.strip() or "default"
+        if done.code and _NO_CURRENT_CONTEXT not in done.err:
+            raise failure(done)
+        named = "" if done.code else done.out.strip()
+        return named or pod_namespace() or "default"
 
     def get(
         self, resource: str, name: str, namespace: str | None = None, *, managed: bool = False
@@ -114,9 +130,9 @@ class ClusterAccess:
                 pods = self._owned(PODS, tapp)
                 there = before.pods if isinstance(pods, str) else pods
                 return replace(before, tapp=tapp, pods=there, events=[])
+        tapp = self.get(TAPPS, name)  # before all others: if it fails, nothing else is tried
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             registered = pool.submit(self._registered)
-            tapp = self.get(TAPPS, name)
             namespace = tapp["metadata"]["namespace"]
             asked: dict[str, Sequence[str]] = {NAMESPACES: (namespace,)}
             if (tapp.get("spec") or {}).get("volumeClaimTemplates"):
@@ -256,8 +272,10 @@ class ClusterAccess:
     def watch(self, resource: str, *arguments: str) -> "Watching":
         """The objects of a kind as they are and become; nothing is called before it is read."""
         words = ["get", resource, *arguments, "--watch", "--output-watch-events", "--output=json"]
+        # A time limit of the user is one for answers, and a watch goes on.
+        endless = ["--request-timeout=0"] if self._timeout else []
         runner = self._runner
-        return Watching(lambda: runner.follow([*self._options, "--request-timeout=0", *words]))
+        return Watching(lambda: runner.follow([*self._options, *endless, *words]))
 
     def kubectl(self, *arguments: str, stdin: str = "") -> Finished:
         """Any other call, with this cluster's options. Raises KubectlError: it failed."""
@@ -268,7 +286,12 @@ class ClusterAccess:
 
     def call(self, arguments: Sequence[str], stdin: str = "") -> Finished:
         """The same, whatever becomes of it."""
-        return self._runner.run([*self._options, *arguments], stdin)
+
+        def run() -> Finished:
+            return self._runner.run([*self._options, *arguments], stdin)
+
+        # The commands of `kubectl config` read files, and ask no cluster.
+        return run() if arguments[0] == "config" else self._first_call.run(run)
 
 
 def _version(tapp: Document) -> tuple[str, str]:

@@ -5,17 +5,20 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
-import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
-from kubectl_tapp.base.errors import CommandError, Exit, plain
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.streams import note
 from kubectl_tapp.cluster.kuberc import without_preferences
+from kubectl_tapp.cluster.pod import is_pod
 
-LONGEST = 300.0  # Seconds after which a kubectl is given up, whatever its own time limit
+LONGEST = 300.0  # Seconds after which a call of kubectl is stopped, a login included
+_USUAL = 60.0  # The same for a call without a login: after one that succeeded
 _LONG = 4.0  # Seconds after which a person wonders what kubectl waits for
 
 
@@ -52,35 +55,33 @@ class Following(Protocol):
 
 
 class Program:
-    """kubectl as it is on PATH, or where $KUBECTL says."""
+    """kubectl as it is on PATH, or where $KUBECTL says.
+
+    No call has `--request-timeout`, unless the user gave it: with this option kubectl ignores the
+    service account of a pod (kubernetes/kubernetes#49343). The limit is that of the process.
+    """
+
+    def __init__(self, longest: float | None = None) -> None:
+        """`longest` is the limit of each call in seconds; None leaves time to log in."""
+        self._longest = longest
+        self._has_succeeded = False
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
         """Run it to its end. Raises CommandError: there is none, or it does not end."""
         arguments, environment = without_preferences(arguments)
-        # No pipe: after a timeout `communicate` would not go on with writing into it.
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as given:
-            given.write(stdin)
-            given.seek(0)
+        # Nothing is written to a temporary file: a container may have no writable directory.
+        given = subprocess.PIPE if stdin else subprocess.DEVNULL
+        process = _started([*self._words(), *arguments], environment, given)
+        with process:
+            if process.stdin is not None:
+                _feed(process.stdin, stdin)
+                process.stdin = None  # `communicate` would close it
             try:
-                process = subprocess.Popen(  # noqa: S603 - the user's own program, no shell
-                    [*self._words(), *arguments],
-                    env=environment,
-                    stdin=given,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    encoding="utf-8",
-                    errors="replace",
-                )
-            except OSError as error:
-                message = f"kubectl cannot be run ({error.strerror}): see PATH and $KUBECTL"
-                raise CommandError(message) from None
-            with process:
-                try:
-                    out, err = self._ended(process)
-                except BaseException:
-                    process.kill()
-                    raise
+                out, err = self._ended(process)
+            except BaseException:
+                process.kill()
+                raise
+        self._has_succeeded |= process.returncode == 0
         return Finished(process.returncode, out, err)
 
     def follow(self, arguments: Sequence[str]) -> "Following":
@@ -88,26 +89,26 @@ class Program:
         arguments, environment = without_preferences(arguments)
         return _Followed([*self._words(), *arguments], environment)
 
-    @staticmethod
-    def _ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
+    def _ended(self, process: "subprocess.Popen[str]") -> tuple[str, str]:
         """Both outputs; while it takes long, what it says to a person is passed on at once.
 
         A login may ask for a code that is to be typed into a browser, and wait for that.
         """
-        shown, limit = 0, time.monotonic() + LONGEST
+        begun, shown, speaks = time.monotonic(), 0, not self._has_succeeded
         while True:
+            limit = self._longest or (LONGEST if speaks else _USUAL)
+            left = max(0.0, begun + limit - time.monotonic())
             try:
-                return process.communicate(timeout=_LONG)
+                return process.communicate(timeout=min(_LONG, left))
             except subprocess.TimeoutExpired as so_far:
-                if time.monotonic() >= limit:
-                    message = f"kubectl did not end within {LONGEST:.0f} s"
-                    raise CommandError(f"{message}; is the cluster reachable?") from None
+                if time.monotonic() >= begun + limit:
+                    raise _too_late(limit) from None
                 written: Any = so_far.stderr or b""  # bytes, whatever is asked for
                 complete = written.decode(errors="replace").rpartition("\n")[0]
                 if len(complete) > shown:
-                    sys.stderr.write(f"kubectl: {plain(complete[shown:].strip())}\n")
-                    sys.stderr.flush()
+                    note(f"kubectl: {complete[shown:].strip()}")
                     shown = len(complete)
+                    speaks |= any(not _KLOG.match(line) for line in complete.splitlines())
 
     @staticmethod
     def _words() -> list[str]:
@@ -126,18 +127,46 @@ class Program:
         return words
 
 
+def _started(
+    words: Sequence[str], environment: Mapping[str, str], stdin: int
+) -> "subprocess.Popen[str]":
+    """Starts kubectl with pipes for what it prints. Raises CommandError if it cannot be run."""
+    try:
+        return subprocess.Popen(  # noqa: S603 - the user's own program, no shell
+            words, env=environment, stdin=stdin, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace",
+        )  # fmt: skip
+    except OSError as error:
+        message = f"kubectl cannot be run ({error.strerror}): see PATH and $KUBECTL"
+        raise CommandError(message) from None
+
+
+def _feed(pipe: IO[str], text: str) -> None:
+    """Writes a text to the standard input of kubectl in a thread, and closes the pipe."""
+
+    def write() -> None:
+        with suppress(OSError), pipe:  # kubectl may end before it has read all of it
+            pipe.write(text)
+
+    threading.Thread(target=write, daemon=True).start()
+
+
+def _too_late(limit: float) -> "KubectlError":
+    hint = "is the cluster reachable?"
+    return KubectlError("Timeout", f"kubectl did not end within {limit:.0f} s; {hint}")
+
+
 class _Followed:
     def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._said = tempfile.TemporaryFile(  # noqa: SIM115 - it is closed at the end
-            "w+", encoding="utf-8", errors="replace"
-        )
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - the user's own program, no shell
-                words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=self._said, text=True, encoding="utf-8", errors="replace",
-            )  # fmt: skip
-        except OSError as error:
-            raise CommandError(f"kubectl cannot be run ({error.strerror})") from None
+        self._process = _started(words, environment, subprocess.DEVNULL)
+        self._said = list[str]()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None  # noqa: S101 - it was asked for
+        with self._process.stderr as stream:
+            self._said += stream
 
     def lines(self) -> Iterator[str]:
         assert self._process.stdout is not None  # noqa: S101 - it was asked for
@@ -150,9 +179,8 @@ class _Followed:
 
     def done(self) -> Finished:
         code = self._process.wait()
-        with self._said as said:
-            said.seek(0)
-            return Finished(code, "", said.read())
+        self._listener.join(_LONG)
+        return Finished(code, "", "".join(self._said))
 
 
 class KubectlError(CommandError):
@@ -177,6 +205,8 @@ _UNREACHABLE = (
     "was refused", "no route to host", "no such host", "network is unreachable", "i/o timeout",
     "connection reset", "server misbehaving",
 )  # fmt: skip
+_NO_CONTEXT = ("does not exist", "was not found", "cannot locate context")
+_NO_KUBECONFIG = "localhost:8080"  # The address that kubectl tries if nothing names a cluster
 _CERTIFICATE = ("x509:", "tls:", "certificate")
 _LOGIN = ("Unauthorized", "must be logged in", "provide credentials", "getting credentials")
 
@@ -197,7 +227,12 @@ def failure(done: Finished) -> KubectlError:
     lines = [line for line in done.err.splitlines() if line.strip() and not _KLOG.match(line)]
     text = "\n".join(lines) or done.err.strip()
     if not text:
-        return KubectlError("", f"kubectl ended with code {done.code} and no message")
+        how = (
+            f"was killed by signal {-done.code}"
+            if done.code < 0
+            else f"ended with code {done.code}"
+        )
+        return KubectlError("", f"kubectl {how} and no message")
     if found := _RESOURCE.search(text):
         return _no_such_kind(found[1])
     message = _one_line(text)
@@ -210,18 +245,32 @@ def failure(done: Finished) -> KubectlError:
         return KubectlError("Conflict", f"{_one_line(found[0])}; {hint}")
     if found := _INVALID.search(text):
         return KubectlError("Invalid", _one_line(found[0]))
-    if "context" in text and ("does not exist" in text or "was not found" in text):
+    if "context" in text and any(words in text for words in _NO_CONTEXT):
         hint = "`kubectl config get-contexts` lists those that are there"
         return KubectlError("NoContext", f"{message}; {hint}", Exit.USAGE)
     if "deadline exceeded" in text or "Client.Timeout" in text or "request canceled" in text:
         hint = "is the cluster reachable? --request-timeout sets how long to wait"
         return KubectlError("Timeout", f"the cluster did not answer in time ({message}); {hint}")
+    if _NO_KUBECONFIG in text:
+        return KubectlError("Unreachable", f"no cluster: {_no_kubeconfig()}")
     if any(word in text for word in _UNREACHABLE):
         hint = "is it the right --context, and is the cluster up?"
         return KubectlError("Unreachable", f"no cluster: {message}; {hint}")
     if any(word in text for word in _CERTIFICATE):
         return KubectlError("Certificate", f"the cluster's certificate is not trusted: {message}")
     return KubectlError("", f"kubectl: {message}")
+
+
+def _no_kubeconfig() -> str:
+    if is_pod():
+        return (
+            "kubectl uses the service account of this pod only without options of cluster and user "
+            "such as --request-timeout and --as: leave them out, or give it a kubeconfig"
+        )
+    return (
+        f"no kubeconfig with a current context was found (kubectl tried {_NO_KUBECONFIG}): set "
+        "KUBECONFIG, --kubeconfig or --context"
+    )
 
 
 def _no_such_kind(resource: str) -> KubectlError:

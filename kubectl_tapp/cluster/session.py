@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError, plain
 from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.base.streams import discard_output, note, unwritable
 from kubectl_tapp.base.targets import Given, together
 from kubectl_tapp.cluster.access import PODS, ClusterAccess
+from kubectl_tapp.cluster.first_call import FirstCall
 from kubectl_tapp.cluster.kubectl import Runner
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class Session:
     now: Callable[[], float] = time.time  # the time, in seconds since the epoch
     targets: Given = field(default_factory=dict)  # kubectl's own options that were given
     sleep: Callable[[float], None] = time.sleep  # lets so many seconds pass
+    first_call: FirstCall = field(default_factory=FirstCall)  # shared by all that is narrowed
 
     def narrowed(self, **targets: Any) -> "Session":
         """The same with further options, which stand behind those that it has."""
@@ -40,7 +43,7 @@ class Session:
     @cached_property
     def cluster(self) -> ClusterAccess:
         """The cluster that is asked for; nothing is called before it is used."""
-        return ClusterAccess(self.targets, self.runner)
+        return ClusterAccess(self.targets, self.runner, self.first_call)
 
     @cached_property
     def console(self) -> "Console":
@@ -110,11 +113,14 @@ class Session:
     def note(text: str) -> None:
         """A line on standard error: what is not part of the answer."""
         _printable()
-        print(plain(text), file=sys.stderr)
+        note(text)
 
 
 class _ClosableOutput:
-    """Standard output whose reader may go away, as `grep -q` does; the rest goes nowhere then."""
+    """Standard output that may become unwritable; the rest goes nowhere then.
+
+    Its reader may go away, as `grep -q` does, and the disk of its file may be full.
+    """
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -135,8 +141,10 @@ class _ClosableOutput:
     def _or_nowhere(self) -> Iterator[None]:
         try:
             yield
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError):
+                note(f"note: {unwritable(error)}; the command goes on")
+            discard_output()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Words to offer to the shell: nothing fails here, and what cannot be asked is not offered."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import typer
@@ -8,9 +9,10 @@ import typer
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.targets import TARGETS
 from kubectl_tapp.cluster.access import NAMESPACES, TAPPS, ClusterAccess
+from kubectl_tapp.cluster.kubectl import Program
 from kubectl_tapp.cluster.session import Session
 
-_SECONDS = "3s"
+_SECONDS = 3.0  # The longest time that a person who presses the tab key waits
 Offer = Callable[[typer.Context, list[str], str], list[str]]
 
 
@@ -19,7 +21,7 @@ def _cluster(ctx: typer.Context) -> ClusterAccess:
     session = next((found for at in _line(ctx) if isinstance(found := at.obj, Session)), Session())
     for at in reversed(_line(ctx)):
         session = session.narrowed(**{name: at.params.get(name) for name in TARGETS})
-    return session.narrowed(request_timeout=_SECONDS).cluster
+    return replace(session, runner=session.runner or Program(_SECONDS)).cluster
 
 
 def _line(ctx: Any) -> list[Any]:

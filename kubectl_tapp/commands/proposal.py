@@ -88,7 +88,9 @@ class Proposal:
 
     def _new(self) -> RecordedSession:
         session = self._session
-        return RecordedSession(session.runner, session.now, session.targets, session.sleep)
+        return RecordedSession(
+            session.runner, session.now, session.targets, session.sleep, session.first_call
+        )
 
     def _named(self, observed: Observed) -> list[tuple[str, ...]]:
         """The pods of the instances that are named, and their holds: no generation counts them."""

@@ -23,7 +23,7 @@ def test_kubeconfig_context_and_all_namespaces_reach_kubectl() -> None:
     kubectl = old_app()
     assert main(["-A", "--kubeconfig", "/k", "--context", "c"], kubectl, lambda _: None) == 0
     for command in kubectl.commands:
-        assert command[2:4] == ["--kubeconfig=/k", "--context=c"]
+        assert command[1:3] == ["--kubeconfig=/k", "--context=c"]
     assert "--all-namespaces" in kubectl.commands[0]
 
 

@@ -1,0 +1,28 @@
+"""The service account of a pod, which kubectl uses if no kubeconfig names a cluster.
+
+These are client-go's rules for its in-cluster configuration. Source: k8s.io/client-go,
+tools/clientcmd, `inClusterClientConfig` and `DeferredLoadingClientConfig.Namespace`.
+"""
+
+import os
+from pathlib import Path
+
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_SERVICE = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+
+
+def is_pod() -> bool:
+    """Returns True if kubectl can use the service account of the pod that this process runs in."""
+    return all(os.environ.get(each) for each in _SERVICE) and (_ACCOUNT / "token").is_file()
+
+
+def pod_namespace() -> str:
+    """Returns the namespace that kubectl uses in this pod, and an empty string outside of pods."""
+    if not is_pod():
+        return ""
+    if named := os.environ.get("POD_NAMESPACE"):
+        return named
+    try:
+        return (_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,104 @@
+"""The namespace of a command without `-n`: that of the current context, else of the pod."""
+
+from pathlib import Path
+
+import pytest
+
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.cluster import pod
+from kubectl_tapp.cluster.access import ClusterAccess
+from kubectl_tapp.cluster.kubectl import Finished
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.test_see import web
+from tests.scenarios.life import Life
+
+NO_CONTEXT = Finished(1, "", "error: current-context must exist in order to minify\n")
+
+
+class View:
+    """A kubectl that answers `config view` alone, and notes how it was called."""
+
+    def __init__(self, done: Finished) -> None:
+        self.done, self.calls = done, list[list[str]]()
+
+    def run(self, arguments: list[str], stdin: str = "") -> Finished:  # noqa: ARG002 - kubectl's
+        """`config view`."""
+        self.calls.append([*arguments])
+        return self.done
+
+    follow = run
+
+
+@pytest.fixture
+def in_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pod of namespace `shop`, with its service account."""
+    monkeypatch.setattr(pod, "_ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    (tmp_path / "token").write_text("t")
+    (tmp_path / "namespace").write_text("shop\n")
+    return tmp_path
+
+
+def namespace(done: Finished, **targets: str) -> str:
+    """The namespace of a command, if `kubectl config view` ends so."""
+    return ClusterAccess(targets, View(done)).namespace  # type: ignore[arg-type]
+
+
+def test_the_context_comes_before_the_pod(in_pod: Path) -> None:
+    """As kubectl has it, also where the context says `default`."""
+    assert namespace(Finished(0, "default", "")) == "default"
+    assert namespace(Finished(0, "other", "")) == "other"
+    assert namespace(Finished(0, "other", ""), namespace="mine") == "mine"
+    assert namespace(Finished(0, "", "")) == "shop"
+    assert namespace(NO_CONTEXT) == "shop"
+    assert in_pod.exists()
+
+
+def test_a_variable_comes_before_the_file_in_a_pod(
+    in_pod: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POD_NAMESPACE", "from-env")
+    assert namespace(NO_CONTEXT) == "from-env"
+    (in_pod / "token").unlink()
+    assert namespace(NO_CONTEXT) == "default", "kubectl reads the variable only in a pod"
+
+
+@pytest.mark.parametrize("missing", ["token", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"])
+def test_outside_of_pods_it_is_default(
+    in_pod: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    if missing == "token":
+        (in_pod / missing).unlink()
+    else:
+        monkeypatch.delenv(missing)
+    assert namespace(NO_CONTEXT) == "default"
+
+
+def test_a_kubeconfig_that_cannot_be_read_is_an_error() -> None:
+    said = 'error: error loading config file "/c": open /c: permission denied\n'
+    with pytest.raises(CommandError, match="permission denied"):
+        namespace(Finished(1, "", said))
+    with pytest.raises(CommandError, match="cannot locate context mars"):
+        namespace(Finished(1, "", "error: cannot locate context mars\n"))
+
+
+def test_only_the_context_is_asked_for() -> None:
+    """Extensions of a kubeconfig, as Telepresence writes them, have namespaces, too."""
+    view = View(Finished(0, "shop", ""))
+    targets = {"context": "c", "kubeconfig": "/k"}
+    assert ClusterAccess(targets, view).namespace == "shop"  # type: ignore[arg-type]
+    path = "--output=jsonpath={.contexts[0].context.namespace}"
+    assert view.calls == [["--context=c", "--kubeconfig=/k", "config", "view", "--minify", path]]
+
+
+def test_no_option_is_passed_on_that_nobody_gave() -> None:
+    """With --request-timeout, among others, kubectl would not use a pod's service account."""
+    standin = StandIn(Life().apply(web()).world)
+    for line in ("list", "status web", "why web", "plan web --replicas 3", "pause web -y",
+                 "wait web --for=available", "migrate --dry-run", "history web"):  # fmt: skip
+        kubectl_tapp(standin, *line.split())
+    options = {word.partition("=")[0] for call in standin.calls for word in call}
+    assert not {each for each in options if "timeout" in each or each.startswith("--as")}
+    assert all(not call[0].startswith("--") for call in standin.calls)

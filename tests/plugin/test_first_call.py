@@ -1,0 +1,124 @@
+"""One call of kubectl ends before others run in parallel: of two logins one would be too many."""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.cluster.first_call import FirstCall
+from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.live.following import Live
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.test_see import web
+from tests.scenarios.life import Life
+
+DONE = Finished(0, "", "")
+REFUSED = Finished(1, "", "error: You must be logged in to the server (Unauthorized)\n")
+
+
+class Login(StandIn):
+    """A kubectl whose credential plugin starts a login in each call that finds no token."""
+
+    logins = 0
+    token = False
+    works = True
+
+    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+        """One call; a login takes long enough for others to come in between."""
+        if arguments[0] == "config":
+            return super().run(arguments, stdin)
+        if not self.token:
+            self.logins += 1
+            threading.Event().wait(0.3)
+            if not self.works:
+                return REFUSED
+            self.token = True
+        return super().run(arguments, stdin)
+
+
+@pytest.fixture
+def login() -> Login:
+    """A cluster with a TApp, to which nobody has logged in yet."""
+    return Login(Life().apply(web()).world)
+
+
+@pytest.mark.parametrize(
+    "line", ["list", "status web", "why web", "history web", "plan web --replicas 3", "values web",
+             "pause web -y", "wait web", "adopt web -y", "migrate --dry-run"],
+)  # fmt: skip
+def test_a_command_logs_in_once(login: Login, line: str) -> None:
+    kubectl_tapp(login, *line.split())
+    assert login.logins == 1
+
+
+def test_a_page_with_several_readers_logs_in_once(login: Login) -> None:
+    live = Live(Session(login, login.world.clock.unix))
+    followers = [live.everything(), live.one("default", "web")]
+    for each in followers:
+        reader = each.read()
+        while b"lost" not in next(reader):
+            pass
+    live.stop()
+    assert login.logins == 1
+
+
+def test_a_login_that_fails_is_not_tried_in_parallel(login: Login) -> None:
+    login.works = False
+    with pytest.raises(CommandError, match="does not know who you are"):
+        Session(login).cluster.observe("web")
+    assert login.logins == 1
+
+
+def test_calls_run_in_parallel_after_an_answer() -> None:
+    """An answer is also a refusal by the API server, which knows the user then."""
+    answers = [DONE, Finished(1, "", "Error from server (NotFound): gone\n")]
+    for answer in answers:
+        gate = FirstCall()
+        gate.run(lambda answer=answer: answer)  # type: ignore[misc]
+        both = threading.Barrier(2)
+        _in_threads(lambda both=both: both.wait(60), gate)  # type: ignore[misc]
+
+
+def test_the_first_call_after_a_pause_goes_alone_again() -> None:
+    """The token may have expired meanwhile."""
+    now = [0.0]
+    gate = FirstCall(lambda: now[0])
+    gate.run(lambda: DONE)
+    now[0] = 3600.0
+    running, most = [], []
+
+    def call() -> None:
+        running.append(1)
+        most.append(len(running))
+        threading.Event().wait(0.1)
+        running.pop()
+
+    # Each of them waits for the one before, because none is answered.
+    _in_threads(call, gate, Finished(1, "", "Unable to connect to the server\n"))
+    assert most == [1, 1]
+
+
+def _in_threads(call: Callable[[], object], gate: FirstCall, answer: Finished = DONE) -> None:
+    def run() -> Finished:
+        call()
+        return answer
+
+    threads = [threading.Thread(target=gate.run, args=(run,)) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+        assert not each.is_alive()
+
+
+@pytest.mark.parametrize("name", ["token", "cache"])
+def test_the_gate_is_shared_by_all_that_is_narrowed(
+    login: Login, name: str, tmp_path: Path
+) -> None:
+    """The page asks for each TApp in its namespace, as the same user."""
+    given = {"token": "t"} if name == "token" else {"cache_dir": str(tmp_path)}
+    session = Session(login).narrowed(**given)
+    assert session.narrowed(namespace="shop").first_call is session.first_call

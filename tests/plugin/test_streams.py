@@ -1,0 +1,135 @@
+"""The plugin as a process whose standard streams, directories and kubectl are not as they should.
+
+Each is one sentence on standard error and an exit code, and never "a fault of kubectl-tapp".
+"""
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kubectl_tapp.cluster import kuberc
+from migration.kubectl import run
+from tests.plugin.test_process import ROOT, around, command, place
+
+__all__ = ["place"]
+FULL = "standard output cannot be written: No space left on device"
+CLOSED = "standard output cannot be written: Bad file descriptor"
+COMPLETE = "from kubectl_tapp.entry import complete; complete()"
+
+
+def shell(place: Path, line: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a line of the shell in which PLUGIN and COMPLETE stand for the two programs."""
+    plugin, complete = command(), command()
+    complete[-1] = COMPLETE
+    line = line.replace("PLUGIN", shlex.join(plugin)).replace("COMPLETE", shlex.join(complete))
+    return subprocess.run(
+        ["bash", "-c", line], cwd=ROOT, env=around(place, **variables), capture_output=True,
+        text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+OUTPUTS = {
+    "text, full": ("PLUGIN status web >/dev/full", 1, f"error: {FULL}\n"),
+    "text, closed": ("PLUGIN status web >&-", 1, f"error: {CLOSED}\n"),
+    "json, full": ("PLUGIN status web -o json >/dev/full", 1, f"error: {FULL}\n"),
+    "json, closed": ("PLUGIN why web -o json >&-", 1, f"error: {CLOSED}\n"),
+    "names, full": ("PLUGIN list -o name >/dev/full", 0, ""),  # there is nothing to write
+    "version, full": ("PLUGIN --version >/dev/full", 1, f"error: {FULL}\n"),
+    "help, full": ("PLUGIN status --help >/dev/full", 1, f"error: {FULL}\n"),
+    "a dry run, full": ("PLUGIN pause web --dry-run=client >/dev/full", 1, f"error: {FULL}\n"),
+    "a page, full": (
+        "PLUGIN plan web --replicas 2 --html /dev/full", 1,
+        "error: /dev/full cannot be written: No space left on device\n",
+    ),
+    "a write, full": ("PLUGIN pause web -y >/dev/full", 0, f"note: {FULL}; the command goes on\n"),
+    "a write, closed": ("PLUGIN pause web -y >&-", 0, f"note: {CLOSED}; the command goes on\n"),
+    "nobody to ask": (
+        "PLUGIN pause web <&- >/dev/null", 2,
+        "error: there is no terminal to ask on: repeat it with -y; nothing was written\n",
+    ),
+    "no input": (
+        "PLUGIN plan -f - <&-", 1, "error: standard input has no TApp: there is nothing\n",
+    ),
+    "completion, full": ("COMPLETE --version '' >/dev/full", 1, f"error: {FULL}\n"),
+    "everything full": ("PLUGIN pause web -y >/dev/full 2>/dev/full", 0, ""),
+    "an error nobody can read": ("PLUGIN status web --wach 2>/dev/full", 2, ""),
+    "everything closed": ("PLUGIN status web <&- >&- 2>&-", 1, ""),
+    "a reader that has enough": ("PLUGIN status web | head -c 1 >/dev/null; true", 0, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OUTPUTS)
+def test_an_unwritable_stream_is_one_sentence(place: Path, case: str) -> None:
+    line, code, said = OUTPUTS[case]
+    done = shell(place, line)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+PLACES = {
+    "no temporary directory": ("PLUGIN pause web -y", {"TMPDIR": "/nonexistent"}),
+    "a directory that is gone": ("mkdir {tmp}/d; cd {tmp}/d; rmdir {tmp}/d; PLUGIN status web", {}),
+    "no home": ("unset HOME; PLUGIN status web", {}),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_a_missing_directory_is_not_needed(place: Path, tmp_path: Path, case: str) -> None:
+    line, variables = PLACES[case]
+    done = shell(place, line.format(tmp=tmp_path), PYTHONPATH=str(ROOT), **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "web" in done.stdout
+
+
+def test_a_large_patch_needs_no_temporary_file(place: Path, tmp_path: Path) -> None:
+    """/tmp, /var/tmp, /usr/tmp and the working directory cannot be written in many containers."""
+    code = (
+        "import tempfile; tempfile.gettempdir = None\n"
+        "from kubectl_tapp.cluster.kubectl import Program\n"
+        "print(len(Program().run(['patch'], 'x' * 300_000).out))\n"
+    )
+    script = tmp_path / "kubectl"
+    script.write_text("#!/bin/sh\ncat\n")
+    script.chmod(0o755)
+    done = subprocess.run(
+        [*command()[:2], code], cwd=ROOT, env=around(place, KUBECTL=str(script)),
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "300000\n", "")
+
+
+KUBECTLS = {
+    "not executable": ("", 0o644, "kubectl cannot be run (Permission denied): see PATH"),
+    "no program": ("", 0o755, "kubectl cannot be run (Exec format error): see PATH"),
+    "no interpreter": ("#!/nowhere/sh\n", 0o755, "kubectl cannot be run (No such file or"),
+    "killed": ("#!/bin/sh\nkill -9 $$\n", 0o755, "kubectl was killed by signal 9 and no message"),
+    "an unreadable kubeconfig": (
+        "#!/bin/sh\necho 'error: error loading config file \"/c\": denied' >&2; exit 1\n",
+        0o755, 'kubectl: error loading config file "/c": denied',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KUBECTLS)
+def test_a_kubectl_that_does_not_work_is_one_sentence(
+    place: Path, tmp_path: Path, case: str
+) -> None:
+    text, mode, sentence = KUBECTLS[case]
+    script = tmp_path / "my-kubectl"
+    script.write_text(text)
+    script.chmod(mode)
+    for line in ("list", "status web", "kill web 1 -y"):
+        done = shell(place, f"PLUGIN {line}", KUBECTL=str(script))
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"error: {sentence}")
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_user_without_a_home_directory_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may run as a number that /etc/passwd does not have."""
+    for name in ("HOME", "KUBERC", "KUBECTL_KUBERC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    assert kuberc.path_of(None) == Path("~/.kube/kuberc")
+    assert run(["true"]).code == 0
