@@ -23,7 +23,7 @@ from tapp.decide.rollout import BUDGET_REASONS, Budgets, budgets_of
 from tapp.decide.serving import Serving, serving_of, troubles_of
 from tapp.decide.stages import Case, Course
 from tapp.decide.unmade import Ahead
-from tapp.pod.trouble import Trouble
+from tapp.pod.waiting import Trouble
 from tapp.storage.claims import ClaimPlan, plan_claims
 from tapp.storage.growth import Growth, grow
 from tapp.storage.history import HistoryPlan
@@ -107,7 +107,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     serving = serving_of(world, instances, now)
     available = serving.available
     current = follow_current(world, partition, instances, available)
-    troubles = troubles_of(spec, instances, now)
+    troubles = troubles_of(world.tapp, instances, options, now)
 
     verdicts = [judge(instance) for instance in instances]
     cases = [Case(*pair) for pair in zip(instances, verdicts, strict=True)]

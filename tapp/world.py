@@ -20,6 +20,8 @@ class Options:
     delete_pod_after_app_finish: bool = True  # keep finished pods until the whole app has finished
     toleration_seconds: int = SECONDS  # the cluster's, for not-ready and unreachable
     lost_node_seconds: int = 300  # seconds of silence until a node is lost (`forceDeletePod`)
+    unschedulable_seconds: int = 300  # until a pod without a node is trouble
+    start_seconds: int = 600  # until a pod whose containers do not start is trouble
     max_new_pods_bytes: int = 32 << 20  # bytes of all that one answer writes anew, about
     max_pullers: int = 10  # how many pods of a TApp pull images at once (`prePull`)
     pull_seconds: int = 600  # how long updates wait for one that does not start

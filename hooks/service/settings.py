@@ -30,6 +30,18 @@ class Settings(BaseSettings):
         description="Seconds without a report after which a node counts as lost, for TApps with "
         "forceDeletePod; a TApp's annotation overrides it.",
     )
+    unschedulable_seconds: int = Field(
+        default=300,
+        ge=0,
+        description="Seconds that a pod may be without a node before its TApp is Degraded; longer "
+        "than a cluster autoscaler needs for a new node.",
+    )
+    start_seconds: int = Field(
+        default=600,
+        ge=0,
+        description="Seconds that a pod may take on its node until its containers have started, "
+        "init containers and image pulls included, before its TApp is Degraded.",
+    )
     memo_bytes: int = Field(
         default=128 * 1024 * 1024,
         ge=0,

@@ -124,6 +124,9 @@ def _text(  # noqa: PLR0913 - as `standing`
         return f"{word}: {decision.message}" + (f"; {detail}" if detail else "")
     if fine:
         return obstacle
+    waits = found.waiting if found is not None else ""
+    if waits and not unready(pod or {}):  # which says the same in fewer words
+        return f"not available: {'; '.join(text for text in (detail, waits) if text)}"
     return f"not available: {detail or _not_yet(plan, instance, pod)}"
 
 

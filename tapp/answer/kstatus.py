@@ -73,6 +73,8 @@ def _wait(plan: Plan, instance: Instance, decision: Verdict) -> str:
         return trouble.text
     if instance.update.unfinished:
         return "its update in place is not finished"
+    if trouble is not None and trouble.waiting:
+        return trouble.waiting
     since = f" since {pod.ready_since}" if pod.ready_since else ""
     if pod.ready is not True:
         return f"its pod is not Ready{since}"

@@ -17,9 +17,10 @@ from tapp.decide.pulls import pulled_where
 from tapp.decide.rollout import BUDGET_REASONS, is_update
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
+from tapp.words.groups import grouped
 from tapp.words.notes import encode_groups, encoded
 from tapp.words.quoted import short
-from tapp.words.ranges import id_list, ranges
+from tapp.words.ranges import id_list, joined, ranges
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import SKEW, is_written, written
 from tapp.words.vocabulary import CONTROLLER_UID, PULLER, InstanceStatus
@@ -203,7 +204,7 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
             f"{_PHRASES.get(reason, reason.lower())}: {id_list(ids)}"
             + (f" ({pulled_where(plan.pulls.going)})" if reason is Reason.PULLING else "")
             + (_arithmetic(plan) if reason is Reason.WAITING_FOR_BUDGET else "")
-            + (_silent(unavailable) if reason is Reason.WAITING_FOR_INSTANCES else "")
+            + (_waits(plan, unavailable) if reason is Reason.WAITING_FOR_INSTANCES else "")
             for reason, ids in active.items()
         ]
         return Finding(Type.PROGRESSING, "True", next(iter(active)), "; ".join(sentences))
@@ -221,9 +222,21 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
     return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
 
 
-def _silent(unavailable: list[Instance]) -> str:
+def _waits(plan: Plan, unavailable: list[Instance]) -> str:
+    """Returns what unavailable instances wait for, in brackets, or "" if no pod tells."""
     silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
-    return f" (nothing is heard of the nodes of {id_list(silent)})" if silent else ""
+    parts = [f"nothing is heard of the nodes of {id_list(silent)}"] if silent else []
+    waits = grouped(
+        (found.waiting, item.id)
+        for item in unavailable
+        if item.id not in silent
+        and (found := plan.troubles.get(item.id)) is not None
+        and found.waiting
+    )
+    parts += [
+        f"instance{'s'[: len(ids) != 1]} {id_list(ids)}: {text}" for text, ids in waits.items()
+    ]
+    return f" ({joined(parts)})" if parts else ""
 
 
 _PHRASES = {

@@ -8,7 +8,7 @@ from tapp.declared.model import TApp
 from tapp.declared.templates import Template, Unresolved
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update, progress
-from tapp.pod.lost import silent_since
+from tapp.pod.lost import silent_since, told_silence
 from tapp.pod.pace import Pace
 from tapp.pod.pod import Pod
 from tapp.pod.resize import Resizing, Wanted
@@ -149,9 +149,14 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
             seen = decode_names(seen_by_kubelet.get(note, ""))
             update = progress(pod, now, past(unproved_since.get(note), now), seen)
         seen_since, silent = UNKNOWN, None
-        if pod is not None and pod.ready is not None:
-            if (spec.min_ready_seconds or not pod.ready) and pod.is_undated(now):
-                seen_since = noted_since(undated.get(ReadyNote(id, pod.ready), ""), now)[1]
+        if pod is not None and (pod.ready is not None or pod.unacknowledged):
+            if pod.ready:
+                unclear = spec.min_ready_seconds and pod.told(pod.ready_since, now) == UNKNOWN
+            else:
+                unclear = told_silence(pod, now) == UNKNOWN
+            if unclear:
+                noted = undated.get(ReadyNote(id, pod.ready is True), "")
+                seen_since = noted_since(noted, now)[1]
             silent = silent_since(pod, now, seen_since)
         before = remembered.get(key, "")
         leaving = (

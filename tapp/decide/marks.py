@@ -74,7 +74,8 @@ class _Marking:
         self.limit, problem = limit_of(tapp.metadata.annotations, options.lost_node_seconds)
         self.found = Marks(lost_seconds_problem=problem if self.moves else "")
         if self.moves:
-            self.found.nodes = nodes_of(i.pod for i in instances if i.pod is not None)
+            pods = (i.pod for i in instances if i.pod is not None)
+            self.found.nodes = nodes_of(pods, now)
 
     def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> Marks:
         for instance, verdict in zip(instances, verdicts, strict=True):

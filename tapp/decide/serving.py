@@ -8,15 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tapp.decide.instances import Instance
-from tapp.declared.model import TApp, TAppSpec
+from tapp.declared.model import TApp
 from tapp.pod.availability import NEVER, available_in
 from tapp.pod.gate import has_closed_gate
+from tapp.pod.lost import limit_of
 from tapp.pod.pod import Pod
 from tapp.pod.resize import Resizing, resizing_of
-from tapp.pod.trouble import Trouble, silence, trouble
+from tapp.pod.trouble import silence, trouble
+from tapp.pod.waiting import Patience, Trouble
 from tapp.words.conditions import Type
 from tapp.words.reasons import Reason
-from tapp.world import World
+from tapp.world import Options, World
 
 
 @dataclass
@@ -151,13 +153,17 @@ def _unsettled(tapp: TApp) -> bool:
     return not (quiet and observed == generation - 1)
 
 
-def troubles_of(spec: TAppSpec, instances: Sequence[Instance], now: float) -> dict[int, Trouble]:
+def troubles_of(
+    tapp: TApp, instances: Sequence[Instance], options: Options, now: float
+) -> dict[int, Trouble]:
     """Instance -> the trouble of its pod, for those that should run and whose pod may have any."""
-    moved = spec.force_delete_pod and not spec.never_migrate
+    moved = tapp.spec.force_delete_pod and not tapp.spec.never_migrate
+    limit, _ = limit_of(tapp.metadata.annotations, options.lost_node_seconds)
+    patience = Patience(options.unschedulable_seconds, options.start_seconds, limit)
     return {
-        instance.id: silence(pod, since, now, moved=moved)
+        instance.id: silence(pod, since, now, moved=moved, limit=limit)
         if (since := instance.silent_since) is not None
-        else trouble(pod, instance.update, now)
+        else trouble(pod, instance.update, now, patience)
         for instance in instances
         if instance.should_run
         and (pod := instance.pod) is not None

@@ -199,6 +199,8 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     image: str | None = None
     image_id: str | None = msgspec.field(default=None, name="imageID")
     restart_count: int | None = None
+    ready: Any = None
+    started: Any = None
     state: ContainerState | None = None
     last_state: ContainerState | None = None
 

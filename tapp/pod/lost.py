@@ -19,6 +19,10 @@ LEAST_SECONDS = 5
 takes most of a second and on a busy node more."""
 
 
+ACKNOWLEDGED = 30.0
+"""Seconds within which a kubelet that works has looked at a pod; it needs one or two."""
+
+
 @dataclass(frozen=True)
 class Nodes:
     """The nodes that a TApp's pods are on."""
@@ -32,15 +36,16 @@ class Nodes:
         return self.all >= LEAST_NODES and 2 * self.silent > self.all
 
 
-def nodes_of(pods: Iterable[Pod]) -> Nodes:
+def nodes_of(pods: Iterable[Pod], now: float) -> Nodes:
     """Counts the nodes; one with a pod that is Ready is heard of."""
     all_nodes, silent, heard = set[str](), set[str](), set[str]()
     for pod in pods:
-        if pod.node and pod.phase == "Running":
+        is_silent = told_silence(pod, now) is not None
+        if pod.node and (pod.phase == "Running" or is_silent):
             all_nodes.add(pod.node)
             if pod.ready is True:
                 heard.add(pod.node)
-            elif pod.silent:
+            elif is_silent:
                 silent.add(pod.node)
     return Nodes(len(all_nodes), len(silent - heard))
 
@@ -67,7 +72,13 @@ def told_silence(pod: Pod, now: float) -> float | None:
     None if the node reports. `UNKNOWN` if the condition Ready has no usable time: its time alone
     says when the node went silent. The other conditions can only move that time forward, because
     a readiness gate that has just opened looks like a silent node until the kubelet has looked.
+
+    A node whose kubelet does not acknowledge a pod is silent, too, after `ACKNOWLEDGED`: since the
+    pod was bound to the node. Such a pod never has a condition Ready.
     """
+    if pod.unacknowledged:
+        bound = bound_at(pod, now)
+        return None if now < bound + ACKNOWLEDGED else bound
     if not pod.silent:
         return None
     since = pod.told(pod.ready_since, now)
@@ -76,6 +87,16 @@ def told_silence(pod: Pod, now: float) -> float | None:
     known = pod.conditions
     others = [known[name].last_transition_time for name in ("ContainersReady", *pod.spec.gates)]
     return max(since, *(pod.told(time, now) for time in others))
+
+
+def bound_at(pod: Pod, now: float) -> float:
+    """Returns when a pod was bound to its node, or when the pod was created if it does not tell.
+
+    `UNKNOWN` if the pod tells neither.
+    """
+    scheduled = pod.conditions.get("PodScheduled")
+    time = None if scheduled is None else scheduled.last_transition_time
+    return pod.told(time, now, pod.made_at(now))
 
 
 def silent_since(pod: Pod, now: float, seen: float) -> float | None:

@@ -58,6 +58,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     probed_alive: tuple[str, ...] = ()  # containers that may be stopped as a probe fails
     has_hook: bool = False  # whether a container has a postStart hook
     gates: tuple[str, ...] = ()  # condition types of `spec.readinessGates`
+    scheduling_gates: tuple[str, ...] = ()  # names of `spec.schedulingGates`
+    scheduler: str = "default-scheduler"  # `spec.schedulerName`, with Kubernetes' default
     claims: tuple[str, ...] = ()  # names of the claims that it mounts
     # names that its containers mount, of volumes that it was not asked to have: admission has added
     # them. Where nothing tells what was asked for, all but its own claims.
@@ -129,6 +131,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     manifest: Manifest = NO_MANIFEST  # whole, of a pod that is foreign; else empty
     node: str = ""  # the node that it is bound to, "" where there is none yet
     terminating: bool = False  # whether it is on its way out
+    acknowledged: bool = False  # whether a kubelet has written anything into its status
     phase: str = "Pending"  # `status.phase`; before a kubelet has looked at it, `Pending`
     ready: bool | None = None  # its condition `Ready`, None where it has none
     ready_since: str = ""  # when that last changed; "" where nobody knows
@@ -204,11 +207,6 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         at = told(time, now)
         return otherwise if at < self.made_at(now) - SKEW else at
 
-    def is_undated(self, now: float) -> bool:
-        """True if rules count from when Ready turned, and Ready has no time that can be right."""
-        counts = self.ready is True or self.silent
-        return counts and self.told(self.ready_since, now) == UNKNOWN
-
     def made_at(self, now: float) -> float:
         """Returns when this pod was created, in seconds since the epoch; `UNKNOWN` if not told."""
         return told(self.created, now)
@@ -217,6 +215,14 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     def made_failed(self) -> bool:
         """True if this service made it Failed because its node is lost: it did not fail."""
         return self.phase == "Failed" and bool(self.spec.lost) and self.reason == NODE_LOST
+
+    @property
+    def unacknowledged(self) -> bool:
+        """True if this pod is bound to a node, and the kubelet there has not looked at it yet."""
+        if not self.node or self.phase != "Pending" or self.acknowledged:
+            return False
+        scheduled = self.conditions.get("PodScheduled")
+        return scheduled is None or scheduled.status != "False"
 
     @property
     def disruption(self) -> str:

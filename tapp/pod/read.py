@@ -38,6 +38,8 @@ from tapp.words.vocabulary import (
     WRITTEN,
 )
 
+_OF_A_KUBELET = (b'"Initialized"', b'"ContainersReady"', b'"PodReadyToStartContainers"')
+"""Types of conditions that only a kubelet writes."""
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
@@ -50,9 +52,11 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
     if status is not None:
         facts, not_readable = _readiness(bytes(status.conditions))
         wrong_type = not_readable or wrong_type
-        containers = _containers(status)
+        containers, status_text = _containers(status), bytes(status.conditions)
         facts |= {
             "phase": status.phase or "Pending",
+            "acknowledged": bool(status.start_time or containers)
+            or any(name in status_text for name in _OF_A_KUBELET),
             "containers": containers,
             "restarts": any((item.restart_count or 0) > 0 for item in containers),
             "reason": status.reason or "",
@@ -125,6 +129,10 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         ),
         has_hook=any(map_in(item, "lifecycle").get("postStart") for item in both),
         gates=tuple(str(gate.get("conditionType")) for gate in maps_of(raw.get("readinessGates"))),
+        scheduling_gates=tuple(
+            text_of(gate.get("name")) for gate in maps_of(raw.get("schedulingGates"))
+        ),
+        scheduler=text_of(raw.get("schedulerName")) or "default-scheduler",
         claims=_claims(raw.get("volumes")),
         added=() if unreadable else _added(raw, applied, pod.metadata.name),
         subdomain=text_of(raw.get("subdomain")),

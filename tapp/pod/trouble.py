@@ -5,19 +5,30 @@ the events know is left to `kubectl describe`. Some is trouble only when it last
 """
 
 import re
-from dataclasses import dataclass
 
-from tapp.kube.objects import Condition, ContainerStatus, Waiting
+from tapp.kube.objects import ContainerStatus, Waiting
 from tapp.pod.inplace import Progress, ended_by_update
 from tapp.pod.pod import Pod
+from tapp.pod.waiting import (
+    NONE,
+    SHOWN,
+    Patience,
+    Trouble,
+    after,
+    ended_for_good,
+    joined,
+    quotation,
+    unacknowledged,
+    waits_of,
+)
 from tapp.words.quoted import quoted, short
 from tapp.words.times import UNKNOWN, written
 
-TROUBLE_AFTER = 30.0  # Seconds that a pod may take for what usually takes none
+TROUBLE_AFTER = SHOWN
 LONG_WAIT = 300.0  # The kubelet's longest pause before a crashed container is started again
 _SHORT_WAIT = 8.0  # A shorter pause is no back-off: the first restart is at once, the next in 10 s
 _LOOP = "CrashLoopBackOff"
-_LONGEST = 300  # Characters that are quoted of a kubelet or a registry
+_PATIENCE = Patience()
 
 _PULLS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
           "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed")  # fmt: skip
@@ -28,42 +39,39 @@ _STARTS = (
 _BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(: )?')
 
 
-@dataclass(frozen=True)
-class Trouble:
-    """The trouble of one instance."""
-
-    text: str = ""  # a sentence without its instance, "" if nothing is (yet)
-    wait: float | None = None  # seconds until to look again, None where time changes nothing
-
-
-NONE = Trouble()
-
-
-def trouble(pod: Pod, update: Progress, now: float) -> Trouble:
-    """Finds what keeps a pod from serving and does not pass by itself; it is not Terminating."""
+def trouble(pod: Pod, update: Progress, now: float, patience: Patience = _PATIENCE) -> Trouble:
+    """Finds what keeps a pod from serving, or what it waits for; it is not Terminating."""
     if pod.completed:
         return _ended(pod, update)
     if (pod.ready is True and not (pod.restarts and _recent(pod, now))) or _begins_anew(pod):
         return NONE
-    found = [] if pod.ready else [_scheduling(pod, now), _sandbox(pod, now)]
-    found += [_container(pod, status, update, now) for status in pod.containers]
-    texts = [item.text for item in found if item.text]
-    waits = [item.wait for item in found if item.wait is not None]
-    return Trouble("; ".join(texts), min(waits, default=None))
+    found = [_container(pod, status, update, now) for status in pod.containers]
+    if not pod.ready:
+        found += [ended_for_good(pod, update.unfinished)]
+        if not (update.unfinished or any(item.text for item in found)):
+            found += [waits_of(pod, now, patience)]
+    return joined(found)
 
 
-def silence(pod: Pod, since: float, now: float, *, moved: bool) -> Trouble:
-    """A node that is not heard of; no trouble where its instance is to start elsewhere by itself.
+def silence(pod: Pod, since: float, now: float, *, moved: bool, limit: float) -> Trouble:
+    """A node that does not report; no trouble if the pod's instance is to start elsewhere.
 
-    `moved`: this service starts those of lost nodes elsewhere (`forceDeletePod`).
+    `moved`: this service starts instances of lost nodes elsewhere (`forceDeletePod`), after `limit`
+    seconds.
     """
-    when = f" since {written(since)}" if since != UNKNOWN else ""
-    text = (
-        f"nothing is heard of node {short(pod.node or '?')}{when}: its pod may run or not, and it "
-        "stays until the node is back, or its Node object is deleted"
-    )
-    found = _after(text, since, now)
-    return Trouble(wait=found.wait) if moved else found
+    if pod.unacknowledged:
+        found = unacknowledged(pod, since, now, Patience(lost=limit))
+    else:
+        when = f" since {written(since)}" if since != UNKNOWN else ""
+        text = (
+            f"nothing is heard of node {short(pod.node or '?')}{when}: its pod may run or not, and "
+            "it stays until the node is back, or its Node object is deleted"
+        )
+        found = after(text, since, now)
+    if not moved:
+        return found
+    waiting = found.text or found.waiting
+    return Trouble(wait=found.wait, waiting=waiting if pod.unacknowledged else "")
 
 
 def _begins_anew(pod: Pod) -> bool:
@@ -82,7 +90,7 @@ def _recent(pod: Pod, now: float) -> bool:
 
 
 def _ended(pod: Pod, update: Progress) -> Trouble:
-    quote = f" ({_short(pod.message)})" if pod.message else ""
+    quote = f" ({quotation(pod.message)})" if pod.message else ""
     if ended_by_update(pod, update):
         name = next(name for name in update.unfinished if name in pod.spec.main_containers)
         image = short(pod.spec.images[name])
@@ -95,38 +103,6 @@ def _ended(pod: Pod, update: Progress) -> Trouble:
     return Trouble(f"its pod has {pod.phase.lower()}{quote}")
 
 
-def _scheduling(pod: Pod, now: float) -> Trouble:
-    condition = pod.conditions.get("PodScheduled")
-    if condition is None or condition.status != "False" or condition.reason == "SchedulingGated":
-        return NONE
-    text = f"no node for its pod: {short(condition.reason or 'not scheduled')}"
-    quote = f" ({_short(condition.message)})" if condition.message else ""
-    return _after(text + quote, _since(pod, condition, now), now)
-
-
-def _sandbox(pod: Pod, now: float) -> Trouble:
-    """On a node, and not even its sandbox is up: volumes or the network are missing."""
-    known = pod.conditions
-    condition, bound = known.get("PodReadyToStartContainers"), known.get("PodScheduled")
-    if condition is None or condition.status != "False" or pod.phase != "Pending":
-        return NONE
-    if bound is None or bound.status != "True":
-        return NONE
-    text = "volumes or network of its pod are not ready; the pod's events say why"
-    return _after(text, _since(pod, bound, now), now, 2 * TROUBLE_AFTER)
-
-
-def _since(pod: Pod, condition: Condition, now: float) -> float:
-    """Returns when a condition turned, or when the pod was created if its time is not usable."""
-    return pod.told(condition.last_transition_time, now, pod.made_at(now))
-
-
-def _after(text: str, since: float, now: float, patience: float = TROUBLE_AFTER) -> Trouble:
-    """Trouble as soon as it has lasted for so long."""
-    left = since + patience - now
-    return Trouble(text) if left <= 0 else Trouble(wait=left)
-
-
 def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) -> Trouble:
     known = status.name or ""
     name, image = short(known), short(pod.spec.images.get(known, ""))
@@ -135,7 +111,7 @@ def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) 
     if waiting is not None and waiting.reason in _PULLS:
         return Trouble(f"container {name}: {_pull(waiting, image)}")
     if waiting is not None and waiting.reason in _STARTS:
-        quote = f": {_short(waiting.message)}" if waiting.message else ""
+        quote = f": {quotation(waiting.message)}" if waiting.message else ""
         return Trouble(f"container {name}: {waiting.reason}{quote}")
     if replaced is not None and status.now.running is None:
         # Stopped for another image, which does not start. A back-off follows only a failed attempt,
@@ -145,7 +121,7 @@ def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) 
             return Trouble(text)
         stopped = ended or status.before.terminated
         at = UNKNOWN if stopped is None else pod.told(stopped.finished_at, now)
-        return _after(text, at, now)
+        return after(text, at, now)
     return _crashes(pod, status, now)
 
 
@@ -162,7 +138,7 @@ def _pull(waiting: Waiting, image: str) -> str:
 
 def _pull_error(waiting: Waiting) -> str:
     """The registry's words, without the kubelet's."""
-    return _short(_BACK_OFF.sub("", waiting.message or "").removeprefix("ErrImagePull: "))
+    return quotation(_BACK_OFF.sub("", waiting.message or "").removeprefix("ErrImagePull: "))
 
 
 def no_image(pod: Pod) -> str:
@@ -210,8 +186,3 @@ def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
     often = f", restarted {count} time{'s'[: count != 1]}" if count else ""
     text = f"container {short(name)}: CrashLoopBackOff: it ends{code}{reason}{often}{when}"
     return Trouble(text, wait)
-
-
-def _short(text: str | None) -> str:
-    """A quotation, on one line and not too long."""
-    return short(" ".join((text or "").split()), _LONGEST)

@@ -230,7 +230,9 @@ def test_a_pod_without_a_node_is_told_of_after_a_while() -> None:
     world = settled().modify(0, pending(PodScheduled=("False", "Unschedulable", said)))
     assert degraded(world) == ""
     assert world.hook.sync(world.request())["resyncAfterSeconds"] == 10
-    world.hook.now = NOW + 10
+    world.hook.now = NOW + 279
+    assert degraded(world) == ""
+    world.hook.now = NOW + 280
     assert degraded(world) == f"instance 0: no node for its pod: Unschedulable ({said})"
 
 
