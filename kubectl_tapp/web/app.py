@@ -8,6 +8,8 @@ browser keeps for this port alone.
 
 import re
 import secrets
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.live.following import Live
 from kubectl_tapp.web.changes import Changes
+from kubectl_tapp.web.peer import may_enter
 
 HOST = "127.0.0.1"
 POLICY = (
@@ -33,12 +36,17 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }  # fmt: skip
 KEY = "X-TApp-Key"
+_SCRIPTS = "page.js", "one.js", "changes.js"
 _FILES = {
     "/": ("page.html", "text/html"), "/style.css": ("style.css", "text/css"),
-    **{f"/{each}": (each, "text/javascript") for each in ("page.js", "one.js", "changes.js")},
+    **{f"/{each}": (each, "text/javascript") for each in _SCRIPTS},
 }  # fmt: skip
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _LARGEST = 1 << 20
+_OWN_HOST = re.compile(rf"{re.escape(HOST)}:\d{{1,5}}")
+_SOON = 120.0  # Seconds in which a browser that is being started has to ask
+_USED = "this address was good for one browser of the user, once, for two minutes: "
+_PRINTED = "open the address that `kubectl tapp web` printed"
 
 
 class Door:
@@ -47,35 +55,63 @@ class Door:
     def __init__(self, port: int) -> None:
         """`port` is the server's."""
         self._secret, self._cookie, self._key = (secrets.token_urlsafe(32) for _ in range(3))
-        self._host, self._name = f"{HOST}:{port}", f"tapp-{port}"
+        self._port, self._name = port, f"tapp-{port}"
+        self._once, self._until, self._lock = "", 0.0, threading.Lock()
 
     @property
     def address(self) -> str:
-        """The address at which a browser begins."""
-        return f"http://{self._host}/?key={self._secret}"
+        """The address for the user, at which any browser may begin until the server ends."""
+        return f"http://{HOST}:{self._port}/?key={self._secret}"
 
-    def problem(self) -> str:
-        """The reason why the request is not this user's, "" if it is."""
-        if request.host != self._host:
-            return f"this page is at {self._host}, and has no other name"
-        if self.opens:
-            return ""
-        origins = [f"http://{self._host}", *([""] if request.method == "GET" else [])]
+    def address_for_one_use(self) -> str:
+        """The address for a browser's command line: it lets one browser of this user in, soon."""
+        self._once, self._until = secrets.token_urlsafe(32), time.monotonic() + _SOON
+        return f"http://{HOST}:{self._port}/?once={self._once}"
+
+    def check(self, first: str) -> Response | None:
+        """Returns the answer to a request that goes no further, or None if the page made it.
+
+        A browser that comes by one of the two addresses is sent to the page, at `first`.
+        """
+        if not _OWN_HOST.fullmatch(request.host):
+            return _failed(403, f"this page is at {HOST}:{self._port}, and has no other name")
+        if self._enters():
+            return self._opened(first)
+        problem = self._problem()
+        return _failed(403, problem) if problem else None
+
+    def _enters(self) -> bool:
+        """Returns True for the address of the user, and once for the address for one use."""
+        key, once = (request.args.get(each, "") for each in ("key", "once"))
+        if (request.method, request.path) != ("GET", "/"):
+            return False
+        if _equal(key, self._secret):
+            return True
+        # Another user who has read the browser's command line must not use the address up, either.
+        client = int(request.environ.get("REMOTE_PORT") or 0)
+        if not once or not may_enter(client, self._port):
+            return False
+        with self._lock:
+            fits = _equal(once, self._once) and time.monotonic() <= self._until
+            if fits:
+                self._once = ""
+        return fits
+
+    def _problem(self) -> str:
+        """Returns why the request is not the page's, or an empty string if it is."""
+        # The port is the one that the browser sees: ssh and VS Code may forward another one.
+        origins = [f"http://{request.host}", *([""] if request.method == "GET" else [])]
         site = request.headers.get("Sec-Fetch-Site", "none")
         if request.headers.get("Origin", "") not in origins or site not in ("same-origin", "none"):
             return "another page may not ask"
         known = _equal(request.cookies.get(self._name, ""), self._cookie)
         if request.path.startswith("/api/"):
             known = known and _equal(request.headers.get(KEY, ""), self._key)
-        return "" if known else "open the address that `kubectl tapp web` printed"
+        if known:
+            return ""
+        return (_USED if "once" in request.args else "") + _PRINTED
 
-    @property
-    def opens(self) -> bool:
-        """Tell whether this is the first address."""
-        given = request.args.get("key", "")
-        return (request.method, request.path) == ("GET", "/") and _equal(given, self._secret)
-
-    def opened(self, first: str) -> Response:
+    def _opened(self, first: str) -> Response:
         """From the first address to the page, without the secret.
 
         A strict cookie does not come along where another page, or a file, sent the browser here: a
@@ -103,9 +139,7 @@ def create_app(session: Session, door: Door, *, first: str = "/", read_only: boo
 
     @app.before_request
     def _checked() -> Response | None:
-        if problem := door.problem():
-            return _failed(403, problem)
-        return door.opened(first) if door.opens else None
+        return door.check(first)
 
     @app.after_request
     def _finished(answer: Response) -> Response:

@@ -3,9 +3,9 @@
 import signal
 import socket
 import sys
-import tempfile
+import threading
+from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -43,11 +43,15 @@ def web(
     serve(session, first, port, browser=not no_browser, read_only=read_only)
 
 
+_STARTING = 2.0  # Seconds that the end waits for a browser that is just being started
+
+
 def serve(session: Session, first: str, port: int, *, browser: bool, read_only: bool) -> None:
     """Serves it until Ctrl-C or SIGTERM; `port` 0: a free one. CommandError: it is taken."""
     from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415
 
     from kubectl_tapp.web.app import HOST, Door, create_app  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.web.opening import opener  # noqa: PLC0415
 
     class Handler(WSGIRequestHandler):
         """Logs nothing: a page that is followed asks all the time."""
@@ -57,7 +61,7 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
         def log_request(self, *_: object) -> None:
             """Nothing."""
 
-    with socket.socket() as taken, tempfile.TemporaryDirectory(prefix="kubectl-tapp-") as private:
+    with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             taken.bind((HOST, port))
@@ -70,29 +74,29 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
         server = make_server(
             HOST, port, app, threaded=True, request_handler=Handler, fd=taken.fileno()
         )
-        session.say(f"The page is at {door.address}")
-        session.say("Whoever has this address may do what your kubectl may. Ctrl-C ends it.")
-        sys.stdout.flush()
+        _say(session, f"The page is at {door.address}")
+        _say(session, "Whoever has this address may do what your kubectl may. Ctrl-C ends it.")
         before = signal.signal(signal.SIGTERM, _end)
+        opening = threading.Thread(daemon=True)
         try:
             if browser:
-                _open(door.address, Path(private))
+                opening = threading.Thread(
+                    target=opener(door.address_for_one_use(), partial(_say, session)), daemon=True
+                )
+            opening.start()  # A browser in the foreground must not keep the server from serving.
             server.serve_forever()  # a Ctrl-C ends it, and is no error
         finally:
             session.say("\nEnded.")
             signal.signal(signal.SIGTERM, before)
             app.extensions["live"].stop()
             server.server_close()
+            opening.join(_STARTING)
 
 
-def _open(address: str, private: Path) -> None:
-    """Opens it by way of a file: other users of the machine see a browser's command line."""
-    import webbrowser  # noqa: PLC0415 - it costs start time
-
-    page = private / "open.html"
-    page.touch(mode=0o600)
-    page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">')
-    webbrowser.open(page.as_uri())
+def _say(session: Session, text: str) -> None:
+    """Prints a line at once, also where the output is no terminal."""
+    session.say(text)
+    sys.stdout.flush()
 
 
 def _end(*_: object) -> NoReturn:

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -276,7 +275,7 @@ def test_what_went_before_a_watch_began_is_not_shown_for_ever(
 
 
 def test_the_command_serves_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`web NAME --port --no-browser --read-only`; without --no-browser a file opens the page."""
+    """`web NAME --port --no-browser --read-only`; without --no-browser a browser is opened."""
     opened: list[str] = []
 
     def serve(_: object, first: str, port: int, *, browser: bool, read_only: bool) -> None:
@@ -298,28 +297,6 @@ def test_a_taken_port_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     with on_port(standin) as served:
         assert run(["web", "--port", str(served.port), "--no-browser"], runner=standin) == 2
     assert f"port {served.port} cannot be used" in capsys.readouterr().err
-
-
-def test_a_browser_is_opened_by_a_file_that_others_cannot_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Other users of the machine see the browser's command line: the secret is not there."""
-    found: list[str] = []
-
-    def opens(url: str) -> None:
-        file = Path(urlsplit(url).path)
-        found.extend([url, oct(file.stat().st_mode & 0o777), file.read_text()])
-        found.append(oct(file.parent.stat().st_mode & 0o777))
-
-    monkeypatch.setattr("webbrowser.open", opens)
-    monkeypatch.setattr("werkzeug.serving.BaseWSGIServer.serve_forever", lambda _: None)
-    assert run(["web"], runner=cluster(tapp())) == 0
-    said = capsys.readouterr().out
-    secret = said.partition("key=")[2].split()[0]
-    assert secret in found[2]
-    assert secret not in found[0]
-    assert (found[1], found[3]) == ("0o600", "0o700")
-    assert "Ended" in said
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])

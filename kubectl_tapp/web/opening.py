@@ -1,0 +1,83 @@
+"""Opens the page in the user's browser, as the module `webbrowser` and `$BROWSER` choose it.
+
+Browsers of the terminal are left out: they cannot run the page, and would take the terminal.
+"""
+
+import os
+import shlex
+import shutil
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kubectl_tapp.web.peer import is_wsl
+
+_TEXT = {
+    "browsh", "carbonyl", "cha", "chawan", "edbrowse", "elinks", "felinks", "links", "links2",
+    "lynx", "retawq", "w3m", "www-browser",
+}  # fmt: skip
+_CHOOSERS = {"sensible-browser", "xdg-open"}
+"""Commands that choose a browser of the terminal if the session has no display."""
+
+
+def opener(address: str, say: Callable[[str], None]) -> Callable[[], None]:
+    """Returns a function that opens `address`, or says why no browser was started.
+
+    The function may last as long as the browser runs. The browsers are looked up before it returns,
+    because that needs another environment for a moment.
+    """
+    chosen = [each for each in os.environ.get("BROWSER", "").split(os.pathsep) if each]
+    usable = [_command(each) for each in chosen if not is_text(each)]
+    if chosen and not usable:
+        said = (
+            f"No browser was started: BROWSER is {os.pathsep.join(chosen)}, which shows text only."
+        )
+        return lambda: say(f"{said} Open the address above in another one.")
+    with _environment(BROWSER=os.pathsep.join(usable), TERM=""):  # no TERM: none of the terminal
+        webbrowser.register_standard_browsers()
+
+    def run() -> None:
+        try:
+            opened = webbrowser.open(address)
+        except (webbrowser.Error, OSError):
+            opened = False
+        if not opened:
+            say("No browser could be started here: open the address above yourself.")
+
+    return run
+
+
+def is_text(command: str) -> bool:
+    """Returns True for a browser of the terminal, also behind a link of Debian's alternatives."""
+    name = _words(command)[0]
+    names = {Path(name).name, Path(shutil.which(name) or name).resolve().name}
+    shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or is_wsl()
+    return bool(names & (_TEXT if shown else _TEXT | _CHOOSERS))
+
+
+def _command(given: str) -> str:
+    """The command with a place for the address: `webbrowser` takes options only with one."""
+    return given if "%s" in given or len(_words(given)) == 1 else f"{given} %s"
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quote that is not closed
+        words = []
+    return words if words and not shutil.which(command) else [command]
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,60 @@
+"""Whose browser is at the other end of a connection: the kernel's table of TCP sockets says it.
+
+A browser gets an address by its command line, which other users of a Linux machine can read. The
+server gives such an address its session only if the socket of the client belongs to the server's
+own user (or to root, who forwards ports in WSL and in containers, and may do everything anyway).
+"""
+
+import ipaddress
+import os
+import platform
+import sys
+from pathlib import Path
+
+_TABLES = "/proc/net/tcp", "/proc/net/tcp6"
+_ESTABLISHED = "01"
+_LOOPBACK = "127.0.0.1", "::ffff:127.0.0.1"
+
+
+def may_enter(client: int, server: int) -> bool:
+    """Returns True if the client's socket may belong to the server's user.
+
+    `client` and `server` are the ports of both ends, on 127.0.0.1. Only Linux has the table. In WSL
+    a browser of Windows has no socket on this side.
+    """
+    if sys.platform != "linux":
+        return True
+    owner = owner_of(client, server)
+    return owner in (os.geteuid(), 0) if owner is not None else is_wsl()
+
+
+def owner_of(client: int, server: int) -> int | None:
+    """Returns the user id that owns the client's socket, or None if the table does not have it.
+
+    A client that has closed its socket is not in the table as established: it belongs to nobody,
+    and reads no answer.
+    """
+    ports = f":{client:04X}", f":{server:04X}"
+    ends = [tuple(_written(address) + port for port in ports) for address in _LOOPBACK]
+    for table in _TABLES:
+        try:
+            lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:  # Hardened kernels hide it, and a machine may have no IPv6
+            continue
+        for line in lines:
+            _, local, remote, state, _, _, _, uid, *_ = line.split()
+            if (local, remote) in ends and state == _ESTABLISHED:
+                return int(uid)
+    return None
+
+
+def _written(address: str) -> str:
+    """An IP address as the table has it: 32-bit words in the byte order of the machine."""
+    packed = ipaddress.ip_address(address).packed
+    words = (packed[at : at + 4] for at in range(0, len(packed), 4))
+    return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
+
+
+def is_wsl() -> bool:
+    """Returns True in the Windows Subsystem for Linux."""
+    return "microsoft" in platform.release().lower()

@@ -1,0 +1,294 @@
+"""How a browser is opened: by an address for one use, and none of the terminal."""
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from kubectl_tapp.main import run
+from kubectl_tapp.web import app, peer
+from kubectl_tapp.web.opening import is_text, opener
+from tests.web.served import Served, cluster, on_port, tapp
+
+SECONDS = 120.0
+
+
+def ask(url: str) -> http.client.HTTPResponse:
+    """One request, as a browser begins."""
+    at = urlsplit(url)
+    connection = http.client.HTTPConnection("127.0.0.1", at.port or 0, timeout=SECONDS)
+    connection.request("GET", f"{at.path}?{at.query}", headers={"Sec-Fetch-Site": "none"})
+    return connection.getresponse()
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    """A server of its own for each test: an address is good for one use."""
+    with on_port(cluster(tapp(replicas=1)), first="/default/shop") as found:
+        yield found
+
+
+def test_the_browser_is_given_an_address_for_one_use(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No file, which a browser with a /tmp of its own does not see, and not the secret."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("werkzeug.serving.BaseWSGIServer.serve_forever", lambda _: None)
+    assert run(["web"], runner=cluster(tapp())) == 0
+    said = capsys.readouterr().out
+    secret = said.partition("key=")[2].split()[0]
+    (url,) = opened
+    assert url.startswith("http://127.0.0.1:")
+    assert secret not in url
+    assert url.partition("once=")[2] not in said
+    assert "Ended" in said
+
+
+def test_an_address_for_one_use_is_worthless_after_it(served: Served) -> None:
+    """The first browser gets cookie and key, the second a sentence."""
+    url = served.door.address_for_one_use()
+    answer = ask(url)
+    assert answer.status == 303
+    where = answer.getheader("Location") or ""
+    assert where.startswith("/#key=")
+    assert "to=/default/shop" in where
+    assert "HttpOnly" in (answer.getheader("Set-Cookie") or "")
+    again = ask(url)
+    assert (again.status, again.getheader("Set-Cookie")) == (403, None)
+    assert "once" in again.read().decode()
+
+
+def test_the_browser_that_used_it_may_load_it_again(served: Served) -> None:
+    """Its cookie is known: a page that is restored finds itself."""
+    url = served.door.address_for_one_use()
+    cookie = (ask(url).getheader("Set-Cookie") or "").partition(";")[0]
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)
+    connection.request("GET", url.removeprefix(served.url), headers={"Cookie": cookie})
+    assert connection.getresponse().status == 200
+
+
+@pytest.mark.parametrize("query", ["once=", "once=guessed", "key=", "once"])
+def test_no_other_address_opens(served: Served, query: str) -> None:
+    """Also after the one for one use has been used, and while none was given."""
+    assert ask(f"{served.url}/?{query}").status == 403
+    url = served.door.address_for_one_use()
+    assert ask(f"{served.url}/?{query}").status == 403
+    assert ask(url).status == 303
+    assert ask(f"{served.url}/?{query}").status == 403
+
+
+def test_an_address_for_one_use_is_good_for_a_short_time(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who finds it in a log later has nothing."""
+    monkeypatch.setattr(app, "_SOON", -1.0)
+    assert ask(served.door.address_for_one_use()).status == 403
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs root on Linux")
+def test_another_user_of_the_machine_cannot_use_it(served: Served) -> None:
+    """All may read command lines: the address is good for sockets of the user, and stays so."""
+    url = urlsplit(served.door.address_for_one_use())
+    thief = textwrap.dedent(f"""
+        import os, socket
+        os.setgid(65534), os.setuid(65534)
+        own = socket.socket()
+        own.connect(("127.0.0.1", {url.port}))
+        own.sendall(b"GET /?{url.query} HTTP/1.0\\r\\nHost: {url.netloc}\\r\\n\\r\\n")
+        os.write(1, own.recv(4096))
+    """)
+    command = [sys.executable, "-c", thief]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.split()[1] == "403"
+    assert "Set-Cookie" not in said
+    assert ask(url.geturl()).status == 303
+
+
+TABLE = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000  0 11 1
+   1: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000  0 12 1
+   2: 0100007F:C350 0100007F:1F90 {state} 00000000:00000000 00:00000000 00000000  {uid}  0 13 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "kernel", "entered"),
+    [
+        ((0, "01"), "6.1.0", True),
+        ((None, "01"), "6.1.0", True),
+        ((4711, "01"), "6.1.0", False),
+        ((4711, "01"), "5.15.0-microsoft-standard-WSL2", False),
+        ((0, "06"), "6.1.0", False),
+        ((0, "05"), "6.1.0", False),
+        (None, "6.1.0", False),
+        (None, "5.15.0-microsoft-standard-WSL2", True),
+    ],
+    ids=[
+        "root, who forwards", "the user", "another user", "another user in WSL",
+        "a closed socket", "a socket that closes", "no table", "a browser of Windows",
+    ],
+)  # fmt: skip
+@pytest.mark.skipif(sys.byteorder != "little", reason="the table is written for such a machine")
+def test_who_may_use_it_stands_in_the_kernels_table(
+    row: tuple[int | None, str] | None, kernel: str, entered: bool,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:  # fmt: skip
+    """The owner of the client's socket, and only while the socket is open."""
+    table = tmp_path / "tcp"
+    if row is not None:
+        uid = os.geteuid() if row[0] is None else row[0]
+        table.write_text(TABLE.format(uid=uid, state=row[1]), encoding="ascii")
+    monkeypatch.setattr(peer, "_TABLES", (str(tmp_path / "none"), str(table)))
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("platform.release", lambda: kernel)
+    assert peer.may_enter(0xC350, 0x1F90) is entered
+
+
+def test_a_socket_of_ipv6_is_found_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Some programs reach 127.0.0.1 by a mapped address."""
+    mapped = peer._written("::ffff:127.0.0.1")
+    line = f"0: {mapped}:C350 {mapped}:1F90 01 0:0 00:0 0 4711 0 1 1"
+    (tmp_path / "tcp6").write_text(f"header\n{line}\n", encoding="ascii")
+    monkeypatch.setattr(peer, "_TABLES", (str(tmp_path / "tcp6"),))
+    assert peer.owner_of(0xC350, 0x1F90) == 4711
+
+
+def test_a_port_that_is_forwarded_elsewhere_opens_too(served: Served) -> None:
+    """`ssh -L 9000:127.0.0.1:PORT`, VS Code: the browser sees another port of 127.0.0.1."""
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)
+    path = served.door.address.removeprefix(served.url)
+    connection.request("GET", path, headers={"Host": "127.0.0.1:9000"})
+    answer = connection.getresponse()
+    assert answer.status == 303
+    answer.read()
+    where = answer.getheader("Location") or ""
+    headers = {
+        "Host": "127.0.0.1:9000", "Origin": "http://127.0.0.1:9000",
+        "Cookie": (answer.getheader("Set-Cookie") or "").partition(";")[0],
+        app.KEY: where.partition("key=")[2].partition("&")[0],
+    }  # fmt: skip
+    for origin, status in (("http://127.0.0.1:9000", 200), (served.url, 403)):
+        connection.request("GET", "/api/settings", headers=headers | {"Origin": origin})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == status
+
+
+def program(place: Path, name: str, text: str = "") -> Path:
+    """A program that notes its arguments in a file of its name."""
+    file = place / name
+    noted = f"open({str(place / (name + '.told'))!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')"
+    file.write_text(f"#!{sys.executable}\nimport sys\n{text}\n{noted}\n", encoding="utf-8")
+    file.chmod(0o755)
+    return file
+
+
+@contextmanager
+def page_of(place: Path, **environment: str) -> Iterator["subprocess.Popen[str]"]:
+    """`kubectl tapp web` as a process, with nothing but these programs."""
+    command = [sys.executable, "-m", "kubectl_tapp.main", "web"]
+    inherited = {key: os.environ[key] for key in ("HOME", "PYTHONPATH") if key in os.environ}
+    known = {**inherited, "PATH": str(place), "TERM": "xterm", "KUBECTL": "false"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=known | environment, text=True
+    ) as process:
+        yield process
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS)
+
+
+def _told(file: Path) -> str:
+    """What a program was called with, as soon as it was."""
+    end = time.monotonic() + SECONDS
+    while not file.exists() or not file.read_text(encoding="utf-8").endswith("\n"):
+        assert time.monotonic() < end, f"{file.name} does not come about"
+        time.sleep(0.05)
+    return file.read_text(encoding="utf-8")
+
+
+FETCHING = """
+import http.client, urllib.parse
+at = urllib.parse.urlsplit(sys.argv[-1])
+connection = http.client.HTTPConnection(at.hostname, at.port)
+connection.request("GET", f"{at.path}?{at.query}")
+answer = connection.getresponse()
+sys.argv.append(str(answer.status))
+"""
+
+
+@pytest.mark.parametrize("options", ["", " --new %s", " --new"], ids=["plain", "place", "option"])
+def test_the_users_browser_is_served_while_it_runs_in_the_foreground(
+    tmp_path: Path, options: str
+) -> None:
+    """`$BROWSER` is honored; it asks before it ends, and the page is there."""
+    browser = program(tmp_path, "mine", FETCHING)
+    with page_of(tmp_path, BROWSER=f"{browser}{options}"):
+        told = _told(tmp_path / "mine.told").split()
+    assert told[-2].startswith("http://127.0.0.1:")
+    assert told[-1] == "303"
+    assert ("--new" in told) == ("--new" in options)
+
+
+TEXT = {
+    "BROWSER=w3m": ({"BROWSER": "w3m"}, "BROWSER is w3m"),
+    "BROWSER=lynx with options": ({"BROWSER": "lynx -accept_all_cookies"}, "BROWSER is lynx"),
+    "a path": ({"BROWSER": "PLACE/w3m"}, "BROWSER is"),
+    "two of them": ({"BROWSER": f"w3m{os.pathsep}lynx"}, "BROWSER is w3m"),
+    "one that chooses": ({"BROWSER": "xdg-open"}, "BROWSER is xdg-open"),
+    "no DISPLAY": ({}, "No browser could be started here"),
+    "one that is missing": ({"BROWSER": "nothing"}, "No browser could be started here"),
+    "Debian's choice": ({"BROWSER": "www-browser"}, "BROWSER is www-browser"),
+    "a link to one": ({"BROWSER": "mine"}, "BROWSER is mine"),
+}
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_a_browser_of_the_terminal_is_not_started(tmp_path: Path, name: str) -> None:
+    """It would take the terminal, and cannot run the page: the address is printed."""
+    for each in ("w3m", "lynx", "links", "elinks", "www-browser", "xdg-open"):
+        program(tmp_path, each)
+    (tmp_path / "mine").symlink_to(tmp_path / "w3m")
+    environment, said = TEXT[name]
+    given = {key: each.replace("PLACE", str(tmp_path)) for key, each in environment.items()}
+    with page_of(tmp_path, **given) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        answer = ask(lines[0].split()[-1])
+        assert answer.status == 303
+    assert said in lines[2]
+    assert [*tmp_path.glob("*.told")] == []
+
+
+def test_of_several_browsers_the_first_that_shows_the_page_is_started(tmp_path: Path) -> None:
+    """`BROWSER=w3m:firefox`: the one of the terminal is passed over."""
+    program(tmp_path, "w3m")
+    mine = program(tmp_path, "mine", FETCHING)
+    with page_of(tmp_path, BROWSER=f"w3m{os.pathsep}{mine}"):
+        assert _told(tmp_path / "mine.told").split()[-1] == "303"
+    assert not (tmp_path / "w3m.told").exists()
+
+
+def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of kubectl and its plugins get it."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("BROWSER", raising=False)
+    before = dict(os.environ)
+    opener("http://127.0.0.1:1/", print)
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("command", ['"', "w3m '", "firefox", "/snap/bin/firefox", "code --open"])
+def test_other_commands_are_no_browsers_of_the_terminal(command: str) -> None:
+    """Also those that no shell understands."""
+    assert not is_text(command)
