@@ -1,15 +1,19 @@
-"""Followers: models that watches keep up to date, and the changes of them."""
+"""Followers: models that watches keep up to date, and the changes of them.
 
-import queue
+A page asks a follower again and again for the changes since its last answer. No answer waits for
+a change: a browser has six connections for all of its tabs, and a tab that kept one open would
+take it from the others.
+"""
+
+import secrets
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
-
-import msgspec
 
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.errors import CommandError
@@ -23,13 +27,15 @@ from kubectl_tapp.decide.inspection import Inspection, inspect
 from kubectl_tapp.edit import revisions
 from kubectl_tapp.live import model
 
-_BEAT = 2.0  # Seconds after which who hears nothing is told that nothing has changed
 _PAUSE, _SHARE, _LOOK = 0.2, 2, 5.0
 """Seconds between two looks at least; so many times what one took; at most, as time changes it."""
-_AGAIN, _IDLE, _PATIENT = 1.0, 10.0, 10.0
-"""Seconds: until a lost watch begins anew; that a watch goes on unread, as while the browser loads
-the page again; between reads of events."""
-_LOG, _BEHIND = 200, 100
+_AGAIN, _PATIENT = 1.0, 10.0
+"""Seconds until a lost watch begins again, and between two reads of events."""
+_IDLE, _HIDDEN = 10.0, 150.0
+"""Seconds that a follower goes on after the last request of a visible page and of a hidden page.
+Browsers let a hidden page run only once a minute."""
+_LOG, _KEPT = 200, 100
+"""Entries of a timeline, and changes that a follower keeps for its readers."""
 _KEYED = ("tiles", "rows", "log")  # Parts of a model whose items change one by one
 
 
@@ -37,20 +43,22 @@ class Follower(ABC):
     """Follows something in a thread of its own, as long as anybody reads it."""
 
     def __init__(self, session: Session) -> None:
-        """Begins."""
+        """Starts the thread."""
         self.session = session
         self.model: dict[str, Any] = {}
-        self._lock, self._readers = threading.Lock(), set[queue.SimpleQueue[bytes]]()
-        self._read = time.monotonic()
+        self._lock = threading.Lock()
+        # A version names the follower as well: those of another one mean nothing here.
+        self._own, self._number = secrets.token_hex(4), 0
+        self._changes: deque[dict[str, Any]] = deque(maxlen=_KEPT)
+        self._read_until = time.monotonic() + _IDLE
         self._changed, self._stopped = threading.Event(), threading.Event()
         self._watched: list[Watched] = []
         threading.Thread(target=self._run, daemon=True).start()
 
     @property
     def is_read(self) -> bool:
-        """Tell whether it goes on."""
-        late = not self._readers and time.monotonic() - self._read > _IDLE
-        return not (late or self._stopped.is_set())
+        """True until the follower is stopped or no page has asked for long enough."""
+        return time.monotonic() <= self._read_until and not self._stopped.is_set()
 
     def stop(self) -> None:
         """Ends it, and its watches."""
@@ -60,7 +68,7 @@ class Follower(ABC):
             each.stop()
 
     def publish(self, **parts: Any) -> None:
-        """These parts of the model are so now; who reads hears what of it is new."""
+        """Puts these parts into the model, and notes for the readers what of them is new."""
         with self._lock:
             change: dict[str, Any] = {}
             for key, value in parts.items():
@@ -72,26 +80,26 @@ class Follower(ABC):
                 elif before != value:
                     change[key] = value
             self.model |= parts
-            for each in self._readers if change else ():
-                if each.qsize() < _BEHIND:  # who is behind is closed, and comes again
-                    each.put(msgspec.json.encode(change))
+            if change:
+                self._changes.append(change)
+                self._number += 1
 
-    def read(self) -> Iterator[bytes]:
-        """The whole model, then what changes, a line each; an empty object while nothing does."""
-        mine: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    def since(self, version: str, *, hidden: bool = False) -> dict[str, Any]:
+        """Returns the changes since `version`, in order, and the version that they lead to.
+
+        The only change is the whole model if `version` is empty, too old, or of another follower.
+        `hidden`: the page is in a tab that nobody sees, and asks again less often.
+        """
         with self._lock:
-            mine.put(msgspec.json.encode({**self.model, "whole": True}))
-            self._readers.add(mine)
-        try:
-            while not self._stopped.is_set() and mine.qsize() < _BEHIND:
-                try:
-                    yield mine.get(timeout=_BEAT) + b"\n"
-                except queue.Empty:
-                    yield b"{}\n"
-        finally:
-            with self._lock:
-                self._readers.discard(mine)
-                self._read = time.monotonic()
+            until = time.monotonic() + (_HIDDEN if hidden else _IDLE)
+            self._read_until = max(self._read_until, until)
+            known = {f"{self._own}.{self._number - n}": n for n in range(len(self._changes) + 1)}
+            behind = known.get(version)
+            if behind is None:
+                changes = [{**self.model, "whole": True}]
+            else:
+                changes = [*self._changes][len(self._changes) - behind :]
+            return {"version": f"{self._own}.{self._number}", "changes": changes}
 
     def _run(self) -> None:
         while self.is_read:

@@ -20,7 +20,7 @@ from werkzeug.exceptions import HTTPException
 
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.live.following import Live
+from kubectl_tapp.live.following import Follower, Live
 from kubectl_tapp.web.changes import Changes
 from kubectl_tapp.web.peer import may_enter
 
@@ -36,7 +36,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }  # fmt: skip
 KEY = "X-TApp-Key"
-_SCRIPTS = "page.js", "one.js", "changes.js"
+_SCRIPTS = "page.js", "connection.js", "show.js", "one.js", "changes.js"
 _FILES = {
     "/": ("page.html", "text/html"), "/style.css": ("style.css", "text/css"),
     **{f"/{each}": (each, "text/javascript") for each in _SCRIPTS},
@@ -147,12 +147,11 @@ def create_app(session: Session, door: Door, *, first: str = "/", read_only: boo
         return answer
 
     app.register_error_handler(Exception, _answer_to)
-    lines = "application/x-ndjson"
     doors: dict[str, Any] = {
         **dict.fromkeys(_FILES, _file),
         "/api/settings": lambda: {"readOnly": read_only},
-        "/api/tapps": lambda: Response(live.everything().read(), mimetype=lines),
-        "/api/tapp": lambda: Response(live.one(*_named(request.args)).read(), mimetype=lines),
+        "/api/tapps": lambda: _changes(live.everything()),
+        "/api/tapp": lambda: _changes(live.one(*_named(request.args))),
         "/api/why": lambda: live.one(*_named(request.args)).why(int(request.args.get("id", -1))),
     }
     for path, function in doors.items():
@@ -180,6 +179,13 @@ def _named(asked: Mapping[str, Any]) -> tuple[str, str]:
         if not _NAME.fullmatch(each):
             raise CommandError(f"{each!r} is no name")
     return namespace, name
+
+
+def _changes(followed: Follower) -> Response:
+    """What has changed since the page asked the last time."""
+    hidden = request.args.get("hidden") == "true"
+    found = followed.since(request.args.get("since", ""), hidden=hidden)
+    return Response(msgspec.json.encode(found), mimetype="application/json")
 
 
 def _file() -> Response:

@@ -1,6 +1,7 @@
 // Changes: a form, the plan of what it asks for, and the question whether to do it.
-import {ask, make} from "/page.js";
+import {LATE, ask} from "/connection.js";
 import {ranges} from "/one.js";
+import {make, show} from "/show.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -97,18 +98,34 @@ function open(one, name) {
   form.append(said, make("div", {className: "buttons"}, make("button", {type: "submit", className: "go"}, "Show the plan"),
     make("button", {type: "button", onclick: close}, "Cancel")));
   const heading = make("h2", {id: "dialog-title", tabIndex: -1}, `${title}: ${one.namespace}/${one.name}`);
-  const show = () => dialog.replaceChildren(heading, form);
+  const shape = () => show(dialog, [heading, form]);
 
-  async function plan() {
-    said.textContent = "";
+  // Asks, and says in `result` how it goes until there is an answer.
+  async function asked(path, body, result) {
+    const wait = (text) => Object.assign(result, {textContent: text, className: "waits"});
+    wait("Waiting for the answer.");
+    const late = setTimeout(() => wait(`kubectl tapp web has not answered for ${LATE} seconds. Still waiting.`), LATE * 1000);
+    try {
+      const found = await ask(path, {body});
+      wait("");
+      return found;
+    } catch (error) {
+      Object.assign(result, {textContent: error.message, className: "error"});
+      throw error;
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  async function plan(result) {
     form.classList.add("busy");
     try {
       const {namespace} = one;
-      const found = await ask("/api/plan", {namespace, name: one.name, change: name, values: read(form, fields)});
-      planned(found);
+      planned(await asked("/api/plan", {namespace, name: one.name, change: name, values: read(form, fields)}, result));
     } catch (error) {
-      show();
-      said.textContent = error.message;
+      const text = error.timedOut ? `${error.message}. Nothing was written.` : error.message;
+      Object.assign(said, {textContent: text, className: "error"});
+      shape();
     }
     form.classList.remove("busy");
   }
@@ -120,7 +137,7 @@ function open(one, name) {
     });
     const result = make("p", {role: "alert", className: "error"});
     const go = make("button", {type: "button", className: "go", onclick: () => carryOut(found.key, go, result)}, "Do it");
-    const back = make("button", {type: "button", onclick: () => { show(); form.querySelector("input,select,button").focus(); }}, "Back");
+    const back = make("button", {type: "button", onclick: () => { shape(); form.querySelector("input,select,button").focus(); }}, "Back");
     const cancel = make("button", {type: "button", onclick: close}, found.key ? "Cancel" : "Close");
     dialog.replaceChildren(heading, make("pre", {className: "plan", tabIndex: 0, ariaLabel: "Plan"}, ...lines), result,
       make("div", {className: "buttons"}, ...(found.key ? [go] : []), back, cancel));
@@ -128,23 +145,26 @@ function open(one, name) {
   }
 
   async function carryOut(key, go, result) {
-    go.disabled = true;
+    go.ariaDisabled = true;
+    go.onclick = null; // A plan is good for one write. The button stays enabled so that it keeps the focus.
     try {
-      const found = await ask("/api/do", {key});
+      const found = await asked("/api/do", {key}, result);
       const last = found.text.trimEnd().split("\n").at(-1);
       $("chosen").textContent = found.going ? `${title}: under way, the timeline says how it ends` : last;
       close();
     } catch (error) {
-      result.textContent = error.message;
-      if (error.status !== 409) return;
-      go.replaceWith(make("button", {type: "button", className: "go", onclick: plan}, "Plan again"));
+      if (error.timedOut) result.textContent += ". The change may have been made all the same: the timeline says it.";
+      const again = make("button", {type: "button", className: "go", onclick: () => plan(result)}, "Plan again"), held = go === document.activeElement;
+      go.replaceWith(again);
+      if (held) again.focus();
     }
   }
 
-  form.onsubmit = (event) => { event.preventDefault(); plan(); };
-  dialog.onclose = () => opener?.focus();
-  show();
+  form.onsubmit = (event) => { event.preventDefault(); plan(said); };
+  dialog.onclose = () => (opener?.isConnected ? opener : $("name")).focus();
+  dialog.replaceChildren();
+  shape();
   dialog.showModal();
   (form.querySelector("input,select") ?? form.querySelector("button")).focus();
-  if (!fields.length) plan();
+  if (!fields.length) plan(said);
 }

@@ -1,6 +1,8 @@
 // One TApp: its instances as a grid or a table, what is to be said of them, why, and what happened.
-import {SIGNS, ask, make, when} from "/page.js";
+import {ask} from "/connection.js";
+import {SIGNS, when} from "/page.js";
 import {toolbar} from "/changes.js";
+import {make, show} from "/show.js";
 
 const $ = (id) => document.getElementById(id);
 const MANY = 60;
@@ -19,8 +21,9 @@ const inside = (text, id) => text.split(",").some((run) => {
   return run.trim() !== "" && first <= id && id <= (last ?? first);
 });
 
+// A table; each row is its key, and then its cells.
 function rowsOf(caption, heads, rows) {
-  const cells = ([first, ...rest]) => make("tr", {}, make("th", {scope: "row"}, first), ...rest.map((each) => make("td", {}, each)));
+  const cells = ([key, first, ...rest]) => make("tr", {"data-key": key}, make("th", {scope: "row"}, first), ...rest.map((each) => make("td", {}, each)));
   return make("table", {}, make("caption", {}, caption), make("thead", {}, make("tr", {}, ...heads.map((each) =>
     make("th", {scope: "col"}, each)))), make("tbody", {}, ...rows.map(cells)));
 }
@@ -52,7 +55,7 @@ export class One {
     if (change.head) this.head(model.head);
     if (change.budget) this.budget(model.budget);
     if (change.moving) {
-      $("moving").replaceChildren(...model.moving.map(([text, those]) =>
+      show($("moving"), model.moving.map(([text, those]) =>
         make("li", {}, make("b", {className: "sign moving"}, "↻"), ` ${text}: ${those}`)));
     }
     if (ids.length || change.templates) this.runs();
@@ -68,8 +71,7 @@ export class One {
   tile(id, item) {
     const before = this.tiles.get(id);
     if (!item) {
-      before?.remove();
-      this.tiles.delete(id);
+      this.tiles.delete(id); // arrange() removes it, and passes on the focus
       this.selected.delete(id);
       return true;
     }
@@ -100,23 +102,23 @@ export class One {
     ids.forEach((id) => {
       if (edges.length < 5 && edges.includes(id)) {
         const side = those.has(id) ? "below" : "above";
-        inOrder.push(make("div", {className: "line", role: "presentation"}, `partition: ${size} ${side} this line keep what they have`));
+        inOrder.push(make("div", {className: "line", "data-key": `line ${id}`, role: "presentation"}, `partition: ${size} ${side} this line keep what they have`));
       }
       inOrder.push(this.tiles.get(id));
     });
-    const now = [...$("grid").children];
-    if (inOrder.length !== now.length || inOrder.some((each, n) => each !== now[n])) $("grid").replaceChildren(...inOrder);
+    show($("grid"), inOrder);
     $("grid").classList.toggle("many", ids.length > MANY);
-    if (!$("grid").querySelector('[tabindex="0"]') && ids.length) this.tiles.get(ids[0]).tabIndex = 0;
+    const at = $("grid").contains(document.activeElement) ? document.activeElement : $("grid").querySelector('[tabindex="0"]');
+    if (ids.length) this.reach(at ?? this.tiles.get(ids[0]));
   }
 
   head(head) {
-    $("headline").replaceChildren(head.headline ?? "", make("span", {className: "progress"}, head.stuck ? "" : head.line ?? ""));
+    show($("headline"), [head.headline, make("span", {className: "progress"}, head.stuck ? "" : head.line)]);
     const lines = [...(head.stuck ? [`It is stuck: ${head.stuck}`] : []), ...(head.paused ? ["Updates are paused."] : []),
       ...(head.going ? ["It is being deleted."] : []), ...head.notes];
     $("stuck").hidden = !lines.length;
     $("stuck").className = head.stuck ? "stuck" : "stuck waits";
-    $("stuck").replaceChildren(...lines.map((each) => make("p", {}, each)));
+    show($("stuck"), lines.map((each) => make("p", {}, each)));
   }
 
   budget(budget) {
@@ -127,7 +129,7 @@ export class One {
       part.style.flexGrow = many;
       bar.append(part);
     }
-    $("budget").replaceChildren(bar, make("p", {}, budget.sentences.join(" · ")));
+    show($("budget"), [bar, make("p", {}, budget.sentences.join(" · "))]);
   }
 
   // Which template and revision runs where; a letter for each, so that a tile can say it.
@@ -140,10 +142,10 @@ export class One {
       groups.get(key).ids.push(Number(id));
     }
     const templates = new Map((this.model.templates ?? []).map((each) => [each.name, each]));
-    $("runs").replaceChildren(...[...groups].map(([key, each]) => {
+    show($("runs"), [...groups].map(([key, each]) => {
       const letter = this.letters.get(key), own = templates.get(each.template);
       const role = own?.canary ? `canary of ${own.canary}` : each.outdated ? "old" : "";
-      return make("div", {className: "run", "data-letter": letter.charCodeAt(0) % 6},
+      return make("div", {className: "run", "data-key": key, "data-letter": letter.charCodeAt(0) % 6},
         make("b", {className: "letter"}, letter), make("span", {}, make("strong", {}, each.template),
           ` ${each.revision.slice(0, 11)} `, role && make("em", {}, role), make("small", {}, each.image)),
         make("span", {className: "who"}, `${each.ids.length}: ${ranges(each.ids)}`));
@@ -151,41 +153,42 @@ export class One {
   }
 
   history() {
-    $("history").replaceChildren(rowsOf("Revisions, the newest first; * is there now",
+    show($("history"), [rowsOf("Revisions, the newest first; * is there now",
       ["Revision", "Template", "Hash", "When", "Run by", "What changed", "Cause"], this.model.history.map((each) =>
-        [`${each.current ? "* " : ""}${each.number}`, each.template, each.hash, when(each.created, true), each.ids || "nobody", each.changed, each.cause])));
+        [`${each.template} ${each.hash}`, `${each.current ? "* " : ""}${each.number}`, each.template, each.hash, when(each.created, true),
+          each.ids || "nobody", each.changed, each.cause]))]);
   }
 
   log(change) {
     for (const [key, each] of Object.entries(change)) {
-      this.entries.get(key)?.remove();
       this.entries.delete(key);
       if (!each) continue;
       const line = make("li", {}, when(each.at), each.ids ? make("b", {}, ` ${each.ids}: `) : " ", each.text);
       line.dataset.at = each.at;
       this.entries.set(key, line);
     }
-    $("log").replaceChildren(...[...this.entries.values()].sort((a, b) => b.dataset.at - a.dataset.at));
+    show($("log"), [...this.entries.values()].sort((a, b) => b.dataset.at - a.dataset.at));
   }
 
   table() {
     const rows = [...this.tiles.keys()].sort((a, b) => a - b).map((id) => {
       const each = this.model.tiles[id], [sign, text] = SIGNS[each.kind];
-      return [make("button", {type: "button", ariaLabel: `Why ${id}`, onclick: () => this.why(id)}, `${id}`),
+      return [id, make("button", {type: "button", ariaLabel: `Why ${id}`, onclick: () => this.why(id)}, `${id}`),
         make("span", {className: `badge ${each.kind}`, title: text}, `${sign} ${each.state}`), each.template,
         (each.revision ?? "").slice(0, 11) + (each.outdated ? " (old)" : ""), each.ready ?? "", `${each.restarts ?? ""}`,
         each.node ?? "", each.since ? when(each.since, true) : ""];
     });
     const heads = ["Instance", "State", "Template", "Revision", "Ready", "Restarts", "Node", "Since"];
-    $("table").replaceChildren(rowsOf(`Instances of ${this.namespace}/${this.name}`, heads, rows));
+    show($("table"), [rowsOf(`Instances of ${this.namespace}/${this.name}`, heads, rows)]);
   }
 
   toggle() {
-    const on = $("table").hidden;
+    const on = $("table").hidden, has = document.activeElement.closest(".tile, #table tr");
     $("table").hidden = !on;
     $("grid").hidden = on;
     $("as-table").ariaPressed = on;
     if (on) this.table();
+    if (has) this.focus(Number(has.dataset.id ?? has.dataset.key));
   }
 
   async why(id) {
@@ -203,13 +206,13 @@ export class One {
     const close = make("button", {type: "button", className: "close", ariaLabel: "Close", onclick: () => {
       this.asked = null;
       $("why").hidden = true;
-      this.tiles.get(id)?.focus();
+      this.focus(id);
     }}, "×");
-    $("why").replaceChildren(close, make("h2", {}, `Why ${this.name}-${id}`), make("p", {}, found.message), found.hold && make("p", {}, found.hold),
+    show($("why"), [close, make("h2", {}, `Why ${this.name}-${id}`), make("p", {}, found.message), found.hold && make("p", {}, found.hold),
       make("p", {className: "facts"}, [found.state && `state ${found.state}`, found.node && `on ${found.node}`, found.ready && `${found.ready} ready`,
         found.template && `template ${found.template}`, found.revision].filter(Boolean).join(", ")),
       ...list("Containers", found.containers),
-      ...list("Events", found.events), ...list("History", mine.slice(0, 20).map((each) => make("span", {}, when(each.at), ` ${each.text}`))));
+      ...list("Events", found.events), ...list("History", mine.slice(0, 20).map((each) => make("span", {}, when(each.at), ` ${each.text}`)))]);
     $("why").hidden = false;
   }
 
@@ -272,13 +275,22 @@ export class One {
     this.choose(ids);
   }
 
-  focus(id) {
-    const tile = this.tiles.get(id);
-    if (!tile) return;
-    const before = $("grid").querySelector('[tabindex="0"]');
-    if (before) before.tabIndex = -1;
+  // Makes a tile the one that Tab leads to.
+  reach(tile) {
+    for (const each of $("grid").querySelectorAll('[tabindex="0"]')) if (each !== tile) each.tabIndex = -1;
     tile.tabIndex = 0;
-    tile.focus();
+  }
+
+  // Gives the focus to an instance, as it is shown; to the nearest one if it is gone.
+  focus(id) {
+    const nearest = [...this.tiles.keys()].sort((a, b) => Math.abs(a - id) - Math.abs(b - id) || b - a)[0];
+    if (nearest === undefined) $("name").focus();
+    else if ($("grid").hidden) $("table").querySelector(`[data-key="${nearest}"] button`)?.focus();
+    else {
+      const tile = this.tiles.get(nearest);
+      this.reach(tile);
+      tile.focus();
+    }
   }
 
   key(event) {

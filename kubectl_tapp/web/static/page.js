@@ -1,19 +1,9 @@
-// The page: the connection, the list of all TApps, and which of both is shown.
+// The page: the list of all TApps, and which of list and TApp is shown.
+import {askNow, follow, keep, linked, rest} from "/connection.js";
 import {One} from "/one.js";
+import {become, make, passFocus, show} from "/show.js";
 
 const $ = (id) => document.getElementById(id);
-const STORED = `tapp-key-${location.port}`;
-
-// Texts of tenants become text, never markup: nothing here writes HTML.
-export function make(tag, more = {}, ...inside) {
-  const found = document.createElement(tag);
-  for (const [key, value] of Object.entries(more)) {
-    if (key in found && key !== "list") found[key] = value;
-    else found.setAttribute(key, value);
-  }
-  found.append(...inside.filter((each) => each));
-  return found;
-}
 
 export const SIGNS = {
   ok: ["✓", "runs as asked for"], old: ["…", "waits for its turn"], moving: ["↻", "moves"],
@@ -29,105 +19,37 @@ export function when(told, withDate = false) {
   return make("time", {dateTime: at.toISOString(), title: at.toString()}, text);
 }
 
-export async function ask(path, body) {
-  const options = {headers: {"X-TApp-Key": localStorage.getItem(STORED) ?? ""}};
-  if (body !== undefined) {
-    options.method = "POST";
-    options.headers["Content-Type"] = "application/json";
-    options.body = JSON.stringify(body);
-  }
-  const answer = await fetch(path, options);
-  const found = await answer.json();
-  if (!answer.ok) throw Object.assign(new Error(found.error), {status: answer.status});
-  return found;
-}
-
-function linked(state, text) {
-  $("link").dataset.link = state;
-  $("link").textContent = text;
-}
-
-// A change of a model, which the server says once: parts, and of some parts single items.
-function merge(model, change) {
-  if (change.whole) {
-    for (const key of Object.keys(model)) delete model[key];
-    return Object.assign(model, change);
-  }
-  for (const [key, value] of Object.entries(change)) {
-    if (!["tiles", "rows", "log"].includes(key) || !model[key]) model[key] = value;
-    else {
-      for (const [id, item] of Object.entries(value)) {
-        if (item === null) delete model[key][id];
-        else model[key][id] = item;
-      }
-    }
-  }
-  return model;
-}
-
-// Follows a model until it is aborted, whatever becomes of the server meanwhile.
-async function follow(path, signal, render) {
-  const model = {};
-  for (let pause = 300; !signal.aborted; pause = Math.min(pause * 1.5, 2000)) {
-    const stop = new AbortController();
-    const leave = () => stop.abort();
-    signal.addEventListener("abort", leave);
-    let watchdog = setTimeout(leave, 8000);
-    try {
-      const headers = {"X-TApp-Key": localStorage.getItem(STORED) ?? ""};
-      const answer = await fetch(path, {headers, signal: stop.signal});
-      if (!answer.ok) throw new Error((await answer.json()).error);
-      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let rest = ""; ;) {
-        const {value, done} = await reader.read();
-        if (done) break;
-        clearTimeout(watchdog);
-        watchdog = setTimeout(leave, 8000);
-        const lines = (rest + value).split("\n");
-        rest = lines.pop();
-        for (const line of lines) {
-          const change = JSON.parse(line);
-          merge(model, change);
-          if (Object.keys(change).length) render(model, change);
-        }
-        pause = 300;
-        linked(model.lost ? "lost" : "live", model.lost ? `cluster lost: ${model.lost}` : "live");
-      }
-      throw new Error("the server ended");
-    } catch (error) {
-      if (!signal.aborted) linked("lost", `connection lost, trying again: ${error.message}`);
-    }
-    clearTimeout(watchdog);
-    signal.removeEventListener("abort", leave);
-    await new Promise((done) => { setTimeout(done, pause); });
-  }
-}
-
 class All {
-  constructor(signal) {
-    Object.assign(this, {rows: new Map(), model: {}});
+  // `from` is the address of the TApp that was shown before, or an empty string.
+  constructor(signal, from) {
+    Object.assign(this, {rows: new Map(), model: {}, from});
     for (const id of ["text", "namespace", "state"]) $(id).addEventListener("input", () => this.filter(), {signal});
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.paint(), {signal});
   }
 
   render(model, change) {
     this.model = model;
-    const known = model.rows ?? {};
-    for (const id of Object.keys(change.rows ?? {})) {
-      this.rows.get(id)?.remove();
-      this.rows.delete(id);
-      if (known[id]) this.rows.set(id, this.row(known[id]));
+    if (!change.rows) return;
+    const known = model.rows;
+    for (const [id, each] of Object.entries(change.rows)) {
+      if (!each) this.rows.delete(id);
+      else if (this.rows.has(id)) become(this.rows.get(id), this.row(each));
+      else this.rows.set(id, this.row(each));
     }
-    if (change.whole) {
-      for (const [id, row] of this.rows) if (!known[id]) { row.remove(); this.rows.delete(id); }
-    }
+    if (change.whole) for (const id of this.rows.keys()) if (!known[id]) this.rows.delete(id);
     const sorted = [...this.rows].sort((a, b) => place(known[a[0]]).localeCompare(place(known[b[0]])));
-    $("rows").tBodies[0].append(...sorted.map(([, row]) => row));
+    show($("rows").tBodies[0], sorted.map(([, row]) => row));
     const spaces = [...new Set(Object.values(known).map((each) => each.namespace))].sort();
-    const chosen = $("namespace").value;
-    $("namespace").replaceChildren(make("option", {value: ""}, "all"),
-      ...spaces.map((each) => make("option", {value: each, selected: each === chosen}, each)));
+    show($("namespace"), [make("option", {value: ""}, "all"), ...spaces.map((each) => make("option", {value: each, "data-key": each}, each))]);
     this.filter();
-    for (const [id, row] of this.rows) paint(row.querySelector("canvas"), known[id].strip);
+    this.paint();
+    // Who comes back from a TApp finds the focus where it was.
+    if (this.from && document.activeElement === document.body) $("rows").querySelector(`a[href="${CSS.escape(this.from)}"]`)?.focus();
+    this.from = "";
+  }
+
+  paint() {
+    for (const [id, row] of this.rows) paint(row.querySelector("canvas"), this.model.rows[id].strip);
   }
 
   row(each) {
@@ -156,6 +78,8 @@ class All {
         || ($("state").value || each.kind) !== each.kind;
       if (!row.hidden) { shown += 1; instances += each.replicas; }
     }
+    const row = document.activeElement.closest("#rows tbody tr");
+    if (row?.hidden) passFocus(row, (each) => !each.hidden);
     $("count").textContent = this.rows.size ? `${shown} of ${this.rows.size} TApps, ${instances} instances`
       : "There is no TApp that you may see.";
   }
@@ -181,8 +105,9 @@ function paint(canvas, strip) {
 }
 
 let leave = new AbortController();
+let shown = "";
 
-function route() {
+function route(event) {
   leave.abort();
   leave = new AbortController();
   const [, namespace, name] = decodeURIComponent(location.hash.slice(1)).split("/");
@@ -194,39 +119,40 @@ function route() {
   linked("waiting", "connecting");
   if (name) {
     const one = new One(namespace, name, settings, leave.signal);
-    const query = new URLSearchParams({namespace, name});
-    follow(`/api/tapp?${query}`, leave.signal, (model, change) => one.render(model, change));
+    follow("/api/tapp", {namespace, name}, leave.signal, (model, change) => one.render(model, change));
+    if (event) $("name").focus(); // What had the focus is hidden now.
   } else {
     $("rows").tBodies[0].replaceChildren();
-    const all = new All(leave.signal);
-    follow("/api/tapps", leave.signal, (model, change) => all.render(model, change));
+    const all = new All(leave.signal, shown);
+    follow("/api/tapps", {}, leave.signal, (model, change) => all.render(model, change));
   }
+  shown = name ? `#/${namespace}/${name}` : "";
 }
 
 let settings = {readOnly: true};
 
+function say(text) {
+  Object.assign($("message"), {textContent: text, hidden: false});
+}
+
 async function begin() {
   const given = new URLSearchParams(location.hash.slice(1));
   if (given.has("key")) {
-    localStorage.setItem(STORED, given.get("key"));
+    keep(given.get("key"));
     history.replaceState(null, "", `/#${given.get("to") ?? "/"}`);
   }
   for (;;) {
     try {
-      settings = await ask("/api/settings");
+      settings = await askNow("/api/settings");
       break;
     } catch (error) {
-      linked("lost", error.message);
-      if (error.status === 403) {
-        Object.assign($("message"), {textContent: error.message, hidden: false});
-        return;
-      }
-      await new Promise((done) => { setTimeout(done, 1000); });
+      linked("lost", `not connected, trying again: ${error.message}`);
+      if (error.status === 403) return say(error.message);
+      await rest(1000);
     }
   }
   window.addEventListener("hashchange", route);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", route);
-  route();
+  return route();
 }
 
-begin();
+begin().catch((error) => say(`the page cannot start: ${error.message}`));

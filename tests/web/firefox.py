@@ -1,0 +1,107 @@
+"""Firefox by its own remote protocol, Marionette: JSON on a socket, which needs no driver."""
+
+import itertools
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
+SECONDS = 120.0
+"""The longest time that Firefox may take to start, or to answer, on a busy machine."""
+_KEYS = {
+    "Tab": "\ue004", "Enter": "\ue007", "Home": "\ue011", "End": "\ue010",
+    "ArrowRight": "\ue014", "ArrowDown": "\ue015",
+}  # fmt: skip
+_PREFERENCES = {
+    "marionette.port": 0, "datareporting.policy.dataSubmissionEnabled": False,
+    "browser.shell.checkDefaultBrowser": False, "toolkit.telemetry.reportingpolicy.firstRun": False,
+    "app.update.disabledForTesting": True, "ui.prefersReducedMotion": 1,
+}  # fmt: skip
+
+
+class Firefox:
+    """One window of Firefox."""
+
+    def __init__(self, port: int) -> None:
+        """`port` is where Marionette listens."""
+        self._socket = socket.create_connection(("127.0.0.1", port), SECONDS)
+        self._numbers = itertools.count(1)
+        self._read()  # Marionette says first which protocol it speaks.
+        self.command("WebDriver:NewSession", capabilities={})
+
+    def command(self, name: str, **parameters: Any) -> Any:
+        """Carries out a command of WebDriver and returns its result."""
+        message = json.dumps([0, next(self._numbers), name, parameters]).encode()
+        self._socket.sendall(b"%d:%s" % (len(message), message))
+        _, _, error, result = self._read()
+        if error is not None:
+            raise RuntimeError(f"{name}: {error['message']}")
+        return result
+
+    def goto(self, url: str) -> None:
+        """Opens an address."""
+        self.command("WebDriver:Navigate", url=url)
+
+    def evaluate(self, expression: str) -> Any:
+        """Returns the value of an expression."""
+        script = f"return ({expression});"
+        # The page's own globals are wanted, as a script of the page would see them.
+        found = self.command("WebDriver:ExecuteScript", script=script, args=[], sandbox=None)
+        return found["value"]
+
+    def press(self, key: str) -> None:
+        """Presses a key and lets it go."""
+        value = _KEYS.get(key, key)
+        steps = [{"type": "keyDown", "value": value}, {"type": "keyUp", "value": value}]
+        keyboard = {"type": "key", "id": "keyboard", "actions": steps}
+        self.command("WebDriver:PerformActions", actions=[keyboard])
+
+    def _read(self) -> Any:
+        length = b""
+        while (byte := self._socket.recv(1)) != b":":
+            if not byte:
+                raise ConnectionError("Firefox has ended")
+            length += byte
+        text = b""
+        while len(text) < int(length):
+            text += self._socket.recv(int(length) - len(text))
+        return json.loads(text)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._socket.close()
+
+
+@contextmanager
+def started(profile: Path) -> Iterator[Firefox]:
+    """A Firefox without a display, with a profile of its own."""
+    lines = [
+        f"user_pref({json.dumps(name)}, {json.dumps(value)});\n"
+        for name, value in _PREFERENCES.items()
+    ]
+    (profile / "user.js").write_text("".join(lines), encoding="utf-8")
+    command = [FIREFOX or "firefox", "--headless", "--marionette", "--no-remote"]
+    log = (profile / "log").open("wb")
+    with log, subprocess.Popen([*command, "--profile", profile], stdout=log, stderr=log) as process:
+        try:
+            found = Firefox(_port(profile, process))
+            yield found
+            found.close()
+        finally:
+            process.terminate()
+
+
+def _port(profile: Path, process: "subprocess.Popen[bytes]") -> int:
+    """Where Marionette listens, as soon as Firefox says it."""
+    file, end = profile / "MarionetteActivePort", time.monotonic() + SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        if file.exists() and (text := file.read_text(encoding="ascii")):
+            return int(text)
+        time.sleep(0.1)
+    raise RuntimeError((profile / "log").read_text(errors="replace"))

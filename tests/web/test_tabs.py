@@ -1,0 +1,222 @@
+"""Many tabs of one browser, which has six connections with a server; and unanswered requests."""
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from demo.web import session_of
+from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.live import following
+from kubectl_tapp.live.following import Follower
+from tests.web.served import cluster, on_port, tapp, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Request, Route
+
+TABS = 8
+HIDE = """hidden => {
+    Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});
+    Object.defineProperty(document, "visibilityState", {
+        configurable: true, get: () => hidden ? "hidden" : "visible"});
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+LIMIT = 90_000
+
+
+def test_many_tabs_load_follow_and_plan(page: "Page") -> None:
+    """More tabs than the browser has connections: of one TApp and of the list."""
+    with on_port(cluster(tapp()), first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5").wait_for(timeout=LIMIT)
+        tabs = [page, *(page.context.new_page() for _ in range(TABS - 1))]
+        for tab in tabs[1:]:
+            tab.goto(f"{served.url}/#/default/shop")
+        listed = page.context.new_page()
+        listed.goto(f"{served.url}/#/")
+        for tab in tabs:
+            tab.locator("#i5").wait_for(timeout=LIMIT)
+        listed.locator("#rows tbody tr").wait_for(timeout=LIMIT)
+        for number, tab in enumerate(tabs):
+            tab.locator("#bar").get_by_role("button", name="Kill").click()
+            tab.locator('#dialog [name="ids"]').fill(str(number % 6))
+            tab.get_by_role("button", name="Show the plan").click()
+        for tab in tabs:
+            tab.locator(".plan").get_by_text("1 deleted").first.wait_for(timeout=LIMIT)
+        served.patch({"replicas": 7})
+        for tab in tabs:
+            tab.locator("#i6").wait_for(timeout=LIMIT)
+        listed.locator("#rows").get_by_text("7/7").first.wait_for(timeout=LIMIT)
+
+
+def test_a_hidden_tab_asks_rarely_and_goes_on_when_it_is_shown(page: "Page") -> None:
+    """It keeps what it follows alive: the timeline has what happened meanwhile."""
+    with on_port(cluster(tapp()), first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5.ok").wait_for()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.evaluate(HIDE, True)
+        until(page, lambda: any("hidden=true" in each for each in asked))
+        served.patch({"replicas": 7})
+        count = len(asked)
+        page.wait_for_timeout(3000)
+        assert len(asked) <= count + 1
+        page.evaluate(HIDE, False)
+        page.locator("#i6").wait_for()
+        page.locator("#log").get_by_text("none →").wait_for()
+
+
+def test_no_request_stays_open(page: "Page") -> None:
+    """Whatever is asked is answered at once: a connection is free for the next tab."""
+    with on_port(cluster(tapp()), first="/default/shop") as served:
+        going: list[Request] = []
+
+        def ends(request: "Request") -> None:
+            going.remove(request)
+
+        def begins(request: "Request") -> None:
+            going.append(request)
+
+        page.on("request", begins)
+        page.on("requestfinished", ends)
+        page.on("requestfailed", ends)
+        page.goto(served.door.address)
+        page.locator("#i5.ok").wait_for()
+        until(page, lambda: not going)
+
+
+def _unanswered(_: "Route") -> None:
+    """Never answers."""
+
+
+def test_a_plan_that_gets_no_answer_is_given_up_and_says_so(page: "Page") -> None:
+    """First that the page waits, then that the request timed out; the form can be sent again."""
+    with on_port(cluster(tapp()), first="/default/shop") as served:
+        page.clock.install()
+        page.goto(served.door.address)
+        page.locator("#i5").wait_for()
+        page.route("**/api/plan", _unanswered)
+        page.locator("#bar").get_by_role("button", name="Pause").click()
+        said = page.locator("#dialog [role=alert]")
+        page.clock.fast_forward(11_000)
+        said.get_by_text("has not answered for 10 seconds. Still waiting").wait_for()
+        page.clock.fast_forward(31_000)
+        said.get_by_text("timed out").wait_for()
+        assert "Nothing was written" in said.inner_text()
+        page.unroute("**/api/plan")
+        page.get_by_role("button", name="Show the plan").click()
+        page.locator(".plan").get_by_text("default/shop").first.wait_for()
+
+
+def test_a_change_that_gets_no_answer_may_be_done_and_says_so(page: "Page") -> None:
+    """The user must not do it twice without a look."""
+    with on_port(cluster(tapp()), first="/default/shop") as served:
+        page.clock.install()
+        page.goto(served.door.address)
+        page.locator("#i5").wait_for()
+        page.route("**/api/do", _unanswered)
+        page.locator("#bar").get_by_role("button", name="Pause").click()
+        page.get_by_role("button", name="Do it").click()
+        page.clock.fast_forward(41_000)
+        page.locator("#dialog [role=alert]").get_by_text("may have been made").wait_for()
+        page.get_by_role("button", name="Plan again").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("**/api/tapp?*", "connection lost"), ("**/api/settings", "not connected")],
+    ids=["the model", "the settings"],
+)
+def test_a_page_that_gets_no_answer_says_so_and_goes_on(
+    page: "Page", place: str, said: str
+) -> None:
+    """A server that hangs, or a machine that slept: no connection is waited for without end."""
+    with on_port(cluster(tapp()), first="/default/shop") as served:
+        page.clock.install()
+        page.route(place, _unanswered)
+        page.goto(served.door.address)
+        page.wait_for_timeout(500)
+        page.clock.fast_forward(11_000)
+        link = page.locator('#link[data-link="lost"]')
+        link.get_by_text("timed out").wait_for()
+        assert link.inner_text().startswith(said)
+        page.unroute(place)
+        page.clock.fast_forward(3_000)
+        page.locator("#i5").wait_for()
+        page.locator('#link[data-link="live"]').wait_for()
+
+
+def test_a_slow_plan_keeps_no_other_tab_from_its_answers(page: "Page") -> None:
+    """The cluster hangs for one tab's plan; another tab follows, and plans after it."""
+    standin = cluster(tapp())
+    go, run = threading.Event(), standin.run
+    with on_port(standin, first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5.ok").wait_for()
+        other = page.context.new_page()
+        other.goto(f"{served.url}/#/default/shop")
+        other.locator("#i5").wait_for()
+
+        def hang(arguments: Sequence[str], stdin: str = "") -> Finished:
+            if "watch" not in str(arguments):
+                go.wait(60)
+            return run(arguments, stdin)
+
+        standin.run = hang  # type: ignore[method-assign]
+        page.locator("#bar").get_by_role("button", name="Pause").click()
+        page.locator("#dialog").get_by_text("Waiting for the answer").wait_for()
+        served.patch({"replicas": 7})
+        other.locator("#i6").wait_for(timeout=LIMIT)
+        go.set()
+        page.locator(".plan").wait_for()
+
+
+class Still(Follower):
+    """Follows nothing: tests publish."""
+
+    def _follow(self) -> None:
+        self._stopped.wait(60)
+
+
+def test_a_reader_gets_what_it_has_not_seen() -> None:
+    """Changes after its version, in order; all if it has none, or too old or foreign a one."""
+    session = session_of(cluster(tapp(replicas=1)))
+    followed, other = Still(session), Still(session)
+    try:
+        followed.publish(a=1, rows={"x": 1, "y": 2})
+        first = followed.since("")
+        assert first["changes"] == [{"a": 1, "rows": {"x": 1, "y": 2}, "whole": True}]
+        assert followed.since(first["version"])["changes"] == []
+        followed.publish(a=2)
+        followed.publish(rows={"x": 3})
+        second = followed.since(first["version"])
+        assert second["changes"] == [{"a": 2}, {"rows": {"x": 3, "y": None}}]
+        assert other.since(second["version"])["changes"] == [{"whole": True}]
+        for number in range(following._KEPT):
+            followed.publish(a=number)
+        assert len(followed.since(second["version"])["changes"]) == following._KEPT
+        followed.publish(a="more")
+        assert followed.since(second["version"])["changes"][0]["whole"] is True
+    finally:
+        followed.stop()
+        other.stop()
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_follower_ends_some_time_after_the_last_reader(
+    monkeypatch: pytest.MonkeyPatch, hidden: Any
+) -> None:
+    """Later for a hidden page, which browsers let run only once a minute."""
+    followed = Still(session_of(cluster(tapp(replicas=1))))
+    try:
+        followed.since("", hidden=hidden)
+        now = following.time.monotonic()
+        monkeypatch.setattr(following.time, "monotonic", lambda: now + 100)
+        assert followed.is_read is hidden
+        monkeypatch.setattr(following.time, "monotonic", lambda: now + 200)
+        assert not followed.is_read
+    finally:
+        monkeypatch.undo()
+        followed.stop()
