@@ -5,7 +5,7 @@ libraries and of `os` the clock, so no `string` and no `math`. Null is left out 
 the way out an empty table is an empty array, which is made an object again where there was one.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from lupa.lua51 import LuaError, LuaRuntime, lua_type
 
@@ -48,11 +48,33 @@ def run(script: str, obj: Document, parameters: dict[str, str] | None = None) ->
         raise ScriptError(str(error).partition("\n")[0]) from None
 
 
-def acted(script: str, obj: Document, parameters: dict[str, str] | None = None) -> Document:
-    """The resource as an action would leave it; raises what `run` raises."""
+class Version(NamedTuple):
+    """What differs between versions of Argo CD, in `cleanReturnedObj` of `util/lua/lua.go`.
+
+    Attributes:
+        keeps_emptied: An object that a script leaves empty is the one from before.
+    """
+
+    keeps_emptied: bool
+
+
+V3_1_0 = Version(keeps_emptied=True)
+"""Also 3.0.12 and all versions before."""
+V3_1_1 = Version(keeps_emptied=False)
+"""Also 3.0.13: argoproj/argo-cd#24137 in 3.1.1, #24136 in 3.0.13. Later versions are the same."""
+
+
+def acted(
+    script: str, obj: Document, parameters: dict[str, str] | None = None, version: Version = V3_1_1
+) -> Document:
+    """The resource as an action of an Argo CD would leave it; raises what `run` raises.
+
+    Argo CD then sends the merge patch from `obj` to it: `CreateMergePatch` in
+    `server/application/application.go`.
+    """
     result = run(script, obj, parameters)
     assert isinstance(result, dict)
-    cleaned: Document = _cleaned(result, obj)
+    cleaned: Document = _cleaned(result, obj, version)
     return cleaned
 
 
@@ -75,12 +97,12 @@ def _json(value: Any) -> Any:
     return [_json(item) for item in value.values()]
 
 
-def _cleaned(new: Any, old: Any) -> Any:
+def _cleaned(new: Any, old: Any, version: Version) -> Any:
     if isinstance(new, dict) and isinstance(old, dict):
-        return {key: _cleaned(value, old.get(key)) for key, value in new.items()}
+        return {key: _cleaned(value, old.get(key), version) for key, value in new.items()}
     if new == [] and isinstance(old, dict):
-        return {}
+        return old if version.keeps_emptied else {}
     if isinstance(new, list) and isinstance(old, list):
         pairs = [*zip(new, old, strict=False)]
-        return [*(_cleaned(*pair) for pair in pairs), *new[len(pairs) :]]
+        return [*(_cleaned(*pair, version) for pair in pairs), *new[len(pairs) :]]
     return new

@@ -14,7 +14,7 @@ import yaml
 from kubectl_tapp.edit import edits
 from tapp.words.vocabulary import GROUP, KIND, RESTARTED_AT
 from tests.builders import patch_between
-from tests.gopher import ScriptError, acted, run
+from tests.gopher import V3_1_0, V3_1_1, ScriptError, Version, acted, run
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.gitops import STATES, document
 from tests.scenarios.life import ROOT, Life
@@ -84,18 +84,66 @@ def test_actions_of(case: Document) -> None:
     assert set(found) == set(expected) == set(ACTIONS)
 
 
+VERSIONS = pytest.mark.parametrize("version", [V3_1_0, V3_1_1], ids=["3.1.0", "3.1.1"])
+
+
+@VERSIONS
 @pytest.mark.parametrize(
     "case", TESTS["actionTests"], ids=lambda case: f"{case['action']}-{state_of(case)}"
 )
-def test_action(case: Document) -> None:
+def test_action(case: Document, version: Version) -> None:
     before = loaded(TAPP / "actions" / case["inputPath"])
     script, parameters = ACTIONS[case["action"]], case.get("parameters")
     if "expectedErrorMessage" in case:
         with pytest.raises(ScriptError, match=f"^{re.escape(case['expectedErrorMessage'])}$"):
-            acted(script, before, parameters)
+            acted(script, before, parameters, version)
     else:
         expected = loaded(TAPP / "actions" / case["expectedOutputPath"])
-        assert acted(script, before, parameters) == expected
+        assert acted(script, before, parameters, version) == expected
+
+
+def test_an_emptied_object_comes_back_in_old_versions() -> None:
+    """The rule that the actions have to live with: a script that leaves one changes nothing."""
+    script = "obj.spec.statuses['1'] = nil\nreturn obj"
+    before = tapp(replicas=3, statuses={"1": "Killed"})
+    assert acted(script, before, version=V3_1_0) == before
+    assert acted(script, before, version=V3_1_1)["spec"]["statuses"] == {}
+
+
+_LAST: dict[str, tuple[str, Document, Document]] = {
+    "the last that was killed": (
+        "start", {"statuses": {"1": "Killed"}}, {"statuses": None}
+    ),
+    "one of two": (
+        "start", {"statuses": {"1": "Killed", "2": "Killed"}}, {"statuses": {"1": None}}
+    ),
+    "paused alone": (
+        "resume", {"updateStrategy": {"paused": True}}, {"updateStrategy": {"paused": False}}
+    ),
+    "paused false alone": ("resume", {"updateStrategy": {"paused": False}}, {}),
+    "paused beside another field": (
+        "resume", {"updateStrategy": {"paused": True, "maxUnavailable": 2}},
+        {"updateStrategy": {"paused": None}},
+    ),
+    "an empty strategy": ("resume", {"updateStrategy": {}}, {}),
+    "no strategy": ("resume", {}, {}),
+    "kill beside an empty map": (
+        "kill", {"statuses": {}}, {"statuses": {"1": "Killed"}}
+    ),
+    "pause beside an empty strategy": (
+        "pause", {"updateStrategy": {}}, {"updateStrategy": {"paused": True}}
+    ),
+}  # fmt: skip
+
+
+@VERSIONS
+@pytest.mark.parametrize("name", _LAST)
+def test_an_action_sends_the_same_patch_in_every_version(name: str, version: Version) -> None:
+    """Also if it takes the last entry of a map, or the last field of an object."""
+    action, more, expected = _LAST[name]
+    before = tapp(replicas=3, template=template(emptyDir={}), **more)
+    after = acted(ACTIONS[action], before, {"instance": "1"}, version)
+    assert patch_between(before, after).get("spec", {}) == expected
 
 
 @pytest.mark.parametrize(
@@ -147,8 +195,11 @@ def test_actions_are_those_of_the_plugin(before: Document) -> None:
     """Or they would mean two things. An object that is left empty may stay or go."""
 
     def told(after: Document) -> Document:
-        """The edited spec, without what is empty."""
-        return {key: value for key, value in after["spec"].items() if value != {}}
+        """The edited spec, without what is empty and without `paused: false`."""
+        strategy = after["spec"].get("updateStrategy", {})
+        running = {key: value for key, value in strategy.items() if value is not False}
+        spec = after["spec"] | {"updateStrategy": running}
+        return {key: value for key, value in spec.items() if value != {}}
 
     def act(action: str, **parameters: str) -> Document:
         return told(acted(ACTIONS[action], before, parameters))
@@ -163,13 +214,14 @@ def test_actions_are_those_of_the_plugin(before: Document) -> None:
     assert told(restarted) == told(edits.restarted(before, ["default"], at))
 
 
-def test_actions_do_to_a_running_tapp_what_they_say() -> None:
+@VERSIONS
+def test_actions_do_to_a_running_tapp_what_they_say(version: Version) -> None:
     life = Life().apply(tapp(replicas=4, templatePool={"b": template("b:1")}, templates={"3": "b"}))
 
     def act(action: str, **parameters: str) -> Document:
         """Runs an action as Argo CD does, and waits."""
         before = life.tapp
-        patch: Document = patch_between(before, acted(ACTIONS[action], before, parameters))
+        patch: Document = patch_between(before, acted(ACTIONS[action], before, parameters, version))
         life.world.patch(KIND, "web", patch)
         life.settle()
         health: Document = run(HEALTH, life.tapp)

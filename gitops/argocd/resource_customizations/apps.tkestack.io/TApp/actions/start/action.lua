@@ -1,8 +1,13 @@
 -- Starts one instance that was killed.
 local given = actionParams["instance"] or ""
 local key = tostring(tonumber(given))
-if obj.spec.statuses == nil or obj.spec.statuses[key] == nil then
+local statuses = obj.spec.statuses
+if statuses == nil or statuses[key] == nil then
   error("instance \"" .. given .. "\" is not killed: give the number of one that is", 0)
 end
-obj.spec.statuses[key] = nil
+statuses[key] = nil
+-- Before 3.0.13 and 3.1.1, Argo CD takes an object that is left empty for one that nobody has changed.
+if next(statuses) == nil then
+  obj.spec.statuses = nil
+end
 return obj
