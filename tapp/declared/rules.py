@@ -219,22 +219,38 @@ DEFAULT_EXISTS: Final = _rule(
 TEMPLATES: Final = _keyword(TEMPLATES_RESOLVE, DEFAULT_RESOLVES, ROLLING_RESOLVES, DEFAULT_EXISTS)
 
 
-def _fits_hostname(root: str) -> str:
-    """True if every pod name, which a governing service makes a hostname, is a DNS label."""
+def _fits_label(root: str, unset: str) -> str:
+    """CEL: a field is unset, or every pod name (metadata.name-NUMBER) is a DNS label."""
     replicas = f"(has({root}.spec.replicas) ? {root}.spec.replicas : 1)"
     digits = f"string({replicas} > 0 ? {replicas} - 1 : 0).size()"
     # The name never changes, so `self` does for the old object too.
-    return f"""(!has({root}.spec.serviceName) || {root}.spec.serviceName == ''
+    return f"""({unset.format(root=root)}
                 || (!self.metadata.name.contains('.')
                     && self.metadata.name.size() + 1 + {digits} <= 63))"""
 
 
+_NO_SERVICE_NAME = "!has({root}.spec.serviceName) || {root}.spec.serviceName == ''"
+_NO_SERVICES = "!has({root}.spec.serviceTemplate)"
+
+
+def _label_or_old(unset: str) -> str:
+    now, before = _fits_label("self", unset), _fits_label(OLD, unset)
+    return f"{now} || (oldSelf.hasValue() && !{before})"
+
+
 POD_HOSTNAMES: Final = _keyword(
     _rule(
-        f"{_fits_hostname('self')} || (oldSelf.hasValue() && !{_fits_hostname(OLD)})",
+        _label_or_old(_NO_SERVICE_NAME),
         "with spec.serviceName each pod's name (metadata.name-NUMBER) is its hostname, so "
         "metadata.name must not contain '.', and the longest pod name must fit 63 characters: "
         "use a shorter metadata.name or leave out spec.serviceName",
         at=".spec.serviceName",
-    )
+    ),
+    _rule(
+        _label_or_old(_NO_SERVICES),
+        "with spec.serviceTemplate each instance's Service has the name of its pod "
+        "(metadata.name-NUMBER), so metadata.name must not contain '.', and the longest pod name "
+        "must fit 63 characters: use a shorter metadata.name or leave out spec.serviceTemplate",
+        at=".spec.serviceTemplate",
+    ),
 )

@@ -15,11 +15,13 @@ from tapp.declared.lookup import Templates
 from tapp.declared.placeholders import LARGEST, UnfilledError
 from tapp.declared.revision import own_annotations, own_labels
 from tapp.declared.shapes import metadata_problem
+from tapp.kube.names import is_dns_label
 from tapp.kube.project import duplicate_merge_key, project
 from tapp.kube.stored import encoded
 from tapp.pod.manifest import Manifest
 from tapp.storage.claims import instance_number
 from tapp.words.kinds import SERVICE
+from tapp.words.quoted import quoted
 from tapp.words.vocabulary import CONTROLLER_UID, INSTANCE
 from tapp.world import World
 
@@ -57,7 +59,17 @@ class OwnServices:
             self._slots = slots
 
     def of(self, instance: int) -> Document:
-        """The Service of an instance. UnfilledError: it lacks a value, or has a wrong one."""
+        """Returns the Service of an instance.
+
+        Raises UnfilledError if a value is missing or wrong, or if no Service can have the name.
+        """
+        name = f"{self._templates.app}-{instance}"
+        if not is_dns_label(name):
+            raise UnfilledError(
+                f"the Service would be named {quoted(name)} as its pod is, and the name of a "
+                "Service is a DNS label: at most 63 lowercase letters, digits and '-', without "
+                "'.'. Make the TApp anew with such a name, or remove spec.serviceTemplate"
+            )
         if self._slots:
             own = self._templates.own(self._slots, instance)
             found, spec = _parts(self._slots.filled(self._body, own))
@@ -65,7 +77,7 @@ class OwnServices:
             self._common = self._common or _parts(self._body)
             found, spec = self._common
         metadata: Document = {
-            "name": f"{self._templates.app}-{instance}",
+            "name": name,
             "namespace": self._templates.namespace,
             "labels": {**own_labels(found), INSTANCE: str(instance)},
         }

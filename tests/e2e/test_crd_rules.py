@@ -189,6 +189,23 @@ def test_pod_names_become_hostnames(kube: Kube, name: str, replicas: int, fits: 
             create(kube, served)
 
 
+@pytest.mark.parametrize(
+    ("name", "replicas", "fits"),
+    [("with.dot", 0, False), ("n" * 61, 10, True), ("n" * 61, 11, False)],
+)
+def test_pod_names_become_the_names_of_services(
+    kube: Kube, name: str, replicas: int, fits: bool
+) -> None:
+    """With a serviceTemplate, the name of a Service for each instance is a DNS label."""
+    create(kube, written(name, {"replicas": replicas}))
+    served = written(name, {"replicas": replicas, "serviceTemplate": {"spec": {}}})
+    if fits:
+        create(kube, served)
+    else:
+        with pytest.raises(KubeError, match=r"spec\.serviceTemplate.*Service"):
+            create(kube, served)
+
+
 def test_a_template_in_use_cannot_be_removed(kube: Kube, namespace: str) -> None:
     """Removing a pool entry that an instance runs is refused."""
     kube.create(written("t", {**LISTED, "template": None}, namespace))

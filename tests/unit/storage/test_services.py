@@ -212,6 +212,25 @@ def test_one_that_does_not_come_about_is_named_after_a_while() -> None:
     assert "notExposed" not in world.parent["status"]
 
 
+@pytest.mark.parametrize("name", ["with.dot", "n" * 62])
+def test_a_name_that_no_service_can_have_is_said_at_once(name: str) -> None:
+    """The API server would refuse each Service; the pods, whose names may be so, run."""
+    parent = tapp(replicas=2, serviceTemplate={"spec": {"ports": [PORT]}})
+    world = World(with_meta(parent, name=name), exposing=True)
+    said = refused(world)
+    assert said.startswith("NoService: spec.serviceTemplate, instances 0: the Service would be")
+    assert f"{name}-0" in said
+    assert world.services == {}
+    assert sorted(world.pods) == [f"{name}-0", f"{name}-1"]
+
+
+def test_only_the_instances_whose_names_are_too_long_have_no_service() -> None:
+    parent = tapp(replicas=11, serviceTemplate={"spec": {"ports": [PORT]}})
+    world = World(with_meta(parent, name="n" * 61), exposing=True)
+    assert "spec.serviceTemplate, instances 10: the Service would be named" in refused(world)
+    assert len(world.services) == 10
+
+
 def test_one_that_is_being_deleted_is_waited_for() -> None:
     world = exposed()
     world.services["web-0"] = terminating(world.services["web-0"])
