@@ -28,8 +28,11 @@ def finalize(
         options=options,
         now=now,
     )
+    numbers = {
+        name: str(found.number) for name, found in request.pods.items() if found.number is not None
+    }
     answer: dict[str, Any] = {
-        "status": status_of(decided, request.status),
+        "status": status_of(decided, request.status, numbers),
         "children": [
             *(kept_revision(revision) for revision in decided.revisions),
             *(request.kept_claim(claim) for claim in decided.claims),
@@ -38,7 +41,7 @@ def finalize(
         ],
         "finalized": decided.finalized,
     }
-    if not decided.finalized:
+    if not decided.finalized or (decided.left is not None and decided.left.pods):
         answer["resyncAfterSeconds"] = decided.recheck
     return answer, decided
 

@@ -15,6 +15,7 @@ from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.decide.marks import Marks
 from tapp.decide.missing import Since, missing, without_claim
+from tapp.decide.overdue import Overdue, overdue_of
 from tapp.decide.partition import Partition, follow_current
 from tapp.decide.pod_holds import PodHolds
 from tapp.decide.pulls import Pulls
@@ -57,6 +58,7 @@ class Plan:
     available: set[int]  # numbers of the available instances, before any update of this sync
     serving: Serving  # which instances serve, as the budgets see it, before any update of this sync
     troubles: dict[int, Trouble]  # instance -> what is wrong with its pod
+    overdue: Overdue  # objects that are being deleted and do not go
     # what is asked for first of pods that are drained or lost, and who should act on that and does
     # not
     marks: Marks
@@ -108,6 +110,9 @@ def plan(world: World, options: Options, now: float) -> Plan:
     available = serving.available
     current = follow_current(world, partition, instances, available)
     troubles = troubles_of(world.tapp, instances, options, now)
+    services = chain.from_iterable(each.values() for each in world.plain.values())
+    pods = chain(world.pods.values(), world.pullers.values(), world.foreign)
+    overdue = overdue_of(pods, world.claims.values(), services, now)
 
     verdicts = [judge(instance) for instance in instances]
     cases = [Case(*pair) for pair in zip(instances, verdicts, strict=True)]
@@ -131,6 +136,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         [RECHECK] if soon else [],
         [i.update.wait for i in instances if i.update.wait is not None],
         [each.wait for each in troubles.values() if each.wait is not None],
+        overdue.waits,
     )
     return Plan(
         world=world,
@@ -157,6 +163,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         available=available,
         serving=serving,
         troubles=troubles,
+        overdue=overdue,
         marks=course.marks,
         not_created=room.not_created,
         not_owned=unowned.since,

@@ -35,6 +35,28 @@ def state_of(tapp: Document) -> str:
     return str(status.get("appStatus") if ready.get("status") == "True" else ready.get("reason"))
 
 
+def deletion_of(tapp: Document) -> str:
+    """Returns what the deletion of a TApp waits for, "" if the TApp is not being deleted.
+
+    The service says so in the condition Ready. Until it has answered, the finalizers tell who has
+    to act.
+    """
+    since = tapp["metadata"].get("deletionTimestamp")
+    if not since:
+        return ""
+    message = str((conditions(tapp).get("Ready") or {}).get("message") or "")
+    if message.startswith(_DELETED):
+        return message
+    names = ", ".join(tapp["metadata"].get("finalizers") or ["none"])
+    return (
+        f"{_DELETED} since {since}, and its status does not say so yet: the controllers of its "
+        f"finalizers ({names}) have to act. If nothing changes, see whether Metacontroller runs"
+    )
+
+
+_DELETED = "the TApp is being deleted"  # The beginning of the service's sentence
+
+
 def statuses(pod: Document) -> list[Document]:
     """The statuses of a pod's containers, init containers first."""
     status: dict[str, Any] = pod.get("status") or {}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError, plain
 from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.base.reading import deletion_of
 from kubectl_tapp.base.streams import discard_output, note, unwritable
 from kubectl_tapp.base.targets import Given, together
 from kubectl_tapp.cluster.access import PODS, ClusterAccess
@@ -93,8 +94,8 @@ class Session:
         """A TApp with all that decisions need; CommandError: not there, going, unreadable."""
         found = self.cluster.observe(name, before=before)
         found.require(PODS)
-        if found.tapp["metadata"].get("deletionTimestamp"):
-            raise CommandError(f"TApp {name} is being deleted")
+        if told := deletion_of(found.tapp):
+            raise CommandError(f"TApp {name} is being deleted: {told}")
         return found
 
     def looks(self) -> Iterator[None]:

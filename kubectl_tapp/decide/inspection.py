@@ -100,6 +100,9 @@ class Inspection:
         covered = {*_OF_INSTANCES}
         if missed(self.plan).keys() <= self.obstacles.of.keys():
             covered |= {Type.PODS_NOT_CREATED}
+        pods = {f"{self.name}-{id}" for id in self.plan.troubles}
+        if pods.issuperset(one.name for one in self.plan.overdue.pods):
+            covered |= {Type.PODS_NOT_DELETED}
         return [found for found in self.refused if found.type not in covered]
 
     @cached_property

@@ -54,6 +54,8 @@ def standing(  # noqa: PLR0913 - each is a part of what is known
     obstacle: str = "",
 ) -> Standing:
     """The standing of an instance, by the plan's decision on it, its pod, and what refuses it."""
+    if plan.world.tapp.metadata.deletion_timestamp is not None:
+        return _ending(plan, instance, pod)
     since = missing.get(instance.id)
     overdue = since is not None and plan.now - since >= TROUBLE_AFTER
     disposition, brief = _disposition(plan, instance, decision, obstacle, overdue=overdue)
@@ -62,6 +64,17 @@ def standing(  # noqa: PLR0913 - each is a part of what is known
         since = _since(instance, pod)
     on_hold = disposition is Disposition.HELD and decision.reason is Reason.HELD
     return Standing(instance.id, disposition, brief, text, on_hold, since)
+
+
+def _ending(plan: Plan, instance: Instance, pod: Document | None) -> Standing:
+    """Returns the standing of an instance whose TApp is being deleted."""
+    if pod is None:
+        return Standing(instance.id, Disposition.DONE, text="gone: the TApp is being deleted")
+    text, trouble = "its pod goes: the TApp is being deleted", plan.troubles.get(instance.id)
+    stuck = trouble is not None and trouble.text and instance.pod and instance.pod.terminating
+    disposition = Disposition.BLOCKED if stuck else Disposition.MOVING
+    text += f"; {trouble.text}" if trouble is not None and stuck else ""
+    return Standing(instance.id, disposition, "ending", text, since=_since(instance, pod))
 
 
 def _disposition(
@@ -100,7 +113,10 @@ def _blocked(
     if instance.status is InstanceStatus.FAILED and instance.wanted and not instance.killed:
         return "it has failed"
     trouble = plan.troubles.get(instance.id)
-    return trouble.text if trouble is not None and decision.action is Action.KEEP else ""
+    ending = instance.pod is not None and instance.pod.terminating
+    if trouble is None or not (ending or decision.action is Action.KEEP):
+        return ""
+    return trouble.text
 
 
 def _text(  # noqa: PLR0913 - as `standing`

@@ -5,7 +5,7 @@ from typing import Any
 
 from kubectl_tapp.base.arguments import template_users
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.reading import conditions, last_time, state_of, times
+from kubectl_tapp.base.reading import conditions, deletion_of, last_time, state_of, times
 from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.decide.budget import limits
@@ -91,7 +91,7 @@ def shown(view: Inspection, entries: Iterable[Entry]) -> Model:
             "line": known.line(None),
             "stuck": stuck,
             "paused": known.paused,
-            "going": bool(tapp["metadata"].get("deletionTimestamp")),
+            "going": deletion_of(tapp),
             "replicas": spec.replicas,
             "notes": [*waits, *refused, *document["events"], *document["unread"].values()],
         },

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Observed
-from kubectl_tapp.base.reading import generation_seen
+from kubectl_tapp.base.reading import deletion_of, generation_seen
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.inspection import (
     Inspection,
@@ -145,7 +145,8 @@ def _style(row: Row) -> str:
 
 def sentences(view: Inspection) -> list[str]:
     """Below the table: the budget, what waits for what, what is refused, what could not be read."""
-    lines = budget_block(view)
+    going = deletion_of(view.observed.tapp)
+    lines = ["", going] if going else budget_block(view)
     waits = waiting(view)
     if waits:
         lines.append("")
@@ -153,7 +154,8 @@ def sentences(view: Inspection) -> list[str]:
         if len(waits) > _SHOWN:
             others = [id for _, ids in waits[_SHOWN:] for id in ids]
             lines.append(f"{id_list(others)}: see `kubectl tapp why {view.name} {ranges(others)}`")
-    return [*lines, *refused_block(view), *(f"note: {text}" for text in failing_syncs(view))]
+    refused = [] if going else refused_block(view)
+    return [*lines, *refused, *(f"note: {text}" for text in failing_syncs(view))]
 
 
 def waiting(view: Inspection) -> list[tuple[str, list[int]]]:

@@ -4,11 +4,12 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.reading import conditions, statuses, unpassed
+from kubectl_tapp.base.reading import conditions, deletion_of, statuses, unpassed
 from kubectl_tapp.base.words import age, plural
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
+from tapp.decide.judge import Action
 from tapp.declared.templates import Template
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list, ranges
@@ -49,11 +50,15 @@ def cases(view: Inspection, ids: Iterable[int]) -> list[Case]:
     for id in ids:
         _, verdict = view.cases[id]
         pod = view.pod(id)
+        action, reason = verdict.action.value, verdict.reason.value
+        if view.plan.world.tapp.metadata.deletion_timestamp is not None:
+            action = Action.ABSENT if pod is None else Action.DELETE
+            reason = Reason.DELETING
         found.append(
             Case(
                 row=rows[id],
-                action=verdict.action,
-                reason=verdict.reason,
+                action=action,
+                reason=reason,
                 available=id in view.plan.available,
                 text=view.standings[id].text or f"{verdict.reason}: it {verdict.message}",
                 containers=_containers(view, id, pod),
@@ -95,12 +100,12 @@ def lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
     groups = grouped((_alike(case), case) for case in others)
     if len(groups) > FEW:
         groups = grouped(((case.text, case.row.state, case.row.template), case) for case in others)
-    going = view.observed.tapp["metadata"].get("deletionTimestamp")
-    result = [f"TApp {view.name} is being deleted"] if going else []
+    going = deletion_of(view.observed.tapp)
+    result = [f"TApp {view.name} is being deleted", f"    {going}"] if going else []
     result += [f"{id_list(fine)}: UpToDate: runs its template, and is available"] if fine else []
     for group in groups.values():
         result += _block(view, group)
-    result += budget_block(view) + refused_block(view)
+    result += [] if going else budget_block(view) + refused_block(view)
     return result + [f"event: {text}" for text in failing_syncs(view)]
 
 

@@ -1,84 +1,141 @@
-"""The status of a TApp that is going: as it was, but for what holds its end up."""
+"""The status of a TApp that is being deleted: what is left of it, and what the deletion waits for.
+
+The counts and the words for instances are those of the pods that are left. Ready is False for as
+long as the TApp exists, and its message names the pods, claims and finalizers that are waited for.
+Degraded is True if they do not go by themselves.
+"""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from tapp.answer.deletions import not_deleted
 from tapp.answer.kstatus import for_kstatus
-from tapp.decide.teardown import Teardown
-from tapp.kube.parts import maps_of
+from tapp.decide.teardown import Left, Teardown
+from tapp.kube.parts import map_in, maps_of
 from tapp.words.conditions import Finding, Type
 from tapp.words.ranges import name_list
 from tapp.words.reasons import Reason
-from tapp.words.vocabulary import HOLD
+from tapp.words.vocabulary import HOLD, InstanceStatus
+
+_STAYING = ("currentRevision", "updateRevision", "scaleLabelSelector", "appStatus")
+"""Fields of the status that the deletion does not change."""
+_UNCOUNTED = Finding(
+    Type.AVAILABLE,
+    "Unknown",
+    Reason.DELETING,
+    "the TApp is being deleted, so none of its instances should run",
+)
+_NOTHING = "nothing is refused and nothing is known to be broken"
 
 
-def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The status that is answered: `before`, whatever it looks like, or with other conditions.
+def status_of(
+    teardown: Teardown, before: Mapping[str, Any], instances: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """Returns the status that is answered; `before` is the observed one, whatever it looks like.
 
-    These tell of pods on silent nodes or on hold that are waited for, and once that is over. What
-    was refused of the spec does not stand there any more then.
+    `instances` has the number of each pod that is an instance's, by the pod's name. A TApp that is
+    not being deleted keeps its status, because another controller takes it over.
     """
+    left = teardown.left
+    if left is None:
+        return before
     known: dict[str, Any] = {
         item["type"]: item
         for item in maps_of(before.get("conditions"))
         if isinstance(item.get("type"), str)
     }
-    was_silent = known.get(Type.DEGRADED, {}).get("reason") == Reason.NODES_SILENT
-    was_held = known.get(Type.PROGRESSING, {}).get("reason") == Reason.HELD
-    if not (known or teardown.held):
-        return before  # nobody has said anything yet that would have to be taken back
-    if not (teardown.silent or teardown.held or was_silent or was_held):
-        return before
-    since = max([*teardown.silent, *(time for time, _ in teardown.held.values())], default="")
-    progressing, ready, degraded = _findings(teardown)
-    findings = [progressing, ready, degraded, *for_kstatus(progressing, degraded, 0.0)]
-    found = [_written(finding, known, since) for finding in findings]
-    available = known.get(Type.AVAILABLE) or _UNCOUNTED.document(since)
-    return {**before, "conditions": [available, *found]}
+    since = max([left.since, *teardown.silent, *(time for time, _ in teardown.held.values())])
+    progressing, ready, degraded, *others = _findings(teardown, left)
+    findings = [
+        *(_UNCOUNTED, progressing, ready, degraded, *others),
+        *for_kstatus(progressing, degraded, 0.0),
+    ]
+    return {
+        **_counts(left, before, instances),
+        "conditions": [_written(finding, known, since) for finding in findings],
+    }
 
 
-def _findings(teardown: Teardown) -> tuple[Finding, Finding, Finding]:
-    names = [name for names in teardown.silent.values() for name in names]
-    if not names and teardown.held:
-        message = _held(teardown)
-        return (
-            Finding(Type.PROGRESSING, "True", Reason.HELD, message),
-            Finding(Type.READY, "False", Reason.HELD, message),
-            Finding(Type.DEGRADED, "False", Reason.AS_EXPECTED, _NOTHING),
+def _counts(left: Left, before: Mapping[str, Any], instances: Mapping[str, str]) -> dict[str, Any]:
+    pods = [pod for pod in left.pods if not pod.completed]
+    ready = sum(pod.ready is True and pod.running for pod in pods)
+    wanted = str(before.get("ready") or "").rpartition("/")[2] or str(len(instances))
+    words = map_in(before, "statuses")
+    return {
+        **{key: before[key] for key in _STAYING if before.get(key)},
+        "ready": f"{ready}/{wanted}",
+        "replicas": len(pods),
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+        "statuses": {
+            instances[pod.name]: InstanceStatus.KILLING
+            if pod.terminating
+            else words.get(instances[pod.name], InstanceStatus.RUNNING)
+            for pod in left.pods
+            if pod.name in instances
+        },
+    }
+
+
+def _findings(teardown: Teardown, left: Left) -> list[Finding]:
+    """Progressing, Ready and Degraded, and the conditions about deletions that are overdue."""
+    silent = [name for names in teardown.silent.values() for name in names]
+    others = [one for one in left.overdue.pods if one.name not in silent]
+    overdue = not_deleted(replace(left.overdue, pods=others), left.namespace)
+    waits = []
+    if silent:
+        waits.append(
+            f"pods {name_list(silent)}: nothing is heard of their nodes. They go when these are "
+            "back, when they count as lost (forceDeletePod), or when their Node objects are deleted"
         )
-    if not names:
-        message = "the TApp is being deleted, and nothing holds that up"
-        return (
-            Finding(Type.PROGRESSING, "True", Reason.DELETING, message),
-            Finding(Type.READY, "False", Reason.DELETING, message),
-            Finding(Type.DEGRADED, "False", Reason.AS_EXPECTED, message),
-        )
-    message = (
-        f"the TApp is being deleted and waits for pods {name_list(names)}: nothing "
-        "is heard of their nodes. They go when these are back, when they count as lost "
-        "(forceDeletePod), or when their Node objects are deleted"
-    )
     if teardown.held:
-        message += f". Beside that, {_held(teardown)}"
-    return (
-        Finding(Type.PROGRESSING, "True", Reason.DELETING, message),
-        Finding(Type.READY, "False", Reason.NODES_SILENT, message),
-        Finding(Type.DEGRADED, "True", Reason.NODES_SILENT, message),
-    )
+        waits.append(_held(teardown))
+    waits += _waits(left, {*silent, *teardown.held, *(one.name for one in others)})
+    troubles = [finding.message for finding in overdue]
+    when = f" since {left.since}" if left.since else ""
+    message = f"the TApp is being deleted{when}"
+    message += f" and waits for {'; for '.join(waits)}" if waits else ""
+    message += "; ".join(["", *troubles])
+    message += "" if waits or troubles else ", and nothing holds that up"
+    if silent or overdue:
+        reason = Reason.NODES_SILENT if silent else overdue[0].type
+        degraded = Finding(Type.DEGRADED, "True", reason, message)
+        ready = Finding(Type.READY, "False", reason, message)
+        progressing = Finding(Type.PROGRESSING, "True", Reason.DELETING, message)
+        return [progressing, ready, degraded, *overdue]
+    reason = Reason.HELD if teardown.held else Reason.DELETING
+    return [
+        Finding(Type.PROGRESSING, "True", reason, message),
+        Finding(Type.READY, "False", reason, message),
+        Finding(Type.DEGRADED, "False", Reason.AS_EXPECTED, _NOTHING),
+    ]
 
 
-_UNCOUNTED = Finding(
-    Type.AVAILABLE, "Unknown", Reason.DELETING, "nobody had counted when the TApp was deleted"
-)
-_NOTHING = "nothing is refused and nothing is known to be broken"
+def _waits(left: Left, described: set[str]) -> list[str]:
+    """Returns what the deletion waits for, without pods that another sentence describes."""
+    parts = []
+    if ending := [pod.name for pod in left.pods if pod.name not in described]:
+        parts.append(f"pod{'s'[: len(ending) != 1]} {name_list(ending)} to end")
+    stuck = {one.name for one in left.overdue.claims}
+    if claims := [name for name in left.claims if name not in stuck]:
+        parts.append(f"claim{'s'[: len(claims) != 1]} {name_list(claims)}")
+    if others := left.finalizers:
+        text = f"finalizer{'s'[: len(others) != 1]} {name_list(others)} of the TApp"
+        if "foregroundDeletion" in others:
+            text += ", with which the garbage collector deletes all that the TApp owns first"
+        elif "orphan" in others:
+            text += ", with which the garbage collector first releases all that the TApp owns"
+        parts.append(text)
+    return parts
 
 
 def _held(teardown: Teardown) -> str:
-    """Whom the end waits for, and how a person goes on without."""
+    """Returns which pods on hold the deletion waits for, and how a person ends the wait."""
     name, (since, text) = next(iter(teardown.held.items()))
     told = f"{text}; it was told so at {since}" if since else text
     return (
-        f"the TApp is being deleted and waits for pods {name_list(list(teardown.held))}, which are "
+        f"pods {name_list(list(teardown.held))}, which are "
         f"on hold; of {name}: {told}. They go when the annotation {HOLD} is removed "
         "from them; a spec.deletionHoldTimeoutSeconds of 0, or a number of seconds, ends all "
         "holds of this TApp, also now"

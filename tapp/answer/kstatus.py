@@ -67,10 +67,10 @@ def _wait(plan: Plan, instance: Instance, decision: Verdict) -> str:
         return decision.message
     if pod is None:
         return "it has no pod"
-    if pod.terminating:
-        return "its pod is ending"
     if trouble is not None and trouble.text:
         return trouble.text
+    if pod.terminating:
+        return "its pod is ending"
     if instance.update.unfinished:
         return "its update in place is not finished"
     if trouble is not None and trouble.waiting:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tapp.answer import mistakes
+from tapp.answer.deletions import not_deleted
 from tapp.answer.kstatus import stalled
 from tapp.answer.mistakes import refused
 from tapp.decide.missing import Since, overdue, unseen_claims
@@ -20,7 +21,9 @@ from tapp.words.vocabulary import RESTART_IN_PLACE
 
 def refusals(plan: Plan) -> list[Finding]:
     """The conditions of all refused situations that the plan met, in a fixed order."""
-    return [found for check in _CHECKS if (found := check(plan)) is not None]
+    first, *others = [check(plan) for check in _CHECKS]
+    overdue = not_deleted(plan.overdue, plan.world.tapp.metadata.namespace)
+    return [found for found in (first, *overdue, *others) if found is not None]
 
 
 def _pods_not_created(plan: Plan) -> Finding | None:

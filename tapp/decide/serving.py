@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tapp.decide.instances import Instance
+from tapp.decide.overdue import trouble_of_deletion
 from tapp.declared.model import TApp
 from tapp.pod.availability import NEVER, available_in
 from tapp.pod.gate import has_closed_gate
@@ -156,11 +157,20 @@ def _unsettled(tapp: TApp) -> bool:
 def troubles_of(
     tapp: TApp, instances: Sequence[Instance], options: Options, now: float
 ) -> dict[int, Trouble]:
-    """Instance -> the trouble of its pod, for those that should run and whose pod may have any."""
+    """Returns instance -> trouble of its pod, for instances whose pod may have any.
+
+    A pod that serves and has never restarted has none. Only the deletion of a pod can be in trouble
+    if the instance should not run.
+    """
     moved = tapp.spec.force_delete_pod and not tapp.spec.never_migrate
     limit, _ = limit_of(tapp.metadata.annotations, options.lost_node_seconds)
     patience = Patience(options.unschedulable_seconds, options.start_seconds, limit)
-    return {
+    ending = {
+        instance.id: trouble_of_deletion(pod, tapp.metadata.namespace, now)
+        for instance in instances
+        if (pod := instance.pod) is not None and pod.terminating
+    }
+    return ending | {
         instance.id: silence(pod, since, now, moved=moved, limit=limit)
         if (since := instance.silent_since) is not None
         else trouble(pod, instance.update, now, patience)

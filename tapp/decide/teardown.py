@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tapp.decide.changes import Mark
+from tapp.decide.overdue import Overdue, overdue_of
 from tapp.decide.pod_holds import HoldRequest, carried_marks, due_marks, hold_request_of, sentence
 from tapp.declared.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
 from tapp.kube.objects import ClaimObject, RevisionObject
@@ -20,9 +21,22 @@ from tapp.words.times import told, written
 from tapp.words.vocabulary import Wish
 from tapp.world import Options
 
+_METACONTROLLER = "metacontroller.io/"  # How the names of its finalizers begin
 _GARBAGE_COLLECTOR = ("orphan", "foregroundDeletion")
 RECHECK = 5.0  # Seconds after which to look again; the children's own events usually come first
 _PATIENT = 60.0  # The same where somebody holds all pods that are left
+
+
+@dataclass(frozen=True)
+class Left:
+    """The rest of a TApp that is being deleted, which its status describes."""
+
+    namespace: str
+    since: str  # when the deletion was requested, RFC 3339
+    pods: Sequence[Pod]  # all pods that are there
+    claims: Sequence[str]  # names of claims that go with the TApp and are there
+    overdue: Overdue  # objects that should be gone
+    finalizers: Sequence[str]  # other finalizers of the TApp, besides Metacontroller's
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,7 @@ class Teardown:
     # name of a pod that is on hold -> since when it is told to go, "" where it cannot be, and a
     # sentence
     held: dict[str, tuple[str, str]] = field(default_factory=dict)
+    left: Left | None = None  # what is left of the TApp; None if the TApp is not being deleted
     recheck: float = RECHECK  # seconds after which to look again
 
 
@@ -61,11 +76,12 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         # It is not going: its labels have left what the controller that asks selects. Another one
         # takes over, and finds everything as it is.
         return Teardown(pods, claims, revisions, plain, finalized=True)
+    delete_claims = policy.persistent_volume_claim_retention_policy.when_deleted == "Delete"
+    left = _left(parent, pods, claims if delete_claims else [], plain, now)
     if any(name in parent.metadata.finalizers for name in _GARBAGE_COLLECTOR):
         # The garbage collector owns this deletion; Metacontroller leaves the children alone only
         # if its finalizer goes now.
-        return Teardown(pods, claims, revisions, plain, finalized=True)
-    delete_claims = policy.persistent_volume_claim_retention_policy.when_deleted == "Delete"
+        return Teardown(pods, claims, revisions, plain, finalized=True, left=left)
     staying = claims if pods or not delete_claims else []
     waiting, marks = list[Pod](), dict[str, Mark]()
     if lost_policy.force_delete_pod and not lost_policy.never_migrate:
@@ -85,7 +101,26 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         marks=marks,
         silent=_silent(pods, _deleted_at(parent, now), now),
         held={pod.name: (asked[pod.name].since, sentence(pod, asked[pod.name])) for pod in on_hold},
-        recheck=_recheck(pods, asked, now),
+        recheck=min([_recheck(pods, asked, now), *left.overdue.waits]),
+        left=left,
+    )
+
+
+def _left(
+    parent: Parent,
+    pods: Sequence[Pod],
+    claims: Sequence[ClaimObject],
+    plain: Sequence[Manifest],
+    now: float,
+) -> Left:
+    meta = parent.metadata
+    return Left(
+        meta.namespace,
+        meta.deletion_timestamp or "",
+        pods,
+        [claim.metadata.name for claim in claims],
+        overdue_of(pods, claims, plain, now),
+        [name for name in meta.finalizers if not name.startswith(_METACONTROLLER)],
     )
 
 

@@ -22,3 +22,8 @@ def maps_of(value: Any) -> list[dict[str, Any]]:
 def text_of(value: Any) -> str:
     """The text that a value is."""
     return value if isinstance(value, str) else ""
+
+
+def texts_of(value: Any) -> tuple[str, ...]:
+    """Returns the texts of a list, without its other items; empty if the value is no list."""
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()

@@ -22,7 +22,8 @@ class Manifest:
     """
 
     __slots__ = (
-        *("annotations", "finalizers", "kind", "labels", "name", "namespace", "projected", "spec"),
+        *("annotations", "finalizers", "gone_by", "kind", "labels"),
+        *("name", "namespace", "projected", "spec"),
     )
 
     def __init__(self, pod: PodObject | PlainObject, kind: Kind = POD) -> None:
@@ -33,6 +34,7 @@ class Manifest:
         self.labels = map_of(msgspec.json.decode(meta.labels))
         self.annotations = map_of(msgspec.json.decode(meta.annotations))
         self.finalizers = msgspec.json.decode(meta.finalizers)
+        self.gone_by = meta.deletion_timestamp or ""
         self.spec = map_of(msgspec.json.decode(pod.spec))
         self.projected = self._projected()
 

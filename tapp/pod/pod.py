@@ -132,6 +132,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     node: str = ""  # the node that it is bound to, "" where there is none yet
     terminating: bool = False  # whether it is on its way out
     acknowledged: bool = False  # whether a kubelet has written anything into its status
+    # `metadata.deletionTimestamp`: the end of the grace period, RFC 3339; "" if the pod is not
+    # being deleted
+    gone_by: str = ""
+    finalizers: tuple[str, ...] = ()  # `metadata.finalizers`, of a pod that is being deleted
     phase: str = "Pending"  # `status.phase`; before a kubelet has looked at it, `Pending`
     ready: bool | None = None  # its condition `Ready`, None where it has none
     ready_since: str = ""  # when that last changed; "" where nobody knows

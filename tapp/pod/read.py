@@ -12,7 +12,7 @@ from tapp.kube import objects
 from tapp.kube.images import pull_policy, runs_image
 from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
 from tapp.kube.once import mounted
-from tapp.kube.parts import map_in, map_of, maps_of, text_of
+from tapp.kube.parts import map_in, map_of, maps_of, text_of, texts_of
 from tapp.kube.project import duplicate_merge_key
 from tapp.kube.restarts import ALWAYS, restarts_of
 from tapp.kube.stored import PROBE
@@ -78,6 +78,8 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
         manifest=NO_MANIFEST if unreadable or spec.is_ours else manifest,
         node=text_of(manifest.spec.get("nodeName")),
         terminating=meta.deletion_timestamp is not None,
+        gone_by=meta.deletion_timestamp or "",
+        finalizers=() if meta.deletion_timestamp is None else texts_of(manifest.finalizers),
         uid=meta.uid or "",
         created=meta.creation_timestamp or "",
         generation=meta.generation or 0,

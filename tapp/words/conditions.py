@@ -15,6 +15,9 @@ class Type(StrEnum):
     DEGRADED = "Degraded"
     # There while they are True.
     PODS_NOT_CREATED = "PodsNotCreated"
+    PODS_NOT_DELETED = "PodsNotDeleted"
+    CLAIMS_NOT_DELETED = "ClaimsNotDeleted"
+    SERVICES_NOT_DELETED = "ServicesNotDeleted"
     TEMPLATE_NOT_FOUND = "TemplateNotFound"
     INVALID_BUDGET = "InvalidBudget"
     INVALID_PARTITION = "InvalidPartition"

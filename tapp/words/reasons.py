@@ -92,6 +92,7 @@ class Reason(StrEnum):
     NODES_SILENT = "NodesSilent", _HELD, "pods cannot end on nodes that are not heard of"
     # What is refused
     MISSING = "Missing", _BLOCKED, "pods that were asked for do not exist"
+    OVERDUE = "DeletionOverdue", _BLOCKED, "an object is being deleted and does not go"
     UNRESOLVED = "Unresolved", _BLOCKED, "a template does not exist, or makes no pod"
     NOT_A_BUDGET = "NotABudget", _BLOCKED, "a budget is neither a number nor a percentage"
     NOT_A_PARTITION = "NotAPartition", _BLOCKED, "a partition is neither a number nor a percentage"

@@ -205,6 +205,30 @@ def test_a_tapp_that_goes_is_not_as_asked(web: StandIn) -> None:
     assert kubectl_tapp(web, "why", "web").lines[0] == "TApp web is being deleted"
 
 
+def test_a_tapp_in_deletion_says_what_the_deletion_waits_for(web: StandIn) -> None:
+    """A pod with a finalizer hangs: every look names the finalizer, and nothing is "created"."""
+
+    def keep(pod: Document) -> None:
+        if pod["metadata"]["name"] == "web-5":
+            pod["metadata"]["finalizers"] = ["a.example/x"]
+
+    hacked(web, "Pod", keep)
+    web.world.delete("tapps", "web")
+    told = kubectl_tapp(web, "status", "web").out
+    assert "its status does not say so yet: the controllers of its finalizers" in told
+    web.world.run(200)
+    for verb in ("status", "why"):
+        said = kubectl_tapp(web, verb, "web").out
+        assert "the TApp is being deleted since" in said
+        assert "finalizer a.example/x keeps the object" in said
+        assert "gone: the TApp is being deleted" in said
+        assert "create it" not in said
+    one_sentence(kubectl_tapp(web, "wait", "web"), "is being deleted", "a.example/x")
+    assert "Terminating" in kubectl_tapp(web, "list").out
+    document = json.loads(kubectl_tapp(web, "why", "web", "-o", "json").out)
+    assert {each["reason"] for each in document["instances"]} == {"Deleting"}
+
+
 def test_who_is_scaled_away_is_not_restarted(web: StandIn) -> None:
     def scale() -> None:
         web.world.patch("tapps", "web", {"spec": {"replicas": 2}})

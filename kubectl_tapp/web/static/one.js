@@ -115,7 +115,7 @@ export class One {
   head(head) {
     show($("headline"), [head.headline, make("span", {className: "progress"}, head.stuck ? "" : head.line)]);
     const lines = [...(head.stuck ? [`It is stuck: ${head.stuck}`] : []), ...(head.paused ? ["Updates are paused."] : []),
-      ...(head.going ? ["It is being deleted."] : []), ...head.notes];
+      ...(head.going ? [head.going] : []), ...head.notes];
     $("stuck").hidden = !lines.length;
     $("stuck").className = head.stuck ? "stuck" : "stuck waits";
     show($("stuck"), lines.map((each) => make("p", {}, each)));

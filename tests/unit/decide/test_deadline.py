@@ -270,4 +270,4 @@ def test_a_pod_that_is_being_stopped_has_its_grace_period() -> None:
     assert not late(after(world, LIMIT + 3_599))
     status = after(world, LIMIT + 3_600)
     assert late(status)
-    assert "instance 0: its pod is ending" in condition(status, "Stalled")["message"]  # type: ignore[index]
+    assert "instance 0: pod web-0 is being deleted" in condition(status, "Stalled")["message"]  # type: ignore[index]

@@ -1,0 +1,200 @@
+"""Overdue deletions: objects whose deletion was requested and which do not go.
+
+The API server deletes an object when its finalizers are gone, and a pod when also its kubelet has
+reported the end of its containers. `metadata.deletionTimestamp` already includes the grace period,
+so a deletion is overdue `TROUBLE_AFTER` seconds later. A pod on a silent node is overdue at once,
+because no kubelet ends it. `overdue_of` finds these objects. The other functions describe them:
+what keeps the object, and what a person can do.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from tapp.kube.objects import ClaimObject
+from tapp.kube.parts import texts_of
+from tapp.pod.lost import silent_since
+from tapp.pod.manifest import Manifest
+from tapp.pod.pod import Pod
+from tapp.pod.trouble import TROUBLE_AFTER, Trouble
+from tapp.words.groups import grouped
+from tapp.words.quoted import short
+from tapp.words.ranges import joined, name_list
+from tapp.words.times import UNKNOWN, seconds
+
+_PROTECTED = "kubernetes.io/pvc-protection"  # The finalizer of a claim that a pod still uses
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+
+
+class Kept(NamedTuple):
+    """An object whose deletion is overdue."""
+
+    name: str
+    gone_by: str  # its deletionTimestamp, RFC 3339
+    finalizers: tuple[str, ...]
+    pod: Pod | None = None  # the pod; None for other kinds
+    user: str = ""  # name of a pod that uses the claim and is not being deleted itself, or ""
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """The objects of a TApp whose deletion is overdue."""
+
+    pods: Sequence[Kept] = ()
+    claims: Sequence[Kept] = ()
+    services: Sequence[Kept] = ()
+    waits: Sequence[float] = ()  # seconds until further deletions are overdue
+
+
+def overdue_of(
+    pods: Iterable[Pod], claims: Iterable[ClaimObject], services: Iterable[Manifest], now: float
+) -> Overdue:
+    """Finds the overdue deletions, and the seconds until others are overdue."""
+    known = list(pods)
+    ending = [pod for pod in known if pod.terminating]
+    left = {pod.name: _left(pod, now) for pod in ending}
+    found = [Kept(p.name, p.gone_by, p.finalizers, p) for p in ending if left[p.name] <= 0]
+    others: dict[str, list[Kept]] = {"claims": [], "services": []}
+    waits = [wait for wait in left.values() if wait > 0]
+    dying = [claim for claim in claims if claim.metadata.deletion_timestamp is not None]
+    users = _users(known) if dying else {}
+    for claim in dying:
+        meta = claim.metadata
+        finalizers = texts_of(msgspec.json.decode(meta.finalizers))
+        user = users.get(meta.name, "")
+        one = Kept(meta.name, meta.deletion_timestamp or "", finalizers, user=user)
+        _sort(one, others["claims"], waits, now)
+    for service in services:
+        if service.gone_by:
+            one = Kept(service.name, service.gone_by, texts_of(service.finalizers))
+            _sort(one, others["services"], waits, now)
+    return Overdue(found, waits=waits, **others)
+
+
+def _users(pods: Iterable[Pod]) -> dict[str, str]:
+    """Returns claim -> name of a pod that mounts the claim and stays."""
+    return {
+        claim: pod.name
+        for pod in pods
+        if not (pod.terminating or pod.completed)
+        for claim in pod.spec.claims
+    }
+
+
+def _sort(one: Kept, overdue: list[Kept], waits: list[float], now: float) -> None:
+    wait = seconds(one.gone_by) + TROUBLE_AFTER - now
+    if wait > 0:
+        waits.append(wait)
+    else:
+        overdue.append(one)
+
+
+def _left(pod: Pod, now: float) -> float:
+    """Returns the seconds until the deletion of a pod is overdue; at most 0 if it is."""
+    due = seconds(pod.gone_by) + TROUBLE_AFTER
+    since = silent_since(pod, now, seconds(pod.gone_by))
+    return (due if since is None else min(due, since + TROUBLE_AFTER)) - now
+
+
+def trouble_of_deletion(pod: Pod, namespace: str, now: float) -> Trouble:
+    """Returns the trouble of a pod that is being deleted: empty until its deletion is overdue."""
+    left = _left(pod, now)
+    if left > 0:
+        return Trouble(wait=left)
+    return Trouble(pods_sentence([Kept(pod.name, pod.gone_by, pod.finalizers, pod)], namespace))
+
+
+def pods_sentence(found: Sequence[Kept], namespace: str) -> str:
+    """Describes pods that do not go: node, finalizers, time, and what to do. "" without pods."""
+
+    def group(one: Kept) -> tuple[str, tuple[str, ...], bool, bool]:
+        pod = one.pod
+        ended = pod is None or pod.completed or not pod.node
+        silent = pod is not None and pod.silent
+        return ("" if pod is None else pod.node, one.finalizers, ended, silent)
+
+    return _sentences("pod", found, group, lambda many: _why_pods(many, namespace))
+
+
+def _why_pods(many: Sequence[Kept], namespace: str) -> str:
+    first, pod = many[0], many[0].pod
+    finalizers = _finalizers(first.finalizers)
+    if pod is None or pod.completed or not pod.node:
+        return f"{finalizers or 'nothing of it shows why'}{_remedy('pod', first, namespace)}"
+    node = short(pod.node)
+    if pod.silent:
+        why = (
+            f"node {node} has stopped reporting. The pod goes when the node is back. If the "
+            f"machine is off, `kubectl taint node {node} {_OUT_OF_SERVICE}` ends the pod; if it is "
+            f"gone for good, `kubectl delete node {node}` does"
+        )
+    else:
+        why = (
+            f"the kubelet of node {node} has not reported its end: see `kubectl describe node "
+            f"{node}` and the kubelet's log. If the node is gone for good, `kubectl delete node "
+            f"{node}`. If the containers have certainly stopped, `kubectl delete pod {first.name} "
+            f"-n {namespace} --grace-period=0 --force`"
+        )
+    return f"{why}. Besides, {finalizers}" if finalizers else why
+
+
+def claims_sentence(found: Sequence[Kept], namespace: str) -> str:
+    """Describes claims that do not go: finalizers, time, and what to do. "" without claims."""
+
+    def why(many: Sequence[Kept]) -> str:
+        first = many[0]
+        if first.user and _PROTECTED in first.finalizers:
+            return (
+                f"pod {short(first.user)} still uses it ({_PROTECTED}). The claim and its data go "
+                "when that pod goes; a deletion cannot be taken back, so save the data first"
+            )
+        why = _finalizers(first.finalizers) or "nothing of it shows why"
+        return why + _remedy("pvc", first, namespace)
+
+    return _sentences("claim", found, lambda one: (one.finalizers, bool(one.user)), why)
+
+
+def services_sentence(found: Sequence[Kept], namespace: str) -> str:
+    """Describes Services that do not go: finalizers, time, what to do. "" without Services."""
+
+    def why(many: Sequence[Kept]) -> str:
+        why = _finalizers(many[0].finalizers) or "nothing of it shows why"
+        return why + _remedy("service", many[0], namespace)
+
+    return _sentences("Service", found, lambda one: one.finalizers, why)
+
+
+def _finalizers(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    plural = "s" if len(names) > 1 else ""
+    return f"finalizer{plural} {name_list(names)} keep{'' if plural else 's'} the object"
+
+
+def _remedy(kind: str, one: Kept, namespace: str) -> str:
+    if not one.finalizers:
+        return ""
+    patch = '{"metadata":{"finalizers":null}}'
+    return (
+        ". Its controller has to remove that, see its log; if there is no such controller any "
+        f"more, `kubectl patch {kind} {one.name} -n {namespace} --type=merge -p '{patch}'`"
+    )
+
+
+def _sentences(
+    kind: str,
+    found: Sequence[Kept],
+    group: Callable[[Kept], object],
+    why: Callable[[Sequence[Kept]], str],
+) -> str:
+    groups: Mapping[object, list[Kept]] = grouped((group(one), one) for one in found)
+    parts = []
+    for many in groups.values():
+        names = name_list([one.name for one in many])
+        subject = f"{kind} {names} is" if len(many) == 1 else f"{kind}s {names} are"
+        times = sorted(one.gone_by for one in many if seconds(one.gone_by) != UNKNOWN)
+        since = f" and should have gone by {times[0]}" if times else ""
+        parts.append(f"{subject} being deleted{since}: {why(many)}")
+    return joined(parts, f" groups of {kind}s")

@@ -1,0 +1,80 @@
+"""Deletions that do not end, on a real API server: a TApp says so, also one in deletion."""
+
+from __future__ import annotations
+
+import pytest
+
+from .app import App, tapp, template
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+KEEP = "a.example/keep"
+LATE = 120.0  # Seconds: the grace period, the margin, and the machine's other work
+
+
+def keep(app: App, id: int) -> None:
+    app.edit(id, {"metadata": {"finalizers": [KEEP]}})
+
+
+def let_go(app: App, id: int) -> None:
+    app.edit(id, {"metadata": {"finalizers": None}})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"statuses": {"2": "Killed"}}, {"replicas": 2}, {"template": template("b:1", command=["x"])}],
+)
+def test_a_pod_that_a_finalizer_keeps_makes_the_tapp_degraded_until_the_pod_goes(
+    app: App, change: dict[str, object]
+) -> None:
+    app.apply(tapp(template=template(terminationGracePeriodSeconds=1))).settle()
+    keep(app, 2)
+    app.patch(**change)
+    app.until(
+        lambda: app.condition("Degraded").startswith("True PodsNotDeleted"), "it is said", LATE
+    )
+    said = app.condition("Degraded")
+    assert "pod web-2 is being deleted and should have gone by " in said
+    assert f"finalizer {KEEP} keeps the object" in said
+    assert app.condition("Stalled").startswith("True PodsNotDeleted")
+    let_go(app, 2)
+    app.until(lambda: app.condition("Degraded").startswith("False"), "it is over", LATE)
+
+
+def test_a_tapp_that_is_being_deleted_says_what_it_waits_for(app: App) -> None:
+    """Metacontroller writes the status that the finalize hook answers."""
+    app.apply(tapp(template=template(terminationGracePeriodSeconds=1))).settle()
+    keep(app, 1)
+    app.kube.delete("apps.tkestack.io/v1", "tapps", app.namespace, "web")
+    app.until(lambda: sorted(app.pods) == [1], "the others go")
+    app.until(lambda: app.condition("Ready").startswith("False Deleting"), "it is said")
+    app.until(lambda: app.status["ready"] == "0/3", "the counts are those of the pods")
+    assert "the TApp is being deleted since " in app.condition("Ready")
+    app.until(lambda: app.condition("Degraded").startswith("True PodsNotDeleted"), "it hangs", LATE)
+    assert KEEP in app.condition("Degraded")
+    app.quiet()
+    let_go(app, 1)
+    app.until(lambda: app.found is None, "the TApp is gone", LATE)
+
+
+@pytest.mark.parametrize("propagation", ["Foreground", "Background"])
+def test_a_tapp_that_is_being_deleted_names_finalizers_of_others(
+    app: App, propagation: str
+) -> None:
+    """After Metacontroller's finalizer is gone, the hook is still asked, and its status written."""
+    app.apply(tapp(template=template(terminationGracePeriodSeconds=1))).settle()
+    keep(app, 1)
+    found = app.found
+    assert found is not None
+    if propagation == "Background":
+        finalizers = [*found["metadata"].get("finalizers", []), KEEP]
+        app.kube.patch(app.path, {"metadata": {"finalizers": finalizers}})
+    api = "apps.tkestack.io/v1"
+    app.kube.delete(api, "tapps", app.namespace, "web", propagationPolicy=propagation)
+    name = "foregroundDeletion" if propagation == "Foreground" else KEEP
+    app.until(lambda: name in app.condition("Ready"), "its finalizer is named")
+    app.until(lambda: app.condition("Degraded").startswith("True PodsNotDeleted"), "it hangs", LATE)
+    let_go(app, 1)
+    if propagation == "Background":
+        app.until(lambda: not app.pods, "the pod is gone", LATE)
+        app.kube.patch(app.path, {"metadata": {"finalizers": None}})
+    app.until(lambda: app.found is None, "the TApp is gone", LATE)

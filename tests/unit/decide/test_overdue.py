@@ -1,0 +1,240 @@
+"""Deletions that do not end: the condition names the object, what keeps it, and since when."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from simulator.objects.objects import with_meta
+from tests.builders import (
+    DELETED,
+    NOW,
+    Document,
+    claim_template,
+    completed,
+    tapp,
+    template,
+    terminating,
+)
+from tests.unit.decide.test_lost_node import silent
+from tests.unit.world import Hook, World, condition, settled
+
+NEW = template("nginx:2", command=["other"])
+
+
+def finalizers(*names: str) -> Callable[[Document], Document]:
+    return lambda pod: with_meta(terminating(pod), finalizers=list(names))
+
+
+def after(world: World, seconds: float) -> World:
+    world.hook.now = NOW + seconds
+    return world
+
+
+def degraded(world: World) -> Document:
+    found = condition(world.sync(), "Degraded")
+    assert found is not None
+    return found
+
+
+def nothing(world: World) -> World:
+    return world
+
+
+def rolls(world: World) -> World:
+    return world.change(template=NEW)
+
+
+def kills(world: World) -> World:
+    return world.change(statuses={"2": "Killed"})
+
+
+def scales_down(world: World) -> World:
+    return world.change(replicas=2)
+
+
+def pauses(world: World) -> World:
+    return world.change(updateStrategy={"paused": True})
+
+
+@pytest.mark.parametrize("cause", [nothing, rolls, kills, scales_down, pauses])
+def test_a_pod_that_hangs_makes_the_tapp_degraded_whatever_deleted_the_pod(
+    cause: Callable[[World], World],
+) -> None:
+    world = cause(settled(replicas=3)).modify(2, terminating)
+    assert degraded(after(world, 19))["status"] == "False"
+    assert world.sync()["resyncAfterSeconds"] <= 1
+    found = degraded(after(world, 21))
+    assert (found["status"], found["reason"]) == ("True", "PodsNotDeleted")
+    assert f"pod web-2 is being deleted and should have gone by {DELETED}" in found["message"]
+    assert "node-1" in found["message"]
+    assert "kubectl delete pod web-2 -n shop --grace-period=0 --force" in found["message"]
+    status = world.sync()["status"]
+    assert condition(status, "Ready")["reason"] == "PodsNotDeleted"  # type: ignore[index]
+    assert condition(status, "Progressing")["status"] == "True"  # type: ignore[index]
+    del world.pods["web-2"]
+    assert degraded(world)["status"] == "False"
+
+
+@pytest.mark.parametrize(
+    ("change", "texts"),
+    [
+        (finalizers("a.example/x"), ["finalizer a.example/x keeps", "kubelet of node node-1"]),
+        (
+            lambda pod: finalizers("a.example/x", "b/y")(completed(pod, "Failed")),
+            ["finalizers a.example/x, b/y keep", "kubectl patch pod web-1 -n shop --type=merge"],
+        ),
+        (
+            lambda pod: terminating(silent(pod, NOW - 400)),
+            ["node node-1 has stopped reporting", "out-of-service", "kubectl delete node node-1"],
+        ),
+    ],
+    ids=["kubelet and finalizer", "finalizers", "silent node"],
+)
+def test_the_condition_names_what_keeps_the_pod(
+    change: Callable[[Document], Document], texts: list[str]
+) -> None:
+    world = after(settled(replicas=3).modify(1, change), 30)
+    message = degraded(world)["message"]
+    assert all(text in message for text in texts), message
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_the_alarm_stays_when_somebody_deletes_the_pod_of_a_lost_node(moved: bool) -> None:
+    """The taint manager deletes the pod after five minutes, and nobody on the node can end it."""
+    world = settled(replicas=3, forceDeletePod=moved).modify(1, lambda pod: silent(pod, NOW - 60))
+    if not moved:
+        assert degraded(world)["reason"] == "InstancesBroken"
+    world.modify(1, terminating)
+    assert degraded(world)["reason"] == "PodsNotDeleted"
+    assert degraded(after(world, 3_600))["status"] == "True"
+
+
+def test_pods_that_hang_for_the_same_reason_are_named_together() -> None:
+    world = settled(replicas=30)
+    for id in range(30):
+        world.modify(id, terminating)
+    message = degraded(after(world, 60))["message"]
+    assert message.count("being deleted") == 1
+    assert "and 22 more" in message
+
+
+def test_a_deletion_time_that_nobody_can_read_is_overdue() -> None:
+    world = settled(replicas=1).modify(0, lambda pod: with_meta(pod, deletionTimestamp="soon"))
+    assert "pod web-0 is being deleted: " in degraded(world)["message"]
+
+
+def with_claims(**spec: Any) -> World:
+    return settled(replicas=2, volumeClaimTemplates=[claim_template()], **spec)
+
+
+def test_a_claim_that_its_pod_uses_is_named_with_what_becomes_of_its_data() -> None:
+    world = with_claims()
+    name = "data-web-1"
+    world.claims[name] = with_meta(
+        terminating(world.claims[name]), finalizers=["kubernetes.io/pvc-protection"]
+    )
+    assert degraded(world)["status"] == "False"
+    found = degraded(after(world, 30))
+    assert found["reason"] == "ClaimsNotDeleted"
+    assert f"claim {name} is being deleted" in found["message"]
+    assert "pod web-1 still uses it" in found["message"]
+
+
+def test_a_claim_that_a_finalizer_keeps_is_named_with_the_finalizer() -> None:
+    world = with_claims()
+    world.claims["data-web-1"] = with_meta(
+        terminating(world.claims["data-web-1"]), finalizers=["backup.example/keep"]
+    )
+    world.pods.pop("web-1")
+    message = condition(after(world, 30).sync(), "ClaimsNotDeleted")["message"]  # type: ignore[index]
+    assert "finalizer backup.example/keep keeps" in message
+    assert "kubectl patch pvc data-web-1 -n shop" in message
+
+
+def test_a_service_that_a_finalizer_keeps_is_named() -> None:
+    world = World(
+        tapp(replicas=2, serviceTemplate={"spec": {"ports": [{"port": 80}]}}), exposing=True
+    ).settle()
+    name = "service.kubernetes.io/load-balancer-cleanup"
+    world.services["web-1"] = with_meta(terminating(world.services["web-1"]), finalizers=[name])
+    found = degraded(after(world, 30))
+    assert found["reason"] == "ServicesNotDeleted"
+    assert name in found["message"]
+
+
+# --- the end of a TApp ----------------------------------------------------------------------------
+
+
+def ended(world: World, **meta: Any) -> Document:
+    world.parent = with_meta(world.parent, **meta)
+    return world.hook.finalize(world.request(finalizing=True))
+
+
+def found(answer: Document) -> dict[str, Document]:
+    return {item["type"]: item for item in answer["status"]["conditions"]}
+
+
+def test_a_tapp_in_deletion_says_what_it_waits_for_in_counts_and_conditions() -> None:
+    world = settled(replicas=4)
+    for id in range(3):
+        world.modify(id, terminating)
+    answer = ended(world, finalizers=["metacontroller.io/compositecontroller-tapp"])
+    status, conditions = answer["status"], found(answer)
+    assert status["ready"] == "1/4"
+    assert (status["replicas"], status["readyReplicas"], status["availableReplicas"]) == (4, 1, 1)
+    assert status["statuses"] == {"0": "Killing", "1": "Killing", "2": "Killing", "3": "Running"}
+    assert (conditions["Ready"]["status"], conditions["Ready"]["reason"]) == ("False", "Deleting")
+    text = f"being deleted since {DELETED} and waits for pods web-0, web-1, web-2, web-3 to end"
+    assert text in conditions["Ready"]["message"]
+    assert conditions["Degraded"]["status"] == "False"
+    assert conditions["Available"]["status"] == "Unknown"
+    assert "Reconciling" in conditions
+
+
+def test_a_tapp_in_deletion_is_degraded_by_a_pod_that_hangs() -> None:
+    world = settled(replicas=2).modify(1, finalizers("a.example/x"))
+    del world.pods["web-0"]
+    answer = ended(after(world, 15))
+    assert found(answer)["Degraded"]["status"] == "False"
+    assert answer["resyncAfterSeconds"] == 5
+    conditions = found(ended(after(world, 30)))
+    assert conditions["Degraded"]["reason"] == "PodsNotDeleted"
+    assert "finalizer a.example/x keeps" in conditions["Ready"]["message"]
+    assert conditions["PodsNotDeleted"]["status"] == "True"
+    assert "Stalled" in conditions
+
+
+def test_a_tapp_in_deletion_waits_for_its_claims() -> None:
+    policy = {"whenDeleted": "Delete"}
+    world = with_claims(persistentVolumeClaimRetentionPolicy=policy)
+    world.pods.clear()
+    name = "data-web-1"
+    world.claims[name] = with_meta(terminating(world.claims[name]), finalizers=["a.example/x"])
+    ready = found(ended(world))["Ready"]
+    assert "claims data-web-0, data-web-1" in ready["message"]
+    conditions = found(ended(after(world, 30)))
+    assert conditions["Degraded"]["reason"] == "ClaimsNotDeleted"
+    assert "waits for claim data-web-0" in conditions["Ready"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("foregroundDeletion", "with which the garbage collector deletes all"),
+        ("orphan", "with which the garbage collector first releases all"),
+        ("argocd.argoproj.io/x", "finalizer argocd.argoproj.io/x of the TApp"),
+    ],
+)
+def test_a_tapp_in_deletion_names_its_other_finalizers(name: str, text: str) -> None:
+    world = settled(replicas=1)
+    answer = ended(world, finalizers=["metacontroller.io/compositecontroller-tapp", name])
+    assert text in found(answer)["Ready"]["message"]
+    assert "resyncAfterSeconds" in answer
+
+
+def test_a_tapp_that_is_handed_over_keeps_its_status() -> None:
+    world = settled(replicas=1)
+    request = {**world.request(), "finalizing": True}
+    before = {key: v for key, v in world.parent["status"].items() if key != "observedGeneration"}
+    assert Hook().finalize(request)["status"] == before
