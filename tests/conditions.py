@@ -26,6 +26,7 @@ KSTATUS = ("Reconciling", "Stalled")
 TABLE: tuple[tuple[str, str, str, str, str], ...] = (
     # Progressing, Degraded, Ready, Available; the second word is the reason; and what else is True
     ("False Complete", "False", "True AsSpecified", "True", "none"),
+    ("False Complete", "False", "True PartitionReached", "True", "none"),
     ("False Complete", "True", "False, as Degraded", "True", "Stalled"),
     ("False Paused", "False", "False, as Progressing", "any", "none"),
     ("False Paused", "True", "False, as Degraded", "any", "Stalled"),

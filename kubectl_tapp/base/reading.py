@@ -3,6 +3,7 @@
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
+from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, seconds
 
 
@@ -32,7 +33,8 @@ def state_of(tapp: Document) -> str:
     ready = conditions(tapp).get("Ready")
     if ready is None:
         return str(status.get("appStatus", "-"))
-    return str(status.get("appStatus") if ready.get("status") == "True" else ready.get("reason"))
+    simply_runs = ready.get("status") == "True" and ready.get("reason") == Reason.AS_SPECIFIED
+    return str(status.get("appStatus") if simply_runs else ready.get("reason"))
 
 
 def deletion_of(tapp: Document) -> str:

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from kubectl_tapp.base.words import age, plural
 from kubectl_tapp.decide.budget import are, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
+from tapp.answer.kept import kept_back
 from tapp.words.ranges import id_list, name_list
+from tapp.words.reasons import Reason
 
 
 def span(rows: Iterable[Row], now: float) -> str:
@@ -49,6 +51,19 @@ def budget_block(view: Inspection) -> list[str]:
     """The same below whatever else is shown, after a blank line."""
     first, *rest = budget(view)
     return ["", f"budget: {first}", *(f"  {line}" for line in rest)]
+
+
+def going_on_block(view: Inspection) -> list[str]:
+    """Returns how updates that somebody holds back go on, after a blank line; empty if none are."""
+    plan = view.plan
+    found = [f"partition: {kept}"] if (kept := kept_back(plan)) else []
+    paused = [i.id for i, verdict in plan.cases if verdict.reason is Reason.PAUSED]
+    if paused:
+        found.append(
+            f"paused: instances {id_list(paused)} wait for updates; "
+            f"`kubectl tapp resume {view.name} -n {view.namespace}` lets them go on"
+        )
+    return ["", *found] if found else []
 
 
 def refused_block(view: Inspection) -> list[str]:

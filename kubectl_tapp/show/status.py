@@ -18,7 +18,7 @@ from kubectl_tapp.decide.inspection import (
     rows_of_status,
     sentences_of_status,
 )
-from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
+from kubectl_tapp.decide.phrases import budget_block, going_on_block, places, refused_block, span
 from kubectl_tapp.edit.revisions import SHORT
 from kubectl_tapp.show.columns import Step, fitted
 from tapp.words.groups import grouped
@@ -155,7 +155,8 @@ def sentences(view: Inspection) -> list[str]:
             others = [id for _, ids in waits[_SHOWN:] for id in ids]
             lines.append(f"{id_list(others)}: see `kubectl tapp why {view.name} {ranges(others)}`")
     refused = [] if going else refused_block(view)
-    return [*lines, *refused, *(f"note: {text}" for text in failing_syncs(view))]
+    lines += [*refused, *(f"note: {text}" for text in failing_syncs(view))]
+    return lines if going else lines + going_on_block(view)
 
 
 def waiting(view: Inspection) -> list[tuple[str, list[int]]]:

@@ -8,7 +8,7 @@ from kubectl_tapp.base.reading import conditions, deletion_of, statuses, unpasse
 from kubectl_tapp.base.words import age, plural
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.inspection import Inspection, Row
-from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
+from kubectl_tapp.decide.phrases import budget_block, going_on_block, places, refused_block, span
 from tapp.decide.judge import Action
 from tapp.declared.templates import Template
 from tapp.words.groups import grouped
@@ -105,8 +105,10 @@ def lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
     result += [f"{id_list(fine)}: UpToDate: runs its template, and is available"] if fine else []
     for group in groups.values():
         result += _block(view, group)
-    result += [] if going else budget_block(view) + refused_block(view)
-    return result + [f"event: {text}" for text in failing_syncs(view)]
+    if not going:
+        result += budget_block(view) + refused_block(view)
+    result += [f"event: {text}" for text in failing_syncs(view)]
+    return result if going else result + going_on_block(view)
 
 
 def _alike(case: Case) -> Hashable:

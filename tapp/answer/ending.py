@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tapp.answer.deletions import not_deleted
 from tapp.answer.kstatus import for_kstatus
+from tapp.answer.refusals import not_deleted
 from tapp.decide.teardown import Left, Teardown
 from tapp.kube.parts import map_in, maps_of
 from tapp.words.conditions import Finding, Type

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from tapp.answer import mistakes
-from tapp.answer.deletions import not_deleted
 from tapp.answer.kstatus import stalled
 from tapp.answer.mistakes import refused
 from tapp.decide.missing import Since, overdue, unseen_claims
+from tapp.decide.overdue import Overdue, claims_sentence, pods_sentence, services_sentence
 from tapp.decide.partition import UNKNOWN
 from tapp.declared.templates import Template, Unresolved
 from tapp.plan import Plan
@@ -35,6 +35,22 @@ def _pods_not_created(plan: Plan) -> Finding | None:
         f"`kubectl tapp adopt {plan.world.tapp.metadata.name}`"
     )
     return refused(Type.PODS_NOT_CREATED, Reason.MISSING, message)
+
+
+def not_deleted(overdue: Overdue, namespace: str) -> list[Finding]:
+    """Returns the conditions about overdue deletions, one for each kind of object.
+
+    Also of a TApp that is being deleted itself.
+    """
+    pods = pods_sentence(overdue.pods, namespace)
+    claims = claims_sentence(overdue.claims, namespace)
+    services = services_sentence(overdue.services, namespace)
+    found = (
+        refused(Type.PODS_NOT_DELETED, Reason.OVERDUE, pods),
+        refused(Type.CLAIMS_NOT_DELETED, Reason.OVERDUE, claims),
+        refused(Type.SERVICES_NOT_DELETED, Reason.OVERDUE, services),
+    )
+    return [finding for finding in found if finding is not None]
 
 
 def _claims_not_owned(plan: Plan) -> Finding | None:

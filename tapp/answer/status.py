@@ -5,8 +5,10 @@ itself shows; the sync's own time stands only where something is noted since whe
 `notOwned`, `notExposed`, `settling`, `progressed`).
 """
 
+from dataclasses import replace
 from typing import Any
 
+from tapp.answer.kept import kept_back
 from tapp.answer.kstatus import for_kstatus
 from tapp.answer.noted import failures, settling, turned, undated
 from tapp.answer.refusals import refusals
@@ -19,7 +21,6 @@ from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
 from tapp.words.groups import grouped
 from tapp.words.notes import encode_groups, encoded
-from tapp.words.quoted import short
 from tapp.words.ranges import id_list, joined, ranges
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import SKEW, is_written, written
@@ -108,8 +109,10 @@ def _selector(plan: Plan) -> str:
 def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
     refused = refusals(plan)
     degraded = _degraded(refused, _broken(plan, wanted))
-    progressing = _unless_degraded(_progress(plan, refused), degraded)
-    findings = [_available(plan), progressing, _ready(progressing, degraded), degraded, *refused]
+    kept = kept_back(plan)
+    progressing = _unless_degraded(_progress(plan, refused, kept), degraded, kept)
+    ready = _ready(progressing, degraded, kept)
+    findings = [_available(plan), progressing, ready, degraded, *refused]
     if not plan.roll.late:
         findings += for_kstatus(progressing, degraded, plan.roll.patience)
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
@@ -150,7 +153,19 @@ def _available(plan: Plan) -> Finding:
     )
 
 
-def _progress(plan: Plan, refused: list[Finding]) -> Finding:
+def _progress(plan: Plan, refused: list[Finding], kept: str) -> Finding:
+    """Returns Progressing; its message names the instances that a partition keeps, too."""
+    found = _under_way(plan, refused)
+    if not kept or found.reason == Reason.PROGRESS_DEADLINE_EXCEEDED:
+        return found
+    if found.reason == Reason.COMPLETE:
+        total = [instance for instance in plan.instances if instance.should_run]
+        done = sum(not instance.kept for instance in total)
+        return replace(found, message=f"{done} of {len(total)} updated; {kept}")
+    return replace(found, message=f"{found.message}; {kept}")
+
+
+def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
     for finding in refused:
         if finding.type is Type.STALLED:
             return Finding(Type.PROGRESSING, "False", finding.reason, finding.message)
@@ -215,10 +230,6 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
         message = f"nothing can be done for instances {id_list(stuck)}; see Degraded"
         return Finding(Type.PROGRESSING, "False", Reason.STUCK, message)
     message = "every instance is as the spec asks"
-    if kept := [instance.id for instance, _ in plan.cases if instance.kept]:
-        size = plan.world.tapp.spec.update_strategy.partition
-        message += f"; updateStrategy.partition ({short(size)}) keeps instances {id_list(kept)}"
-        message += " as they were"
     return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
 
 
@@ -267,18 +278,20 @@ def _arithmetic(plan: Plan) -> str:
     return f" ({', '.join(limits)} of {budgets.should_run}; unavailable: {unavailable})"
 
 
-def _unless_degraded(progressing: Finding, degraded: Finding) -> Finding:
+def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Finding:
     """Points to Degraded where nothing is left to be done, and not all is as the spec asks."""
     if progressing.reason == Reason.COMPLETE and degraded.status == "True":
         message = "nothing is left to be done, or waited for; see Degraded"
+        message += f"; {kept}" if kept else ""
         return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
     return progressing
 
 
-def _ready(progressing: Finding, degraded: Finding) -> Finding:
+def _ready(progressing: Finding, degraded: Finding, kept: str) -> Finding:
     """The summary that kubectl, kstatus and Argo CD read; its reason names the trouble, if any."""
     if progressing.reason == Reason.COMPLETE and degraded.status == "False":
-        return Finding(Type.READY, "True", Reason.AS_SPECIFIED, progressing.message)
+        reason = Reason.REACHED if kept else Reason.AS_SPECIFIED
+        return Finding(Type.READY, "True", reason, progressing.message)
     trouble = degraded if degraded.status == "True" else progressing
     return Finding(Type.READY, "False", trouble.reason, trouble.message)
 

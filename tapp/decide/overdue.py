@@ -15,7 +15,7 @@ import msgspec
 
 from tapp.kube.objects import ClaimObject
 from tapp.kube.parts import texts_of
-from tapp.pod.lost import silent_since
+from tapp.pod.lost import silent_since, told_silence
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER, Trouble
@@ -35,6 +35,7 @@ class Kept(NamedTuple):
     gone_by: str  # its deletionTimestamp, RFC 3339
     finalizers: tuple[str, ...]
     pod: Pod | None = None  # the pod; None for other kinds
+    silent: bool = False  # whether the node of the pod has stopped reporting
     user: str = ""  # name of a pod that uses the claim and is not being deleted itself, or ""
 
 
@@ -55,7 +56,7 @@ def overdue_of(
     known = list(pods)
     ending = [pod for pod in known if pod.terminating]
     left = {pod.name: _left(pod, now) for pod in ending}
-    found = [Kept(p.name, p.gone_by, p.finalizers, p) for p in ending if left[p.name] <= 0]
+    found = [_kept(pod, now) for pod in ending if left[pod.name] <= 0]
     others: dict[str, list[Kept]] = {"claims": [], "services": []}
     waits = [wait for wait in left.values() if wait > 0]
     dying = [claim for claim in claims if claim.metadata.deletion_timestamp is not None]
@@ -71,6 +72,11 @@ def overdue_of(
             one = Kept(service.name, service.gone_by, texts_of(service.finalizers))
             _sort(one, others["services"], waits, now)
     return Overdue(found, waits=waits, **others)
+
+
+def _kept(pod: Pod, now: float) -> Kept:
+    silent = told_silence(pod, now) is not None
+    return Kept(pod.name, pod.gone_by, pod.finalizers, pod, silent)
 
 
 def _users(pods: Iterable[Pod]) -> dict[str, str]:
@@ -103,7 +109,7 @@ def trouble_of_deletion(pod: Pod, namespace: str, now: float) -> Trouble:
     left = _left(pod, now)
     if left > 0:
         return Trouble(wait=left)
-    return Trouble(pods_sentence([Kept(pod.name, pod.gone_by, pod.finalizers, pod)], namespace))
+    return Trouble(pods_sentence([_kept(pod, now)], namespace))
 
 
 def pods_sentence(found: Sequence[Kept], namespace: str) -> str:
@@ -112,8 +118,7 @@ def pods_sentence(found: Sequence[Kept], namespace: str) -> str:
     def group(one: Kept) -> tuple[str, tuple[str, ...], bool, bool]:
         pod = one.pod
         ended = pod is None or pod.completed or not pod.node
-        silent = pod is not None and pod.silent
-        return ("" if pod is None else pod.node, one.finalizers, ended, silent)
+        return ("" if pod is None else pod.node, one.finalizers, ended, one.silent)
 
     return _sentences("pod", found, group, lambda many: _why_pods(many, namespace))
 
@@ -124,7 +129,7 @@ def _why_pods(many: Sequence[Kept], namespace: str) -> str:
     if pod is None or pod.completed or not pod.node:
         return f"{finalizers or 'nothing of it shows why'}{_remedy('pod', first, namespace)}"
     node = short(pod.node)
-    if pod.silent:
+    if first.silent:
         why = (
             f"node {node} has stopped reporting. The pod goes when the node is back. If the "
             f"machine is off, `kubectl taint node {node} {_OUT_OF_SERVICE}` ends the pod; if it is "

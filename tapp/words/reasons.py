@@ -86,6 +86,7 @@ class Reason(StrEnum):
     COMPLETE = "Complete", _DONE, "nothing is left to be done"
     # Ready
     AS_SPECIFIED = "AsSpecified", _DONE, "every instance is as the spec asks"
+    REACHED = "PartitionReached", _DONE, "the partition keeps instances at an older revision"
     # Degraded
     AS_EXPECTED = "AsExpected", _DONE, "nothing is refused or broken"
     BROKEN = "InstancesBroken", _BLOCKED, "instances do not get well by themselves"

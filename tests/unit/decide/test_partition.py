@@ -331,13 +331,14 @@ def test_a_roll_that_has_reached_its_partition_is_complete() -> None:
     assert status["templates"]["default"]["updatedReplicas"] == 4
     assert not {"outdated", "progressed"} & status.keys()
     message = (
-        "every instance is as the spec asks; updateStrategy.partition (2) keeps instances 4, 5 as "
-        "they were"
+        f"4 of 6 updated; updateStrategy.partition 2 keeps instances 4, 5 at revision {last}; "
+        "`kubectl tapp advance web -n shop` updates them, too"
     )
     for type, value in (("Progressing", "False"), ("Ready", "True")):
         said = condition(status, type)
         assert said is not None
         assert (said["status"], said["message"]) == (value, message)
+    assert condition(status, "Ready")["reason"] == "PartitionReached"  # type: ignore[index]
     assert found.decisions()[5] == "Keep/Kept"
     plan = found.hook.answer("/plan", found.request())["instances"]
     assert plan[5]["message"] == f"the partition keeps it at revision {last}"

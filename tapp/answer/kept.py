@@ -1,0 +1,19 @@
+"""The sentence about instances that a partition keeps at an older revision."""
+
+from tapp.plan import Plan
+from tapp.words.groups import grouped
+from tapp.words.quoted import short
+from tapp.words.ranges import id_list, joined
+
+
+def kept_back(plan: Plan) -> str:
+    """Returns which instances the partition keeps at an older revision, and how to go on, or ""."""
+    at = grouped((i.kept, i.id) for i, _ in plan.cases if i.kept)
+    if not at:
+        return ""
+    size, meta = plan.world.tapp.spec.update_strategy.partition, plan.world.tapp.metadata
+    parts = [f"instances {id_list(ids)} at revision {revision}" for revision, ids in at.items()]
+    return (
+        f"updateStrategy.partition {short(size)} keeps {joined(parts, ' revisions')}; "
+        f"`kubectl tapp advance {meta.name} -n {meta.namespace}` updates them, too"
+    )
