@@ -18,7 +18,8 @@ from tapp.kube.parts import texts_of
 from tapp.pod.lost import silent_since, told_silence
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
-from tapp.pod.trouble import TROUBLE_AFTER, Trouble
+from tapp.pod.trouble import TROUBLE_AFTER
+from tapp.pod.waiting import Trouble
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
 from tapp.words.ranges import joined, name_list
