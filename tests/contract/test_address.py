@@ -98,6 +98,6 @@ def test_it_is_healthy_whatever_addresses_there_are(world: str) -> None:
     done = subprocess.run(
         ["unshare", "--net", "sh", "-ec", script, "sh", sys.executable],
         cwd=ROOT, env=os.environ | proxy | {"HOST": "::", "PORT": "8080", "WEB_CONCURRENCY": "1"},
-        text=True, capture_output=True, check=False, timeout=60,
+        text=True, capture_output=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

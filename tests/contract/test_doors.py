@@ -15,7 +15,6 @@ import trustme
 from tests.contract.calls import HOOKS, good
 from tests.load.service import HOST, Service
 
-pytestmark = pytest.mark.timeout(120)
 OLD, NEW = "s3cret-old-7c1e", "s3cret-new-90ab"
 BODY = json.dumps(good()).encode()
 PROBES = ("/healthz", "/readyz", "/version", "/metrics")
@@ -164,7 +163,7 @@ def mtls(files: dict[str, str]) -> Iterator[Service]:
 
 def through(service: Service, trust: ssl.SSLContext) -> int:
     """The status of a call with another client's trust and certificate."""
-    connection = http.client.HTTPSConnection(HOST, service.port, timeout=20, context=trust)
+    connection = http.client.HTTPSConnection(HOST, service.port, timeout=60, context=trust)
     try:
         connection.request("POST", "/sync", BODY, {"Content-Type": "application/json"})
         return connection.getresponse().status

@@ -58,12 +58,10 @@ def test_what_waits_at_the_end_is_written_if_that_takes_no_time(
 
 
 def test_an_api_server_that_hangs_holds_up_no_end(api: ApiServer, served: Service) -> None:
-    api.hang = 60
+    api.hang = 3600
     for generation in range(1, 6):
         sync(served, generation)
-    begun = time.monotonic()
-    served.stop()
-    assert time.monotonic() - begun < 8
+    assert served.stop() == 0  # `stop` kills those that do not end
 
 
 def test_without_events_no_client_is_imported() -> None:

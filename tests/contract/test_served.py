@@ -52,7 +52,7 @@ def url() -> Iterator[str]:
 def fetch(url: str, body: object = None) -> bytes:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         read: bytes = answer.read()
     return read
 
@@ -140,7 +140,7 @@ def test_a_worker_shares_what_was_imported() -> None:
         assert int(kilobytes["Private_Dirty"]) < int(kilobytes["Shared_Dirty"])
 
 
-def test_workers_that_have_hardly_begun_end_at_once() -> None:
+def test_workers_that_have_hardly_begun_end() -> None:
     """Some are told to end before they listen; they would go on for `graceful_timeout`."""
     with Service(workers=8) as service:
         assert service.stop() == 0

@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 
 from tests.cost.fields import Field, every_field
 from tests.cost.measure import Cost, cost_of
-from tests.cost.promise import mb_at_most, ms_at_most
+from tests.cost.promise import mb_at_most, steps_at_most
 from tests.cost.shapes import SHAPES
 from tests.cost.worlds import WORLDS
 
 SIZES: Final = (1, 2, 4, 8)
-MS_FLOOR, MB_FLOOR = 1_000.0, 48.0
+STEPS_FLOOR, MB_FLOOR = 0.5, 8.0
 """Below these no curve is judged."""
 STEEPEST: Final = 3.7
 """How many times more the largest size may cost than half of it; four times is a square."""
@@ -76,27 +76,21 @@ def findings(case: Case, top: int = SIZES[-1]) -> Iterator[str]:
     if largest.code not in _ANSWERS:
         yield f"{case}: given up, or answered {largest.code}: {largest}"
         return
-    suspicious = largest.ms > MS_FLOOR or largest.peak > MB_FLOOR
+    suspicious = largest.steps > STEPS_FLOOR or largest.peak > MB_FLOOR
     half = case.cost(top // 2) if suspicious else largest
-    most = ms_at_most(largest.kb, largest.pods)
-    if largest.ms > most:
-        yield f"{case}: {largest.ms:.0f} ms of CPU, {most:.0f} at most: {_curve(case)}"
-    elif largest.ms > MS_FLOOR and largest.ms > STEEPEST * half.ms and _is_steep_again(case, top):
-        yield f"{case}: CPU grows too fast: {_curve(case)}"
+    most = steps_at_most(largest.kb, largest.pods)
+    if largest.steps > most:
+        yield f"{case}: {largest.steps:.1f} million steps, {most:.1f} at most: {_curve(case, top)}"
+    elif largest.steps > STEPS_FLOOR and largest.steps > STEEPEST * half.steps:
+        yield f"{case}: steps grow too fast: {_curve(case, top)}"
     most = mb_at_most(largest.kb, largest.pods)
     if largest.peak > most:
-        yield f"{case}: {largest.peak:.0f} MB, {most:.0f} at most: {_curve(case)}"
+        yield f"{case}: {largest.peak:.0f} MB, {most:.0f} at most: {_curve(case, top)}"
     elif largest.peak > MB_FLOOR and largest.peak > STEEPEST * half.peak:
-        yield f"{case}: memory grows too fast: {_curve(case)}"
+        yield f"{case}: memory grows too fast: {_curve(case, top)}"
 
 
 _ANSWERS: Final = (200, 400, 413, 503)
-
-
-def _is_steep_again(case: Case, top: int) -> bool:
-    """Whether it is no neighbour of this machine: the least of three of each size says so too."""
-    half, largest = (min(case.cost(size).ms for _ in range(3)) for size in (top // 2, top))
-    return largest > STEEPEST * half
 
 
 def not_counted(case: Case, size: int = SIZES[1]) -> str:
@@ -107,10 +101,10 @@ def not_counted(case: Case, size: int = SIZES[1]) -> str:
     )
 
 
-def _curve(case: Case) -> str:
-    costs = [case.cost(size) for size in SIZES]
+def _curve(case: Case, top: int) -> str:
+    costs = [case.cost(size) for size in SIZES if size <= top]
     return "; ".join(
-        f"{cost.kb:.0f} KB, {cost.pods} pods: {cost.ms:.0f} ms, {cost.peak:.0f} MB, "
+        f"{cost.kb:.0f} KB, {cost.pods} pods: {cost.steps:.1f} million steps, {cost.peak:.0f} MB, "
         f"{cost.answer:.0f} KB out"
         for cost in costs
     )

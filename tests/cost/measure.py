@@ -1,28 +1,21 @@
-"""What one call costs: CPU and peak memory of a process that does nothing else."""
+"""What one call costs: steps and memory of a process that does nothing else."""
 
-import contextlib
-import gc
-import json
+import atexit
 import os
-import signal
-import time
-import tracemalloc
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
-from hooks.service import metrics
-from tests.cost.promise import unit
+from tests.cost.counted import Counted
+from tests.cost.promise import NEW_PODS
 from tests.cost.worlds import Asked
-from tests.fuzz.oracle import Service
 
 Making = Callable[[], Asked]
-NEW_PODS: Final = 4 << 20
-"""TAPP_MAX_NEW_PODS_BYTES, an eighth of its default: it stops at the sizes that are tested."""
-GIVEN_UP: Final = 12.0
-"""CPU seconds after which a call is not waited for."""
+_ROOT: Final = Path(__file__).parents[2]
 
 
 class Cost(NamedTuple):
@@ -31,16 +24,16 @@ class Cost(NamedTuple):
     Attributes:
         kb: KB of the request.
         pods: pods that it asked for.
-        ms: CPU, in milliseconds of a certain machine (`unit`).
+        steps: millions of steps (`tests/cost/steps.py`).
         peak: MB that the process took at most, beyond the request.
-        held: MB that are still held afterwards, beyond what the memo says.
-        code: status code; 0 where it was given up.
+        held: MB that are still held afterwards, beyond what the memo says; 0 if not traced.
+        code: status code; 0 if the call was given up.
         answer: KB of the answer.
     """
 
     kb: float
     pods: int
-    ms: float
+    steps: float
     peak: float
     held: float = 0.0
     code: int = 0
@@ -48,86 +41,47 @@ class Cost(NamedTuple):
 
 
 @cache
-def _service() -> Service:
-    return Service(max_new_pods_bytes=NEW_PODS)
+def _counting() -> tuple[IO[bytes], IO[bytes]]:
+    """A process that counts, for all tests of this one: its standard input and output."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.cost.counted"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=_ROOT,
+        env={**os.environ, "PYTHONHASHSEED": "0"},  # the order of a set changes nothing
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    atexit.register(process.communicate)  # closes its standard input, and so ends it
+    return process.stdin, process.stdout
+
+
+def counted(path: str, body: bytes, *, trace: bool = False, **settings: Any) -> Counted:
+    """Counts one call of a service with these settings, which nothing else has called before."""
+    asking, telling = _counting()
+    pickle.dump((path, body, trace, settings), asking)
+    asking.flush()
+    found = pickle.load(telling)
+    if found is None:
+        raise RuntimeError("the process that was measured has died")
+    return Counted(*found)
 
 
 def cost_of(making: Making, *, trace: bool = False) -> Cost:
-    """The cost of one call, in a process of its own.
+    """The cost of one call.
 
     Args:
         making: makes the request, which costs nothing here.
-        trace: whether to look at what is held afterwards, which costs CPU and memory itself.
+        trace: whether to look at what is held afterwards, which costs memory itself.
     """
-    _service()
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(reading)
-        try:
-            _report(writing, _measured(making, trace))
-        finally:
-            os._exit(1)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        told = pipe.read()
-    os.waitpid(child, 0)
-    if not told:
-        raise RuntimeError("the process that was measured has died")
-    return Cost(*json.loads(told))
-
-
-def _report(pipe: int, cost: Cost) -> None:
-    os.write(pipe, json.dumps(cost).encode())
-    os._exit(0)
-
-
-class _GivenUpError(BaseException):
-    """The call takes too long; no handler of ours catches this."""
-
-
-def _give_up(_signal: int, _frame: FrameType | None) -> None:
-    raise _GivenUpError
-
-
-def _measured(making: Making, trace: bool) -> Cost:
     asked = making()
-    service = _service()
-    service.call("/sync", b"{}")
-    metrics.MEMO_BYTES.set(0)  # another service of this process may have set it
-    units = unit()
-    gc.collect()
-    if trace:
-        tracemalloc.start()
-    Path("/proc/self/clear_refs").write_text("5")
-    before, said = _status("VmRSS"), _said(service)
-    began, code, answer = time.process_time(), 0, b""
-    signal.signal(signal.SIGPROF, _give_up)
-    signal.setitimer(signal.ITIMER_PROF, GIVEN_UP)
-    with contextlib.suppress(_GivenUpError):
-        code, _, answer = service.call(asked.path, asked.body)
-    signal.setitimer(signal.ITIMER_PROF, 0)
-    took, peak = time.process_time() - began, _status("VmHWM") - before
-    size, held = len(answer), 0.0
-    if trace:
-        answer = b""
-        gc.collect()
-        held = tracemalloc.get_traced_memory()[0] - (_said(service) - said)
-    kb = len(asked.body) / 1024
-    return Cost(kb, asked.pods, took / units, peak / 1e3, held / 1e6, code, size / 1024)
-
-
-def _status(key: str) -> int:
-    """KB, of this process."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith(f"{key}:")).split()[1])
-
-
-def _said(service: Service) -> float:
-    _, _, text = service.call("/metrics", b"", REQUEST_METHOD="GET")
-    values: list[Any] = [
-        line.split()[-1]
-        for line in text.decode().splitlines()
-        if line.startswith("tapp_hook_memo_bytes")
-    ]
-    return float(values[0]) if values else 0.0
+    found = counted(asked.path, asked.body, trace=trace, max_new_pods_bytes=NEW_PODS)
+    return Cost(
+        len(asked.body) / 1024,
+        asked.pods,
+        found.steps / 1e6,
+        found.peak / 1e3,
+        found.held / 1e6,
+        found.code,
+        found.answer / 1024,
+    )

@@ -10,7 +10,7 @@ import pytest
 
 from tapp.declared.model import TAppSpec
 from tapp.declared.observed import ObservedStatus
-from tests.cost import cases, promise
+from tests.cost import cases, promise, worlds
 from tests.cost.cases import Case, findings, not_counted, some_cases
 from tests.cost.fields import every_field
 from tests.cost.measure import Cost
@@ -35,7 +35,7 @@ KNOWN = {
 }
 """What one tenant once silenced all others with, each with 60 KB to 900 KB."""
 SOME = some_cases() if FULL else some_cases()[::400]
-LARGEST = cases.SIZES[size(-2, -1)]
+LARGEST = cases.SIZES[size(1, -1)]
 
 
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
@@ -48,6 +48,35 @@ def test_what_once_cost_too_much_costs_little(known: Case) -> None:
 def test_no_field_costs_more_than_is_promised(some: Case) -> None:
     """CPU and memory grow with the request and the pods that are asked for, and stop."""
     assert not list(findings(some, LARGEST))
+
+
+GROWING = {
+    "pods to create": ("created", "PODS", 100),
+    "pods to update": ("updated", "PODS", 100),
+    "pods of a TApp that ends": ("ended", "PODS", 100),
+    "instances that are kept": ("recorded", "PODS", 100),
+    "templates": ("pooled", "TEMPLATES", 60),
+    "revisions": ("recorded", "REVISIONS", 20),
+    "annotations of pods to create": ("created", "BYTES", 10_000),
+    "annotations of pods to update": ("updated", "BYTES", 10_000),
+    "annotations of recorded templates": ("recorded", "BYTES", 10_000),
+}
+"""What grows alone: the world, the number in `tests/cost/worlds.py`, and its smallest value."""
+BENT = 1.004
+"""How much more than twice as much twice as many may add; with a square it would be twice that."""
+
+
+@pytest.mark.parametrize("what", GROWING.values(), ids=GROWING)
+def test_twice_as_many_add_twice_as_many_steps(
+    what: tuple[str, str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps are exact, so that a square shows long before it costs more than all else."""
+    world, number, least = what
+    steps = []
+    for times in (1, 2, 4):
+        monkeypatch.setattr(worlds, number, least * times)
+        steps.append(case(NOTES, "many", world).cost(1).steps)
+    assert steps[2] - steps[1] <= BENT * 2 * (steps[1] - steps[0]) + 0.001, steps
 
 
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
@@ -66,11 +95,11 @@ def test_every_field_of_the_models_is_measured() -> None:
 
 
 CURVES = {
-    "as the request and the pods": ([20, 40, 80, 160], []),
-    "little, however steep": ([1, 4, 16, 64], []),
-    "as their product": ([10, 40, 160, 640], ["grows too fast"]),
-    "much, however even": ([3_000, 3_000, 3_000, 3_000], ["at most"]),
-    "up to where it stops": ([200, 700, 800, 800], []),
+    "as the request and the pods": ([2, 4, 8, 16], []),
+    "little, however steep": ([0.005, 0.02, 0.1, 0.4], []),
+    "as their product": ([0.1, 0.4, 2, 8], ["too fast"]),
+    "much, however even": ([150, 150, 150, 150], ["at most"]),
+    "up to where it stops": ([2, 7, 8, 8], []),
 }
 
 
@@ -81,8 +110,8 @@ def test_curves_are_judged(
     """Of CPU and of memory alike."""
 
     def cost(_case: Case, times: int, **_: object) -> Cost:
-        ms = curve[cases.SIZES.index(times)]
-        return Cost(kb=10 * times, pods=50 * times, ms=ms, peak=ms / 6, code=200)
+        steps = curve[cases.SIZES.index(times)]
+        return Cost(kb=10 * times, pods=50 * times, steps=steps, peak=steps * 2, code=200)
 
     monkeypatch.setattr(Case, "cost", cost)
     found = list(findings(KNOWN["many small placeholders"]))

@@ -20,11 +20,11 @@ from tests.cost.fields import Field
 from tests.cost.shapes import Shape, filled
 from tests.unit.world import World
 
-PODS: Final = 50
-TEMPLATES: Final = 100
-REVISIONS: Final = 25
+PODS: Final = 18
+TEMPLATES: Final = 36
+REVISIONS: Final = 9
 """How many there are at size 1."""
-BYTES, OWN_BYTES = 30_000, 7_000
+BYTES, OWN_BYTES = 10_000, 2_500
 """What a field holds at size 1, and where each instance has its own."""
 
 

@@ -35,7 +35,7 @@ class Probes:
 
     def stop(self) -> dict[str, Any]:
         """The figures."""
-        output, _ = self._process.communicate(timeout=60)
+        output, _ = self._process.communicate(timeout=240)
         figures: dict[str, Any] = json.loads(output)
         return figures
 
@@ -48,7 +48,7 @@ def probe(port: int, pause: float) -> None:
     sys.stdout.flush()
     for _ in range(100_000):
         began = time.monotonic()
-        connection = http.client.HTTPConnection(HOST, port, timeout=10)
+        connection = http.client.HTTPConnection(HOST, port, timeout=60)
         try:
             connection.request("GET", "/healthz")
             failed += connection.getresponse().status != OK
@@ -91,7 +91,7 @@ def drain(pods: int = 2000, connections: int = 4) -> dict[str, Any]:
         code = service.stop()
         took = time.monotonic() - began
         for thread in asking:
-            thread.join(30)
+            thread.join(60)
     return {
         "sent": connections,
         "whole answers": answers.count((200, expected)),
@@ -157,7 +157,7 @@ def _byte(connection: socket.socket) -> None:
 
 @contextmanager
 def _connected(service: Service, number: int) -> Iterator[list[socket.socket]]:
-    sockets = [socket.create_connection((HOST, service.port), 10) for _ in range(number)]
+    sockets = [socket.create_connection((HOST, service.port), 60) for _ in range(number)]
     try:
         yield sockets
     finally:
@@ -193,7 +193,7 @@ def too_large(limit: int = 64 * 1024 * 1024, times: int = 6) -> dict[str, Any]:
 
 def _sent(service: Service, body: bytes) -> int:
     """Status of a request whose connection may be closed before all of it is sent."""
-    with socket.create_connection((HOST, service.port), 30) as connection:
+    with socket.create_connection((HOST, service.port), 60) as connection:
         head = f"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
         with suppress(OSError):  # answered and closed before the rest was read
             connection.sendall(head.encode() + body)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from tests.fuzz.oracle import Service as InProcess
 from tests.load.service import Service, percentile
@@ -115,6 +115,10 @@ def _requests() -> list[tuple[str, bytes, bytes]]:
     return result
 
 
+ANSWERS: Final = 51
+"""A storm goes on until there are so many, and the service has been replaced."""
+
+
 def storm(connections: int, seconds: float, seed: int = 1, *, every: float = 1.0) -> dict[str, Any]:
     """Kills a worker `every` so many seconds, and at each tenth time rolls the service."""
     rng, done = random.Random(seed), Counter[str]()
@@ -123,7 +127,7 @@ def storm(connections: int, seconds: float, seed: int = 1, *, every: float = 1.0
     ends = time.monotonic() + seconds
     exits = []
     try:
-        while time.monotonic() < ends:
+        while time.monotonic() < ends or not done["rolls"] or clients.figures.answers < ANSWERS:
             time.sleep(every)
             if sum(done.values()) % 10 == 4:
                 following = Service().__enter__()

@@ -7,7 +7,7 @@ from tests.load.neighbours import beside, worst
 from tests.load.storm import rolls, storm
 from tests.sizes import FULL, size
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.xdist_group("load")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("load")]
 
 
 def test_killed_workers_and_rolls_cause_no_wrong_answer() -> None:

@@ -189,7 +189,7 @@ def promtool(*arguments: str) -> str:
     if command is None:
         pytest.skip("no promtool on PATH (Debian: prometheus)")
     done = subprocess.run(
-        [command, *arguments], capture_output=True, text=True, check=False, timeout=60
+        [command, *arguments], capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

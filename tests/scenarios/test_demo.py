@@ -34,7 +34,7 @@ WITHOUT_PAUSES = "import runpy; from demo import screen; screen.FRAME_SECONDS = 
 def told(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Output of the demo without a terminal; each story is played once."""
     return subprocess.run(
-        [*COMMAND, *arguments], check=False, cwd=ROOT, capture_output=True, text=True, timeout=60
+        [*COMMAND, *arguments], check=False, cwd=ROOT, capture_output=True, text=True, timeout=300
     )
 
 
@@ -162,7 +162,7 @@ def test_a_signal_stops_the_service_too(sent: signal.Signals, code: int) -> None
         port = port_of(first_lines(process.stdout))
         assert listens(port)
         process.send_signal(sent)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
     assert process.returncode == code
     assert not listens(port)
 
@@ -193,7 +193,7 @@ def test_a_service_that_does_not_start_is_an_error_with_its_last_words(
 
 def test_the_film_shows_what_the_demo_shows_today(tmp_path: Path) -> None:
     film = tmp_path / "demo.svg"
-    subprocess.run([*COMMAND, "--film", str(film)], check=True, cwd=ROOT, timeout=60)
+    subprocess.run([*COMMAND, "--film", str(film)], check=True, cwd=ROOT, timeout=300)
     drawn = film.read_text()
     assert drawn == (ROOT / "docs/img/demo.svg").read_text(), "run: make film"
     texts = "".join(ET.fromstring(drawn).itertext()).replace("\xa0", " ")

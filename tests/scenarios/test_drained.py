@@ -118,7 +118,6 @@ def test_without_the_decorator_nothing_is_taken_down_and_it_says_why() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_many_gated_instances_are_rolled_without_a_surplus_write() -> None:
     """Two writes of each pod, and two of its status."""
     life = Life(check_every=200)

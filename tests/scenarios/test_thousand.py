@@ -13,7 +13,6 @@ REPLICAS = size(60, 1000)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_many_instances_are_created_rolled_and_deleted_without_a_surplus_write() -> None:
     """The invariants are held against a sample of the syncs: each looks at all pods."""
     life = Life(check_every=25)

@@ -44,7 +44,7 @@ def page(browser: "Browser", tmp_path: Path, request: pytest.FixtureRequest) -> 
     found = context.new_page()
     errors: list[str] = []
     found.on("pageerror", lambda error: errors.append(str(error)))
-    found.set_default_timeout(20_000)
+    found.set_default_timeout(120_000)
     failed = request.session.testsfailed
     yield found
     if request.session.testsfailed > failed:

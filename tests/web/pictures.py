@@ -81,10 +81,10 @@ def taken(browser: Browser, name: str) -> bytes:
         context = browser.new_context(**SCENES[name], reduced_motion="reduce", timezone_id="UTC")
         page = context.new_page()
         page.goto(served.door.address)
-        page.locator("#rows tbody tr" if first == "/" else "#i5").first.wait_for(timeout=60_000)
+        page.locator("#rows tbody tr" if first == "/" else "#i5").first.wait_for(timeout=120_000)
         page.locator('#link[data-link="live"]').wait_for()
         if name.startswith("stuck"):
-            page.locator("#stuck").get_by_text("It is stuck").wait_for(timeout=60_000)
+            page.locator("#stuck").get_by_text("It is stuck").wait_for(timeout=120_000)
             page.locator("#i0").click()
             page.locator("#why h2").wait_for()
         page.wait_for_timeout(500)

@@ -75,7 +75,7 @@ def cluster(*tapps: Document, bad: str = "shop:broken") -> StandIn:
 
 def until(page: "Page", fact: Callable[[], bool]) -> None:
     """Waits for something to come about, while the browser goes on."""
-    for _ in range(200):
+    for _ in range(1200):
         if fact():
             return
         page.wait_for_timeout(100)

@@ -33,7 +33,7 @@ class User:
             **({"Content-Type": "application/json"} if body is not None else {}),
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
-        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=120)
         text = body if isinstance(body, bytes | None) else json.dumps(body)
         given = {name: value for name, value in known.items() if value is not None}
         connection.request(method, path, text, given)

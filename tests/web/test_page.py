@@ -35,10 +35,10 @@ def test_a_roll_is_seen_as_it_goes_and_stuck_where_it_stops(page: "Page") -> Non
         served.patch({"template": template("shop", "shop:broken")})
         page.locator("#i0.moving").wait_for()
         page.locator("#moving").get_by_text("0").wait_for()
-        page.locator("#i0.bad").wait_for(timeout=60_000)
+        page.locator("#i0.bad").wait_for(timeout=120_000)
         assert page.locator("#i0").get_attribute("aria-label").startswith("instance 0: in trouble")
         assert page.locator("#i0 i").inner_text() == "✕"
-        page.locator("#stuck").get_by_text("It is stuck").wait_for(timeout=60_000)
+        page.locator("#stuck").get_by_text("It is stuck").wait_for(timeout=120_000)
         assert page.locator("#budget .gone").inner_text() == "1 is gone"
         page.locator("#i0").click()
         why = page.locator("#why")
@@ -69,7 +69,7 @@ def test_all_tapps_have_a_row_and_are_found(page: "Page") -> None:
         page.locator("#state").select_option("bad")
         assert page.locator("#rows tbody tr:visible").count() == 0
         served.patch({"template": template("shop", "shop:broken")})
-        page.locator("#rows tbody tr:visible").wait_for(timeout=90_000)
+        page.locator("#rows tbody tr:visible").wait_for(timeout=120_000)
         page.locator("#rows tbody tr:visible a").click()
         page.locator("#i5").wait_for()
 
@@ -80,7 +80,7 @@ def test_a_partition_is_a_line_in_the_grid(page: "Page") -> None:
     with on_port(cluster(tapp(**spec)), first="/default/shop") as served:
         served.patch({"template": template("shop", "shop:1.1")})
         page.goto(served.door.address)
-        page.locator(".tile.kept").nth(3).wait_for(timeout=60_000)
+        page.locator(".tile.kept").nth(3).wait_for(timeout=120_000)
         line = page.locator("#grid .line")
         line.wait_for()
         assert line.inner_text() == "partition: 4 below this line keep what they have"
@@ -195,7 +195,7 @@ def test_only_what_changed_is_drawn(page: "Page") -> None:
     """Of 1,000 instances one changes: no other tile is touched."""
     with on_port(cluster(tapp(replicas=1000)), first="/default/shop") as served:
         page.goto(served.door.address)
-        page.locator("#i999").wait_for(timeout=60_000)
+        page.locator("#i999").wait_for(timeout=120_000)
         assert page.locator(".tile").count() == 1000
         page.evaluate("""() => {
             window.touched = new Set();
@@ -208,7 +208,7 @@ def test_only_what_changed_is_drawn(page: "Page") -> None:
             new MutationObserver(note).observe(document.getElementById("grid"), watching);
         }""")
         served.patch({"statuses": {"500": "Killed"}})
-        page.locator("#i500.stopped").wait_for(timeout=60_000)
+        page.locator("#i500.stopped").wait_for(timeout=120_000)
         assert page.evaluate("[...window.touched]") == ["500"]
 
 
@@ -246,9 +246,9 @@ def test_who_may_read_and_not_watch_sees_it_a_little_later(
         page.goto(served.door.address)
         page.locator("#i5.ok").wait_for()
         served.patch({"replicas": 7})
-        page.locator("#i6.ok").wait_for(timeout=60_000)
+        page.locator("#i6.ok").wait_for(timeout=120_000)
         page.locator("#home").click()
-        page.locator("#rows").get_by_text("7/7").first.wait_for(timeout=60_000)
+        page.locator("#rows").get_by_text("7/7").first.wait_for(timeout=120_000)
 
 
 def test_what_went_before_a_watch_began_is_not_shown_for_ever(
@@ -271,7 +271,7 @@ def test_what_went_before_a_watch_began_is_not_shown_for_ever(
         page.goto(served.door.address)
         page.locator("#i9").wait_for()
         monkeypatch.setattr("kubectl_tapp.cluster.watching._WHOLE", 1.0)
-        page.locator("#i9").wait_for(state="detached", timeout=60_000)
+        page.locator("#i9").wait_for(state="detached", timeout=120_000)
 
 
 def test_the_command_serves_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,14 +308,14 @@ def test_the_process_serves_until_it_is_interrupted(end: int) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
         assert process.stdout is not None
         address = urlsplit(process.stdout.readline().split()[-1])
-        connection = http.client.HTTPConnection("127.0.0.1", address.port or 0, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", address.port or 0, timeout=120)
         connection.request("GET", f"/?{address.query}")
         answer = connection.getresponse()
         answer.read()
         assert (address.hostname, answer.status) == ("127.0.0.1", 303)
         connection.close()
         process.send_signal(end)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=120)
         assert (process.returncode, "Ended" in out) == (0, True)
 
 
@@ -334,7 +334,7 @@ def test_the_demo_serves_the_page_to_play_with(page: "Page") -> None:
     def serve(session: Session, first: str, port: int, **_: object) -> None:
         with serving(session, port, first=first) as (door, _port):
             addresses.append(door.address)
-            left.wait(60)
+            left.wait(600)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("demo.web.serve_page", serve)
@@ -345,4 +345,4 @@ def test_the_demo_serves_the_page_to_play_with(page: "Page") -> None:
         page.locator("#i5").wait_for()
         assert page.locator("#name").inner_text() == "default/shop"
         left.set()
-        playing.join(20)
+        playing.join(120)

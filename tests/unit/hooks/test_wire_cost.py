@@ -18,6 +18,7 @@ from hooks.wire.request import Request
 from simulator.metacontroller.hook_client import WsgiHook
 from tapp.declared.model import TApp
 from tests.builders import Document
+from tests.counting import calls, lines
 from tests.situations import NOTHING, SITUATIONS, request_in
 from tests.sizes import size
 from tests.unit.hooks.measured import measured
@@ -139,40 +140,6 @@ def test_an_odd_pod_goes_the_slow_way_alone(change: Callable[[Document], Any]) -
 
 
 # --- calls ----------------------------------------------------------------------------------------
-
-
-def calls(run: Callable[[], object]) -> int:
-    """Functions called, written in Python and in C."""
-    count = 0
-
-    def profile(_frame: Any, event: str, _arg: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(profile)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
-def lines(run: Callable[[], object]) -> int:
-    """Lines run; every round of a loop counts, in comprehensions too."""
-    count = 0
-
-    def trace(_frame: Any, event: str, _arg: Any) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        run()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def costs(measure: Callable[[Callable[[], object]], int], situation: str) -> list[int]:

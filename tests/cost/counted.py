@@ -1,0 +1,108 @@
+"""A process in which every call is counted: `python -m tests.cost.counted`.
+
+It reads pickled calls from its standard input, forks for each, so that none is affected by another,
+and writes the pickled cost of each to its standard output.
+"""
+
+import contextlib
+import gc
+import os
+import pickle
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from tests.cost import steps
+
+GIVEN_UP: Final = 150e6
+"""Steps after which a call is given up."""
+
+
+class Counted(NamedTuple):
+    """What a call cost.
+
+    Attributes:
+        steps: steps that the service took.
+        peak: KB that the process took at most, beyond the request.
+        held: bytes that are still allocated afterwards, beyond what the memo says; 0 if not traced.
+        code: status code; 0 if the call was given up.
+        answer: bytes of the answer.
+    """
+
+    steps: float
+    peak: int
+    held: float
+    code: int
+    answer: int
+
+
+def _counted(service: Any, path: str, body: bytes, trace: bool) -> Counted:
+    from hooks.service import metrics  # noqa: PLC0415 - `install` comes first
+
+    service.call("/sync", b"{}")
+    metrics.MEMO_BYTES.set(0)  # another service of this process may have set it
+    gc.collect()
+    said = _said(service)
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _status("VmRSS")
+    if trace:
+        tracemalloc.start()
+    began = steps.Count.total()
+    steps.Count.most = steps.Count.more + GIVEN_UP
+    code, answer = 0, b""
+    with contextlib.suppress(steps.TooManyStepsError):
+        code, _, answer = service.call(path, body)
+    found, steps.Count.most = steps.Count.total() - began, float("inf")
+    size, peak, held = len(answer), _status("VmHWM") - before, 0.0
+    if trace:
+        answer = b""
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0] - (_said(service) - said)
+    return Counted(found, peak, held, code, size)
+
+
+def _status(key: str) -> int:
+    """KB, of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(f"{key}:")).split()[1])
+
+
+def _said(service: Any) -> float:
+    _, _, text = service.call("/metrics", b"", REQUEST_METHOD="GET")
+    lines = text.decode().splitlines()
+    values = [line.split()[-1] for line in lines if line.startswith("tapp_hook_memo_bytes")]
+    return float(values[0]) if values else 0.0
+
+
+def main(asked: BinaryIO, told: BinaryIO) -> None:
+    """Serves calls until the standard input ends."""
+    steps.install()
+    from tests.fuzz.oracle import Service  # noqa: PLC0415 - imports what is counted
+
+    services: dict[str, Any] = {}
+    while True:
+        try:
+            path, body, trace, settings = pickle.load(asked)
+        except EOFError:
+            return
+        key = repr(settings)
+        if key not in services:
+            services[key] = Service(**settings)
+        if child := os.fork():
+            _, status = os.waitpid(child, 0)
+            if status:
+                pickle.dump(None, told)
+                told.flush()
+            continue
+        code = 1
+        try:
+            pickle.dump(tuple(_counted(services[key], path, body, trace)), told)
+            told.flush()
+            code = 0
+        finally:
+            os._exit(code)
+
+
+if __name__ == "__main__":
+    main(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,353 @@
+"""Counts the work of the service instead of measuring its time: the same on every machine.
+
+`install` makes Python load the packages `tapp` and `hooks` from rewritten source code. The
+rewritten code counts one step for each function call, loop iteration and comparison. What C code
+does inside one operation is counted by the size of its operands and of its result: `+` of two
+texts, a slice, `in` with a list, `list.index`, `sorted`, a regular expression, JSON that is read
+or written.
+
+What this cannot count: the work of C and library code that is not proportional to these sizes. For
+regular expressions, `tests/contract/test_expressions.py` makes sure that it is. Other calls of this
+kind are the hash of a long tuple, and a dictionary with keys that collide on purpose (Python's
+random hash seed prevents that).
+"""
+
+import ast
+import builtins
+import re
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from itertools import count
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+import msgspec
+from pydantic import BaseModel
+
+PACKAGES: Final = ("tapp", "hooks")
+BYTES_A_STEP: Final = 32
+"""C code handles about so many characters in the time of one step."""
+ITEMS_A_STEP: Final = 4
+"""C code handles about so many list items or dictionary entries in the time of one step."""
+
+_TEXTS: Final = {str, bytes, bytearray}
+_HASHED: Final = {dict, set, frozenset, type({}.keys()), OrderedDict, Counter, defaultdict}
+_ITEMS: Final = {*_HASHED, list, tuple, deque, type({}.values()), type({}.items())}
+_CONSTANT: Final = {
+    len, isinstance, issubclass, id, getattr, setattr, hasattr, iter, next, callable,
+}  # fmt: skip
+"""Functions whose work does not depend on the size of their arguments."""
+_LAZY: Final = {type, bool, range, zip, map, filter, enumerate, reversed}
+"""Classes whose instances are made without a look at the items."""
+_CONSTANT_METHODS: Final = {
+    "append", "get", "add", "setdefault", "popitem", "discard", "items", "keys", "values",
+    "startswith", "endswith", "move_to_end", "appendleft", "popleft", "__contains__",
+}  # fmt: skip
+"""Methods of built-in types whose work depends neither on their object's size nor on arguments'."""
+
+
+class TooManyStepsError(BaseException):
+    """A call has taken more steps than it may; no handler of the product catches this."""
+
+
+class Count:
+    """The steps so far.
+
+    Attributes:
+        ticks: counts steps of one operation each; in C, as it is called more than all else.
+        more: the steps of operations on whole values.
+        most: the number of steps after which `TooManyStepsError` is raised.
+    """
+
+    ticks = count(1)
+    more: float = 0
+    most: float = float("inf")
+
+    @classmethod
+    def total(cls) -> float:
+        """All steps so far."""
+        return cls.more + next(cls.ticks)
+
+
+_tick: Final = Count.ticks.__next__
+
+
+def _add(steps: float) -> None:
+    Count.more += steps
+    if Count.more > Count.most:
+        raise TooManyStepsError
+
+
+def _size(value: Any) -> float:
+    """Steps of C code that reads or writes the value, without what its items hold."""
+    kind = type(value)
+    if kind in _TEXTS:
+        return len(value) / BYTES_A_STEP
+    if kind in _ITEMS:
+        return len(value) / ITEMS_A_STEP
+    return len(bytes(value)) / BYTES_A_STEP if kind is msgspec.Raw else 0
+
+
+def _deep_size(value: Any) -> float:
+    """Steps of library code that reads the value with all that it holds."""
+    found, left = 0.0, [value]
+    while left:
+        one = left.pop()
+        found += 1 + _size(one)
+        if isinstance(one, dict):
+            left.extend(one.keys())
+            left.extend(one.values())
+        elif isinstance(one, list | tuple | set | frozenset):
+            left.extend(one)
+        elif isinstance(one, msgspec.Struct):
+            left.extend(getattr(one, name) for name in one.__struct_fields__)
+    return found
+
+
+def _sized(value: Any) -> Any:
+    """Counts a value that an operation has made, and returns it."""
+    _add(1 + _size(value))
+    return value
+
+
+def _grown(value: Any) -> None:
+    """Counts a value after `+=`: a text or a tuple is copied each time, a list is not."""
+    if type(value) in (str, bytes, tuple):
+        _add(_size(value))
+
+
+def _called(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+    """Calls the function, and counts its work unless its own code is rewritten."""
+    result = function(*arguments, **named)
+    kind = type(function)
+    if kind is FunctionType or kind is MethodType:
+        if "_tapp_tick" not in getattr(function, "__globals__", ()):
+            _add(sum(map(_deep_size, (*arguments, *named.values()))) + _size(result))
+        return result
+    _add(1 + _work(function, (*arguments, *named.values()), result))
+    return result
+
+
+def _work(function: Any, arguments: Sequence[Any], result: Any) -> float:
+    """Steps of a function or class that is not written in Python, or not rewritten."""
+    if isinstance(function, type):
+        if function in _LAZY:
+            return 0
+        if function.__module__ == "builtins":
+            return sum(map(_size, arguments)) + _size(result)
+        return sum(map(_deep_size, arguments)) if issubclass(function, BaseModel) else 0
+    owner = getattr(function, "__self__", None)
+    if owner is builtins:
+        return 0 if function in _CONSTANT else sum(map(_size, arguments)) + _size(result)
+    kind = type(owner)
+    if kind in _TEXTS or kind in _ITEMS:
+        name = function.__name__
+        is_end = name == "pop" and not (kind is list and arguments)
+        if name in _CONSTANT_METHODS or is_end:
+            return 0
+        own = _size(owner) if kind not in _HASHED else 0
+        return own + sum(map(_size, arguments)) + _size(result)
+    if isinstance(owner, re.Pattern):
+        return sum(map(_size, arguments)) + _size(result)
+    return sum(map(_deep_size, arguments)) + _size(result)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Compares two values, and counts what C code looks at for that: up to the first difference."""
+    _add(1 + _looked_at(one, other)[0])
+    return bool(one == other)
+
+
+def _looked_at(one: Any, other: Any) -> tuple[float, bool]:
+    """Steps of a comparison, and whether the values are equal as far as they were looked at."""
+    if one is other:
+        return 0, True
+    if type(one) is not type(other):
+        return 0, False
+    if isinstance(one, str | bytes):
+        same = one == other
+        return (len(one) / BYTES_A_STEP if same else 0), same
+    if isinstance(one, list | tuple | dict) and len(one) != len(other):
+        return 0, False
+    if isinstance(one, dict):
+        pairs = [(value, other.get(key)) for key, value in one.items()]
+    elif isinstance(one, list | tuple):
+        pairs = list(zip(one, other, strict=True))
+    elif isinstance(one, msgspec.Struct):
+        pairs = [(getattr(one, name), getattr(other, name)) for name in one.__struct_fields__]
+    else:
+        return 0, True
+    steps = 0.0
+    for left, right in pairs:
+        more, same = _looked_at(left, right)
+        steps += more + 1 / ITEMS_A_STEP
+        if not same:
+            return steps, False
+    return steps, True
+
+
+def _contains(item: Any, holder: Any) -> bool:
+    """Looks for the item, and counts what C code looks at for that."""
+    found = item in holder
+    if found and type(holder) in (list, tuple):
+        _add(1 + (holder.index(item) + 1) / ITEMS_A_STEP)
+    else:
+        _add(1 if type(holder) in _HASHED else 1 + _size(holder))
+    return found
+
+
+_HELPERS: Final[dict[str, Any]] = {
+    "_tapp_tick": _tick,
+    "_tapp_sized": _sized,
+    "_tapp_grown": _grown,
+    "_tapp_called": _called,
+    "_tapp_equal": _equal,
+    "_tapp_contains": _contains,
+}
+_LEFT_ALONE: Final = {"super", "locals", "globals", "vars", "dir"}
+"""Functions that look at the frame of their caller."""
+
+
+def _helper(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(f"_tapp_{name}", ast.Load()), list(arguments), [])
+
+
+class _Rewriting(ast.NodeTransformer):
+    """Puts the helpers around whatever costs something. Annotations and patterns stay."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        returns, node.returns = node.returns, None
+        self.generic_visit(node)
+        node.returns = returns
+        node.body.insert(0, ast.Expr(_helper("tick")))
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.value = node.value and self.visit(node.value)
+        return node
+
+    def visit_TypeAlias(self, node: ast.AST) -> ast.AST:
+        return node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        pattern, node.pattern = node.pattern, ast.MatchAs()
+        self.generic_visit(node)
+        node.pattern = pattern
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        node.body.insert(0, ast.Expr(_helper("tick")))
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        self.generic_visit(node)
+        node.body.insert(0, ast.Expr(_helper("tick")))
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        self.generic_visit(node)
+        node.ifs.insert(0, _helper("tick"))
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in _LEFT_ALONE:
+            return node
+        node.args.insert(0, node.func)
+        node.func = ast.Name("_tapp_called", ast.Load())
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) > 1:
+            return node
+        left, operator, right = node.left, node.ops[0], node.comparators[0]
+        if isinstance(operator, ast.Eq | ast.NotEq):
+            found: ast.expr = _helper("equal", left, right)
+        elif isinstance(operator, ast.In | ast.NotIn):
+            found = _helper("contains", left, right)
+        else:
+            return node
+        is_not = isinstance(operator, ast.NotEq | ast.NotIn)
+        return ast.UnaryOp(ast.Not(), found) if is_not else found
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        return _helper("sized", node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        node.value = _helper("sized", self.visit(node.value))
+        if isinstance(node.target, ast.Name):
+            grown = _helper("grown", ast.Name(node.target.id, ast.Load()))
+            return [node, ast.Expr(grown)]  # type: ignore[return-value]
+        return node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                part.value = self.visit(part.value)
+        return _helper("sized", node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        is_read_slice = isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load)
+        return _helper("sized", node) if is_read_slice else node
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        return self._display(node, any(isinstance(each, ast.Starred) for each in node.elts))
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
+        return self._display(node, any(isinstance(each, ast.Starred) for each in node.elts))
+
+    def visit_Set(self, node: ast.Set) -> ast.AST:
+        return self._display(node, any(isinstance(each, ast.Starred) for each in node.elts))
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        return self._display(node, None in node.keys)
+
+    def _display(self, node: ast.expr, copies: bool) -> ast.AST:
+        self.generic_visit(node)
+        is_read = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+        return _helper("sized", node) if copies and is_read else node
+
+
+def rewritten(source: str, name: str = "<rewritten>") -> CodeType:
+    """The code of a module that counts its steps."""
+    tree = ast.parse(source, name)
+    return compile(ast.fix_missing_locations(_Rewriting().visit(tree)), name, "exec")
+
+
+class _Loader(SourceFileLoader):
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002
+        return rewritten(Path(self.path).read_text(encoding="utf-8"), self.path)
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module).update(_HELPERS)
+        super().exec_module(module)
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] not in PACKAGES:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.origin is not None:
+            spec.loader = _Loader(fullname, spec.origin)
+        return spec
+
+
+def install() -> None:
+    """Rewrites what is imported from now on. Raises RuntimeError if that is too late."""
+    if any(name.partition(".")[0] in PACKAGES for name in sys.modules):
+        raise RuntimeError("the packages that are counted have been imported already")
+    sys.meta_path.insert(0, _Finder())
