@@ -18,8 +18,8 @@ from tapp.declared.templates import Template
 from tapp.kube.images import names_of
 from tapp.pod.inplace import NO_UPDATE
 from tapp.pod.pod import Pod
-from tapp.pod.trouble import no_image, trouble
-from tapp.words.notes import PullerNote, UnableNote, decoded
+from tapp.pod.trouble import has_own_trouble, no_image, trouble
+from tapp.words.notes import PullerNote, StuckNote, UnableNote, decoded
 from tapp.words.quoted import short
 from tapp.words.ranges import joined, name_list
 from tapp.words.reasons import Reason
@@ -59,7 +59,7 @@ class Pulls:
     going: list[Puller] = field(default_factory=list)  # those whose pod is there and waited for
     # puller that has not started -> since when it is waited for, RFC 3339; and where none could run
     # -> when that was found out
-    since: dict[PullerNote | UnableNote, str] = field(default_factory=dict)
+    since: dict[PullerNote | StuckNote | UnableNote, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)  # sentences on images that cannot be had
     unable: list[str] = field(default_factory=list)  # sentences on those that cannot run
     until: str = ""  # until when that is remembered, "" where it is not
@@ -105,6 +105,7 @@ class _Pulling:
         self.others = [age for age in ages if age < options.pull_seconds]
         self.noted = decoded(PullerNote, world.tapp.status.pulling)
         self.refused = decoded(UnableNote, world.tapp.status.pulling)
+        self.stuck = decoded(StuckNote, world.tapp.status.pulling)
         self.nowhere = UnableNote(options.puller_image)
         if self.made:
             self.refused.pop(self.nowhere, None)  # not everywhere, or no more
@@ -197,23 +198,35 @@ class _Pulling:
             return None
         if self.in_vain:
             return self.next
+        own = pod is not None and self._has_own_trouble(puller, pod)
         refused = "" if pod is None else no_image(pod)
-        if refused and self.options.puller_image not in refused:  # updates do without that one
+        if refused and not own:
             sentence = f"node {short(puller.node)}: {refused}"
             self.found.failed.append(sentence)
             self._keep(puller, pod)
             return wait(Reason.PULL_FAILED, f"{sentence}; nothing is stopped for it")
-        return self._patience(puller, pod)
+        return self._patience(puller, pod, own=own)
 
-    def _patience(self, puller: Puller, pod: Pod | None) -> Verdict | None:
-        """A puller that has not started is waited for, for a while; one that was refused, less."""
+    def _has_own_trouble(self, puller: Puller, pod: Pod) -> bool:
+        return has_own_trouble(pod, self.options.puller_image, puller.images, self.now)
+
+    def _patience(self, puller: Puller, pod: Pod | None, *, own: bool) -> Verdict | None:
+        """Returns the delay of updates for a puller that has not started; None if it is given up.
+
+        A puller that does not exist, has ended, or has trouble of its own is given up sooner.
+        """
         if pod is None and (self.ahead or self.others):
             return self._in_turn(puller)
         note = PullerNote(puller.name, pod is not None)
         noted, since = noted_since(self.noted.get(note, ""), self.now)
         self.found.since[note] = noted
         most = float(self.options.pull_seconds)
-        left = since + (min(most, NOT_MADE) if pod is None or pod.completed else most) - self.now
+        soon = pod is None or pod.completed
+        left = since + (min(most, NOT_MADE) if soon else most) - self.now
+        if own:
+            stuck = StuckNote(puller.name)
+            self.found.since[stuck], begun = noted_since(self.stuck.get(stuck, ""), self.now)
+            left = min(left, begun + NOT_MADE - self.now)
         if left > 0:
             self.found.waits.append(left)
             self._keep(puller, pod)

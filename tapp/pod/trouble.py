@@ -5,9 +5,10 @@ the events know is left to `kubectl describe`. Some is trouble only when it last
 """
 
 import re
+from collections.abc import Collection
 
 from tapp.kube.objects import ContainerStatus, Waiting
-from tapp.pod.inplace import Progress, ended_by_update
+from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update
 from tapp.pod.pod import Pod
 from tapp.pod.waiting import (
     NONE,
@@ -151,6 +152,28 @@ def no_image(pod: Pod) -> str:
         if waiting is not None and waiting.reason in _PULLS:
             return f"{waiting.reason}: {_pull_error(waiting)}"
     return ""
+
+
+def has_own_trouble(pod: Pod, own: str, wanted: Collection[str], now: float) -> bool:
+    """Returns True if a puller does not start, and not for want of an image that it is to pull.
+
+    `own` is the image of its container, `wanted` are those of its volumes. The kubelet first makes
+    the sandbox, then pulls the images of volumes, and only then the container's own image
+    (kuberuntime_manager.go, SyncPod). So trouble with that image or with the container comes after
+    all pulls.
+    """
+    started = pod.conditions.get("PodReadyToStartContainers")
+    if started is not None and started.status == "False" and trouble(pod, NO_UPDATE, now).text:
+        return True
+    for status in pod.containers:
+        waiting = status.now.waiting
+        if waiting is not None and waiting.reason in _STARTS:
+            return True
+        if waiting is not None and waiting.reason in _PULLS and own not in wanted:
+            # One name may be the beginning of another: the longest one is meant.
+            named = [image for image in (own, *wanted) if image in (waiting.message or "")]
+            return max(named, key=len, default="") == own
+    return False
 
 
 def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:

@@ -23,7 +23,7 @@ _UPDATE = re.compile(rf"{_NUMBER}/{_NUMBER}", re.ASCII)
 _READY = re.compile(rf"{_NUMBER}/(True|False)", re.ASCII)
 _RESIZE = re.compile(rf"{_NUMBER}/([^/]*)(/refused)?", re.ASCII)
 _REACHED = re.compile(r"(\d{1,19})/(\d{1,6})/(\d{1,6})", re.ASCII)
-_ASKED, _REFUSED, _ON = "asked for: ", "refused: ", " on "
+_ASKED, _REFUSED, _ON, _STUCK = "asked for: ", "refused: ", " on ", "stuck: "
 
 
 class Note(Protocol):
@@ -135,10 +135,25 @@ class PullerNote(NamedTuple):
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """None where it is an `UnableNote`."""
-        if text.startswith(_REFUSED):
+        """Returns the note, or None if the text is an `UnableNote` or a `StuckNote`."""
+        if text.startswith((_REFUSED, _STUCK)):
             return None
         return cls(text.removeprefix(_ASKED), not text.startswith(_ASKED))
+
+
+class StuckNote(NamedTuple):
+    """A puller that has trouble of its own: `stuck: POD`, of `pulling`."""
+
+    pod: str  # its name
+
+    def encode(self) -> str:
+        """Returns `stuck: POD`."""
+        return f"{_STUCK}{self.pod}"
+
+    @classmethod
+    def decode(cls, text: str) -> Self | None:
+        """Returns the note, or None if the text is another one."""
+        return cls(text.removeprefix(_STUCK)) if text.startswith(_STUCK) else None
 
 
 class UnableNote(NamedTuple):

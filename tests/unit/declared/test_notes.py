@@ -15,6 +15,7 @@ from tapp.words.notes import (
     PullerNote,
     ReachedNote,
     ResizeNote,
+    StuckNote,
     UnableNote,
     UpdateNote,
     decode_kept,
@@ -27,7 +28,9 @@ from tapp.words.notes import (
 )
 from tapp.words.times import seconds, written
 
-KINDS: tuple[Any, ...] = (UpdateNote, ResizeNote, ReachedNote, PullerNote, UnableNote)
+KINDS: tuple[Any, ...] = (
+    *(UpdateNote, ResizeNote, ReachedNote, PullerNote, StuckNote, UnableNote),
+)
 IDS = st.integers(0, 49_999)
 COUNTS = st.integers(0, 10**6 - 1)
 GENERATIONS = st.integers(0, 2**63 - 1)
@@ -39,6 +42,7 @@ NOTES = {
     "resize": st.builds(ResizeNote, IDS, REVISIONS | st.just(""), st.booleans()),
     "point of a roll": st.builds(ReachedNote, GENERATIONS, COUNTS, COUNTS),
     "puller": st.builds(PullerNote, NAMES, st.booleans()),
+    "puller in trouble": st.builds(StuckNote, NAMES),
     "no puller": st.builds(UnableNote, IMAGES, NAMES | st.just("")),
 }
 TIMES = st.integers(0, 4_000_000_000).map(written)
@@ -136,6 +140,8 @@ def test_any_text_may_stand_in_a_status(text: str) -> None:
         (ReachedNote, "-1/0/0"),
         (ReachedNote, f"{'9' * 5000}/1/1"),
         (PullerNote, "refused: reg/pause:3"),
+        (PullerNote, "stuck: web-pull-x1"),
+        (StuckNote, "web-pull-x1"),
         (UnableNote, "asked for: web-pull-x1"),
     ],
 )
