@@ -1,0 +1,75 @@
+"""Pods of a batch that others end before their work is done, on the real API server: all run again.
+
+The eviction API writes the condition DisruptionTarget itself; the kubelet's is written here as its
+eviction manager writes it.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from .app import App, tapp, template
+from .kube import Json
+from .test_beside_scheduling import evict
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+
+def batch(app: App, **pod: object) -> App:
+    """A batch of three, of which nothing is started again on its node."""
+    return app.apply(tapp(template=template(restartPolicy="Never", **pod))).settle()
+
+
+def stamp() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def fail(app: App, number: int, *conditions: Json) -> None:
+    """The pod fails as if its kubelet had said so, with these conditions beside its own."""
+    known = app.pods[number]["status"]["conditions"]
+    status = {"phase": "Failed", "reason": "Evicted", "message": "it had to go"}
+    app.edit(number, {"status": {**status, "conditions": [*known, *conditions]}}, "status")
+
+
+def test_an_evicted_pod_of_a_batch_runs_again(app: App) -> None:
+    born = batch(app).uids()
+    evict(app, 1)
+    app.anew(1, born).settle()
+    assert app.statuses == "Running Running Running"
+
+
+def test_a_pod_that_its_kubelet_evicts_runs_again(app: App) -> None:
+    """It is Failed and not Terminating, and stays so until the service deletes it."""
+    born = batch(app).uids()
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+    fail(
+        app, 1, {**target, "message": "The node was low on resource", "lastTransitionTime": stamp()}
+    )
+    app.anew(1, born).settle()
+    assert app.statuses == "Running Running Running"
+
+
+def test_a_pod_that_fails_by_itself_is_finished(app: App) -> None:
+    """As when it exceeds its own limit of ephemeral storage: no condition says otherwise."""
+    born = batch(app).uids()
+    fail(app, 1)
+    app.until(lambda: app.statuses == "Running Failed Running", "it has failed for good")
+    app.quiet()
+    assert app.uids() == born
+
+
+def test_a_pod_whose_node_object_is_deleted_runs_again(app: App) -> None:
+    """PodGC writes Failed with the condition, and then deletes; no kubelet has a part in it."""
+    name = f"gone-{app.namespace}"
+    app.kube.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    pod = template(restartPolicy="Never", nodeName=name)
+    app.apply(tapp(replicas=1, template=pod))
+    app.until(lambda: 0 in app.pods, "the pod is bound to that node")
+    app.edit(0, {"status": {"phase": "Running"}}, "status")
+    app.until(lambda: app.statuses == "Running", "it runs")
+    born = app.uids()
+    app.kube.delete("v1", "nodes", None, name)
+    app.until(lambda: app.uids().get(0, born[0]) != born[0], "another pod", 200)
+    assert app.statuses != "Failed"
