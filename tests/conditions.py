@@ -13,6 +13,7 @@ HARMLESS = {
     "RollingTemplateUnused",
     "UnusedTemplates",
     "PullersNotRun",
+    "MetadataEdited",
     "InvalidUpdatePriority",
     "InvalidHoldFor",
 }

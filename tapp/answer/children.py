@@ -10,6 +10,7 @@ from tapp.answer.pullers import new_puller
 from tapp.decide.changes import Adopt, Create, Mark, Resize, Update
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
+from tapp.decide.new_pod import NewPods
 from tapp.declared.templates import Template
 from tapp.kube.objects import ClaimObject
 from tapp.plan import Plan
@@ -93,9 +94,10 @@ def _changed(
     match change:
         case Create(template):
             volumes = plan.claims.volumes.get(instance.id, {})
-            return render.new_pod(tapp, instance, template, volumes, options.toleration_seconds)
+            return NewPods(tapp, options.toleration_seconds).of(instance, template, volumes)
         case Adopt(pod, template):
-            return render.overlaid_pod(observed.manifest(pod), instance.id, template, {}, None)
+            manifest, before = observed.manifest(pod), instance.metadata_before
+            return render.overlaid_pod(manifest, instance.id, template, {}, None, before)
         case Mark():
             return render.marked_pod(observed.manifest(change.pod), change)
         case Update(pod, template, images, restarts):
@@ -103,6 +105,5 @@ def _changed(
             if images:
                 now, update = plan.now, instance.update
                 record = record_of(pod, template.revision, images, restarts, update, now)
-            return render.overlaid_pod(
-                observed.manifest(pod), instance.id, template, images, record
-            )
+            manifest, before = observed.manifest(pod), instance.metadata_before
+            return render.overlaid_pod(manifest, instance.id, template, images, record, before)

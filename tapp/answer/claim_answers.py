@@ -10,14 +10,13 @@ from typing import Any
 import msgspec
 
 from tapp.declared.model import TApp
-from tapp.declared.revision import own_annotations, own_labels
 from tapp.kube.canonical import canonical
 from tapp.kube.objects import ClaimObject
 from tapp.kube.parts import map_in, map_of
 from tapp.kube.project import merge_key, project
 from tapp.pod.manifest import read_annotation
-from tapp.storage.claims import NewClaim
-from tapp.words.vocabulary import INSTANCE, LAST_APPLIED
+from tapp.storage.new_claims import NewClaim, claim_document
+from tapp.words.vocabulary import LAST_APPLIED
 
 Document = dict[str, Any]
 
@@ -30,34 +29,8 @@ def new_claims(tapp: TApp, claims: list[NewClaim], namespace_uid: str) -> list[D
         spec = claim.template["spec"]
         if id(spec) not in forms:
             forms[id(spec)] = canonical(spec)
-        found.append(_new_claim(tapp, claim, forms[id(spec)], namespace_uid))
+        found.append(claim_document(tapp, claim, forms[id(spec)], namespace_uid))
     return found
-
-
-def _new_claim(tapp: TApp, claim: NewClaim, spec: Any, namespace_uid: str) -> Document:
-    """A claim to create, with this spec.
-
-    The Namespace is a second owner, so that the garbage collector leaves the data alone when the
-    TApp goes (Metacontroller adds the TApp as the first); docs/design.md, "Claims".
-    """
-    metadata = claim.template.get("metadata") or {}
-    document: Document = {
-        "name": claim.name,
-        "namespace": tapp.metadata.namespace,
-        "labels": {**own_labels(metadata), INSTANCE: str(claim.instance)},
-        "ownerReferences": [
-            {
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "name": tapp.metadata.namespace,
-                "uid": namespace_uid,
-            }
-        ],
-    }
-    annotations = own_annotations(metadata)
-    if annotations:
-        document["annotations"] = annotations
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": document, "spec": spec}
 
 
 def kept_claim(claim: ClaimObject) -> Document:

@@ -8,6 +8,7 @@ from tapp.answer.mistakes import refused
 from tapp.decide.missing import Since, overdue, unseen_claims
 from tapp.decide.overdue import Overdue, claims_sentence, pods_sentence, services_sentence
 from tapp.decide.partition import UNKNOWN
+from tapp.declared.metadata import authors_metadata, edits
 from tapp.declared.templates import Template, Unresolved
 from tapp.plan import Plan
 from tapp.storage.claims import Claims
@@ -80,6 +81,31 @@ def _images_edited(plan: Plan) -> Finding | None:
     edited = [pair for pair in plan.cases if pair[1].reason == Reason.IMAGES_EDITED]
     message = joined([f"instance {i.id}: {v.message}" for i, v in edited], " instances")
     return refused(Type.IMAGES_EDITED, Reason.EDITED, message)
+
+
+def _metadata_edited(plan: Plan) -> Finding | None:
+    found: dict[str, list[int]] = {}
+    for instance in plan.instances:
+        pod, template = instance.pod, instance.template
+        if pod is None or not instance.updated or type(template) is not Template:
+            continue
+        if pod.spec.metadata and pod.spec.metadata != template.metadata:
+            different = [*edits(pod.spec.metadata, template.metadata)]
+            if any(not edit.is_there for edit in different):
+                # Who puts a key back after removing it is not seen in Metacontroller's copy.
+                manifest = plan.world.manifest_of(pod)
+                whole = {"labels": manifest.labels, "annotations": manifest.annotations}
+                different = [*edits(authors_metadata(whole).summary(), template.metadata)]
+            for edit in different:
+                found.setdefault(edit.text, []).append(instance.id)
+    parts = [f"instances {id_list(ids)}: {text}" for text, ids in sorted(found.items())]
+    message = joined(parts, " keys")
+    if message:
+        message += (
+            ". An update in place leaves them until their value in the template changes; "
+            "a new pod has what the template says"
+        )
+    return refused(Type.METADATA_EDITED, Reason.EDITED, message)
 
 
 def _template_not_found(plan: Plan) -> Finding | None:
@@ -284,7 +310,8 @@ def _stalled(plan: Plan) -> Finding | None:
 _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _pods_not_created, _template_not_found, _invalid_budget, mistakes.invalid_partition,
     _revisions_not_found, _creation_blocked, _duplicate_merge_keys, _claims_not_owned,
-    _claims_not_grown, _services_not_created, _images_edited, _unreadable_pods, _foreign_pods,
+    _claims_not_grown, _services_not_created, _images_edited, _metadata_edited,
+    _unreadable_pods, _foreign_pods,
     _images_not_pulled, _pullers_not_run, _pods_not_resized, _unknown_containers,
     mistakes.unknown_instances, mistakes.unknown_statuses, mistakes.unused_instances,
     mistakes.unused_values, mistakes.rolling_template_unused, mistakes.unused_templates,

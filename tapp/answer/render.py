@@ -12,15 +12,16 @@ from typing import Any
 import msgspec
 
 from tapp.decide.changes import HoldMarks, Mark
-from tapp.decide.instances import Instance
+from tapp.decide.new_pod import labels_of, own_annotations
+from tapp.declared.metadata import Metadata, authors_metadata, guessed_before, written
 from tapp.declared.model import TApp
 from tapp.declared.templates import Template, has_served_gate
-from tapp.kube.env import without_repeats
 from tapp.kube.objects import RevisionObject
 from tapp.kube.parts import map_in
-from tapp.kube.tolerations import of_pods, without_limit
+from tapp.kube.tolerations import without_limit
+from tapp.kube.writers import metadata_writers
 from tapp.pod.hold import NO_HOLD, hold_of
-from tapp.pod.manifest import Manifest
+from tapp.pod.manifest import Manifest, read_annotation
 from tapp.storage.history import NewRecord
 from tapp.words.vocabulary import (
     CHANGE_CAUSE,
@@ -30,6 +31,7 @@ from tapp.words.vocabulary import (
     HELD,
     IN_PLACE_UPDATE,
     INSTANCE,
+    LAST_APPLIED,
     LOST_NODE,
     POD_INDEX,
     POD_STATUS,
@@ -46,72 +48,6 @@ from tapp.words.vocabulary import (
 Document = dict[str, Any]
 
 _LONGEST_CAUSE = 1_000  # Characters of a change-cause: it stands in every later request
-
-
-def new_pod(
-    tapp: TApp,
-    instance: Instance,
-    template: Template,
-    volumes: Mapping[str, str],
-    toleration_seconds: int,
-) -> Document:
-    """The pod of an instance that has none; a claim takes precedence over the template's volume.
-
-    The two tolerations that admission adds to every pod are written at once where the template has
-    any of its own, because Metacontroller would otherwise see a changed list.
-    """
-    name = f"{tapp.metadata.name}-{instance.id}"
-    failures = tapp.status.failures.get(str(instance.id), 0)
-    metadata: Document = {
-        "name": name,
-        "namespace": tapp.metadata.namespace,
-        "labels": _labels(template, instance.id),
-        "annotations": _annotations(template),
-    }
-    if failures:
-        metadata["annotations"][FAILURES] = str(failures)
-    if template.finalizers:
-        metadata["finalizers"] = template.finalizers
-    spec = dict(template.spec)
-    if instance.service_name:
-        spec["hostname"] = name
-        spec["subdomain"] = instance.service_name
-    if volumes:
-        others = [each for each in spec.get("volumes", []) if each["name"] not in volumes]
-        spec["volumes"] = others + [
-            {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
-            for volume, claim in volumes.items()
-        ]
-    tolerations = spec.get("tolerations") or []
-    moved = tapp.spec.force_delete_pod
-    if moved or tolerations:
-        spec["tolerations"] = of_pods(tolerations, toleration_seconds, moved=moved)
-    for section in ("containers", "initContainers"):
-        if section in spec:
-            spec[section] = without_repeats(spec[section])
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def _labels(template: Template, instance: int) -> dict[str, str]:
-    return {
-        **template.labels,
-        INSTANCE: str(instance),
-        POD_INDEX: str(instance),
-        TEMPLATE_HASH: template.revision,
-        UNIQ_HASH: template.uniq,
-        **({POD_STATUS: "true"} if template.watched else {}),
-    }
-
-
-def _annotations(template: Template) -> dict[str, str]:
-    found = {**template.annotations, TEMPLATE_IMAGES: _json(template.images)}
-    if template.written is not None:
-        found[WRITTEN] = template.written.encode()
-    return found
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value, order="sorted").decode()
 
 
 def kept_pod(manifest: Manifest, template: Template | None) -> Document:
@@ -152,28 +88,33 @@ def kept_plain(child: Manifest) -> Document:
     return {**child.kind.type_meta, "metadata": metadata}
 
 
-def overlaid_pod(
+def overlaid_pod(  # noqa: PLR0913, PLR0917 - what is known of the update
     manifest: Manifest,
     instance: int,
     template: Template,
     images: Mapping[str, str],
     record: str | None,
+    before: Metadata | None,
 ) -> Document:
     """An observed pod brought to its template in place: images, labels and annotations only.
 
-    The labels and annotations that Metacontroller applied before and that left the template are
-    left out, so that they leave the pod. `images` are by container, `record` is what
-    `update.record_of` gives; None leaves the one that the pod has.
+    Of labels and annotations only those are written whose value in the template has changed; those
+    that have left the template are left out, so that they leave the pod. `before` has those of the
+    template that the pod was made of, None if the history lacks it. `images` are by container,
+    `record` is what `update.record_of` gives; None leaves the one that the pod has.
     """
     kept = kept_pod(manifest, None)
     metadata = dict(kept.get("metadata") or {})
     uid = {key: value for key, value in map_in(metadata, "labels").items() if key == CONTROLLER_UID}
     if record is None:
         record = map_in(metadata, "annotations").get(IN_PLACE_UPDATE)
-    metadata["labels"] = {**_labels(template, instance), **uid}
+    labels = _written(manifest, template, "labels", before)
+    own = {key: text for key, text in labels_of(template, instance).items() if key in _OUR_LABELS}
+    metadata["labels"] = {**labels, **own, **uid}
     if (images or POD_STATUS in manifest.labels) and has_served_gate(manifest.spec):
         metadata["labels"][POD_STATUS] = "true"  # without it nobody would open the gate again
-    metadata["annotations"] = _annotations(template)
+    annotations = _written(manifest, template, "annotations", before)
+    metadata["annotations"] = {**annotations, **own_annotations(template)}
     if record is not None:
         metadata["annotations"][IN_PLACE_UPDATE] = record
     _mark(metadata, manifest, "annotations", **{DRAIN: "", LOST_NODE: ""})
@@ -183,6 +124,26 @@ def overlaid_pod(
     if images:
         document["spec"] = _with_images(kept.get("spec") or {}, images, manifest)
     return document
+
+
+_OUR_LABELS = frozenset({INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HASH})
+
+
+def _written(
+    manifest: Manifest, template: Template, part: str, before: Metadata | None
+) -> dict[str, str]:
+    """Returns the author's labels or annotations in the answer that updates a pod in place."""
+    observed = manifest.labels if part == "labels" else manifest.annotations
+    wanted = Metadata(template.labels, template.annotations).of(part)
+    applied = authors_metadata(map_in(manifest.projected, "metadata")).of(part)
+    if before is None:
+        copy = read_annotation(msgspec.json.decode, manifest.annotations.get(LAST_APPLIED))
+        last = authors_metadata(map_in(copy, "metadata")).of(part) if copy is not None else None
+        edited = metadata_writers(manifest.managed_fields, part) if last is not None else {}
+        known = guessed_before(last, observed, wanted, edited)
+    else:
+        known = before.of(part)
+    return dict(written(observed, applied, wanted, known))
 
 
 def marked_pod(manifest: Manifest, mark: Mark) -> Document:

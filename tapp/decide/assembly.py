@@ -38,7 +38,8 @@ def assemble(world: World, filling: Filling, options: Options, now: float) -> As
     observed = instances_of(world, filling, now)
     partition, kept = partition_of(world, observed)
     instances = _with(observed, kept)
-    ahead, app = look_ahead(world, instances), app_status(instances)
+    ahead = look_ahead(world, instances, options, now)
+    app = app_status(instances)
     instances = _with(instances, compare(world, instances, options))
     if world.tapp.spec.resizes:
         instances = _with(instances, resize_states(instances, world, options, now))
@@ -52,7 +53,8 @@ def assemble(world: World, filling: Filling, options: Options, now: float) -> As
         found, due = paces.get(item.id), removals.get(item.id, False)
         if not (unmade or found or due):
             return item
-        return replace(item, unmade=unmade, pace=found, remove_finished=due)
+        unfit = ahead.unfit.get(item.id, "")
+        return replace(item, unmade=unmade, unfit=unfit, pace=found, remove_finished=due)
 
     return Assembly([whole(item) for item in instances], partition, ahead, app, waits)
 

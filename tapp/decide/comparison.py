@@ -11,7 +11,10 @@ import msgspec
 
 from tapp.decide.filling import LATER, MOST
 from tapp.decide.instances import Instance
-from tapp.declared.templates import Template, Unresolved, resolve
+from tapp.declared.metadata import Metadata
+from tapp.declared.reads import restarting
+from tapp.declared.templates import Template, Unresolved, resolve, running
+from tapp.kube.resources import Sizes, sizes_of, with_requests
 from tapp.kube.tolerations import of_pods
 from tapp.pod.applied import applied_body
 from tapp.pod.pod import Pod
@@ -27,6 +30,8 @@ class Comparison(msgspec.Struct, frozen=True, gc=False):
     recorded: str = ""
     alike: bool = False
     respelled: bool = False
+    before: Metadata | None = None
+    rereads: tuple[str, ...] = ()
 
 
 def compare(world: World, instances: Iterable[Instance], options: Options) -> dict[int, Comparison]:
@@ -39,13 +44,20 @@ def compare(world: World, instances: Iterable[Instance], options: Options) -> di
         pod, template = instance.pod, instance.template
         if pod is None or instance.updated or not isinstance(template, Template):
             continue
-        if pod.unreadable or pod.foreign or pod.spec.uniq_hash in template.hashes:
+        if pod.unreadable or pod.foreign:
+            continue
+        same_spec = pod.spec.uniq_hash in template.hashes
+        if same_spec and pod.spec.metadata == template.metadata:
             continue
         history = history or Recorded(world, MOST)
         recorded = _recorded(history, pod, instance.id, template.name)
         if recorded is None and history.full:  # a later sync knows what its pod was made of
             late = Unresolved(template.name, LATER, Reason.WAITING_FOR_TURN)
             result[instance.id] = Comparison(late)
+            continue
+        told = None if recorded is None else Metadata(recorded.labels, recorded.annotations)
+        if same_spec:
+            result[instance.id] = Comparison(template, before=told)
             continue
         bare = pod.spec.bare_hash or ("" if recorded is None else recorded.hashes.bare)
         pair = pod.spec.template_hash, template.revision
@@ -63,10 +75,37 @@ def compare(world: World, instances: Iterable[Instance], options: Options) -> di
                     compared.alike,
                     compared.alike and compared.whole,
                 )
-        result[instance.id] = found
+        again = () if found.alike else _rereads(pod, recorded, template)
+        result[instance.id] = msgspec.structs.replace(found, before=told, rereads=again)
         if not found.alike:
             others.add(pair)
     return result
+
+
+def _rereads(pod: Pod, recorded: Template | None, template: Template) -> tuple[str, ...]:
+    """Returns the containers whose environment has other resources than their template by now.
+
+    All that read any if nobody knows the resources of the pod's revision. The kubelet itself
+    restarts a container whose `resizePolicy` says so.
+    """
+    if not template.sizes or template.ignores_resources:
+        return ()
+    if recorded is None:
+        return tuple(template.sizes)
+    before, after = _sizes(recorded), _sizes(template)
+
+    def is_restarted(name: str) -> bool:
+        old, new = before.get(name, {}), after.get(name, {})
+        changed = {key[1] for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+        return not changed.isdisjoint(pod.spec.resize_restarts.get(name, ()))
+
+    found = restarting(recorded.sizes, template.sizes)
+    return tuple(name for name in found if not is_restarted(name))
+
+
+def _sizes(template: Template) -> dict[str, Sizes]:
+    containers = running(template.spec)
+    return {each["name"]: sizes_of(with_requests(each.get("resources"))) for each in containers}
 
 
 def _recorded(history: Recorded, pod: Pod, instance: int, called: str) -> Template | None:

@@ -4,6 +4,7 @@ import msgspec
 
 from tapp.decide.filling import Filling
 from tapp.declared.lookup import Templates
+from tapp.declared.metadata import Metadata
 from tapp.declared.model import TApp
 from tapp.declared.templates import Template, Unresolved
 from tapp.kube.restarts import COMPLETED
@@ -42,6 +43,11 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
     recorded: str = ""
     alike: bool = False  # whether that one means the same, but for images, labels and annotations
     respelled: bool = False  # whether it means the same in everything
+    # labels and annotations of the template whose revision its pod carries instead; None if the
+    # history lacks that template, or the pod has what its template says
+    before: Metadata | None = None
+    # containers whose environment has resources that its template has changed since (`reads.py`)
+    rereads: tuple[str, ...] = ()
     # what its pod lacks of its template's resources (`resizes.py`); None where a change of these is
     # not done in the pod
     resize: Wanted | None = None
@@ -55,6 +61,8 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
     silent_since: float | None = None
     # since when its pod is seen as it is, if the condition Ready has no usable time, else `UNKNOWN`
     seen_since: float = UNKNOWN
+    # why its pod cannot be as its template says, neither in place nor another (`unmade.py`); or ""
+    unfit: str = ""
     update: Progress = NO_UPDATE  # how far the last in-place update of its pod has come
     pace: Pace | None = None  # how soon its completed pod is replaced; None if it need not wait
     kept: str = ""  # revision at which the partition keeps it (`partition.py`), "": the newest
@@ -69,6 +77,13 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
     def made(self) -> Made:
         """Template and past that its pod is made of."""
         return Made(self.id, self.template, self.past)
+
+    @property
+    def metadata_before(self) -> Metadata | None:
+        """Labels and annotations of the template that its pod was made of; None if not known."""
+        if (self.updated or self.respelled) and isinstance(self.template, Template):
+            return Metadata(self.template.labels, self.template.annotations)
+        return self.before
 
     @property
     def finished(self) -> bool:

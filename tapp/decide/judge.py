@@ -20,7 +20,7 @@ from tapp.kube.resources import asked_for
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.inplace import ended_by_update
 from tapp.pod.pod import Pod, PodSpec
-from tapp.pod.resize import DEFERRED, obstacle_to_resize
+from tapp.pod.resize import DEFERRED, Resizing, obstacle_to_resize
 from tapp.pod.update import changed_images, edited, obstacle_to, plan_restart, restarts_of
 from tapp.words.quoted import quoted, short
 from tapp.words.ranges import name_list
@@ -99,7 +99,7 @@ def judge(instance: Instance) -> Verdict:
         return _recreate(instance, template, Reason.NOT_IN_PLACE, instance.infeasible)
     # 7. The pod carries the revision of its template: a restart may be asked for, or a resize due.
     if instance.updated:
-        if pod.spec.asked and restarts_of(pod.spec, template):
+        if pod.spec.asked and restarts_of(pod.spec, template, instance.metadata_before):
             attempt, way = _in_place(instance, pod, template), Reason.NOT_IN_PLACE
             return attempt.verdict or _recreate(instance, template, way, attempt.obstacle)
         if pod.image_writers and (images := edited(pod)):
@@ -187,6 +187,11 @@ def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict
             return UP_TO_DATE
         more = instance.otherwise and f", {instance.otherwise}"
         return wait(Reason.KEPT, f"the partition keeps it at revision {instance.kept}{more}")
+    return _resizing(state)
+
+
+def _resizing(state: Resizing) -> Verdict:
+    """Waits for the kubelet, which has yet to give containers the resources of the pod's spec."""
     quote = f": {state.message}" if state.message else ""
     if state.pending == DEFERRED:
         message = f"its node has no room now for the resources of its template{quote}"
@@ -207,6 +212,8 @@ def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
     message = f"template {quoted(template.name)} changes resources of {names} in place"
     if wanted.restarts:
         message += f"; by its resizePolicy it restarts {_names(wanted.restarts)}"
+    if instance.rereads:
+        message += f"; then {_names(instance.rereads)} restarts, to read its resources anew"
     change = Resize(pod, template, wanted.resources)
     return Attempt(Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change))
 
@@ -242,6 +249,9 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     else:
         more = _beyond_metadata(instance, spec, template)
         in_place = not more
+    # What the API server or the kubelet refuses in a new pod, they refuse in this one, too.
+    if beyond := template.beyond or instance.unfit:
+        return wait(Reason.BLOCKED, beyond)
     asked = template.annotations.get(RESTARTED_AT, "")
     blocked = template.obstacle or instance.unmade
     if not pod.foreign and asked not in ("", spec.restarted_at) and not blocked:
@@ -306,7 +316,11 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
     """Tries to update a pod that differs in images and metadata only."""
     spec, name = pod.spec, f"template {quoted(template.name)}"
     images = changed_images(spec, template) if not instance.updated else {}
-    restarts = [each for each in restarts_of(spec, template) if each not in images]
+    rereads = [each for each in instance.rereads if each in template.images]
+    if rereads and instance.resizing is not None:
+        return Attempt(_resizing(instance.resizing))  # it would read the resources of before
+    asked = [*restarts_of(spec, template, instance.metadata_before), *rereads]
+    restarts = [each for each in dict.fromkeys(asked) if each not in images]
     if obstacle := obstacle_to([*images, *restarts], pod):
         return Attempt(obstacle=obstacle)
     restart = plan_restart(pod, restarts, instance.update, images)

@@ -295,7 +295,10 @@ class Templates:
         return found
 
 
-_SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted", "mounts")
+_SHARED = (
+    *("labels", "annotations", "metadata", "finalizers", "images", "reads"),
+    *("not_restarted", "mounts"),
+)
 """Parts that instances mostly have in common, and then hold once."""
 
 

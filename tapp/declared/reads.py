@@ -1,8 +1,9 @@
-"""Metadata of its pod that a container has from its start on: with another value it must restart.
+"""What a container has from its start on: with another value of it, the container must restart.
 
-Two things: what its environment reads by `fieldRef` (core/v1 ObjectFieldSelector), and the
-annotations by which a template asks for restarts in place. A downward API volume is no part of it:
-the kubelet brings it up to date by itself.
+Three things: metadata that its environment reads by `fieldRef` (core/v1 ObjectFieldSelector),
+resources that it reads by `resourceFieldRef` (ResourceFieldSelector), and the annotations by which
+a template asks for restarts in place. A downward API volume is no part of it: the kubelet brings it
+up to date by itself.
 """
 
 import re
@@ -10,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from tapp.kube.canonical import nano
 from tapp.kube.parts import map_in, maps_of, text_of
+from tapp.kube.resources import RESIZABLE, Sizes, sizes_of, with_requests
 from tapp.words.quoted import quoted
 from tapp.words.vocabulary import (
     CONTROLLER_UID,
@@ -57,6 +60,49 @@ def read_by(
         if read:
             found[name] = read
     return found
+
+
+def sizes_read_by(
+    containers: Iterable[Mapping[str, Any]], all_containers: Iterable[Mapping[str, Any]]
+) -> dict[str, dict[str, str]]:
+    """Returns the resources that each of these containers reads by `resourceFieldRef`, if any.
+
+    Container -> resource of which container, with the divisor -> the text that the kubelet makes of
+    it; "" where the resource is not set. Only resources that a resize can change are there.
+    `all_containers` are those of the pod: a container may read another one's resources.
+    """
+    found: dict[str, dict[str, str]] = {}
+    sizes: dict[str, Sizes] | None = None
+    for container in containers:
+        for variable in maps_of(container.get("env")):
+            reference = map_in(variable.get("valueFrom"), "resourceFieldRef")
+            kind, _, resource = text_of(reference.get("resource")).partition(".")
+            if resource not in RESIZABLE:
+                continue
+            if sizes is None:
+                sizes = {
+                    text_of(each.get("name")): sizes_of(with_requests(each.get("resources")))
+                    for each in all_containers
+                }
+            of = text_of(reference.get("containerName")) or container["name"]
+            divisor = str(reference.get("divisor") or "1")
+            size = sizes.get(of, {}).get((kind, resource))
+            entry = f"{kind}.{resource} of {of} by {divisor}"
+            found.setdefault(container["name"], {})[entry] = _in_units(resource, size, divisor)
+    return found
+
+
+def _in_units(resource: str, size: int | None, divisor: str) -> str:
+    """Returns the text of a resource in an environment (ExtractContainerResourceValue)."""
+    if size is None:
+        return ""  # the kubelet takes what the node has
+    unit = 10**6 if resource == "cpu" else 10**9
+    return str(_up(_up(size, unit), _up(nano(divisor) or 10**9, unit)))
+
+
+def _up(size: int, unit: int) -> int:
+    """Returns how many units a size takes, the last one perhaps in part."""
+    return (size + unit - 1) // unit
 
 
 def digest(value: Any) -> str:

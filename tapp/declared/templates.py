@@ -1,23 +1,28 @@
 """Templates of one spec: what each name stands for, and its revision."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import msgspec
 
 from tapp.declared import revision
 from tapp.declared.meaning import Meaning
+from tapp.declared.metadata import Metadata
 from tapp.declared.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
-from tapp.declared.reads import Reads, read_by, requests_of
+from tapp.declared.reads import Reads, read_by, requests_of, sizes_read_by
 from tapp.declared.shapes import name_taken, shape_problem
 from tapp.kube.canonical import FORMS, Forms
 from tapp.kube.env import RepeatedEnvError, without_repeats
+from tapp.kube.limits import MOST_ANNOTATIONS, exceeded, go_length, image_missing, length_in_go
 from tapp.kube.once import mounted, repeated
 from tapp.kube.parts import map_in, maps_of, text_of
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import GATES, NEVER_IN_TEMPLATES, TEMPLATE_HASH
+
+NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Hashes(NamedTuple):
@@ -44,6 +49,41 @@ class Written(NamedTuple):
         return cls(revision, bare)
 
 
+class Bulk(NamedTuple):
+    """Bytes of a template's parts in Metacontroller's copy of a new pod, as Go writes them."""
+
+    all: int  # of metadata and spec
+    # The rest is measured where all of it may be too much: of the fields of the spec but for those
+    # below, and of the entries of its volumes, both with commas between
+    fields: int = 0
+    volumes: int = 0
+    # the fields of the spec that two pods of the template may have otherwise
+    others: Mapping[str, Any] = NO_FIELDS
+
+    @property
+    def is_small(self) -> bool:
+        """True if no pod of the template can have too large annotations, whatever else it has.
+
+        The annotations of a template are there once themselves and once in Metacontroller's copy.
+        """
+        return 2 * self.all <= MOST_ANNOTATIONS - _REST
+
+    @classmethod
+    def of(cls, text: bytes, spec: dict[str, Any]) -> Self:
+        """Measures a template, from its JSON and from the spec that a new pod gets."""
+        found = cls(go_length(text))
+        if found.is_small:
+            return found
+        others = {key: spec[key] for key in _OTHERS if key in spec}
+        fields = {key: part for key, part in spec.items() if key not in {*_OTHERS, "volumes"}}
+        volumes = length_in_go(spec.get("volumes") or [])
+        return cls(found.all, length_in_go(fields) - 2, volumes - 2, others)
+
+
+_REST = 96 << 10  # Bytes of what a pod has beside its template: a hundred claims with long names
+_OTHERS = ("hostname", "subdomain", "tolerations")
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     """A pod template that resolved: an instance's own, or as it is written."""
@@ -62,11 +102,19 @@ class Template:
     hashes: Hashes  # `uniq` with these resources, and without
     ignores_resources: bool  # whether they are left to others, and are in neither hash
     images: dict[str, str]  # name of a running container -> its image
+    metadata: bytes  # a summary of these labels and annotations (`metadata.py`)
     reads: Reads  # what each running container has of its pod's metadata (`reads.py`)
+    sizes: Reads  # the resources that each running container has in its environment, likewise
     not_restarted: list[str]  # containers that annotations ask by name to restart, and cannot
     mounts: dict[str, str]  # name -> container that mounts it, of no volume of its own: claims
     watched: bool  # whether it has a readiness gate that this service opens and closes
-    obstacle: str  # why no pod can be made of it, or none that Metacontroller could ever update; ""
+    # why neither a new pod nor an update in place can have what it says (`tapp/kube/limits.py`), ""
+    beyond: str
+    # why no new pod can be made of it, unless admission adds what is missing; ""
+    lacking: str
+    # `beyond`, or why no new pod can be made of it, or none that Metacontroller could ever update
+    obstacle: str
+    bulk: Bulk  # what it adds to Metacontroller's copy of a new pod
     size: int  # bytes of all this in a new pod's JSON, about, and never too few
     meaning: Meaning = field(compare=False)  # what it means, however it is written
     slots: Slots = NO_SLOTS  # its placeholders, none in one that an instance can run
@@ -106,14 +154,23 @@ def resolve(
         return Unresolved(name, f"template {quoted(name)} cannot be used: {problem}")
     if taken := name_taken(body["spec"]):
         return Unresolved(name, f"template {quoted(name)}: {taken}", Reason.BLOCKED)
-    found = resolved(name, body, claims, ignores_resources=ignores_resources)
+    found = resolved(name, body, claims, ignores_resources=ignores_resources, filled=not slots)
     return replace(found, slots=slots, body=body) if slots else found
 
 
-def resolved(
-    name: str, body: Any, claims: frozenset[str], forms: Forms = FORMS, *, ignores_resources: bool
+def resolved(  # noqa: PLR0913 - a template, and what it is resolved with
+    name: str,
+    body: Any,
+    claims: frozenset[str],
+    forms: Forms = FORMS,
+    *,
+    ignores_resources: bool,
+    filled: bool = True,
 ) -> Template:
-    """The same of a body that has the shape for it; what it has to fill in stays as it is."""
+    """The same of a body that has the shape for it; what it has to fill in stays as it is.
+
+    `filled` is False while there are placeholders in it: no limit is checked then.
+    """
     metadata = body.get("metadata") or {}
     compared = forms.comparable(body["spec"])
     without = revision.without_resources(compared)
@@ -127,6 +184,16 @@ def resolved(
     runs = running(spec)
     images = {item["name"]: item["image"] for item in runs if "image" in item}
     folded, obstacle = _folded(name, spec)
+    beyond = ""
+    if filled:
+        own = {
+            "labels": labels,
+            "annotations": annotations,
+            "finalizers": metadata.get("finalizers"),
+        }
+        beyond = exceeded("Pod", {"metadata": own, "spec": spec})
+        beyond = beyond and f"template {quoted(name)}: {beyond}"
+    lacking = image_missing(spec)
     text = msgspec.json.encode([metadata, folded])
     return Template(
         name=name,
@@ -140,7 +207,9 @@ def resolved(
         hashes=Hashes(whole.uniq, bare.uniq),
         ignores_resources=ignores_resources,
         images=images,
+        metadata=Metadata(labels, annotations).summary(),
         reads=read_by(runs, {**labels, TEMPLATE_HASH: full}, annotations),
+        sizes=sizes_read_by(runs, [*spec["containers"], *(spec.get("initContainers") or [])]),
         not_restarted=[
             name
             for name in requests_of(annotations)
@@ -148,7 +217,10 @@ def resolved(
         ],
         mounts=mounted(spec),
         watched=has_served_gate(spec),
-        obstacle=obstacle or _refused(name, spec),
+        beyond=beyond,
+        lacking=lacking and f"template {quoted(name)}: {lacking}",
+        obstacle=beyond or obstacle or _refused(name, spec),
+        bulk=Bulk.of(text, folded),
         size=len(text) + 2 * len(msgspec.json.encode(images)),  # a text within a text
         meaning=Meaning(lambda: spec_of(body)),
     )
@@ -177,7 +249,8 @@ def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
     folded = dict(spec)
     try:
         for section in ("containers", "initContainers"):
-            folded[section] = without_repeats(spec.get(section) or [])
+            if section in spec:
+                folded[section] = without_repeats(spec[section])
     except RepeatedEnvError as error:
         why = f"template {quoted(name)}: {error}; Metacontroller cannot apply both: write it once"
         return spec, why

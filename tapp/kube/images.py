@@ -11,16 +11,23 @@ LONGEST: Final = 1_024
 """Characters of an image's reference; no longer one is pulled: there are 255 in a name beside its
 host's 253 and port, 128 in a tag, and 135 in a digest."""
 _HUB = "docker.io"
+_HUBS = (_HUB, "index.docker.io")
 # Possessive repeats throughout: none of them has to give back what it has taken.
 _LABEL = r"[a-zA-Z0-9]++(?:-++[a-zA-Z0-9]++)*+"
 _WORD = r"[a-z0-9]++(?:(?:[._]|__|-++)[a-z0-9]++)*+"
 _REFERENCE = re.compile(
-    rf"(?:(?:{_LABEL}(?:\.{_LABEL})*+|\[[a-fA-F0-9:]++\])(?::[0-9]++)?/)?{_WORD}(?:/{_WORD})*+"
+    rf"(?:(?P<host>(?:{_LABEL}(?:\.{_LABEL})*+|\[[a-fA-F0-9:]++\])(?::[0-9]++)?)/)?"
+    rf"(?P<path>{_WORD}(?:/{_WORD})*+)"
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}+))?"
     r"(?P<digest>@[A-Za-z][A-Za-z0-9]*+(?:[-_+.][A-Za-z][A-Za-z0-9]*+)*+:[0-9a-fA-F]{32,}+)?"
 )
 _IDENTIFIER = re.compile("[a-f0-9]{64}")
 _LONGEST = 1_000  # Characters of an image's name that are looked at; a repository has 255 at most
+_LONGEST_PATH = (
+    255  # Characters of a repository without its registry (RepositoryNameTotalLengthMax)
+)
+_DIGESTS = re.compile("@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128})")
+"""The digests that can be checked (github.com/opencontainers/go-digest): other ones are errors."""
 
 
 def pull_policy(image: Any) -> str:
@@ -45,18 +52,30 @@ def _parsed(image: Any) -> re.Match[str] | None:
     """An image's name in its parts; None for what is none (ParseNormalizedNamed)."""
     if not isinstance(image, str) or len(image) > _LONGEST or _IDENTIFIER.fullmatch(image):
         return None
-    return _REFERENCE.fullmatch(image)
+    found = _REFERENCE.fullmatch(image)
+    if found is None or (found["digest"] and not _DIGESTS.fullmatch(found["digest"])):
+        return None
+    host, path = found["host"] or "", found["path"]
+    if host.startswith("[") and ":" not in host:  # an IPv6 address without a colon is no registry
+        return None
+    if host and not _is_registry(host):
+        host, path = "", f"{host}/{path}"
+    if host in ("", *_HUBS) and "/" not in path:
+        path = f"library/{path}"
+    return found if len(path) <= _LONGEST_PATH else None
+
+
+def _is_registry(first: str) -> bool:
+    """True if the first part of an image's name is a registry (splitDockerDomain)."""
+    return "." in first or ":" in first or first == "localhost" or first.lower() != first
 
 
 def canonical_name(image: str) -> str:
     """An image's name with its registry, its path and its tag or digest written out."""
     name, at, digest = image.partition("@")
     first, slash, rest = name.partition("/")
-    host = slash and (
-        "." in first or ":" in first or first == "localhost" or first.lower() != first
-    )
-    registry, path = (first, rest) if host else (_HUB, name)
-    if registry == "index.docker.io":
+    registry, path = (first, rest) if slash and _is_registry(first) else (_HUB, name)
+    if registry in _HUBS:
         registry = _HUB
     if registry == _HUB and "/" not in path:
         path = f"library/{path}"

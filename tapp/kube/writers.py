@@ -1,6 +1,8 @@
 """Writers of a pod, and their times, as the API server keeps it (`metadata.managedFields`)."""
 
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -38,18 +40,39 @@ def image_writers(managed_fields: Raw) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     try:
-        for entry in objects.decode_managers(managed_fields) or ():
-            if entry.subresource:
-                continue
-            fields = msgspec.json.decode(entry.fields)
-            if f"f:{TEMPLATE_HASH}" in map_in(map_in(fields, "f:metadata"), "f:labels"):
-                continue
+        for manager, fields in _of_others(managed_fields):
             for section in _SECTIONS:
                 for key, part in map_in(map_in(fields, "f:spec"), section).items():
                     if key.startswith("k:") and isinstance(part, dict) and "f:image" in part:
                         name = msgspec.json.decode(key[2:])
                         if isinstance(name, dict) and isinstance(name.get("name"), str):
-                            found[name["name"]] = entry.manager or "somebody"
+                            found[name["name"]] = manager
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     return found
+
+
+def metadata_writers(managed_fields: Raw, part: str) -> dict[str, str]:
+    """Returns who set each label or annotation that somebody else than this service wrote last.
+
+    `part` is `labels` or `annotations`. Empty if the managed fields cannot be read.
+    """
+    found: dict[str, str] = {}
+    try:
+        for manager, fields in _of_others(managed_fields):
+            for key in map_in(map_in(fields, "f:metadata"), f"f:{part}"):
+                if key.startswith("f:"):
+                    found[key[2:]] = manager
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return found
+
+
+def _of_others(managed_fields: Raw) -> Iterator[tuple[str, Any]]:
+    """Yields manager and fields of each entry but that of whoever wrote our labels."""
+    for entry in objects.decode_managers(managed_fields) or ():
+        if entry.subresource:
+            continue
+        fields = msgspec.json.decode(entry.fields)
+        if f"f:{TEMPLATE_HASH}" not in map_in(map_in(fields, "f:metadata"), "f:labels"):
+            yield entry.manager or "somebody", fields

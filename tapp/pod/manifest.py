@@ -22,7 +22,7 @@ class Manifest:
     """
 
     __slots__ = (
-        *("annotations", "finalizers", "gone_by", "kind", "labels"),
+        *("annotations", "finalizers", "gone_by", "kind", "labels", "managed_fields"),
         *("name", "namespace", "projected", "spec"),
     )
 
@@ -35,6 +35,7 @@ class Manifest:
         self.annotations = map_of(msgspec.json.decode(meta.annotations))
         self.finalizers = msgspec.json.decode(meta.finalizers)
         self.gone_by = meta.deletion_timestamp or ""
+        self.managed_fields = meta.managed_fields
         self.spec = map_of(msgspec.json.decode(pod.spec))
         self.projected = self._projected()
 

@@ -64,9 +64,14 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     # names that its containers mount, of volumes that it was not asked to have: admission has added
     # them. Where nothing tells what was asked for, all but its own claims.
     added: tuple[str, ...] = ()
+    # whether an admission policy has cut the spec out of Metacontroller's copy when it was created
+    lean: bool = False
     subdomain: str = ""  # the Service that its host name is in
     unmergeable: str = ""  # a path that Metacontroller cannot merge, "" if it never applied it
     marked: bool = False  # it has a gate that this service serves, or `drain`, `lost` or `hold`
+    # a summary of its labels and annotations, as far as Metacontroller wrote them for the template
+    # (`tapp/declared/metadata.py`); empty if Metacontroller wrote none
+    metadata: bytes = b""
     # what its containers had of its metadata when they started, as far as the template may change
     # that (`tapp/declared/reads.py`)
     reads: Reads = {}

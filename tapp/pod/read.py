@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from tapp.declared.metadata import authors_metadata
 from tapp.declared.reads import Reads, read_by, requests_of
 from tapp.declared.templates import Written, has_served_gate
 from tapp.kube import objects
@@ -137,10 +138,12 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         scheduler=text_of(raw.get("schedulerName")) or "default-scheduler",
         claims=_claims(raw.get("volumes")),
         added=() if unreadable else _added(raw, applied, pod.metadata.name),
+        lean=_is_lean(pod, manifest),
         subdomain=text_of(raw.get("subdomain")),
         marked=has_served_gate(raw)
         or hold is not None
         or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
+        metadata=_metadata(manifest),
         reads=_reads(running, manifest),
         requests=requests,
         asked=tuple(name for name, text in requests.items() if met.get(name) != text),
@@ -196,6 +199,12 @@ def _reads(containers: list[dict[str, Any]], manifest: Manifest) -> Reads:
     return read_by(containers, labels, annotations)
 
 
+def _metadata(manifest: Manifest) -> bytes:
+    """Returns a summary of a pod's metadata, as far as Metacontroller wrote it."""
+    projected = manifest.projected
+    return b"" if projected is None else authors_metadata(projected.get("metadata")).summary()
+
+
 def _claims(volumes: Any) -> tuple[str, ...]:
     sources = [item.get("persistentVolumeClaim") for item in maps_of(volumes)]
     return tuple(text_of(item.get("claimName")) for item in maps_of(sources))
@@ -214,6 +223,16 @@ def _added(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
         for name in mounted({**spec, "volumes": []})
         if not name.startswith(_TOKEN) and f"{name}-{pod}" not in claims
     )
+
+
+def _is_lean(pod: PodObject, manifest: Manifest) -> bool:
+    """Returns True if the policy `tapp-lean-pods` was in force when a pod was created.
+
+    The policy alone creates pods without managed fields. An update without the policy brings a part
+    of the spec back into Metacontroller's copy.
+    """
+    unmanaged = bytes(pod.metadata.managed_fields) in (bytes(objects.NOTHING), b"[]")
+    return unmanaged and manifest.projected is not None and "spec" not in manifest.projected
 
 
 _TOKEN = "kube-api-access-"  # noqa: S105 - what admission calls the volume with credentials

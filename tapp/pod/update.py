@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from tapp.declared.metadata import Metadata
 from tapp.declared.reads import restarting
 from tapp.declared.templates import Template
 from tapp.kube.images import pinned, runs_image
@@ -18,6 +19,7 @@ from tapp.pod.inplace import Progress
 from tapp.pod.pod import Pod, PodSpec
 from tapp.words.quoted import quoted, short
 from tapp.words.times import written
+from tapp.words.vocabulary import TEMPLATE_HASH
 
 
 def changed_images(spec: PodSpec, template: Template) -> dict[str, str]:
@@ -49,16 +51,31 @@ def edited(pod: Pod) -> str:
     )
 
 
-def restarts_of(spec: PodSpec, template: Template) -> list[str]:
+def restarts_of(spec: PodSpec, template: Template, before: Metadata | None) -> list[str]:
     """The containers that shall start again, with whatever image: by their template, or asked for.
 
-    Of those that the template has; what else is in the pod is somebody else's.
+    Of those that the template has; what else is in the pod is somebody else's. `before` has the
+    labels and annotations of the template that the pod was made of, None if that is not known: what
+    has not changed since is not written, whatever the pod has.
     """
     asked = [n for n in template.images if "" in spec.asked or n in spec.asked]
     # What reads the revision itself may keep the one that the same template had.
     renamed = spec.template_hash == template.other_revision != template.revision
     reading = {} if renamed else restarting(spec.reads, template.reads)
+    if before is not None:
+        now = Metadata(template.labels, template.annotations)
+        reading = {
+            name: entries
+            for name, entries in reading.items()
+            if any(_is_changed(entry, before, now) for entry in entries)
+        }
     return list(dict.fromkeys([*reading, *asked]))
+
+
+def _is_changed(entry: str, before: Metadata, now: Metadata) -> bool:
+    """Returns True if an update writes an entry of the metadata (`labels/app`)."""
+    part, _, key = entry.partition("/")
+    return key == TEMPLATE_HASH or before.of(part).get(key) != now.of(part).get(key)
 
 
 class Restart(NamedTuple):

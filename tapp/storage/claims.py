@@ -14,20 +14,12 @@ from tapp.declared.lookup import Templates
 from tapp.declared.placeholders import NO_SLOTS, UnfilledError
 from tapp.declared.templates import Template, Unresolved
 from tapp.kube.objects import ClaimObject
+from tapp.storage.new_claims import NewClaim, claim_problem, name_problem
 from tapp.words.digits import whole
 from tapp.words.quoted import quoted
 from tapp.world import World
 
 _DIGITS = 10  # More digits no instance's number has
-
-
-@dataclass(frozen=True)
-class NewClaim:
-    """A claim to create: its name, its instance and its template."""
-
-    name: str
-    instance: int
-    template: dict[str, Any]
 
 
 @dataclass
@@ -99,6 +91,7 @@ class Claims:
         self._app, self._observed = world.tapp.metadata.name, world.claims
         self._templates, self._past = world.templates, dict[int, OwnClaims]()
         self._now = OwnClaims(world.templates, world.templates)
+        self._world, self._problems = world, dict[int, str]()
         self._there: dict[str, dict[str, str]] | None = None
         self.differ = self._now.differ
 
@@ -140,6 +133,33 @@ class Claims:
         except UnfilledError as error:
             return str(error)
         return ""
+
+    def refused(self, made: Made) -> str:
+        """Returns why the API server would refuse a claim that an instance lacks, or ""."""
+        if not self._now.written and made.past is None:
+            return ""
+        for volume, claim in self.of(made).items():
+            if claim not in self._observed and (why := self._refused(volume, claim, made)):
+                return f"claim template {quoted(volume)}: {why}"
+        return ""
+
+    def _refused(self, volume: str, claim: str, made: Made) -> str:
+        if why := name_problem(claim):
+            return why
+        try:
+            template = self.filled(volume, made.id, made.past)
+        except UnfilledError:  # `problem_of` has the reason
+            template = None
+        if template is None:
+            return ""
+        written = self.template_of(volume, made.past)
+        if template is written and id(written) in self._problems:
+            return self._problems[id(written)]
+        new = NewClaim(claim, made.id, template)
+        why = claim_problem(self._world.tapp, new, self._world.namespace_uid or "")
+        if template is written:  # the same for all instances, but for a few digits
+            self._problems[id(written)] = why
+        return why
 
     def own_among(self, made: Made, claims: Collection[str]) -> list[str]:
         """Claims among some, there or not, that an instance's pod may have as its own."""

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-import msgspec
-
 from tapp.declared.beside import UNSAID, Beside, beside_of, recorded_beside
 from tapp.declared.model import ParentMeta
 from tapp.declared.templates import Template
 from tapp.declared.values import NO_VALUES, KeptValues
+from tapp.kube.limits import length_in_go
 from tapp.kube.objects import RevisionObject
 from tapp.storage.records import Content, Contents, HistoryEntry, What, content_name, read_entry
 from tapp.world import World
@@ -151,12 +150,6 @@ def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
     return {name: list(ones.values()) for name, ones in found.items()}
 
 
-def _length(body: Mapping[str, Any]) -> int:
-    """Bytes of a template's JSON as Go writes it, which spends six on each of `<`, `>` and `&`."""
-    text = msgspec.json.encode(body)
-    return len(text) + 5 * sum(text.count(letter) for letter in (b"<", b">", b"&"))
-
-
 @dataclass(frozen=True)
 class _Wanted:
     """Knows what a record is to say beside a template."""
@@ -201,10 +194,10 @@ def _missing(
         revision, values = content[0], world.templates.values_of(name)
         own = record_name(world.tapp.metadata, name, revision, highest + 1, values.digest)
         body = world.tapp.spec.find_template(name)
-        if own in world.revisions or body is None or (length := _length(body)) > LONGEST:
+        if own in world.revisions or body is None or (length := length_in_go(body)) > LONGEST:
             continue
         highest += 1
-        whole = _length({"": body, **beside.as_kept})
+        whole = length_in_go({"": body, **beside.as_kept})
         if whole > LONGEST:
             whole, beside = length, UNSAID
         yield NewRecord(own, highest, name, revision, body, values, beside, whole + values.size)

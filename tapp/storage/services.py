@@ -15,11 +15,13 @@ from tapp.declared.lookup import Templates
 from tapp.declared.placeholders import LARGEST, UnfilledError
 from tapp.declared.revision import own_annotations, own_labels
 from tapp.declared.shapes import metadata_problem
+from tapp.kube.limits import exceeded
 from tapp.kube.names import is_dns_label
 from tapp.kube.project import duplicate_merge_key, project
 from tapp.kube.stored import encoded
 from tapp.pod.manifest import Manifest
 from tapp.storage.claims import instance_number
+from tapp.storage.new_claims import annotations_problem
 from tapp.words.kinds import SERVICE
 from tapp.words.quoted import quoted
 from tapp.words.vocabulary import CONTROLLER_UID, INSTANCE
@@ -86,6 +88,19 @@ class OwnServices:
         selector = {CONTROLLER_UID: self._uid, INSTANCE: str(instance)}
         return {**SERVICE.type_meta, "metadata": metadata, "spec": {**spec, "selector": selector}}
 
+    def asked(self, instance: int, service: Manifest | None) -> tuple[Document, bool]:
+        """Returns the Service of an instance, and if it differs from the one that is there.
+
+        Raises UnfilledError if a value is missing or wrong, or the API server would refuse it.
+        """
+        asked = self.of(instance)
+        differs = service is None or project(service.document, asked) != asked
+        if differs:
+            why = exceeded("Service", asked) or annotations_problem(asked, self._uid)
+            if why:
+                raise UnfilledError(why)
+        return asked, differs
+
 
 def _parts(body: Document) -> tuple[Document, Document]:
     """Metadata and spec of a plain template. UnfilledError: Metacontroller could not apply it."""
@@ -129,16 +144,15 @@ def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> 
                 result.keep += kept
                 continue
             try:
-                asked = own.of(instance)
+                asked, differs = own.asked(instance, service)
             except UnfilledError as error:
                 result.problems.setdefault(str(error), []).append(instance)
                 result.keep += kept
                 continue
             result.apply[instance] = asked
-            differs = service is not None and project(service.document, asked) != asked
-            if differs or service is None:
+            if differs:
                 written += len(msgspec.json.encode(asked))
-            if differs or (service is None and is_on_node):
+            if differs and (service is not None or is_on_node):
                 result.missing.append(instance)
     for name, service in rest.items():
         if is_ours(service) and instance_number(name, prefix) is not None:

@@ -28,6 +28,7 @@ class Type(StrEnum):
     CLAIMS_NOT_GROWN = "ClaimsNotGrown"
     SERVICES_NOT_CREATED = "ServicesNotCreated"
     IMAGES_EDITED = "ImagesEdited"
+    METADATA_EDITED = "MetadataEdited"
     UNREADABLE_PODS = "UnreadablePods"
     FOREIGN_PODS = "ForeignPods"
     IMAGES_NOT_PULLED = "ImagesNotPulled"
@@ -61,6 +62,7 @@ HARMLESS: Final = frozenset(
         Type.ROLLING_TEMPLATE_UNUSED,
         Type.UNUSED_TEMPLATES,
         Type.PULLERS_NOT_RUN,
+        Type.METADATA_EDITED,
         Type.INVALID_UPDATE_PRIORITY,
         Type.INVALID_HOLD_FOR,
     }

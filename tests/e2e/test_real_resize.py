@@ -109,6 +109,47 @@ def test_a_container_whose_policy_restarts_it_counts_in_the_budget(sized: Trial)
     assert sized.never_fewer_than(2)
 
 
+def reading(of: str = "") -> Json:
+    """A variable that has the cpu limit of a container, in thousandths."""
+    reference = {"resource": "limits.cpu", "divisor": "1m"} | ({"containerName": of} if of else {})
+    return {"name": "SIZE", "valueFrom": {"resourceFieldRef": reference}}
+
+
+def test_a_container_restarts_for_resources_that_it_reads(sized: Trial) -> None:
+    """A process keeps the environment that it was started with, and a volume is brought up to date.
+
+    The container beside it, which reads nothing, runs on.
+    """
+    item = {"path": "cpu", "resourceFieldRef": reading("main")["valueFrom"]["resourceFieldRef"]}
+    volumes = [{"name": "info", "downwardAPI": {"items": [item]}}]
+    mounts = [{"name": "info", "mountPath": "/info"}]
+
+    def made(cpu: str) -> tuple[Json, Json]:
+        main = asking(cpu, volumeMounts=mounts)
+        reader = container("r1", "reader", env=[reading("main")])
+        return main, reader
+
+    strategy = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"resources": "InPlace"}}
+    sized.began(*made("200m"), pod={"volumes": volumes}, updateStrategy=strategy)
+    born = sized.app.uids()
+    assert all("SIZE=200" in sized.environment(number) for number in range(3))
+    sized.roll(*made("300m"), volumes=volumes)
+    assert (limits(sized), sized.app.uids()) == (["300m"] * 3, born)
+    for number in range(3):
+        assert {"SIZE=300"} == {e for e in sized.environment(number) if e.startswith("SIZE=")}
+        assert sized.container(number)["restartCount"] == 0
+        assert sized.container(number, 1)["restartCount"] == 1
+    # The kubelet writes the files of a volume anew within its sync of about a minute.
+    sized.app.until(
+        lambda: all(sized.file(number, "/info/cpu") == "300" for number in range(3)),
+        "the volumes are brought up to date",
+        180,
+    )
+    assert all(sized.container(number)["restartCount"] == 0 for number in range(3))
+    assert sized.never_fewer_than(2)
+    assert sized.app.idle()
+
+
 def test_the_kubelet_is_killed_in_the_middle(sized: Trial) -> None:
     began(sized, asking("200m"))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}

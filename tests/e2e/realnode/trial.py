@@ -80,6 +80,11 @@ class Trial:
         found = [(each / "environ").read_bytes() for each in self._processes(number)]
         return {text.decode() for one in found for text in one.split(b"\0") if text}
 
+    def file(self, number: int, path: str) -> str:
+        """The text of a file as the instance's first process sees it."""
+        (process, *_) = self._processes(number)
+        return (process / "root" / path.lstrip("/")).read_text()
+
     def begin_of(self, tag: str) -> dict[str, float]:
         """Pod -> when its first container of an image was there."""
         found: dict[str, float] = {}

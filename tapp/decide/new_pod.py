@@ -1,0 +1,145 @@
+"""The pod that an instance gets, and how much of it the API server has to store as annotations.
+
+`NewPods.of` makes the pod. `NewPods.annotation_bytes` counts the annotations of that pod without
+making it: most of these bytes are Metacontroller's copy of the pod, and a template knows the size
+of its own part of that copy (`Bulk`).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from tapp.decide.instances import Instance
+from tapp.declared.model import TApp
+from tapp.declared.templates import Template
+from tapp.kube.env import without_repeats
+from tapp.kube.limits import bytes_of, length_in_go
+from tapp.kube.tolerations import of_pods
+from tapp.words.vocabulary import (
+    CONTROLLER_UID,
+    FAILURES,
+    INSTANCE,
+    LAST_APPLIED,
+    POD_INDEX,
+    POD_STATUS,
+    TEMPLATE_HASH,
+    TEMPLATE_IMAGES,
+    UNIQ_HASH,
+    WRITTEN,
+)
+
+Document = dict[str, Any]
+
+_IDENTITY: Final = {"apiVersion": "v1", "kind": "Pod"}
+
+
+class NewPods:
+    """Makes new pods of one TApp.
+
+    `toleration_seconds` is how long the cluster's pods tolerate a node that is not heard of.
+    """
+
+    def __init__(self, tapp: TApp, toleration_seconds: int) -> None:
+        self._tapp, self._seconds = tapp, toleration_seconds
+
+    def of(self, instance: Instance, template: Template, volumes: Mapping[str, str]) -> Document:
+        """Returns the new pod of an instance; `volumes` is the claim of each volume.
+
+        A claim takes precedence over the template's volume of the same name.
+        """
+        spec = template.spec
+        spec = {**spec, **self._own(instance, spec)}
+        if volumes:
+            others = [each for each in spec.get("volumes", []) if each["name"] not in volumes]
+            spec["volumes"] = others + _of_claims(volumes)
+        for section in ("containers", "initContainers"):
+            if section in spec:
+                spec[section] = without_repeats(spec[section])
+        return {**_IDENTITY, "metadata": self._metadata(instance, template), "spec": spec}
+
+    def annotation_bytes(
+        self, instance: Instance, template: Template, volumes: Mapping[str, str], *, cut: bool
+    ) -> int:
+        """Returns the bytes of all annotations of an instance's new pod.
+
+        `cut`: an admission policy removes the spec from Metacontroller's copy. Exact for a template
+        whose parts are measured (`Bulk.is_small` is False).
+        """
+        metadata = self._metadata(instance, template)
+        annotations = bytes_of(metadata["annotations"]) + len(LAST_APPLIED)
+        metadata["labels"] |= {CONTROLLER_UID: self._tapp.metadata.uid}
+        copy = length_in_go({**_IDENTITY, "metadata": metadata})
+        if cut:
+            return annotations + copy
+        bulk = template.bulk
+        volumes_bytes = _joined([bulk.volumes, length_in_go(_of_claims(volumes)) - 2])
+        parts = [bulk.fields, length_in_go(self._own(instance, bulk.others, whole=True)) - 2]
+        parts += [len('"volumes":[]') + volumes_bytes] if volumes_bytes else []
+        return annotations + copy + len(',"spec":{}') + _joined(parts)
+
+    def _metadata(self, instance: Instance, template: Template) -> Document:
+        metadata: Document = {
+            "name": f"{self._tapp.metadata.name}-{instance.id}",
+            "namespace": self._tapp.metadata.namespace,
+            "labels": labels_of(template, instance.id),
+            "annotations": {**template.annotations, **own_annotations(template)},
+        }
+        if failures := self._tapp.status.failures.get(str(instance.id), 0):
+            metadata["annotations"][FAILURES] = str(failures)
+        if template.finalizers:
+            metadata["finalizers"] = template.finalizers
+        return metadata
+
+    def _own(self, instance: Instance, spec: Mapping[str, Any], *, whole: bool = False) -> Document:
+        """Returns the fields of the spec that two pods of one template may have otherwise.
+
+        The two tolerations that admission adds to every pod are written at once where the template
+        has any of its own, because Metacontroller would otherwise see a changed list. `whole` adds
+        the fields that stay as the template has them.
+        """
+        found = dict(spec) if whole else {}
+        if instance.service_name:
+            found["hostname"] = f"{self._tapp.metadata.name}-{instance.id}"
+            found["subdomain"] = instance.service_name
+        tolerations, moved = spec.get("tolerations") or [], self._tapp.spec.force_delete_pod
+        if moved or tolerations:
+            found["tolerations"] = of_pods(tolerations, self._seconds, moved=moved)
+        return found
+
+
+def _joined(parts: Iterable[int]) -> int:
+    """Returns the length of entries of a JSON object or list, with commas between them."""
+    lengths = [part for part in parts if part > 0]
+    return sum(lengths) + max(0, len(lengths) - 1)
+
+
+def _of_claims(volumes: Mapping[str, str]) -> list[Document]:
+    return [
+        {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+        for volume, claim in volumes.items()
+    ]
+
+
+def labels_of(template: Template, instance: int) -> dict[str, str]:
+    """Returns the labels of an instance's pod, but for Metacontroller's."""
+    return {
+        **template.labels,
+        INSTANCE: str(instance),
+        POD_INDEX: str(instance),
+        TEMPLATE_HASH: template.revision,
+        UNIQ_HASH: template.uniq,
+        **({POD_STATUS: "true"} if template.watched else {}),
+    }
+
+
+def own_annotations(template: Template) -> dict[str, str]:
+    """Returns the annotations by which a later sync knows what a pod was made of."""
+    found = {TEMPLATE_IMAGES: _json(template.images)}
+    if template.written is not None:
+        found[WRITTEN] = template.written.encode()
+    return found
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()

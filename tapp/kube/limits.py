@@ -1,0 +1,264 @@
+"""Limits of the API server that show in an object before anybody sends it.
+
+`exceeded` compares a pod, a claim or a Service with a table that has the shape of the object. The
+table holds only limits on one value: lengths, allowed characters, ranges. What admission may still
+add, and what depends on the cluster, is left to the API server. Annotations have a limit on their
+sum, which includes Metacontroller's copy of the object: `bytes_of` and `length_in_go` count.
+
+Sources: Kubernetes 1.34 to 1.37, pkg/apis/core/validation and apimachinery's ObjectMeta validation
+(where the versions differ, the rule that accepts more).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from tapp.kube.images import is_reference
+from tapp.kube.names import (
+    LABEL_LENGTH,
+    MAX_NAME,
+    is_dns_label,
+    is_label_key,
+    is_label_value,
+    is_subdomain,
+)
+from tapp.kube.parts import maps_of
+from tapp.words.quoted import quoted
+
+Rule = Callable[[Any], str]
+"""Returns what a value must be, or an empty string if the API server accepts the value."""
+
+MOST_ANNOTATIONS: Final = 256 << 10
+"""Bytes of all annotations of an object, keys and values (TotalAnnotationSizeLimitB)."""
+MOST_CUT: Final = 300_000
+"""Bytes of a copy that the admission policy `tapp-lean-pods` surely cuts: the API server gives the
+expression of a policy only so much work, and leaves the copy as it is beyond that."""
+
+_SHOWN = 80  # Characters of a wrong value in a message
+_ENV_NAME = re.compile("[ -<>-~]+")  # Printable ASCII without `=` (IsRelaxedEnvVarName)
+_CONFIG_KEY = re.compile("[-._a-zA-Z0-9]+")
+_PORT_NAME = re.compile("(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
+_PORT_NAME_LENGTH = 15
+_LARGEST_ID = 2**31 - 1
+
+
+def _is_port_name(text: str) -> bool:
+    return len(text) <= _PORT_NAME_LENGTH and _PORT_NAME.fullmatch(text) is not None
+
+
+def _is_config_key(text: str) -> bool:
+    """True if a text is a key of a ConfigMap or a Secret (IsConfigMapKey)."""
+    fits = len(text) <= MAX_NAME and _CONFIG_KEY.fullmatch(text) is not None
+    return fits and text != "." and not text.startswith("..")
+
+
+def _is_finalizer(text: str) -> bool:
+    """True if a text is a finalizer's name: without a prefix there are three of Kubernetes."""
+    return is_label_key(text) and ("/" in text or text in _FINALIZERS)
+
+
+_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+
+
+def _text(fits: Callable[[str], bool], rule: str) -> Rule:
+    """The rule for a text; an empty text is a field that is not set."""
+
+    def check(value: Any) -> str:
+        return rule if isinstance(value, str) and value and not fits(value) else ""
+
+    return check
+
+
+def _number(least: int, most: int) -> Rule:
+    def check(value: Any) -> str:
+        wrong = type(value) is int and not least <= value <= most
+        return f"it must be a number from {least} to {most}" if wrong else ""
+
+    return check
+
+
+_IMAGE = _text(
+    is_reference,
+    "it is no image reference, and no container runtime can pull it. A reference is "
+    "REGISTRY/PATH:TAG or REGISTRY/PATH@sha256:DIGEST, with a path of lower-case letters and "
+    "digits, a tag of at most 128 characters, and a digest of 64 hexadecimal digits",
+)
+_LABEL = _text(
+    is_dns_label,
+    f"at most {LABEL_LENGTH} lower-case letters, digits and '-' are allowed, "
+    "with a letter or digit at both ends",
+)
+_SUBDOMAIN = _text(
+    is_subdomain,
+    f"at most {MAX_NAME} lower-case letters, digits, '-' and '.' are allowed, "
+    "with a letter or digit at both ends of each part",
+)
+_KEY = (
+    f"at most {LABEL_LENGTH} letters, digits, '-', '_' and '.' are allowed, with a letter or digit "
+    "at both ends, behind an optional prefix that is a DNS name and ends with '/'"
+)
+_VALUE = (
+    f"at most {LABEL_LENGTH} letters, digits, '-', '_' and '.' are allowed, with a letter or digit "
+    "at both ends"
+)
+_QUALIFIED = _text(is_label_key, _KEY)
+_ENV = _text(
+    lambda text: _ENV_NAME.fullmatch(text) is not None,
+    "only printable ASCII characters without '=' are allowed",
+)
+_PORT_TEXT = _text(
+    _is_port_name,
+    f"at most {_PORT_NAME_LENGTH} lower-case letters, digits and single '-' are allowed, "
+    "with at least one letter",
+)
+_KEY_OF_CONFIG = _text(
+    _is_config_key, f"at most {MAX_NAME} letters, digits, '-', '_' and '.' are allowed"
+)
+_PORT, _NO_PORT, _ID = _number(1, 65_535), _number(0, 65_535), _number(0, _LARGEST_ID)
+
+
+class _Entries:
+    """The rules for the keys and the values of a map of texts."""
+
+    def __init__(self, key: Rule, value: Rule) -> None:
+        self.key, self.value = key, value
+
+
+def _annotation_key(key: Any) -> str:
+    return _QUALIFIED(key.lower())  # in annotations the prefix may have upper-case letters
+
+
+def _anything(_: Any) -> str:
+    return ""
+
+
+_LABELS = _Entries(_QUALIFIED, _text(is_label_value, _VALUE))
+_METADATA = {
+    "name": _SUBDOMAIN,
+    "labels": _LABELS,
+    "annotations": _Entries(_annotation_key, _anything),
+    "finalizers": [_text(_is_finalizer, f"{_KEY}; the prefix is needed")],
+}
+_READ = {"name": _SUBDOMAIN, "key": _KEY_OF_CONFIG}
+_CONTAINER = {
+    "name": _LABEL,
+    "image": _IMAGE,
+    "ports": [{"name": _PORT_TEXT, "containerPort": _PORT, "hostPort": _NO_PORT}],
+    "env": [{"name": _ENV, "valueFrom": {"configMapKeyRef": _READ, "secretKeyRef": _READ}}],
+    "securityContext": {"runAsUser": _ID, "runAsGroup": _ID},
+}
+_POD = {
+    "metadata": _METADATA,
+    "spec": {
+        "hostname": _LABEL,
+        "subdomain": _LABEL,
+        "containers": [_CONTAINER],
+        "initContainers": [_CONTAINER],
+        "volumes": [{"name": _LABEL, "image": {"reference": _IMAGE}}],
+        "nodeName": _SUBDOMAIN,
+        "nodeSelector": _LABELS,
+        "serviceAccountName": _SUBDOMAIN,
+        "priorityClassName": _SUBDOMAIN,
+        "runtimeClassName": _SUBDOMAIN,
+        "readinessGates": [{"conditionType": _QUALIFIED}],
+        "schedulingGates": [{"name": _QUALIFIED}],
+        "resourceClaims": [{"name": _LABEL}],
+        "hostAliases": [{"hostnames": [_SUBDOMAIN]}],
+        "tolerations": [{"key": _QUALIFIED}],
+        "activeDeadlineSeconds": _number(1, _LARGEST_ID),
+        "securityContext": {"runAsUser": _ID, "runAsGroup": _ID, "fsGroup": _ID},
+    },
+}
+_CLAIM = {"metadata": _METADATA, "spec": {"storageClassName": _SUBDOMAIN}}
+_SERVICE = {
+    "metadata": {**_METADATA, "name": _LABEL},
+    "spec": {
+        "ports": [{"name": _LABEL, "port": _PORT, "nodePort": _NO_PORT}],
+        "externalName": _SUBDOMAIN,
+    },
+}
+TABLES: Final[Mapping[str, Any]] = {
+    "Pod": _POD,
+    "PersistentVolumeClaim": _CLAIM,
+    "Service": _SERVICE,
+}
+"""Kind -> its limits, in the shape of the object; a list holds the limits of each entry."""
+
+
+def exceeded(kind: str, document: Mapping[str, Any]) -> str:
+    """Returns the first value beyond a limit, with its path and the limit; "" if there is none.
+
+    A part that has another type than in Kubernetes is passed over: the CRD or the API server
+    refuses that part.
+    """
+    return _exceeded(document, TABLES[kind], "")
+
+
+def _exceeded(value: Any, limits: Any, path: str) -> str:
+    if isinstance(limits, _Entries):
+        return _entries_exceeded(value, limits, path)
+    if callable(limits):
+        wrong = limits(value)
+        return wrong and f"{path[1:]} is {quoted(value, _SHOWN)}: {wrong}"
+    parts: Iterator[str] = iter(())
+    if isinstance(limits, list) and isinstance(value, list):
+        parts = (_exceeded(item, limits[0], f"{path}[{index}]") for index, item in enumerate(value))
+    elif isinstance(limits, dict) and isinstance(value, dict):
+        parts = (
+            _exceeded(value.get(key), limit, f"{path}.{key}")
+            for key, limit in limits.items()
+            if key in value
+        )
+    return next(filter(None, parts), "")
+
+
+def image_missing(spec: Mapping[str, Any]) -> str:
+    """Returns which container or image volume of a pod spec has no image, or an empty string.
+
+    The API server refuses such a pod, unless admission fills the image in.
+    """
+    for section in ("containers", "initContainers", "volumes"):
+        for index, item in enumerate(maps_of(spec.get(section))):
+            field: str = "image"
+            holder: Any = item
+            if section == "volumes":
+                field, holder = "image.reference", item.get("image")
+            if isinstance(holder, dict) and not holder.get(field.rpartition(".")[2]):
+                path = f"spec.{section}[{index}].{field}"
+                return f"{path} is missing, and the API server refuses a pod without it"
+    return ""
+
+
+def _entries_exceeded(value: Any, limits: _Entries, path: str) -> str:
+    for key, text in (value if isinstance(value, dict) else {}).items():
+        if wrong := limits.key(key):
+            return f"{path[1:]} has the key {quoted(key, _SHOWN)}: {wrong}"
+        if wrong := limits.value(text):
+            return f"{path[1:]}[{quoted(key, _SHOWN)}] is {quoted(text, _SHOWN)}: {wrong}"
+    return ""
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def length_in_go(value: Any) -> int:
+    """Returns the bytes of a value's JSON as Go writes it."""
+    return go_length(msgspec.json.encode(value))
+
+
+def go_length(text: bytes) -> int:
+    """Returns the bytes of a JSON text as Go writes it.
+
+    Go writes six bytes for each of `<`, `>`, `&`, U+2028 and U+2029.
+    """
+    return len(text) + sum([extra * text.count(part) for part, extra in _LONGER_IN_GO])
+
+
+_LONGER_IN_GO = ((b"<", 5), (b">", 5), (b"&", 5), ("\u2028".encode(), 3), ("\u2029".encode(), 3))
+
+
+def bytes_of(annotations: Mapping[str, str]) -> int:
+    """Returns the bytes of annotations, keys and values, as the API server counts them."""
+    return sum([len(key.encode()) + len(text.encode()) for key, text in annotations.items()])

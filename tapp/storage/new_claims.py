@@ -1,0 +1,84 @@
+"""The claims that are made for instances, and the limits of the API server that they may exceed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tapp.declared.model import TApp
+from tapp.declared.revision import own_annotations, own_labels
+from tapp.kube.limits import MOST_ANNOTATIONS, bytes_of, exceeded, length_in_go
+from tapp.kube.names import MAX_NAME
+from tapp.kube.parts import map_in
+from tapp.words.quoted import short
+from tapp.words.vocabulary import CONTROLLER_UID, INSTANCE, LAST_APPLIED
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class NewClaim:
+    """A claim to create: its name, its instance and its template."""
+
+    name: str
+    instance: int
+    template: dict[str, Any]
+
+
+def claim_document(tapp: TApp, claim: NewClaim, spec: Any, namespace_uid: str) -> Document:
+    """Returns a claim to create, with `spec` as its spec.
+
+    The Namespace is a second owner, so that the garbage collector leaves the data alone when the
+    TApp goes (Metacontroller adds the TApp as the first); docs/design.md, "Claims".
+    """
+    metadata = claim.template.get("metadata") or {}
+    document: Document = {
+        "name": claim.name,
+        "namespace": tapp.metadata.namespace,
+        "labels": {**own_labels(metadata), INSTANCE: str(claim.instance)},
+        "ownerReferences": [
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "name": tapp.metadata.namespace,
+                "uid": namespace_uid,
+            }
+        ],
+    }
+    annotations = own_annotations(metadata)
+    if annotations:
+        document["annotations"] = annotations
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": document, "spec": spec}
+
+
+def name_problem(name: str) -> str:
+    """Returns why no claim can have this name, or an empty string if one can."""
+    if len(name) <= MAX_NAME:
+        return ""
+    return (
+        f"its claim would be named {short(name, 40)} with {len(name)} characters, and the API "
+        f"server accepts at most {MAX_NAME}: use a shorter name for the claim template"
+    )
+
+
+def claim_problem(tapp: TApp, claim: NewClaim, namespace_uid: str) -> str:
+    """Returns why the API server would refuse a claim, or an empty string if it would not."""
+    document = claim_document(tapp, claim, claim.template.get("spec"), namespace_uid)
+    return exceeded("PersistentVolumeClaim", document) or annotations_problem(
+        document, tapp.metadata.uid
+    )
+
+
+def annotations_problem(document: Document, uid: str) -> str:
+    """Returns why a claim or a Service has too large annotations, or an empty string if it has not.
+
+    Metacontroller adds its copy of the object, with the label that has the TApp's `uid`.
+    """
+    metadata = document["metadata"]
+    labels = {**map_in(metadata, "labels"), CONTROLLER_UID: uid}
+    copy = length_in_go({**document, "metadata": {**metadata, "labels": labels}})
+    found = bytes_of(map_in(metadata, "annotations")) + len(LAST_APPLIED) + copy
+    if found <= MOST_ANNOTATIONS:
+        return ""
+    return (
+        f"its annotations would have {found} bytes, with Metacontroller's copy of the object, and "
+        f"the API server accepts at most {MOST_ANNOTATIONS}: make the annotations shorter"
+    )

@@ -1,0 +1,119 @@
+"""The limits of the API server that the service knows, one by one, on the real API server.
+
+Each field of the table is accepted at its limit and refused beyond it. Annotations have a limit on
+their sum, which Metacontroller's copy of a pod takes most of: no pod goes for a template whose next
+pod would exceed that limit, unless the policy `tapp-lean-pods` cuts the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from simulator.api.apply import LAST_APPLIED
+from tapp.kube.limits import MOST_ANNOTATIONS, MOST_CUT
+from tests.limits import LIMITS
+
+from .app import App, each, tapp, template
+from .kube import Json, Kube, KubeError
+from .policies import LEAN, OURS, OWNER, copy_of, pod_with, stored
+from .test_unmade import tried
+
+pytestmark = pytest.mark.e2e
+POOL = {"defaultTemplateName": "large"}
+EVERYBODY = {"template": "default", "forceUpdate": {"maxUnavailable": "100%"}}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_the_api_server_has_each_limit_of_the_table(kube: Kube, namespace: str, name: str) -> None:
+    """Accepted at the limit, and refused beyond it for that field."""
+    made, accepted, refused, _ = LIMITS[name]
+    if accepted is not None:  # a class and an account would have to exist
+        tried(kube, namespace, made(accepted))
+    with pytest.raises(KubeError) as refusal:
+        tried(kube, namespace, made(refused))
+    # Admission looks for a class or an account before the name is checked.
+    assert refusal.value.status == (422 if accepted is not None else 403), str(refusal.value)
+
+
+def large(length: int, image: str = "app:2") -> Json:
+    """A template with a variable of so many characters."""
+    made = template(image)
+    made["spec"]["containers"][0]["env"] = [{"name": "LARGE", "value": "x" * length}]
+    return made
+
+
+def annotation_bytes(pod: Json) -> int:
+    """Bytes of a pod's annotations as the API server counts them."""
+    return sum(len(key) + len(text) for key, text in pod["metadata"]["annotations"].items())
+
+
+def rolled(app: App, length: int) -> None:
+    """Every instance is to run a template of the pool with so long a variable."""
+    app.patch(templatePool={"large": large(length)}, **POOL)
+
+
+def test_the_annotations_of_new_pods_count_to_the_byte(app: App) -> None:
+    """At the limit all instances roll; with one byte more all keep their pods, and it is said."""
+    strategy = {"updateStrategy": EVERYBODY}
+    app.apply(tapp(templatePool={"large": large(1_000)}, **POOL, **strategy)).settle()
+    app.wrote(*each("create Pod", "web", 0, 1, 2))
+    lengths = {annotation_bytes(pod) for pod in app.pods.values()}
+    length = 1_000 + MOST_ANNOTATIONS - max(lengths)
+    before = app.uids()
+    rolled(app, length + 1)
+    said = "annotations of a pod would have 262145 bytes"
+    app.until(lambda: said in app.condition("CreationBlocked"), "it is blocked")
+    assert app.idle()
+    assert app.uids() == before
+    rolled(app, length)
+    app.settle()
+    assert set(app.uids().values()).isdisjoint(before.values())
+    assert {annotation_bytes(pod) for pod in app.pods.values()} == {MOST_ANNOTATIONS}
+    assert app.condition("CreationBlocked") == ""
+
+
+def test_the_policy_cuts_a_copy_up_to_its_limit(kube: Kube, install: Callable[..., None]) -> None:
+    """Whatever is in the copy; far beyond the limit the API server leaves it as it is."""
+    install(LEAN)
+    for letter in ("x", "<", "é"):
+        room = MOST_CUT - len(copy_of({"a": ""}).encode())
+        text = copy_of({"a": letter * (room // len(letter.encode()))})
+        cut = stored(kube, pod_with(text, OURS, OWNER))["annotations"][LAST_APPLIED]
+        assert len(cut) < 100
+    many = [{"name": f"N{number}", "value": "x"} for number in range(9_000)]
+    text = copy_of({"env": many})
+    assert MOST_ANNOTATIONS < len(text) <= MOST_CUT
+    assert len(stored(kube, pod_with(text, OURS, OWNER))["annotations"][LAST_APPLIED]) < 100
+    with pytest.raises(KubeError, match="Too long"):
+        stored(kube, pod_with(copy_of({"a": "x" * 400_000}), OURS, OWNER))
+
+
+def test_a_cut_copy_lets_larger_templates_roll(app: App, install: Callable[..., None]) -> None:
+    """One pod that was made under the policy shows that the others may go, too."""
+    app.apply(tapp(updateStrategy=EVERYBODY)).settle()
+    before = app.uids()
+    rolled(app, 270_000)
+    app.until(lambda: "tapp-lean-pods" in app.condition("CreationBlocked"), "it is blocked")
+    assert app.uids() == before
+    install(LEAN)
+    app.lose(0).settle()
+    assert set(app.uids().values()).isdisjoint(before.values())
+    assert app.condition("CreationBlocked") == ""
+    copies = [pod["metadata"]["annotations"][LAST_APPLIED] for pod in app.pods.values()]
+    assert all(len(copy) < 10_000 for copy in copies)
+
+
+def test_no_pod_goes_for_an_image_that_no_kubelet_starts(app: App, kube: Kube) -> None:
+    """The API server accepts the name, so only the service keeps the container running."""
+    app.apply(tapp()).settle()
+    before = app.uids()
+    odd = template("App:2")
+    app.patch(template=odd)
+    app.until(lambda: "no image reference" in app.condition("CreationBlocked"), "it is blocked")
+    assert app.idle()
+    assert (app.images(), app.uids()) == ("app:1 app:1 app:1", before)
+    tried(kube, app.namespace, odd)
+    app.patch(template=template("app:2")).settle()
+    assert (app.images(), app.uids()) == ("app:2 app:2 app:2", before)

@@ -1,0 +1,71 @@
+"""Labels and annotations that somebody has set on a pod, on the real API server.
+
+The real Metacontroller merges the answer into the pod, with its own copy of what it wrote last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .app import App, tapp, template
+from .kube import Json
+
+pytestmark = pytest.mark.e2e
+ROLE = {"app": "web", "role": "replica"}
+
+
+def made(image: str = "app:1", **parts: Json) -> Json:
+    """A template with a label `role` and an annotation `note`."""
+    found = template(image)
+    found["metadata"] = {"labels": ROLE, "annotations": {"note": "first"}, **parts}
+    return found
+
+
+def metadata(app: App, number: int) -> tuple[Any, Any]:
+    """The label and the annotation of a pod; None for none."""
+    found = app.pod(number)["metadata"]
+    return found["labels"].get("role"), found["annotations"].get("note")
+
+
+@pytest.mark.parametrize("history", [10, 0], ids=["with a history", "without"])
+def test_what_a_program_has_set_on_its_pod_stays(app: App, history: int) -> None:
+    """Through edits of a sidecar, of another label, and a default that is written out."""
+    app.apply(tapp(template=made(), revisionHistoryLimit=history)).settle()
+    uids = app.uids()
+    app.edit(0, {"metadata": {"labels": {"role": "master"}, "annotations": {"note": "mine"}}})
+    app.until(lambda: "MetadataEdited" in str(app.status), "it is said")
+    said = app.condition("MetadataEdited")
+    assert "instances 0: label 'role' is 'master' (template: 'replica')" in said
+    assert app.condition("Degraded").startswith("False")
+    assert app.idle()
+    for changed in (
+        made("app:2"),
+        made("app:2", labels={**ROLE, "tier": "gold"}),
+        {**made("app:3"), "spec": {**made("app:3")["spec"], "restartPolicy": "Always"}},
+    ):
+        app.patch(template=changed).settle()
+        assert [metadata(app, number) for number in range(3)] == [
+            ("master", "mine"), ("replica", "first"), ("replica", "first"),
+        ]  # fmt: skip
+    assert "tier" not in app.pod(0)["metadata"]["labels"]
+    assert app.uids() == uids
+    assert app.idle()
+    app.patch(template=made("app:3", labels={**ROLE, "role": "standby"})).settle()
+    assert [metadata(app, number)[0] for number in range(3)] == ["standby"] * 3
+    assert metadata(app, 0)[1] == "mine"
+    assert app.uids() == uids
+
+
+def test_a_label_that_somebody_has_removed_stays_away(app: App) -> None:
+    """Until the template says something else; a key that the template loses goes from all."""
+    app.apply(tapp(template=made())).settle()
+    app.edit(1, {"metadata": {"labels": {"role": None}}})
+    app.until(lambda: "label 'role' was removed" in app.condition("MetadataEdited"), "it is said")
+    app.patch(template=made("app:2")).settle()
+    assert [metadata(app, number)[0] for number in range(3)] == ["replica", None, "replica"]
+    app.patch(template=made("app:2", labels={"app": "web"})).settle()
+    assert [metadata(app, number)[0] for number in range(3)] == [None] * 3
+    assert app.condition("MetadataEdited") == ""
+    assert app.idle()
