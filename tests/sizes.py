@@ -1,6 +1,6 @@
 """The size of a test: as small as still notices what it is for, or whole with `FULL=1`.
 
-`make test` runs the small ones, and so does a mutation run; `make full` runs all tests whole.
+`make test` runs the small ones; `make full` runs all tests whole.
 """
 
 import os

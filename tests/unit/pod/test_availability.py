@@ -1,4 +1,4 @@
-"""Instances that are available, and when none may be taken: found wanting by the mutation check."""
+"""Instances that are available, and when none may be taken."""
 
 from tests.builders import Document, template
 from tests.unit.world import World, settled
