@@ -665,11 +665,11 @@ class TestMetacontrollerOverlay:
         ]
         assert self.KUSTOMIZATION["patches"] == [{"path": "arguments.yaml"}]
 
-    def test_patches_only_the_arguments_and_names_the_port_of_its_metrics(self) -> None:
+    def test_patches_arguments_and_resources_and_names_the_port_of_its_metrics(self) -> None:
         assert self.PATCH["kind"] == "StatefulSet"
         assert self.PATCH["metadata"] == {"name": "metacontroller", "namespace": "metacontroller"}
         (container,) = self.PATCH["spec"]["template"]["spec"]["containers"]
-        assert set(container) == {"name", "args", "ports"}
+        assert set(container) == {"name", "args", "resources", "ports"}
         assert container["ports"] == [{"name": "metrics", "containerPort": 9999}]
         flags = dict(argument.removeprefix("--").split("=") for argument in container["args"])
         assert int(flags["client-go-qps"]) >= 100

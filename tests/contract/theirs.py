@@ -41,6 +41,7 @@ spec:
         - name: metacontroller
           image: {{ .Values.image }}
           args: {{ .Values.commandArgs | toJson }}
+          resources: {{ .Values.resources | default dict | toJson }}
 """
 HELPERS = """\
 {{- define "metacontroller.fullname" -}}{{ .Release.Name }}-metacontroller{{- end -}}

@@ -1,0 +1,236 @@
+"""Requests, limits and settings: each number stands once, or is compared with where it stands."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hooks.service.settings import Settings
+from release.kustomize import INSTALL, ROOT, build, components, composed
+from tests.contract.charts import only, rendered, tools, unpacked
+from tests.contract.test_docs import rows, section
+
+SIZE, VALUES = ROOT / "docs" / "size.md", ROOT / "charts" / "tapp" / "values.yaml"
+DEFAULTS = Settings()
+UNITS = {"KB": 1000, "MB": 1000**2, "GB": 1000**3, "MiB": 1 << 20}
+WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "Pod")
+
+Document = dict[str, Any]
+
+
+def amount(text: str) -> float:
+    """The first amount of memory in a text, in bytes."""
+    found = re.search(r"([\d.,]+) (KB|MB|GB|MiB)\b", text)
+    assert found, text
+    return float(found[1].replace(",", "")) * UNITS[found[2]]
+
+
+def size(first: str, which: int = 0) -> str:
+    """What a row of the sizing tables says; `which` of several with the same beginning."""
+    found = [cells[1] for cells in rows(section(SIZE, "Sizing")) if cells[0].startswith(first)]
+    return found[which]
+
+
+def parsed(quantity: str) -> float:
+    """A quantity of the manifests as a number."""
+    found = re.fullmatch(r"(\d+)(m|Mi|Gi)?", quantity)
+    assert found, quantity
+    return int(found[1]) * {None: 1, "m": 1 / 1000, "Mi": 1 << 20, "Gi": 1 << 30}[found[2]]
+
+
+def quantities(container: Document) -> tuple[float, float, float]:
+    """A container's requests of CPU and memory, and its limit of memory."""
+    known = container["resources"]
+    given = (known["requests"]["cpu"], known["requests"]["memory"], known["limits"]["memory"])
+    cpu, memory, limit = (parsed(each) for each in given)
+    return cpu, memory, limit
+
+
+def service() -> Document:
+    """The container of the service."""
+    deployment = only(build(INSTALL / "base"), "Deployment")
+    (found,) = deployment["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
+def metacontroller(overlay: str) -> Document:
+    """The container of Metacontroller in an overlay."""
+    name = {"metacontroller": "arguments.yaml", "shard": "metacontroller.yaml"}[overlay]
+    text = (INSTALL / "overlays" / overlay / name).read_text(encoding="utf-8")
+    (found,) = yaml.safe_load(text)["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
+def workers() -> int:
+    """Worker processes of a pod, as the manifests set it."""
+    (found,) = [each["value"] for each in service()["env"] if each["name"] == "WEB_CONCURRENCY"]
+    return int(found)
+
+
+def process() -> float:
+    """The service's memory at rest."""
+    alone, each = size("the process").split(", and ")
+    return amount(alone) + workers() * amount(each)
+
+
+def answering(body: float) -> float:
+    """The memory of a request that is being answered, by its bytes."""
+    row = size("each request of 10,000 pods")
+    return body * amount(row) / (10_000 * amount(row.partition(";")[2]))
+
+
+def test_the_services_limit_holds_all_that_its_settings_admit() -> None:
+    """Full memos, all that may wait, and as many bytes of requests as each worker takes."""
+    waiting = amount(size("requests that [wait]"))
+    each = DEFAULTS.memo_bytes + waiting + answering(DEFAULTS.max_body_bytes)
+    volumes = only(build(INSTALL / "base"), "Deployment")["spec"]["template"]["spec"]["volumes"]
+    files = parsed(volumes[0]["emptyDir"]["sizeLimit"])
+    assert files == amount(size("`/tmp`"))
+    needed = process() + workers() * each + files
+    assert needed <= quantities(service())[2] < 1.5 * needed
+
+
+def test_the_services_requests_suffice_for_what_is_said() -> None:
+    """5,000 pods that are remembered, and requests of 500; a quarter of a CPU is eight syncs."""
+    cpu, memory, _ = quantities(service())
+    pods = amount(size("what each worker remembers"))
+    each = 5_000 * pods + answering(500 * amount(size("each request").partition(";")[2]))
+    assert 0.7 * memory < process() + workers() * each <= memory
+    (row,) = [cells for cells in rows(text("performance.md")) if cells[:1] == ["1,000"]][:1]
+    milliseconds = float(row[2].removesuffix(" ms"))
+    assert 8 * milliseconds / 1000 == pytest.approx(cpu, rel=0.1)
+
+
+def text(page: str) -> str:
+    """A page of the documentation."""
+    return (ROOT / "docs" / page).read_text(encoding="utf-8")
+
+
+def watched(pods: int, synced: int) -> float:
+    """Metacontroller's memory beside so many pods, while so many are synced."""
+    each, more = amount(size("each pod of the cluster")), amount(size("each pod of the TApps"))
+    return amount(size("the process", 1)) + pods * each + synced * more
+
+
+def test_metacontrollers_limit_holds_the_largest_cluster_that_is_said() -> None:
+    """And the largest TApp that was tried with it."""
+    cpu, memory, limit = quantities(metacontroller("metacontroller"))
+    said = section(SIZE, "Where the end is")
+    assert "50,000 pods take 3.3 GB in each" in said
+    assert watched(50_000, 0) == pytest.approx(amount("3.3 GB"), rel=0.02)
+    assert "2,000 with Metacontroller" in said
+    assert watched(50_000, 2_000) <= limit < 1.5 * watched(50_000, 2_000)
+    assert 0.7 * memory < watched(2_000, 500) <= memory
+    assert cpu == 250 / 1000  # a millisecond for each pod
+
+
+def test_requests_and_limits_are_the_same_wherever_they_stand() -> None:
+    """Manifests, the overlay of a shard, the chart's values, and the table."""
+    values = yaml.safe_load(VALUES.read_text(encoding="utf-8"))
+    assert values["resources"] == service()["resources"]
+    known = metacontroller("metacontroller")["resources"]
+    assert metacontroller("shard")["resources"] == known
+    assert values["metacontroller"]["resources"] == known
+    table = {cells[0]: cells[1:3] for cells in rows(section(SIZE, "Requests and limits"))}
+    for name, resources in (("the service", service()["resources"]), ("Metacontroller", known)):
+        (row,) = [row for first, row in table.items() if first.startswith(name)]
+        given = [", ".join(f"{key} {value}" for key, value in resources[each].items())
+                 for each in ("requests", "limits")]  # fmt: skip
+        assert row == given
+
+
+def pods(objects: list[Document]) -> list[Document]:
+    """The specs of all pods that these objects are or make."""
+    found = [each for each in objects if each["kind"] in WORKLOADS]
+    return [each["spec"] if each["kind"] == "Pod" else each["spec"]["template"]["spec"]
+            for each in found]  # fmt: skip
+
+
+def bounded(objects: list[Document]) -> int:
+    """Checks that all containers have requests and a limit of memory, and returns how many."""
+    containers = [
+        container
+        for pod in pods(objects)
+        for container in [*pod.get("initContainers", []), *pod["containers"]]
+    ]
+    for container in containers:
+        assert set(container["resources"]["requests"]) == {"cpu", "memory"}
+        # A CPU limit only delays what the container does.
+        assert set(container["resources"]["limits"]) == {"memory"}
+    return len(containers)
+
+
+def test_every_pod_of_the_manifests_has_requests_and_a_limit() -> None:
+    """With all components; a namespace with a quota refuses a pod that has none."""
+    assert bounded(composed(components())) == 1
+
+
+def test_every_pod_of_the_chart_has_requests_and_a_limit(tmp_path: Path) -> None:
+    """The service, its test, Metacontroller, and the Metacontroller of each shard."""
+    with tools():
+        chart = unpacked(tmp_path)
+        made = rendered(
+            chart, "metacontroller.enabled=true", "components.shards=true", 'shards=["b","c"]'
+        )
+    assert bounded(made) == 5
+    sets = [each for each in made if each["kind"] == "StatefulSet"]
+    assert [each["spec"]["template"]["spec"]["containers"][0]["resources"] for each in sets] == [
+        metacontroller("metacontroller")["resources"]
+    ] * 3
+
+
+def commented() -> dict[str, tuple[str, str | None]]:
+    """Each setting in the chart's values, with its comment and its commented default."""
+    block = re.split(r"^(?=\S)", VALUES.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    (settings,) = [each for each in block if each.startswith("settings:")]
+    found: dict[str, tuple[str, str | None]] = {}
+    comment: list[str] = []
+    for line in settings.splitlines()[1:]:
+        known = re.fullmatch(r"  (# )?([A-Z_]+): (.*)", line)
+        if known:
+            found[known[2]] = " ".join(comment), known[3] if known[1] else None
+            comment = []
+        elif line.strip().startswith("#"):
+            comment.append(line.strip().removeprefix("# "))
+    return found
+
+
+@pytest.mark.parametrize("name", [each for each in commented() if each.startswith("TAPP_")])
+def test_a_comment_of_the_chart_is_the_settings_description(name: str) -> None:
+    """docs/install.md has it, too (test_docs.py): values, page and code do not contradict."""
+    field = Settings.model_fields[name.removeprefix("TAPP_").lower()]
+    comment, default = commented()[name]
+    assert comment == (field.description or "").rstrip(".")
+    if default is not None:
+        assert yaml.safe_load(default) == field.default
+
+
+SIZED = re.compile(r"\d+ ?(?:[KMG]i?B|bytes)\b|\d+ ?(?:KB|MB) a (?:pod|worker)")
+
+
+def test_comments_of_manifests_have_no_figures_of_memory() -> None:
+    """The page of sizes has them, and the settings' descriptions."""
+    files = [*INSTALL.rglob("*.yaml"), *(ROOT / "charts" / "tapp" / "templates").rglob("*"), VALUES]
+    settled = {comment for comment, _ in commented().values()}
+    found = []
+    for file in files:
+        if file.is_file():
+            comments = re.findall(r"(?:^ *#.*\n)+", file.read_text(encoding="utf-8"), re.MULTILINE)
+            said = [" ".join(re.findall(r"^ *# ?(.*)$", each, re.MULTILINE)) for each in comments]
+            found += [
+                f"{file.relative_to(ROOT)}: {each}"
+                for each in said
+                if SIZED.search(each) and not any(each.startswith(known) for known in settled)
+            ]
+    assert found == []
+
+
+def test_the_memory_of_a_pod_that_is_remembered_is_the_same_in_all_texts() -> None:
+    """The sizing table and the setting's description."""
+    described = Settings.model_fields["memo_bytes"].description or ""
+    assert amount(described) == amount(size("what each worker remembers"))
+    described = Settings.model_fields["max_body_bytes"].description or ""
+    each = amount(size("each request of 10,000 pods").partition(";")[2])
+    assert amount(described) == pytest.approx(10_000 * each, rel=0.1)
