@@ -124,7 +124,7 @@ def _wanted(kubectl: Kubectl, options: argparse.Namespace) -> list[Json]:
     if missing:
         raise RefusedError(
             f"no TApp {', '.join(missing)} in {options.namespace or 'the current namespace'}; "
-            "kubectl get tapps -A lists all"
+            f"kubectl get tapps -A{kubectl.target} lists all"
         )
     return [
         tapp for tapp in tapps if not options.tapps or tapp["metadata"]["name"] in options.tapps
@@ -148,7 +148,7 @@ def _plan(
             unread += 1
             continue
         for tapp in here:
-            move = plan_move(tapp, pods, claims, uid)
+            move = plan_move(tapp, pods, claims, uid, kubectl.target)
             moves.append(move)
             unprotected_claims += unprotected(move, claims)
     return moves, unprotected_claims, unread

@@ -45,6 +45,7 @@ def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[st
                 f"{ready} ready replicas of {wanted}. Two controllers would fight over the pods. "
                 "Stop it: "
                 f"kubectl scale deployment {OLD_CONTROLLER} -n {namespace} --replicas=0"
+                f"{kubectl.target}"
             )
     return problems, warnings
 
@@ -61,7 +62,7 @@ def old_webhook(kubectl: Kubectl) -> list[str]:
     return [
         f"the old controller's admission webhook is still registered: while that controller is "
         "stopped, nobody can create or change a TApp, Metacontroller included. Remove it: "
-        f"kubectl delete validatingwebhookconfiguration {OLD_WEBHOOK}"
+        f"kubectl delete validatingwebhookconfiguration {OLD_WEBHOOK}{kubectl.target}"
     ]
 
 
@@ -80,6 +81,7 @@ def active_composite(kubectl: Kubectl) -> tuple[list[str], list[str]]:
         f"the CompositeController {COMPOSITE!r} exists already, so Metacontroller, where it runs, "
         "is in charge. A pod or claim that had no label has no owner any more, and the TApp cannot "
         "create a pod of the same name. If there are any: remove it while you migrate "
-        f"(kubectl delete compositecontroller {COMPOSITE}; no pod stops), run this again, label "
-        "what it lists as owned by nobody with the commands it prints, then install it again"
+        f"(kubectl delete compositecontroller {COMPOSITE}{kubectl.target}; no pod stops), run this "
+        "again, label what it lists as owned by nobody with the commands it prints, then install "
+        "it again"
     ], []

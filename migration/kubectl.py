@@ -4,6 +4,7 @@ from __future__ import annotations  # for Python 3.9
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,11 @@ class Kubectl:
             self._start.append(f"--kubeconfig={kubeconfig}")
         if context:
             self._start.append(f"--context={context}")
+
+    @property
+    def target(self) -> str:
+        """The options of the cluster, as they stand behind a command to paste; "" without any."""
+        return "".join(f" {shlex.quote(word)}" for word in self._start[1:])
 
     def list(self, resource: str, namespace: str | None, *more: str) -> list[Json]:
         """All objects of a kind: its plural, with the group after a dot.

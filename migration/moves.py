@@ -18,6 +18,7 @@ PODS = "pods"
 CLAIMS = "persistentvolumeclaims"
 _KINDS = {PODS: "pod", CLAIMS: "claim"}
 
+POD_NAME = "statefulset.kubernetes.io/pod-name"  # On a StatefulSet's pods: the pod's own name
 OLD_READINESS_GATE = "tkestack.io/InPlaceUpdate"  # On every old pod; only the old controller sets
 
 
@@ -51,6 +52,7 @@ class Move:
     namespace: str
     name: str
     uid: str
+    target: str = ""  # the options of the cluster, behind a command to paste
     changes: list[Change] = field(default_factory=list)  # what `--apply` does
     done: int = 0  # children that have the right label already
     in_the_way: list[str] = field(default_factory=list)  # what a person has to decide
@@ -58,14 +60,19 @@ class Move:
 
 
 def plan_move(
-    tapp: Json, pods: Sequence[Json], claims: Sequence[Json], namespace_uid: str | None
+    tapp: Json,
+    pods: Sequence[Json],
+    claims: Sequence[Json],
+    namespace_uid: str | None,
+    target: str = "",
 ) -> Move:
     """The move of one TApp, among all pods and claims of its namespace.
 
     `namespace_uid` is the uid of the Namespace where claims are to outlive their TApp, else None.
+    `target` has the options of the cluster, as they stand behind a command to paste.
     """
     meta = tapp["metadata"]
-    move = Move(meta["namespace"], meta["name"], meta["uid"])
+    move = Move(meta["namespace"], meta["name"], meta["uid"], target)
     if meta.get("deletionTimestamp"):
         move.warnings.append("is being deleted: left alone")
         return move
@@ -79,6 +86,7 @@ def plan_move(
                 "delete the pod after the move"
             )
     _find_strangers(move, tapp, pods)
+    _find_pod_names(move, tapp, mine)
     for claim in claims:
         if _controller(claim).get("uid") == move.uid:
             _label(move, CLAIMS, claim)
@@ -105,7 +113,7 @@ def _label(move: Move, resource: str, child: Json) -> None:
         move.in_the_way.append(
             f"{_child(resource, child)} has the label {CONTROLLER_UID}={present}, the uid of "
             f"something else. If it belongs to this TApp: kubectl label {kind} {meta['name']} "
-            f"-n {move.namespace} --overwrite {CONTROLLER_UID}={move.uid}"
+            f"-n {move.namespace} --overwrite {CONTROLLER_UID}={move.uid}{move.target}"
         )
 
 
@@ -131,7 +139,29 @@ def _find_strangers(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
             move.in_the_way.append(
                 f"{where}, but nobody owns it. If it is this TApp's, let Metacontroller take it: "
                 f"kubectl label pod {meta['name']} -n {move.namespace} {CONTROLLER_UID}={move.uid}"
+                f"{move.target}"
             )
+
+
+def _find_pod_names(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
+    """Warns if pods have a StatefulSet's label of their name, which new pods would not have."""
+    spec = tapp.get("spec") or {}
+    templates = [spec.get("template"), *(spec.get("templatePool") or {}).values()]
+    labels = [((each or {}).get("metadata") or {}).get("labels") or {} for each in templates]
+    if labels and all(POD_NAME in each for each in labels):
+        return
+    named = [pod["metadata"]["name"] for pod in pods if POD_NAME in _labels(pod)]
+    if named:
+        move.warnings.append(
+            f"pods {', '.join(named)} have the label {POD_NAME}, and their template has not: the "
+            "next pod of each instance lacks it, and a Service that selects by it becomes empty. "
+            f'Put it into the labels of the template: {POD_NAME}: "$(tapp.name)"'
+        )
+
+
+def _labels(obj: Json) -> Json:
+    labels = obj["metadata"].get("labels")
+    return labels if isinstance(labels, dict) else {}
 
 
 def _keep_claim(move: Move, claim: Json, namespace_uid: str | None) -> None:

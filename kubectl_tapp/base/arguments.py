@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tapp.declared.model import TAppSpec
 
 _PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+_RANGE = re.compile(r"\d{1,6}-\d{1,6}", re.ASCII)
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", re.ASCII)
 _KEY = re.compile(VALUE_KEY)
 
@@ -104,6 +106,25 @@ def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
     return name, read_ids([ids], spec.replicas)
 
 
+def read_canary_ids(text: str, replicas: int) -> list[int] | None:
+    """Returns the instances of `1,4-6`, `4,` or `2-3`; None if the text is a share: `3`, `10%`.
+
+    A comma or a range makes the text a list of instances; a single number is always a share. Raises
+    UsageError if an instance is named twice or does not exist.
+    """
+    if "," not in text and not _RANGE.fullmatch(text):
+        return None
+    parts = [part.strip() for part in text.removesuffix(",").split(",")]
+    if any(part.endswith("%") for part in parts):
+        message = f"{text!r} mixes a share with instances: write 10%, or 1,4-6"
+        raise UsageError(message)
+    found = Counter(id for part in parts for id in read_ids([part], replicas))
+    twice = sorted(id for id, times in found.items() if times > 1)
+    if twice:
+        raise UsageError(f"{text!r} names {id_list(twice)} twice")
+    return sorted(found)
+
+
 def read_share(text: str, of: int) -> int:
     """The size of a canary, `3` or `10%` rounded up; CommandError: neither, none, or too many."""
     from tapp.decide.rollout import portion  # noqa: PLC0415 - it costs start time
@@ -117,6 +138,19 @@ def read_share(text: str, of: int) -> int:
         message = f"{text!r} is no share of {of} instances: write a number such as 1, or 10%"
         raise UsageError(message)
     return share
+
+
+def read_budget(text: str) -> int | str:
+    """Returns a maxUnavailable, a number or a percentage from 1. Raises UsageError otherwise."""
+    from tapp.decide.rollout import portion  # noqa: PLC0415 - it costs start time
+
+    number = whole(text)
+    value = text if number is None else number
+    try:
+        portion(value, 1, 1)
+    except ValueError as error:
+        raise UsageError(f"--max-unavailable {error}") from None
+    return value
 
 
 def read_partition(text: str) -> int | str:

@@ -12,6 +12,7 @@ import msgspec
 from kubectl_tapp.base import shipped
 from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.base.hints import hint
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.base.targets import Given, passed_on
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 TAPPS = "tapps.apps.tkestack.io"
 PODS, CLAIMS, EVENTS, NAMESPACES = "pods", "persistentvolumeclaims", "events", "namespaces"
 REVISIONS, DEPLOYMENTS = "controllerrevisions.apps", "deployments.apps"
+SERVICES = "services"
 CLASSES = "storageclasses.storage.k8s.io"
 CONTROLLERS = "compositecontrollers.metacontroller.k8s.io"
 FIELD_MANAGER = "kubectl-tapp"  # The owner of the fields that are written
@@ -250,8 +252,8 @@ class ClusterAccess:
         except KubectlError:
             items = []
         names = sorted(item["metadata"]["name"] for item in items)
-        hint = nearest(name, names) if names else "; `kubectl tapp list -A` shows those of others"
-        return KubectlError("NotFound", f"no TApp {name!r} in namespace {where}{hint}")
+        advice = nearest(name, names) if names else f"; {hint('list', '-A')} shows those of others"
+        return KubectlError("NotFound", f"no TApp {name!r} in namespace {where}{advice}")
 
     def _scope(self, namespace: str | None) -> _Words:
         where = namespace or self._namespace

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kubectl_tapp.base.hints import hinted
 from kubectl_tapp.base.observed import Document
 from tapp.kube.owners import controller_of
 from tapp.words.vocabulary import CONTROLLER_UID, GROUP
@@ -50,4 +51,4 @@ def advised(item: Document, tapp: Document) -> str:
         return found.text and f"{found.text}, and is being deleted"
     if not found.can_be_adopted:
         return found.text
-    return f"{found.text}; `kubectl tapp adopt {tapp['metadata']['name']}` takes it over"
+    return f"{found.text}; {hinted(tapp, 'adopt')} takes it over"

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from hooks.wire.decode import WireError
 from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.hints import hinted
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.words import instances
 from kubectl_tapp.cluster.access import TAPPS, ClusterAccess
@@ -61,7 +62,7 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     if choices.wait:
         which = None if everything else ids
         message = f"{instances(ids)} done" if which else "done"
-        follow(session, WaitGoal(name, which, choices.seconds, message))
+        follow(session, WaitGoal(name, which, choices.seconds, message), seen.tapp)
 
 
 def is_no_change(session: Session, name: str, operations: Operations, notes: Sequence[str]) -> bool:
@@ -81,12 +82,12 @@ def tell(session: Session, seen: Observed, operations: Operations, notes: Sequen
         session.note(f"warning: {warning}")
 
 
-def follow(session: Session, watch: WaitGoal) -> None:
-    """Waits after a write; whoever interrupts that is told that it goes on."""
+def follow(session: Session, watch: WaitGoal, tapp: Document) -> None:
+    """Waits after a write to this TApp; whoever interrupts that is told that it goes on."""
     try:
         wait(session, watch)
     except KeyboardInterrupt:
-        again = f"`kubectl tapp wait {watch.name}`"
+        again = hinted(tapp, "wait")
         session.note(f"interrupted; it is written and goes on: {again} looks again")
         raise
 
@@ -146,7 +147,7 @@ def _explained(
         if not unsure:
             return second if getattr(second, "reason", "") == "NotFound" else error
         return CommandError(
-            f"it may be written, `kubectl tapp status` shows what is there: {error}"
+            f"it may be written, {hinted(seen.tapp, 'status')} shows what is there: {error}"
         )
     if unsure:
         done = live.get("spec") == edited["spec"]

@@ -5,13 +5,20 @@ from functools import partial
 
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.words import plural
-from kubectl_tapp.cluster.access import CLAIMS, PODS, TAPPS
+from kubectl_tapp.cluster.access import CLAIMS, PODS, SERVICES, TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.act import changed
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.commands.writes import write_each
-from kubectl_tapp.edit.adoption import Stray, adopting_patch, as_adopted, strays, unprotected
+from kubectl_tapp.edit.adoption import (
+    Stray,
+    adopting_patch,
+    as_adopted,
+    lost_labels,
+    strays,
+    unprotected,
+)
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
 
@@ -102,6 +109,13 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
         session.say(f"  claims get their Namespace as a second owner: {', '.join(unowned)}")
     if grown:
         session.say(f"  claims grow to their template's size: {', '.join(grown)}")
+    try:
+        services = session.cluster.list(SERVICES)
+    except CommandError:  # they only make the sentence more exact
+        services = []
+    lost = lost_labels(verb.tapp, taken, services)
+    for text in ("Later", *lost) if lost else ():
+        session.say(text if text == "Later" else f"  {text}")
 
 
 def _take(verb: Verb, living: dict[str, str], found: Stray, *, dry_run: bool = False) -> None:

@@ -49,6 +49,10 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
     if "namespace" in session.targets and not all_namespaces:
         arguments.append(f"--namespace={session.targets['namespace']}")
 
+    # Only for the commands that it tells to paste: the session passes all options to kubectl.
+    shown = [each for each in ("kubeconfig", "context") if each in session.targets]
+    arguments += [f"--{each}={session.targets[each]}" for each in shown]
+
     def confirm(count: int) -> None:
         session.say(f"{count} changes to make; no pod restarts.")
         session.confirm(yes=yes)

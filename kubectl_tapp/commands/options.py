@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from kubectl_tapp.base.arguments import read_duration
+from kubectl_tapp.base.hints import remember
 from kubectl_tapp.base.targets import COMMON, TARGETS
 from kubectl_tapp.commands.complete import contexts, ids, names, namespaces
 
@@ -122,6 +123,7 @@ def with_targets(function: Callable[..., Any], shown: Iterable[str] = COMMON) ->
 
     def run(ctx: typer.Context, **values: Any) -> Any:
         ctx.obj = ctx.obj.narrowed(**{name: values.pop(name) for name in TARGETS})
+        remember(ctx.obj.targets)
         if whole is not None:
             return function(ctx.obj, whole.annotation(**values))
         return function(ctx.obj, **values)

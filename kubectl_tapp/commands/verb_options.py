@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kubectl_tapp.base.arguments import read_ids, template_users
+from kubectl_tapp.base.arguments import read_canary_ids, read_ids, template_users
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.shapes import malformed_template
 from kubectl_tapp.cluster.session import Session
@@ -37,7 +37,22 @@ SomeIds = Annotated[
 TemplateName = Annotated[
     str, typer.Argument(metavar="TEMPLATE", help="The template's name.", autocompletion=templates)
 ]
-Canary = Annotated[str | None, option("--canary", metavar="SHARE", help="Pick 3, or 10%, of them.")]
+Canary = Annotated[
+    str | None,
+    option(
+        "--canary",
+        metavar="SHARE",
+        help="Pick 3, or 10%, of them; with a comma or a range, these instances: 1,4-6 or 4,.",
+    ),
+]
+Forced = Annotated[
+    str | None,
+    option(
+        "--max-unavailable",
+        metavar="SHARE",
+        help="Of instances off the rolling template, at most so many at once; 1, or 30%.",
+    ),
+]
 Cause = Annotated[
     str | None, option(metavar="TEXT", help="Why, for the history; else the command.")
 ]
@@ -107,9 +122,13 @@ class Verb:
             raise UsageError("say which instances: either their numbers or --canary")
         if share is None:
             return self.ids(texts or [])
-        from kubectl_tapp.edit.canaries import pick  # noqa: PLC0415 - it costs start time
+        from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
-        picked, why = pick(self.plan(), template, share, base)
+        named = read_canary_ids(share, self.spec.replicas)
+        if named is not None:
+            self.notes.append(canaries.check_named(self.plan(), template, named, base))
+            return named
+        picked, why = canaries.pick(self.plan(), template, share, base)
         self.notes.append(why)
         return picked
 
@@ -159,7 +178,9 @@ class Verb:
             from kubectl_tapp.commands.waiting import WaitGoal  # noqa: PLC0415
 
             follow(
-                self.session, WaitGoal(self.name, ids, self.choices.seconds, f"{id_list(ids)} done")
+                self.session,
+                WaitGoal(self.name, ids, self.choices.seconds, f"{id_list(ids)} done"),
+                self.tapp,
             )
 
 

@@ -7,7 +7,9 @@ import typer
 
 from kubectl_tapp.base.arguments import read_images, read_partition, read_replicas, read_values
 from kubectl_tapp.base.errors import UsageError
+from kubectl_tapp.base.hints import hinted
 from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.commands.canary_budget import making, within
 from kubectl_tapp.commands.complete import templates
 from kubectl_tapp.commands.history import history
 from kubectl_tapp.commands.hold import hold, release
@@ -16,6 +18,7 @@ from kubectl_tapp.commands.restart import restart
 from kubectl_tapp.commands.verb_options import (
     Canary,
     Cause,
+    Forced,
     OnTemplate,
     SomeIds,
     TemplateName,
@@ -52,16 +55,25 @@ def start(verb: Verb, ids: SomeIds) -> None:
     verb.do(verb.edits.started(verb.tapp, chosen))
 
 
-def use(
-    verb: Verb, template: TemplateName, ids: Ids = None, canary: Canary = None, cause: Cause = None
+def use(  # noqa: PLR0913, PLR0917 - the options of a command
+    verb: Verb,
+    template: TemplateName,
+    ids: Ids = None,
+    canary: Canary = None,
+    cause: Cause = None,
+    max_unavailable: Forced = None,
 ) -> None:
     """Give instances a template; the default one takes them back.
 
     With --canary instances are picked: available ones, spread over nodes, highest numbers first.
     """
-    verb.edits.body_of(verb.spec, template)
+    try:
+        verb.edits.body_of(verb.spec, template)
+    except UsageError as error:
+        raise UsageError(f"{error}; {making(verb, template, ids, canary)}") from None
     chosen = verb.chosen(ids, canary, template)
     edited = verb.edits.using(verb.tapp, template, chosen)
+    edited = within(verb, edited, chosen, max_unavailable)
     verb.do(verb.caused(edited, cause, f"use {verb.name} {template} {ranges(chosen)}"))
 
 
@@ -81,6 +93,7 @@ def image(  # noqa: PLR0913 - the options of a command
         str | None,
         option(metavar="SHARE", help="So many, 3 or 30%, keep what they have, until `advance`."),
     ] = None,
+    max_unavailable: Forced = None,
     cause: Cause = None,
 ) -> None:
     """Set images of a template's containers: the default template's, or --template's.
@@ -94,6 +107,8 @@ def image(  # noqa: PLR0913 - the options of a command
     command = f"set image {verb.name} " + " ".join(f"{each}={wanted[each]}" for each in wanted)
     if canary is None and copy_as is not None:
         raise UsageError("--copy-as goes with --canary")
+    if canary is None and max_unavailable is not None:
+        raise UsageError("--max-unavailable goes with --canary: others have the rolling budget")
     copy = "canary" if copy_as is None else copy_as
     if canary is not None and partition is not None:
         raise UsageError("--canary and --partition are two ways: choose one of them")
@@ -109,6 +124,7 @@ def image(  # noqa: PLR0913 - the options of a command
         chosen = verb.chosen(None, canary, copy, base)
         edited = verb.edits.using(verb.edits.with_images(copied, wanted, copy), copy, chosen)
         edited = canaries.with_note(edited, copy, base)
+        edited = within(verb, edited, chosen, max_unavailable)
         command += f" for {ranges(chosen)}"
     verb.do(verb.caused(edited, cause, command))
 
@@ -195,7 +211,8 @@ def rollback(
     from kubectl_tapp.edit import revisions  # noqa: PLC0415 - it costs start time
 
     history = revisions.entries(verb.seen)
-    entry = revisions.chosen(history, verb.spec, to, template, with_values=with_values)
+    ends = f"{hinted(verb.tapp, 'abort')} or {hinted(verb.tapp, 'promote')}"
+    entry = revisions.chosen(history, verb.spec, to, template, with_values=with_values, ends=ends)
     # The record gets another number by this, so the cause names what stays: its hash.
     twins = {each.template for each in history if each.hash == entry.hash}
     which = f" --template {entry.template}" if len(twins) > 1 else ""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.errors import CommandError, Exit, plain
-from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.base.hints import hint
+from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.words import age, instances
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
@@ -58,7 +59,7 @@ def wait(session: Session, watch: WaitGoal) -> None:
             return ""
         if watch.stuck_is_reached and current.is_done(watch.ids):
             raise CommandError(_never_stuck(watch), Exit.STUCK)
-        why, now = _stuck(current, watch), session.now()
+        why, now = _stuck(current, watch, seen.tapp), session.now()
         # The answer is noted after all children are written: until then, whoever writes one acts
         # on the spec.
         moves = not current.answered and current.fingerprint != fingerprint
@@ -100,11 +101,13 @@ def until_done(
                 raise CommandError(late.format(age(timeout), why), Exit.STUCK)
 
 
-def _stuck(current: Progress, watch: WaitGoal) -> str:
+def _stuck(current: Progress, watch: WaitGoal, tapp: Document) -> str:
     if not current.answered:
+        place = tapp["metadata"]["namespace"]
+        events = hint("describe", "tapp", watch.name, namespace=place, plugin=False)
         return (
             f"nobody has acted on its generation {current.generation}: are Metacontroller and the "
-            "service running? `kubectl describe` of the TApp shows what they complain of"
+            f"service running? {events} shows what they complain of"
         )
     return current.stuck(watch.ids)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubectl_tapp.base.hints import hint
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import statuses, unready
 from tapp.decide.changes import Mark
@@ -17,7 +18,6 @@ from tapp.words.vocabulary import InstanceStatus
 
 STILL = (Action.KEEP, Action.ABSENT)
 _NOT_CREATED = "not created: the events of the TApp say why"
-_ON_HOLD = "their pods are on hold; `kubectl tapp why` has the reasons"
 _ACTING = {
     Action.CREATE: "being created", Action.ADOPT: "being labelled",
     Action.MARK: "leaving their Services", Action.UPDATE: "being updated in place",
@@ -87,7 +87,8 @@ def _disposition(
     if reason.disposition is Disposition.DONE and not instance.should_run and action in STILL:
         return Disposition.DONE, ""
     if reason is Reason.HELD:  # also while its pod is told of it
-        return Disposition.HELD, _ON_HOLD  # each for a reason of its own
+        # Each is on hold for a reason of its own.
+        return Disposition.HELD, f"their pods are on hold; {_why(plan)} has the reasons"
     if isinstance(decision.change, Mark) and not decision.change.drain:
         return Disposition.MOVING, "being marked"
     if action in _ACTING:
@@ -101,6 +102,11 @@ def _disposition(
     if available:
         return Disposition.HELD, decision.message  # as somebody set it by hand
     return Disposition.MOVING, _STARTING.get(instance.status, "not yet available")
+
+
+def _why(plan: Plan) -> str:
+    metadata = plan.world.tapp.metadata
+    return hint("why", metadata.name, namespace=metadata.namespace)
 
 
 def _blocked(

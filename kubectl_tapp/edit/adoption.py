@@ -12,13 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.words import instances, plural
 from kubectl_tapp.cluster.access import CLAIMS, PODS
 from kubectl_tapp.cluster.belonging import belonging
 from kubectl_tapp.edit.edits import spec_of
 from tapp.declared.beside import claim_templates
 from tapp.kube.owners import controller_of, controller_ref
 from tapp.storage.claims import instance_number
+from tapp.words.ranges import name_list
 from tapp.words.vocabulary import CONTROLLER_UID, GROUP
+
+OF_STATEFULSETS = {
+    "statefulset.kubernetes.io/pod-name": "$(tapp.name)",
+    "apps.kubernetes.io/pod-index": "$(tapp.index)",
+}
+"""A label that the StatefulSet controller writes on each pod -> the placeholder for its value."""
 
 
 @dataclass(frozen=True)
@@ -124,3 +132,44 @@ def as_adopted(item: Document, tapp: Document) -> Document:
         owners.append(controller_ref(tapp))
     labels = {**(metadata.get("labels") or {}), CONTROLLER_UID: tapp["metadata"]["uid"]}
     return {**item, "metadata": {**metadata, "labels": labels, "ownerReferences": owners}}
+
+
+def lost_labels(tapp: Document, taken: Iterable[Stray], services: Iterable[Document]) -> list[str]:
+    """A sentence for each label of a StatefulSet that pods have and their templates have not.
+
+    A pod that takes the place of such a pod lacks the label, and no Service that selects by it has
+    that pod as an endpoint. `services` are those of the namespace, as far as they may be read.
+    """
+    spec = spec_of(tapp)
+    pods = {each.id: each.item["metadata"] for each in taken if each.resource == PODS}
+    known, result = [*services], []
+    for key, placeholder in OF_STATEFULSETS.items():
+        ids = [
+            id
+            for id, metadata in sorted(pods.items())
+            if key in (metadata.get("labels") or {})
+            and key not in _labels_of(spec.find_template(spec.template_name(id)))
+        ]
+        if not ids:
+            continue
+        names = [
+            each["metadata"]["name"]
+            for each in known
+            if key in ((each.get("spec") or {}).get("selector") or {})
+        ]
+        lost = "a Service that selects by it loses them"
+        if names:
+            lose = "loses" if len(names) == 1 else "lose"
+            lost = f"the {plural(len(names), 'Service')} {name_list(names)} {lose} them"
+        result.append(
+            f"{instances(ids)}: the pods have the label {key}, and their template has not. Pods "
+            f"that take their place lack it, and {lost}. To keep it, put it into the labels of "
+            f'the template: {key}: "{placeholder}"'
+        )
+    return result
+
+
+def _labels_of(template: Document | None) -> Document:
+    metadata = (template or {}).get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    return labels if isinstance(labels, dict) else {}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kubectl_tapp.base.arguments import read_share, template_users
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.words import plural
+from kubectl_tapp.base.words import instances, plural
 from kubectl_tapp.edit.edits import body_of, drop, entries, place_of, put, spec_of
 from tapp.declared.model import TAppSpec
 from tapp.plan import Plan
@@ -120,6 +120,33 @@ def aborted(tapp: Document, canary: Canary) -> Document:
         tapp = drop(tapp, ("spec", "templatePool", canary.name))
     rest = {name: base for name, base in notes_of(tapp).items() if name != canary.name}
     return _with_notes(tapp, rest)
+
+
+def check_named(plan: Plan, template: str, ids: list[int], base: str | None = None) -> str:
+    """Returns a sentence about instances that are named for a canary.
+
+    `template` is what they are to run; with `base` they must run that one now. Raises UsageError if
+    one of them is stopped or has finished, or runs another template.
+    """
+    spec = plan.world.tapp.spec
+    chosen = [each for each in plan.instances if each.id in set(ids)]
+    for word, those in (
+        ("stopped", [each.id for each in chosen if each.killed]),
+        ("finished", [each.id for each in chosen if not each.killed and not each.should_run]),
+    ):
+        if those:
+            are = "is" if len(those) == 1 else "are"
+            message = f"{instances(those)} {are} {word} and would try nothing: name others"
+            raise UsageError(message)
+    others = [id for id in ids if base and spec.template_name(id) not in (base, template)]
+    if others:
+        name = spec.template_name(others[0])
+        message = f"{instances(others)} of --canary: template {name!r} is theirs, not {base!r}"
+        raise UsageError(f"{message}; say with --template what is copied")
+    broken = [id for id in ids if id not in plan.available]
+    kind = f"not available: {id_list(broken)}" if broken else "all available"
+    total = sum(each.should_run for each in plan.instances)
+    return f"Canary: {len(ids)} of {total}: {id_list(ids)} named ({kind})"
 
 
 def pick(plan: Plan, template: str, share: str, base: str | None = None) -> tuple[list[int], str]:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from kubectl_tapp.base.arguments import nearest, template_names, template_users
 from kubectl_tapp.base.errors import CommandError, UsageError
+from kubectl_tapp.base.hints import hinted
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.shapes import malformed_template
 from tapp.declared.model import TAppSpec
@@ -125,9 +126,10 @@ def copied(tapp: Document, template: str, name: str) -> Document:
             "and '.', the first and the last a letter or a digit"
         )
     if name in (template, *template_users(spec), spec.rolling_name, DEFAULT_TEMPLATE):
+        promote, abort = (hinted(tapp, verb, "--template", name) for verb in ("promote", "abort"))
         raise UsageError(
-            f"template {name!r} is in use: `kubectl tapp promote` or `abort` ends that canary, "
-            "--copy-as gives this one another name"
+            f"template {name!r} is in use: {promote} or {abort} ends that "
+            "canary, --copy-as gives this one another name"
         )
     return put(tapp, ("spec", "templatePool", name), body)
 
@@ -170,6 +172,11 @@ def partitioned(tapp: Document, value: int | str) -> Document:
     """Sets how many instances keep their revision; 0, or 0%: none does."""
     path = ("spec", "updateStrategy", "partition")
     return drop(tapp, path) if value in (0, "0%") else put(tapp, path, value)
+
+
+def forced(tapp: Document, value: int | str) -> Document:
+    """Sets how many instances off the rolling template may be unavailable at once."""
+    return put(tapp, ("spec", "updateStrategy", "forceUpdate", "maxUnavailable"), value)
 
 
 def scaled(tapp: Document, replicas: int) -> Document:

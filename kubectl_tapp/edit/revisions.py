@@ -177,18 +177,20 @@ def ours(revisions: Iterable[Document]) -> Iterable[Document]:
             yield each
 
 
-def chosen(
+def chosen(  # noqa: PLR0913 - what a person says of a revision
     history: list[Entry],
     spec: TAppSpec,
     to: str | None = None,
     template: str | None = None,
     *,
     with_values: bool = False,
+    ends: str = "the verb abort or promote",
 ) -> Entry:
     """The revision to roll back to; by default the one before, of the template that changed last.
 
     `to` is a number, or six or more characters that its hash begins with. `with_values`: other
-    values alone make it another one. Raises CommandError: there is none, or more than one fits.
+    values alone make it another one. `ends` names the commands that end a canary. Raises
+    CommandError: there is none, or more than one fits.
     """
     known = [each for each in history if template in (None, each.template)]
     if template is not None and not known:
@@ -201,8 +203,8 @@ def chosen(
     if not earlier:
         message = f"there is nothing to roll back to: no earlier {name!r} is kept"
         hint = (
-            f"; a canary ends by `kubectl tapp abort` or `promote`, and --template "
-            f"{spec.default_name} goes back with the others"
+            f"; a canary ends by {ends}, and --template {spec.default_name} goes back with the "
+            "others"
         )
         raise CommandError(message + (hint if name != spec.default_name else ""))
     return earlier[-1]

@@ -98,6 +98,7 @@ class Forecast:
     states: dict[int, tuple[tuple[float, str], ...]] = field(default_factory=dict)
     claims: dict[str, str] = field(default_factory=dict)  # `kept`, `created`, `grown` or `deleted`
     services: dict[str, str] = field(default_factory=dict)  # `created`, `changed` or `deleted`
+    at_once: str = ""  # how many instances off the rolling template go down together
     played: bool = True  # whether it was played; else it is one decision, without order and times
 
     def of(self, outcome: Outcome) -> list[InstanceForecast]:

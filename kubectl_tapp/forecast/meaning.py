@@ -13,7 +13,9 @@ from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
 from kubectl_tapp.forecast.run_log import RunLog, due_writes, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
+from tapp.decide.rollout import is_update
 from tapp.plan import Plan
+from tapp.words.ranges import id_list
 from tapp.words.times import written
 
 
@@ -34,6 +36,7 @@ def meaning(
         edited["metadata"].get("namespace") or "default",
         templates=template_changes(observed, edited),
         fields=other_fields(observed.tapp, edited),
+        at_once=_at_once_said(after),
         played=False,
     )
     outcomes = Outcomes(observed, edited, before, _run_log(after), now)
@@ -51,6 +54,25 @@ def _at_once(edited: Document) -> Document:
     if spec.get("podManagementPolicy") != "OrderedReady":
         return edited
     return {**edited, "spec": {**spec, "podManagementPolicy": "Parallel"}}
+
+
+def _at_once_said(after: Plan) -> str:
+    """Says that instances off the rolling template are updated together, if more than one is.
+
+    Their budget is all of them, unless updateStrategy.forceUpdate.maxUnavailable says otherwise.
+    """
+    spec = after.world.tapp.spec
+    rolling = spec.rolling_name
+    ids = [
+        instance.id
+        for instance, verdict in after.cases
+        if is_update(verdict) and spec.template_name(instance.id) != rolling
+    ]
+    if len(ids) <= 1:
+        return ""
+    left = len(after.available - set(ids))
+    stay = "stays" if left == 1 else "stay"
+    return f"{id_list(ids)} at once ({left or 'none'} {stay} available)"
 
 
 def touched(before: Plan, after: Plan) -> list[int]:

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from kubectl_tapp.base.arguments import template_users
+from kubectl_tapp.base.hints import hinted
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.shapes import malformed_template
 from kubectl_tapp.forecast.forecast import TemplateChange
@@ -94,7 +95,7 @@ def unreached(before: Document, after: Document) -> tuple[str, ...]:
     kept = new.update_strategy.partition not in {0, "0%"}
     return (
         *_of_service(old.service_name, new.service_name, kept),
-        *_of_claims(claim_templates(old), claim_templates(new), kept),
+        *_of_claims(claim_templates(old), claim_templates(new), kept, hinted(before, "restart")),
     )
 
 
@@ -107,11 +108,13 @@ def _of_service(old: str, new: str, kept: bool) -> Iterator[str]:
         yield f"spec.serviceName changes: host names of pods that there are stay as they are{more}"
 
 
-def _of_claims(old: dict[str, Document], new: dict[str, Document], kept: bool) -> Iterator[str]:
+def _of_claims(
+    old: dict[str, Document], new: dict[str, Document], kept: bool, restart: str
+) -> Iterator[str]:
     for name in sorted(new.keys() - old.keys()):
         yield (
             f"claim template {name!r} is new: volumes of a pod never change, so instances get "
-            "theirs with their next pod (`kubectl tapp restart` makes new ones)"
+            f"theirs with their next pod ({restart} makes new ones)"
         )
     for name in sorted(old.keys() - new.keys()):
         yield (

@@ -105,6 +105,7 @@ def headline(forecast: Forecast) -> str:
         )
     tail = f", in about {spoken(forecast.duration)}" if forecast.duration >= 1 else ""
     end = ", until updates are resumed" if forecast.paused else ""
+    tail += f", {forecast.at_once}" if forecast.at_once else ""
     return ", ".join(parts) + tail + (", and it gets stuck" if forecast.stuck else end)
 
 

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kubectl_tapp.base.errors import plain
+from kubectl_tapp.base.hints import hinted
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.reading import deletion_of, generation_seen
 from kubectl_tapp.decide.events import failing_syncs
@@ -153,7 +154,8 @@ def sentences(view: Inspection) -> list[str]:
         lines += [f"{id_list(ids)}: {text}" for text, ids in waits[:_SHOWN]]
         if len(waits) > _SHOWN:
             others = [id for _, ids in waits[_SHOWN:] for id in ids]
-            lines.append(f"{id_list(others)}: see `kubectl tapp why {view.name} {ranges(others)}`")
+            why = hinted(view.observed.tapp, "why", ranges(others))
+            lines.append(f"{id_list(others)}: see {why}")
     refused = [] if going else refused_block(view)
     lines += [*refused, *(f"note: {text}" for text in failing_syncs(view))]
     return lines if going else lines + going_on_block(view)

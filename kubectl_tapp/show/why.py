@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from kubectl_tapp.base.hints import hinted
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions, deletion_of, statuses, unpassed
 from kubectl_tapp.base.words import age, plural
@@ -125,7 +126,8 @@ def _block(view: Inspection, group: Sequence[Case]) -> list[str]:
         result.append(f"    for example {first.row.id}:")
     if first.hold:
         held = ranges([case.row.id for case in group if case.hold == first.hold])
-        result.append(f"    {first.hold}`kubectl tapp release {view.name} {held}` ends that")
+        ends = hinted(view.observed.tapp, "release", held)
+        result.append(f"    {first.hold}{ends} ends that")
     result += [f"    {text}" for text in first.containers]
     return result + [f"    event: {text}" for text in first.events]
 

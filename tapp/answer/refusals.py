@@ -31,9 +31,10 @@ def _pods_not_created(plan: Plan) -> Finding | None:
     since = _since(overdue(plan.not_created, plan.now))
     message = since and (
         f"instances {since}: their pods were asked for and are not there. The events of "
-        "the TApp have the API server's words (kubectl describe); if they have none, there is a "
+        f"the TApp have the API server's words (`kubectl describe tapp {_place(plan)}`); if they "
+        "have none, there is a "
         "pod of that name that is not this TApp's. What belongs to nobody it takes over by "
-        f"`kubectl tapp adopt {plan.world.tapp.metadata.name}`"
+        f"`kubectl tapp adopt {_place(plan)}`"
     )
     return refused(Type.PODS_NOT_CREATED, Reason.MISSING, message)
 
@@ -68,9 +69,15 @@ def _claims_not_owned(plan: Plan) -> Finding | None:
     message = (
         f"instances {_since(found)}: their pods use the claims {name_list(names)}, which are not "
         "this TApp's: they neither grow nor go with it. It takes them over by "
-        f"`kubectl tapp adopt {plan.world.tapp.metadata.name}`"
+        f"`kubectl tapp adopt {_place(plan)}`"
     )
     return refused(Type.CLAIMS_NOT_OWNED, Reason.NOT_OWNED, message)
+
+
+def _place(plan: Plan) -> str:
+    """The TApp's name and namespace, as a command of kubectl names them."""
+    metadata = plan.world.tapp.metadata
+    return f"{metadata.name} -n {metadata.namespace}"
 
 
 def _since(found: Since) -> str:
@@ -218,7 +225,8 @@ def _services_not_created(plan: Plan) -> Finding | None:
     if late:
         parts.append(
             f"instances {_since(late)}: their Services were asked for and are not there, or not as "
-            "asked. The events of the TApp have the API server's words (kubectl describe); if they "
+            f"asked. The events of the TApp have the API server's words (`kubectl describe tapp "
+            f"{_place(plan)}`); if they "
             "say that it exists, that Service is not this TApp's"
         )
     return refused(Type.SERVICES_NOT_CREATED, Reason.NO_SERVICE, joined(parts, " problems"))

@@ -79,9 +79,10 @@ def pod(cluster: Cluster, kube: Kube, app: App, plugin: Plugin, tmp_path: Path) 
         "subjects": [subject],
     }  # fmt: skip
     kube.create(binding)
+    (tmp_path / "pod").mkdir()
     for each in ("kubectl-tapp", "kubectl_complete-tapp"):
-        shutil.copy(plugin.directory / each, tmp_path)
-    return Pod(cluster, kube, app.namespace, tmp_path)
+        shutil.copy(plugin.directory / each, tmp_path / "pod")
+    return Pod(cluster, kube, app.namespace, tmp_path / "pod")
 
 
 def test_every_command_uses_the_service_account_of_its_pod(app: App, pod: Pod) -> None:

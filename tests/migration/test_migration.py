@@ -9,7 +9,7 @@ import pytest
 
 from migration.__main__ import main
 from migration.kubectl import Finished
-from migration.moves import OLD_READINESS_GATE, plan_move
+from migration.moves import OLD_READINESS_GATE, POD_NAME, plan_move
 from tests.migration.fake_kubectl import (
     CONTROLLED,
     LABELLED,
@@ -177,6 +177,21 @@ def gated(status: str, phase: str = "Running") -> Json:
 def test_a_pod_that_waits_for_the_old_controllers_gate_is_named(pod: Json, warned: bool) -> None:
     warnings = plan_move(tapp(), [pod], [], None).warnings
     assert [OLD_READINESS_GATE in text for text in warnings] == [True] * warned
+
+
+def test_labels_of_a_statefulset_that_new_pods_would_lack_are_said() -> None:
+    pod = thing("web-0", CONTROLLED, {**LABELLED, POD_NAME: "web-0"})
+    (warning,) = plan_move(tapp(), [pod], [], None).warnings
+    assert f"pods web-0 have the label {POD_NAME}" in warning
+    labelled = tapp()
+    labelled["spec"] = {"template": {"metadata": {"labels": {POD_NAME: "$(tapp.name)"}}}}
+    assert plan_move(labelled, [pod], [], None).warnings == []
+
+
+def test_commands_to_paste_have_the_options_of_the_cluster() -> None:
+    pod = thing("web-0", CONTROLLED, {"controller-uid": "another"})
+    (command,) = plan_move(tapp(), [pod], [], None, " --context=c").in_the_way
+    assert command.endswith(" --context=c")
 
 
 def test_it_goes_on_after_one_failure_and_says_so_at_the_end() -> None:

@@ -247,3 +247,49 @@ def test_nothing_to_take_over() -> None:
     said = kubectl_tapp(standin, "adopt", "web", "-y")
     assert (said.code, said.lines) == (0, ["web: there is nothing to take over"])
     assert not standin.writes
+
+
+def of_statefulset(labels: dict[str, str] | None = None, selector: str = "") -> StandIn:
+    """Pods that a StatefulSet has left, and a TApp whose template may have their labels."""
+    document = manifest(replicas=3, template=template())
+    if labels is not None:
+        metadata = document["spec"]["template"].setdefault("metadata", {})
+        metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+    standin = again("Orphan", document)
+    for id in range(3):
+        own = {POD_NAME: f"web-{id}", POD_INDEX: str(id)}
+        standin.world.patch("pods", f"web-{id}", {"metadata": {"labels": own}})
+    if selector:
+        spec = {"selector": {selector: "web-1"}, "ports": [{"port": 80}]}
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "first"}}
+        standin.world.apply({**service, "spec": spec})
+    return standin
+
+
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+
+
+def test_labels_of_a_statefulset_that_new_pods_would_lack_are_said() -> None:
+    """Services for single pods become empty with the next pods, days after the move."""
+    said = kubectl_tapp(of_statefulset(), "adopt", "web", "--dry-run=client")
+    assert (said.code, said.err) == (0, "")
+    lacks = f"instances 0-2: the pods have the label {POD_NAME}, and their template has not"
+    assert lacks in said.out
+    assert f'put it into the labels of the template: {POD_NAME}: "$(tapp.name)"' in said.out
+    assert f'put it into the labels of the template: {POD_INDEX}: "$(tapp.index)"' in said.out
+    assert "a Service that selects by it loses them" in said.out
+
+
+def test_a_service_that_selects_by_the_label_is_named() -> None:
+    said = kubectl_tapp(of_statefulset(selector=POD_NAME), "adopt", "web", "--dry-run=client")
+    assert "lack it, and the Service first loses them" in said.out
+
+
+def test_only_labels_that_the_template_lacks_are_said() -> None:
+    standin = of_statefulset({POD_NAME: "$(tapp.name)"})
+    said = kubectl_tapp(standin, "adopt", "web", "1", "--dry-run=client")
+    assert POD_NAME not in said.out
+    assert f"instance 1: the pods have the label {POD_INDEX}" in said.out
+    standin = of_statefulset({POD_NAME: "$(tapp.name)", POD_INDEX: "$(tapp.index)"})
+    assert "Later" not in kubectl_tapp(standin, "adopt", "web", "--dry-run=client").out

@@ -44,7 +44,7 @@ def test_whose_an_object_is(
     pod = {"metadata": {"name": "web-0", "labels": labels, "ownerReferences": owners}}
     found = belonging(pod, TAPP)
     assert (found.text, found.can_be_adopted) == (text, adoptable)
-    hint = "; `kubectl tapp adopt web` takes it over" if found.can_be_adopted else ""
+    hint = "; `kubectl tapp adopt web -n default` takes it over" if found.can_be_adopted else ""
     assert advised(pod, TAPP) == text + hint
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert advised(pod, TAPP) == (text and f"{text}, and is being deleted")

@@ -203,7 +203,10 @@ def test_what_no_canary_is(document: Document, asked: dict[str, str], message: s
 def test_a_rollback_while_a_canary_runs_says_how_it_ends(web: StandIn) -> None:
     said = kubectl_tapp(web, "rollback", "web")
     assert said.code == 1
-    assert "no earlier 'canary' is kept; a canary ends by `kubectl tapp abort` or" in said.err
+    assert (
+        "no earlier 'canary' is kept; a canary ends by `kubectl tapp abort web -n default` or"
+        in said.err
+    )
 
 
 def test_an_unused_canary_blocks_no_rollback(web: StandIn) -> None:

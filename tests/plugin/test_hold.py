@@ -76,7 +76,7 @@ def test_held_others_go_and_released_it_follows(web: StandIn) -> None:
     why = kubectl_tapp(web, "why", "web", "3").out
     assert "Held: its pod is on hold ('match 42'); wanted since" in why
     assert "pod Running, 1/1 ready" in why
-    assert "hold: `kubectl tapp release web 3` ends that" in why
+    assert "hold: `kubectl tapp release web 3 -n default` ends that" in why
     said = kubectl_tapp(web, "release", "web", "3", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
     assert "  3  TemplateChanged: template 'default' changes images of app in place" in said.lines
@@ -91,7 +91,8 @@ def test_why_tells_of_holds_that_keep_nothing_back(web: StandIn, ids: list[str])
     kubectl_tapp(web, "hold", "web", "5", "--reason", "match 43", "-y")
     said = kubectl_tapp(web, "why", "web", *ids).out
     for reason, named in (("match 42", "0,2-4"), ("match 43", "5")):
-        text = f"hold: '{reason}', which keeps nothing back now; `kubectl tapp release web {named}`"
+        ends = f"`kubectl tapp release web {named} -n default`"
+        text = f"hold: '{reason}', which keeps nothing back now; {ends}"
         assert said.count(text) == 1
 
 
@@ -100,7 +101,7 @@ def test_why_tells_how_all_are_released_that_something_is_kept_from(web: StandIn
     kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y")
     web.world.run(60)
     said = kubectl_tapp(web, "why", "web")
-    assert "    hold: `kubectl tapp release web 0,2-4` ends that" in said.lines
+    assert "    hold: `kubectl tapp release web 0,2-4 -n default` ends that" in said.lines
 
 
 def test_a_hold_that_ends_in_time_is_waited_for_and_is_not_stuck(web: StandIn) -> None:

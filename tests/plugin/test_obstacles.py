@@ -188,7 +188,7 @@ def taken(life: Life, kind: Kind, name: str, **metadata: Any) -> None:
     life.world.cluster.create(kind, document)
 
 
-ADOPT = "`kubectl tapp adopt web` takes it over"
+ADOPT = "`kubectl tapp adopt web -n default` takes it over"
 
 
 @pytest.mark.parametrize(

@@ -419,7 +419,7 @@ def test_an_interrupted_wait_says_that_it_is_written(
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
     assert said.code == 130
     assert said.err == (
-        "interrupted; it is written and goes on: `kubectl tapp wait web` looks again\n"
+        "interrupted; it is written and goes on: `kubectl tapp wait web -n default` looks again\n"
     )
 
 

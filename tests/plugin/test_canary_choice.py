@@ -1,0 +1,125 @@
+"""`--canary` with the numbers of instances, and the budget of canaries."""
+
+import pytest
+
+from kubectl_tapp.base.arguments import read_canary_ids
+from kubectl_tapp.base.errors import UsageError
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.test_canary import ids_of, images
+from tests.plugin.test_see import web as manifest
+from tests.plugin.test_verbs import spec_of
+from tests.scenarios.life import Life
+
+IMAGE = ("set", "image", "web", "web=nginx:9")
+READ = {
+    "1": None, "10%": None, "12": None, "x": None, "": None, "1,4": [1, 4], "4,": [4],
+    "1,4-6": [1, 4, 5, 6], "2-3": [2, 3], "3-3": [3], " 5, 2": [2, 5],
+}  # fmt: skip
+REFUSED = {
+    "1,1": "names 1 twice", "1,0-2": "names 1 twice", "1,10%": "mixes a share with instances",
+    "1,12": "there is no instance 12: there are 0 to 11", "3-1": "names no instances",
+    "1,,2": "names no instances", ",": "names no instances", "1,x": "names no instances",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", READ)
+def test_a_comma_or_a_range_names_instances(text: str) -> None:
+    """A single number is a share, as it was; a comma behind it makes it an instance."""
+    assert read_canary_ids(text, 12) == READ[text]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_a_list_that_names_no_instances_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        read_canary_ids(text, 12)
+    assert REFUSED[text] in str(raised.value)
+
+
+def cluster(replicas: int, **spec: object) -> StandIn:
+    """A TApp of so many instances that run."""
+    return StandIn(Life().apply(manifest(replicas=replicas, **spec)).world)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "text", "ids"),
+    [(1, "0,", [0]), (2, "1,", [1]), (2, "0-1", [0, 1]), (3, "0,2", [0, 2]),
+     (12, "1,4-6", [1, 4, 5, 6]), (12, "3", [8, 10, 11])],
+)  # fmt: skip
+def test_named_instances_are_the_canaries(replicas: int, text: str, ids: list[int]) -> None:
+    standin = cluster(replicas)
+    said = kubectl_tapp(standin, *IMAGE, "--canary", text, "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    assert ids_of(standin) == ids
+    assert {id for id, image in images(standin).items() if image == "nginx:9"} == {*ids}
+
+
+def test_the_first_line_says_that_canaries_go_down_at_once() -> None:
+    standin = cluster(3)
+    said = kubectl_tapp(standin, *IMAGE, "--canary", "0,2", "--dry-run=server")
+    assert said.lines[0].endswith(", 0, 2 at once (1 stays available)")
+    assert "--max-unavailable 1 updates one by one" in said.out
+    said = kubectl_tapp(standin, *IMAGE, "--canary", "0-2", "--dry-run=server")
+    assert said.lines[0].endswith("(none stay available)")
+    said = kubectl_tapp(standin, *IMAGE, "--canary", "2,", "--dry-run=server")
+    assert "at once" not in said.out
+
+
+def test_a_budget_updates_canaries_one_by_one() -> None:
+    standin = cluster(3)
+    line = (*IMAGE, "--canary", "0,2", "--max-unavailable", "1")
+    said = kubectl_tapp(standin, *line, "--dry-run=server")
+    assert "at once" not in said.lines[0]
+    said = kubectl_tapp(standin, *line, "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    strategy = spec_of(standin)["updateStrategy"]
+    assert strategy["forceUpdate"] == {"maxUnavailable": 1}
+    assert "is 1 from now on, for later changes too" in said.out
+
+
+@pytest.mark.parametrize("share", ["0", "0%", "x", "101%", "-1"])
+def test_a_budget_that_allows_nothing_is_refused(share: str) -> None:
+    said = kubectl_tapp(cluster(3), *IMAGE, "--canary", "0,2", f"--max-unavailable={share}")
+    assert said.code == 2
+    assert "is neither a number from 1 nor a percentage" in said.err
+
+
+def test_a_stopped_instance_is_refused() -> None:
+    standin = cluster(3)
+    kubectl_tapp(standin, "kill", "web", "1", "-y", "--wait")
+    said = kubectl_tapp(standin, *IMAGE, "--canary", "1,2")
+    assert (said.code, said.out) == (2, "")
+    assert "instance 1 is stopped and would try nothing: name others" in said.err
+
+
+def test_an_instance_with_another_template_is_refused() -> None:
+    standin = cluster(3)
+    kubectl_tapp(standin, *IMAGE, "--canary", "1,", "-y", "--wait")
+    said = kubectl_tapp(standin, *IMAGE, "--canary", "1,2", "--copy-as", "second")
+    assert said.code == 2
+    assert "instance 1 of --canary: template 'canary' is theirs, not 'default'" in said.err
+
+
+@pytest.mark.parametrize("verb", ["promote", "abort"])
+def test_chosen_canaries_are_promoted_and_aborted(verb: str) -> None:
+    standin = cluster(3)
+    kubectl_tapp(standin, *IMAGE, "--canary", "0,2", "-y", "--wait")
+    said = kubectl_tapp(standin, verb, "web", "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    assert set(images(standin).values()) == {"nginx:9" if verb == "promote" else "nginx:1.28"}
+    assert ids_of(standin) == []
+
+
+def test_use_of_a_canary_template() -> None:
+    """Without such a template the command that makes one is named, for the same instances."""
+    standin = cluster(6)
+    said = kubectl_tapp(standin, "use", "web", "canary", "1,4")
+    assert said.code == 2
+    made = "`kubectl tapp set image web CONTAINER=IMAGE --canary 1,4 -n default`"
+    assert f"{made} makes a copy" in said.err
+    said = kubectl_tapp(standin, "use", "web", "trial", "4")
+    assert "--canary 4, --copy-as trial -n default`" in said.err
+    kubectl_tapp(standin, *IMAGE, "--canary", "0,", "-y", "--wait")
+    for words in (("1,4",), ("--canary", "1,4")):
+        said = kubectl_tapp(standin, "use", "web", "canary", *words, "-y", "--wait")
+        assert (said.code, said.err) == (0, "")
+        assert ids_of(standin) == [0, 1, 4]
