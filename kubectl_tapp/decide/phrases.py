@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from kubectl_tapp.base.hints import hinted
 from kubectl_tapp.base.words import age, plural
 from kubectl_tapp.decide.budget import are, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
@@ -61,7 +62,7 @@ def going_on_block(view: Inspection) -> list[str]:
     if paused:
         found.append(
             f"paused: instances {id_list(paused)} wait for updates; "
-            f"`kubectl tapp resume {view.name} -n {view.namespace}` lets them go on"
+            f"{hinted(view.observed.tapp, 'resume')} lets them go on"
         )
     return ["", *found] if found else []
 
