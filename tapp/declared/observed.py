@@ -162,7 +162,8 @@ class ObservedStatus(Value):
     pulling: Noted = Field(default_factory=dict)
     """Pod that pulls images on a node, or `asked for: POD` if it is not there -> since when it is
     waited for; `refused: IMAGE` or `refused: IMAGE on NODE`, the image of those pods, where none
-    could run -> when that was found out."""
+    could run -> when that was found out; `stuck: POD` -> since when it has
+    trouble of its own."""
     resizing: Noted = Field(default_factory=dict)
     """Instance/revision -> since when its pod waits to be resized."""
     turned: Texts = Field(default_factory=dict)

@@ -96,6 +96,32 @@ def test_the_chart_makes_what_kustomize_makes(
         assert found[key] == document, key
 
 
+def test_one_value_brings_kube_state_metrics_as_the_component_does(stub: Path) -> None:
+    """With it the alerts about TApps fire: an account of its own that lists TApps, and no more."""
+    values = ("components.monitoring=true", "monitoring.kubeStateMetrics.enabled=true")
+    found = by_key(rendered(stub, *values))
+    wanted = by_key(composed(("monitoring", "monitoring/kube-state-metrics"), IMAGE, stub=True))
+    assert sorted(found) == sorted(wanted)
+    for key, document in wanted.items():
+        assert found[key] == document, key
+    rules = wanted["ClusterRole", "", "tapp-state-metrics"]["rules"]
+    assert [(rule["resources"], rule["verbs"]) for rule in rules] == [
+        (["tapps"], ["list", "watch"]),
+        (["customresourcedefinitions"], ["list", "watch"]),
+    ]
+
+
+def test_kube_state_metrics_comes_from_a_mirror_where_one_is_named(stub: Path) -> None:
+    values = ("components.monitoring=true", "monitoring.kubeStateMetrics.enabled=true")
+    image = "mirror.example.com/ksm:v2.20.0"
+    found = by_key(
+        rendered(stub, *values, f"monitoring.kubeStateMetrics.image={json.dumps(image)}")
+    )
+    deployment = found["Deployment", "tapp-system", "tapp-state-metrics"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == image
+
+
 @pytest.mark.parametrize("names", [(), ("pod-status", "tls-cert-manager")], ids=["", "components"])
 def test_the_patches_in_the_docs_do_what_the_values_beside_them_do(
     directory: Path, names: tuple[str, ...], tmp_path: Path
@@ -136,6 +162,6 @@ def test_every_value_is_explained_where_people_look(directory: Path) -> None:
         (place,) = [number for number, line in enumerate(lines) if line.startswith(f"{name}:")]
         assert lines[place - 1].startswith("# ")
     inner = [line for line in lines if re.match(r"  (# )?[A-Z]+_\w+:|  (?!allow)\w+: false", line)]
-    assert len(inner) == len(NAMES) + 15
+    assert len(inner) == len(NAMES) + 17
     for line in inner:
         assert re.match(r"  # (?!\w+:)", lines[lines.index(line) - 1])
