@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.changed import DECISIONS, ROOMS, chosen_for
 from tests.contract.test_wheel import imports
 
 ROOT = Path(__file__).parents[2]
@@ -72,24 +71,6 @@ def test_the_demo_does_not_wait_for_the_developers_tools(
     assert steps[-1].strip() == last
     assert any("-r requirements-plugin.txt" in step for step in steps)
     assert any("requirements-dev.txt" in step for step in steps) == developer
-
-
-def test_every_room_and_its_tests_are_there() -> None:
-    named = {*ROOMS, *(path for paths in ROOMS.values() for path in paths)}
-    assert {path for path in named if not (ROOT / path).exists()} == set()
-
-
-@pytest.mark.parametrize(
-    ("changed", "tests"),
-    [
-        (["tapp/decide/judge.py"], ["tests/unit/decide"]),
-        (["tapp/plan.py", "tests/unit/pod/test_pace.py"], [*DECISIONS]),
-        (["tests/contract/test_make.py", "tests/gone/test_x.py"], ["tests/contract/test_make.py"]),
-        (["tests/e2e/test_claims.py", "LICENSE"], []),
-    ],
-)
-def test_what_a_change_is_checked_by(changed: list[str], tests: list[str]) -> None:
-    assert chosen_for(changed) == tests
 
 
 def test_what_the_demo_imports_is_what_it_installs() -> None:
