@@ -50,7 +50,6 @@ def test_workers_tell_one_and_count_it(api: ApiServer, served: Service) -> None:
 def test_what_waits_at_the_end_is_written_if_that_takes_no_time(
     api: ApiServer, served: Service
 ) -> None:
-    api.hang = 0.2
     for generation in range(1, 6):
         sync(served, generation)
     served.stop()
