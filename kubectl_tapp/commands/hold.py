@@ -1,6 +1,7 @@
 """`kubectl tapp hold`, `release`: annotations that the service obeys (docs/design.md, "Hold")."""
 
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from tapp.decide.judge import Verdict
     from tapp.pod.pod import Pod
 
+_NOTHING_YET = "up to date: the service has nothing to do with it now"
+_NOTHING = "up to date: the hold kept nothing from it"
 _LONGEST = 1_000  # Characters of a reason: it is quoted to all who wait
 
 
@@ -55,7 +58,9 @@ def hold(
     if ended:
         raise UsageError(f"a hold does not count where the pod has ended: {instances(ended)}")
     marks = {HOLD: reason, HOLD_FOR: None if only is None else only.value}
-    annotate(verb, pods, marks, _means, "on hold", first=_replaced(pods, marks))
+    annotate(
+        verb, pods, marks, partial(_means, _NOTHING_YET), "on hold", first=_replaced(pods, marks)
+    )
     if verb.choices.wait and verb.choices.dry_run is None:
         _until_seen(verb, pods)
 
@@ -70,7 +75,7 @@ def release(verb: Verb, ids: SomeIds) -> None:
         verb.session.say(f"{verb.name}: {message}")
         return
     marks = {HOLD: None, HOLD_FOR: None}
-    annotate(verb, held, marks, _means, "released")
+    annotate(verb, held, marks, partial(_means, _NOTHING), "released")
     verb.follow(list(held))
 
 
@@ -103,9 +108,10 @@ def _replaced(pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]") -> "
     return [f"{id_list(ids)}  {what.format(text)}" for text, ids in found.items()]
 
 
-def _means(_: "Verdict", decision: "Verdict") -> str:
-    wanted = decision.reason != Reason.UP_TO_DATE
-    return f"{decision.reason}: {decision.message}" if wanted else "nothing is wanted of it"
+def _means(up_to_date: str, _: "Verdict", decision: "Verdict") -> str:
+    if decision.reason == Reason.UP_TO_DATE:
+        return up_to_date
+    return f"{decision.reason}: {decision.message}"
 
 
 def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:

@@ -51,7 +51,7 @@ def wait(
         Goal.STUCK: lambda _now: False,
     }
     messages = {Goal.READY: "it is Ready", Goal.AVAILABLE: "enough instances are available"}
-    message = messages.get(goal, "done")
-    wait_until(
-        session, WaitGoal(name, chosen, seconds, message, reached.get(goal), goal is Goal.STUCK)
-    )
+    states = {Goal.READY: "Ready", Goal.AVAILABLE: "available", Goal.STUCK: "stuck"}
+    message, state = messages.get(goal, "done"), states.get(goal, "done")
+    stuck = goal is Goal.STUCK
+    wait_until(session, WaitGoal(name, chosen, seconds, message, state, reached.get(goal), stuck))

@@ -30,6 +30,7 @@ class WaitGoal:
     ids: Collection[int] | None  # the instances that matter; None for all
     timeout: float  # seconds after which to give up
     message: str = "done"  # what to say when it is reached
+    state: str = "done"  # what the TApp has not become if the time is over, behind "is not"
     goal: Callable[[Progress], bool] | None = None  # when it is, if not when these are as asked
     stuck_is_reached: bool = False  # whether being stuck is what is waited for
 
@@ -76,7 +77,7 @@ def wait(session: Session, watch: WaitGoal) -> None:
             raise CommandError(f"{name} is {how}: {why}", Exit.STUCK)
         return current.line(watch.ids)
 
-    late = f"{name} is not {'stuck' if watch.stuck_is_reached else 'there'} after {{}}: {{}}"
+    late = f"{name} is not {watch.state} after {{}}: {{}}"
     until_done(session, watch.timeout, attempt, f"{name}: {{}}", late)
     took = age(session.now() - begun)
     session.say(f"{name}: {stuck}" if stuck else f"{name}: {watch.message}, after {took}")

@@ -17,6 +17,7 @@ from tapp.declared.revision import PREFIX
 from tapp.declared.templates import Template, resolve
 from tapp.storage.records import content_name
 from tapp.words.digits import is_whole, whole
+from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
 from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH, VALUES
 
@@ -39,10 +40,13 @@ class Entry:
     kept: str  # the instances that a partition keeps at it, as ranges; "" where it keeps none
     values_changed: str  # in which of these it differs from the entry before it, for a person
     changes: list[Difference] | None  # from the template's entry before; None for the first
+    missing: str = ""  # which revisions between both are not kept, for a person; "" for none
 
     @property
     def short(self) -> str:
         """The changes in a few words: images first, then how many fields more."""
+        if self.changes is None and self.missing:
+            return f"{_images(self.body)} ({self.missing})"
         if self.changes is None:
             return "first one kept"
         images = [each for each in self.changes if each.effect is Effect.IN_PLACE]
@@ -52,7 +56,8 @@ class Entry:
             more = f" and {len(others) - 1} more" if len(others) > 1 else ""
             texts.append(f"{others[0]}{more}")
         texts += [self.values_changed] if self.values_changed else []
-        return ", ".join(texts) or "nothing"
+        text = ", ".join(texts) or "nothing"
+        return f"{text} ({self.missing})" if self.missing else text
 
     @property
     def short_hash(self) -> str:
@@ -85,6 +90,54 @@ def _container(path: str) -> str:
     return rest.partition("]")[0] or path
 
 
+def _images(body: Document) -> str:
+    """The images of a template's containers: `app: nginx:2`."""
+    spec = body.get("spec") or {}
+    texts = [f"{each.get('name')}: {each.get('image')}" for each in spec.get("containers") or []]
+    return ", ".join(texts)
+
+
+@dataclass(frozen=True)
+class _Before:
+    """The record that a template had before another one."""
+
+    record: Document | None  # None if it is the first one, or if nobody knows
+    missing: str = ""  # which revisions in between are not kept, for a person
+
+
+def _befores(records: list[tuple[int, Document]]) -> dict[int, _Before]:
+    """Returns for each number the record of its template before it.
+
+    A rollback gives an old record a new number, so that its old number is missing. The record that
+    a later rollback has moved is the one that was there, if one is missing and one was moved.
+    """
+    numbers, found = {number for number, _ in records}, dict[int, _Before]()
+    by_template = grouped((each["metadata"]["annotations"][TEMPLATE], x) for x in records
+                          for each in [x[1]])  # fmt: skip
+    for own in by_template.values():
+        moved = list[Document]()
+        for index in range(len(own) - 1, -1, -1):
+            number, record = own[index]
+            low, before = own[index - 1] if index else (0, None)
+            between = sum(low < each < number for each in numbers)
+            missing = number - low - 1 - between
+            if missing == 1 and len(moved) == 1:
+                found[number] = _Before(moved.pop())
+            elif missing:
+                first = next(each for each in range(number - 1, low, -1) if each not in numbers)
+                text = f"revision {first} is" if missing == 1 else f"{missing} revisions are"
+                found[number] = _Before(before, f"{text} not kept")
+            else:
+                found[number] = _Before(before)
+            cause = record["metadata"]["annotations"].get(CHANGE_CAUSE) or ""
+            if cause.startswith(_ROLLBACK):
+                moved.append(record)
+    return found
+
+
+_ROLLBACK = "kubectl tapp rollback "
+
+
 def entries(observed: Observed) -> list[Entry]:
     """The history, oldest first, ours alone. CommandError: revisions or spec cannot be read."""
     observed.require(REVISIONS)
@@ -92,8 +145,6 @@ def entries(observed: Observed) -> list[Entry]:
     templates = Templates(spec)
     at: Document = (observed.tapp.get("status") or {}).get("kept") or {}
     found: list[Entry] = []
-    last: dict[str, Document] = {}
-    read: dict[str, Document] = {}
     records = sorted(
         (
             (each["revision"], each)
@@ -102,13 +153,14 @@ def entries(observed: Observed) -> list[Entry]:
         ),
         key=lambda it: (it[0], it[1]["metadata"]["name"]),
     )
+    befores = _befores(records)
     for number, kept in records:
         metadata = kept["metadata"]
         notes = metadata["annotations"]
         name, body = notes[TEMPLATE], kept["data"]["template"]
-        digest, before = metadata["labels"][TEMPLATE_HASH], last.get(name)
+        digest, before = metadata["labels"][TEMPLATE_HASH], befores[number].record
         wanted = templates.named(name)
-        values = {part: kept["data"][part] for part in _VALUES if part in kept["data"]}
+        values = _values_in(kept)
         entry = Entry(
             number=number,
             template=name,
@@ -125,17 +177,23 @@ def entries(observed: Observed) -> list[Entry]:
                 and digest == wanted.revision
                 and templates.filled_alike(name, msgspec.json.encode(kept["data"]))
             ),
-            values_changed="" if before is None else _values_changed(read[name], values),
+            values_changed="" if before is None else _values_changed(_values_in(before), values),
             changes=None
             if before is None
-            else differences(before, body, ignores_resources=spec.ignores_resources),
+            else differences(
+                before["data"]["template"], body, ignores_resources=spec.ignores_resources
+            ),
+            missing=befores[number].missing,
         )
-        last[name], read[name] = body, values
         found.append(entry)
     return found
 
 
 _VALUES = ("values", "defaultValues")
+
+
+def _values_in(record: Document) -> Document:
+    return {part: record["data"][part] for part in _VALUES if part in record["data"]}
 
 
 def _values_changed(before: Document, after: Document) -> str:

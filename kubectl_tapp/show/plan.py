@@ -103,10 +103,12 @@ def headline(forecast: Forecast) -> str:
             if not forecast.stuck
             else "nothing happens, although not all is as the spec asks"
         )
+    at_once = f", {forecast.at_once}" if forecast.at_once else ""
+    if forecast.stuck:  # the time until then is no time that the edit takes
+        return f"{', '.join(parts)}{at_once}, and it gets stuck"
     tail = f", in about {spoken(forecast.duration)}" if forecast.duration >= 1 else ""
     end = ", until updates are resumed" if forecast.paused else ""
-    tail += f", {forecast.at_once}" if forecast.at_once else ""
-    return ", ".join(parts) + tail + (", and it gets stuck" if forecast.stuck else end)
+    return ", ".join(parts) + tail + at_once + end
 
 
 def _print_changes(console: Console, forecast: Forecast) -> None:
@@ -238,11 +240,21 @@ def written(step: Step) -> list[tuple[str, tuple[int, ...]]]:
 def _print_budget(console: Console, forecast: Forecast) -> None:
     lines = [_budget_line(forecast)]
     if forecast.writes:
-        lines.append(f"about {spoken(forecast.duration)} in all")
+        lines.append(_time_line(forecast))
         lines += forecast.pace
     console.print(f"\n[bold]Budget{' and time'[: 9 * forecast.played]}[/]")
     for line in lines:
         console.print(f"  {escape(line)}", soft_wrap=True)
+
+
+def _time_line(forecast: Forecast) -> str:
+    """How long the edit takes, or when it comes to a stop before its end."""
+    text = spoken(forecast.duration) if forecast.duration >= 1 else "1 s"
+    if forecast.stuck:
+        return f"nothing more happens after about {text}: see Stuck below"
+    if forecast.paused:
+        return f"nothing more happens after about {text}, until updates are resumed"
+    return f"about {text} in all"
 
 
 def _budget_line(forecast: Forecast) -> str:

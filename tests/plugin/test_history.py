@@ -75,6 +75,41 @@ def test_each_template_has_a_history_of_its_own() -> None:
     ]  # fmt: skip
 
 
+def rolled_back(number: int, body: Document) -> Document:
+    """A record that `kubectl tapp rollback` has moved to this number."""
+    found = record(number, body)
+    notes = {**found["metadata"]["annotations"]}
+    notes["kubernetes.io/change-cause"] = f"kubectl tapp rollback web --to {digest(body)}"
+    return record(number, body, annotations=notes)
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        # 1 became 4.
+        ((record(2, TWO), record(3, THREE), rolled_back(4, ONE)),
+         ["app: nginx:1 → nginx:2", "app: nginx:2 → nginx:3", "app: nginx:3 → nginx:1"]),
+        # Then 3 became 5.
+        ((record(2, TWO), rolled_back(4, ONE), rolled_back(5, THREE)),
+         ["app: nginx:1 → nginx:2", "app: nginx:3 → nginx:1", "app: nginx:1 → nginx:3"]),
+        # It was moved by hand, or pruned: nobody knows.
+        ((record(2, TWO), record(3, THREE)),
+         ["app: nginx:2 (revision 1 is not kept)", "app: nginx:2 → nginx:3"]),
+        ((record(4, TWO), record(6, THREE)),
+         ["app: nginx:2 (3 revisions are not kept)",
+          "app: nginx:2 → nginx:3 (revision 5 is not kept)"]),
+        # The numbers between are those of another template.
+        ((record(1, ONE), record(2, TWO, "v2"), record(3, THREE)),
+         ["first one kept", "first one kept", "app: nginx:1 → nginx:3"]),
+    ],
+)  # fmt: skip
+def test_a_revision_says_what_it_changed_after_a_rollback(
+    records: tuple[Document, ...], expected: list[str]
+) -> None:
+    """A rollback gives the old record a new number: the one after it keeps what it changed."""
+    assert [each.short for each in entries(seen(*records, templatePool={"v2": TWO}))] == expected
+
+
 @pytest.mark.parametrize(
     "broken",
     [

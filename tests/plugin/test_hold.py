@@ -40,7 +40,10 @@ def test_pods_are_annotated_and_nothing_else_is_written(web: StandIn) -> None:
     before = web.world.get("tapps", "web")["spec"]
     said = kubectl_tapp(web, "hold", "web", "1,4", "--reason", "match 42", "--for", "update", "-y")
     assert (said.code, said.err) == (0, "")
-    assert said.lines == ["TApp web:", "  1, 4  nothing is wanted of it", "web: 1, 4 on hold"]
+    assert said.lines == [
+        "TApp web:", "  1, 4  up to date: the service has nothing to do with it now",
+        "web: 1, 4 on hold",
+    ]  # fmt: skip
     assert (notes(web, 1)[HOLD], notes(web, 1)[FOR]) == ("match 42", "update")
     assert HOLD not in notes(web, 2)
     assert web.world.get("tapps", "web")["spec"] == before
@@ -65,7 +68,7 @@ def test_held_others_go_and_released_it_follows(web: StandIn) -> None:
         web, "set", "image", "web", "app=nginx:2", "-y", "--wait", "--timeout", "5m"
     )
     assert said.code == 4
-    assert "web is not there after 5m: 5 of 6 done; waiting: 3 (their pods are on" in said.err
+    assert "web is not done after 5m: 5 of 6 done; waiting: 3 (their pods are on" in said.err
     assert "leaving their Services" not in said.out
     assert notes(web, 3)[WANTED] == "Update"
     assert pod(web, 5)["spec"]["containers"][0]["image"] == "nginx:2"
