@@ -213,6 +213,15 @@ class ClusterAccess:
         text = json.dumps(document)
         return self._json("apply", "--filename=-", *self._scope(None), *options, stdin=text)
 
+    def create(self, document: Document) -> None:
+        """Tries to create an object by a dry run. Raises KubectlError if it is refused.
+
+        As of Metacontroller's own creations, unknown fields are no error.
+        """
+        text = json.dumps(document)
+        options = ("--validate=ignore", "--dry-run=server")
+        self._json("create", "--filename=-", *self._scope(None), *options, stdin=text)
+
     def with_events(self, observed: Observed, which: str = WARNINGS) -> Observed:
         """The same with these events of its namespace, as far as they may be read."""
         space = observed.tapp["metadata"]["namespace"]

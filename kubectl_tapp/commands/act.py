@@ -45,6 +45,7 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
         tried = edited
         if choices.dry_run is not DryRun.CLIENT:
             tried = _write(session, seen, edited, dry_run=True)
+            _try_children(session, seen, tried)
         ids = _preview(session, seen, tried)
         tell(session, seen, operations, notes)
         if choices.dry_run is not None:
@@ -63,6 +64,18 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
         which = None if everything else ids
         message = f"{instances(ids)} done" if which else "done"
         follow(session, WaitGoal(name, which, choices.seconds, message), seen.tapp)
+
+
+def _try_children(session: Session, seen: Observed, edited: Document) -> None:
+    """Asks the API server for the pods of new templates; CommandError: it refuses them."""
+    from kubectl_tapp.edit.trial import tried_children  # noqa: PLC0415 - it costs start time
+
+    options = session.cluster.registration(seen).options
+    found = tried_children(session.cluster, seen, edited, options.toleration_seconds)
+    if found.refused:
+        raise CommandError(f"{'; '.join(found.refused)}; nothing was written")
+    for text in (*found.stuck, *found.remarks):
+        session.note(f"warning: {text}")
 
 
 def is_no_change(session: Session, name: str, operations: Operations, notes: Sequence[str]) -> bool:

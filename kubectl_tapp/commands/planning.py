@@ -24,10 +24,12 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.plan_options import PlanOptions
 from kubectl_tapp.edit import applied, edits
 from kubectl_tapp.edit.files import read_tapp
+from kubectl_tapp.edit.trial import Tried, tried_children
 from kubectl_tapp.forecast import assumed
 from kubectl_tapp.forecast.fail_if import read_condition
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.foresee import as_running, forecast
+from kubectl_tapp.forecast.taken import with_taken
 from kubectl_tapp.show.page import page
 from kubectl_tapp.show.plan import as_document, print_plan
 from tapp.words.times import written
@@ -120,9 +122,18 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
         edited = applied.untried(observed, edited, how)
     remarks = (how.remark,) if how is not None and how.remark else ()
     registration, now = cluster.registration(observed), session.now()
+    tried = Tried()
+    if options.dry_run and not refused:
+        seconds = registration.options.toleration_seconds
+        tried = tried_children(cluster, observed, edited, seconds)
     with playing():
-        assumptions = Assumptions(options.broken, refused, remarks=remarks)
-        return forecast(observed, edited, registration, now, assumptions)
+        assumptions = Assumptions(
+            options.broken, (*refused, *tried.refused), remarks=(*remarks, *tried.remarks)
+        )
+        found = forecast(observed, edited, registration, now, assumptions)
+    if not found.refused:
+        found = with_taken(cluster, observed.tapp, found)
+    return replace(found, stuck=(*found.stuck, *tried.stuck))
 
 
 def playing() -> AbstractContextManager[object]:

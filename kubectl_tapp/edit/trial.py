@@ -1,0 +1,202 @@
+"""Asks the API server whether it would take what an edit makes new: pods, claims and Services.
+
+The API server takes a TApp with a pod template that it would refuse in every pod: a CRD's schema
+cannot have all the rules for pods. Then Metacontroller deletes the pods of such a template, and
+creates none. So one pod of each new template is created by a dry run, as Metacontroller would
+create it, and one claim and one Service of each template that is new.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from kubectl_tapp.base.arguments import template_users
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.cluster.access import ClusterAccess
+from kubectl_tapp.cluster.kubectl import KubectlError
+from simulator.api.apply import with_last_applied
+from simulator.objects.objects import labels_of, with_meta
+from tapp.answer.claim_answers import new_claims
+from tapp.answer.render import new_pod
+from tapp.decide.instances import Instance
+from tapp.declared.beside import claim_templates
+from tapp.declared.lookup import Templates
+from tapp.declared.model import TApp, TAppSpec
+from tapp.declared.placeholders import UnfilledError
+from tapp.declared.templates import Template
+from tapp.kube.owners import controller_ref
+from tapp.storage.claims import NewClaim, OwnClaims, claims_of
+from tapp.storage.services import OwnServices
+from tapp.words.vocabulary import CONTROLLER_UID, TEMPLATE_HASH
+
+_NO_UID = "00000000-0000-4000-8000-000000000000"  # Of an object that is not there yet
+_MOST = 20  # Dry runs of one edit
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One object of a template that has made no object yet."""
+
+    what: str  # such as "pods of template 'blue'"
+    changed: bool  # whether the edit changes the template; else it was so before
+    document: Document  # the object as Metacontroller would create it
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Sentences about what the API server said to the trials."""
+
+    refused: tuple[str, ...] = ()  # of templates that the edit changes
+    stuck: tuple[str, ...] = ()  # of templates that were refused before, or that lack an object
+    remarks: tuple[str, ...] = ()  # of what was not checked, and why
+
+
+def tried_children(
+    cluster: ClusterAccess, observed: Observed, edited: Document, toleration_seconds: int
+) -> Tried:
+    """Asks the API server for a dry run of each trial.
+
+    Raises KubectlError if the API server cannot be reached.
+    """
+    found = list(trials(observed, edited, toleration_seconds))
+    refused, stuck, remarks = list[str](), list[str](), list[str]()
+    if (more := len(found) - _MOST) > 0:
+        remarks.append(f"{more} more new templates were not tried on the API server")
+    for trial in found[:_MOST]:
+        try:
+            cluster.create(trial.document)
+        except KubectlError as error:
+            if error.reason in ("Unreachable", "Timeout", "Unauthorized"):
+                raise
+            why = _not_checked(error)
+            if why is None:
+                what = f"the API server refuses the {trial.what}: {error}"
+                (refused if trial.changed and not _lacks_another(error) else stuck).append(what)
+            elif why:
+                remarks.append(f"the API server did not check the {trial.what}: {why}")
+    return Tried(tuple(refused), tuple(stuck), tuple(remarks))
+
+
+def _not_checked(error: KubectlError) -> str | None:
+    """Returns why an error says nothing about the object, "" if the object is fine, else None."""
+    text = str(error)
+    if error.reason == "AlreadyExists":  # the last of all checks
+        return ""
+    if error.reason == "Forbidden":
+        return f"you may not create such an object ({error})"
+    if "exceeded quota" in text or "status unknown for quota" in text:
+        return f"its quota leaves no room for one more now ({error})"
+    if error.reason == "InternalError" or "does not support dry run" in text:
+        return text
+    return None
+
+
+def _lacks_another(error: KubectlError) -> bool:
+    """True if admission misses another object, which may be created with the same file."""
+    return error.reason == "Denied" and bool(_MISSING.search(str(error)))
+
+
+_MISSING = re.compile(
+    r"serviceaccount .* not found|no PriorityClass with name|RuntimeClass .* not found"
+)
+
+
+def trials(observed: Observed, edited: Document, toleration_seconds: int) -> Iterator[Trial]:
+    """Yields one pod, claim or Service of each template that is new.
+
+    A template of pods is new if no pod has its revision, and an instance runs it or the edit
+    changes it. Nothing is tried of a spec that the service cannot read, and of a template that it
+    cannot fill in: the plan says so anyway.
+    """
+    live = observed.tapp["metadata"]
+    space = edited["metadata"].get("namespace") or live.get("namespace") or "default"
+    metadata = {**edited["metadata"], "namespace": space, "uid": live.get("uid") or _NO_UID}
+    owner = {**edited, "metadata": metadata, "status": {}}
+    try:
+        tapp = TApp.model_validate(owner)
+    except ValidationError:
+        return
+    before = _spec_before(observed.tapp)
+    templates = Templates(tapp.spec, tapp.metadata.name, space)
+    for what, changed, document in (
+        *_pods(observed, before, tapp, toleration_seconds),
+        *_claims(before, tapp, templates),
+        *_services(before, tapp, templates),
+    ):
+        yield Trial(what, changed, _as_created(document, owner))
+
+
+_Found = Iterator[tuple[str, bool, Document]]
+
+
+def _spec_before(tapp: Document) -> TAppSpec | None:
+    """Returns the spec of a TApp that is there, or None."""
+    if not tapp["metadata"].get("uid"):
+        return None
+    with suppress(ValidationError):
+        return TAppSpec.model_validate(tapp.get("spec") or {})
+    return None
+
+
+def _pods(
+    observed: Observed, before: TAppSpec | None, tapp: TApp, toleration_seconds: int
+) -> _Found:
+    spec = tapp.spec
+    users = template_users(spec)
+    proven = {labels_of(pod).get(TEMPLATE_HASH) for pod in observed.pods}
+    around = before is None or any(
+        getattr(before, field) != getattr(spec, field)
+        for field in ("service_name", "volume_claim_templates", "force_delete_pod")
+    )
+    for name in dict.fromkeys([spec.default_name, "default", *spec.template_pool]):
+        body, ids = spec.find_template(name), users.get(name, [])
+        changed = body is not None and (before is None or before.find_template(name) != body)
+        if body is None or not (ids or changed):
+            continue
+        id = ids[0] if ids else 0
+        alone = spec if ids else spec.model_copy(update={"templates": {str(id): name}})
+        template = Templates(alone, tapp.metadata.name, tapp.metadata.namespace).of(id)
+        if not isinstance(template, Template) or (template.revision in proven and not around):
+            continue
+        instance = Instance(id, None, template, service_name=spec.service_name)
+        volumes = claims_of(tapp.metadata.name, id, claim_templates(spec))
+        document = new_pod(tapp, instance, template, volumes, toleration_seconds)
+        yield f"pods of template {name!r}", changed or around, document
+
+
+def _claims(before: TAppSpec | None, tapp: TApp, templates: Templates) -> _Found:
+    old = {} if before is None else claim_templates(before)
+    own = OwnClaims(templates, templates)
+    for name, template in claim_templates(tapp.spec).items():
+        if old.get(name) == template:
+            continue
+        with suppress(UnfilledError):
+            claim = NewClaim(f"{name}-{tapp.metadata.name}-0", 0, own.named(name, 0))
+            (document,) = new_claims(tapp, [claim], _NO_UID)
+            yield f"claims of claim template {name!r}", True, document
+
+
+def _services(before: TAppSpec | None, tapp: TApp, templates: Templates) -> _Found:
+    template = tapp.spec.service_template
+    if template is None or (before is not None and before.service_template == template):
+        return
+    own = OwnServices(templates, tapp.metadata.uid)
+    if not own.problem:
+        with suppress(UnfilledError):
+            yield "Services of spec.serviceTemplate", True, own.of(0)
+
+
+def _as_created(document: Document, owner: Document) -> Document:
+    """Returns the object with what Metacontroller adds: its label, annotation and owner.
+
+    `blockOwnerDeletion` is left out, because not everybody may ask for it.
+    """
+    uid = owner["metadata"]["uid"]
+    labelled = with_meta(document, labels={CONTROLLER_UID: uid, **labels_of(document)})
+    found = with_last_applied(labelled, labelled)
+    owners = found["metadata"].get("ownerReferences") or []
+    ref = {**controller_ref(owner), "blockOwnerDeletion": False}
+    return dict(with_meta(found, ownerReferences=[*owners, ref]))

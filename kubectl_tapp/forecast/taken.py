@@ -1,0 +1,119 @@
+"""Corrects a forecast by the pods and claims that bear the names of those to be created.
+
+They are not the TApp's, as before `adopt`, so the forecast does not know them. Metacontroller does
+not report that such a pod is there already: it creates none, and the instance has no pod of its
+own. A claim that is there is used by the new pod, with its data.
+"""
+
+from collections.abc import Iterable, Mapping, Sized
+from dataclasses import replace
+
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.words import instances, plural
+from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
+from kubectl_tapp.cluster.belonging import advised
+from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome
+from tapp.kube.owners import controller_of
+from tapp.storage.claims import instance_number
+from tapp.words.groups import grouped
+from tapp.words.quoted import short
+
+_FEW = 100  # Names of one call; more are looked for among all objects of the namespace
+_LONGEST = 200  # Characters of a list of names
+_POD = "a pod of its name is there already"
+
+
+def with_taken(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forecast:
+    """Returns the forecast, with the pods and claims that are there already and not the TApp's."""
+    name, space = found.name, found.namespace
+    rest = () if found.rest is None else found.rest.instances
+    ids = [x.id for x in found.instances if x.outcome is Outcome.CREATED or x.id in rest]
+    claims = [claim for claim, how in found.claims.items() if how == "created"]
+    metadata = {**tapp["metadata"], "uid": tapp["metadata"].get("uid") or "none yet"}
+    tapp = {**tapp, "metadata": metadata}
+    there: dict[str, dict[str, str]] = {}
+    unread = []
+    for resource, names in ((PODS, [f"{name}-{id}" for id in ids]), (CLAIMS, claims)):
+        items = _named(cluster, resource, names, space)
+        if isinstance(items, str):
+            unread.append(f"nobody knows which {resource} are there already: {items}")
+            items = []
+        there[resource] = {x["metadata"]["name"]: w for x in items if (w := _whose(x, tapp))}
+    pods = {
+        id: whose
+        for pod, whose in there[PODS].items()
+        if (id := instance_number(pod, f"{name}-")) is not None
+    }
+    found = _without(found, pods, there[CLAIMS].keys())
+    stuck = [
+        f"{_there('pod', [f'{name}-{id}' for id in taken])}, so none is created for "
+        f"{instances(taken)}: {_each(taken)} {whose}"
+        for whose, taken in grouped((whose, id) for id, whose in pods.items()).items()
+    ]
+    used = [
+        f"{_there('claim', names)} and will be used: {_each(names)} {whose}"
+        for whose, names in grouped((whose, name) for name, whose in there[CLAIMS].items()).items()
+    ]
+    return replace(found, stuck=(*found.stuck, *stuck), remarks=(*found.remarks, *used, *unread))
+
+
+def _there(word: str, names: list[str]) -> str:
+    are = "is" if len(names) == 1 else "are"
+    return f"{plural(len(names), word)} {short(', '.join(names), _LONGEST)} {are} there already"
+
+
+def _each(names: Sized) -> str:
+    return "it" if len(names) == 1 else "each"
+
+
+def _named(
+    cluster: ClusterAccess, resource: str, names: list[str], space: str
+) -> list[Document] | str:
+    """Returns the objects of these names that are there, or why they cannot be read."""
+    if not names:
+        return []
+    if len(names) <= _FEW:
+        return cluster.named(resource, names, space)
+    known = set(names)
+    try:
+        return [each for each in cluster.list(resource) if each["metadata"]["name"] in known]
+    except KubectlError as error:
+        return str(error)
+
+
+def _whose(item: Document, tapp: Document) -> str:
+    """Returns whose an object is, and what gives it to the TApp; "" if it is the TApp's."""
+    text, name = advised(item, tapp), tapp["metadata"]["name"]
+    controller = controller_of(item["metadata"].get("ownerReferences"))
+    if text and controller is not None and controller.get("kind") == "StatefulSet":
+        orphan = f"`kubectl delete statefulset {controller.get('name')} --cascade=orphan`"
+        return f"{text}; after {orphan}, `kubectl tapp adopt {name}` takes it over"
+    return text
+
+
+def _without(found: Forecast, pods: Mapping[int, str], claims: Iterable[str]) -> Forecast:
+    """Returns the forecast without the creation of these pods and claims."""
+    kept = dict.fromkeys(claims, "kept")
+
+    def instance(each: InstanceForecast) -> InstanceForecast:
+        own = {claim: kept.get(claim, how) for claim, how in each.claims.items()}
+        each = replace(each, claims=own)
+        if each.id not in pods or each.outcome is not Outcome.CREATED:
+            return each
+        why = f"{_POD}: it {pods[each.id]}"
+        waiting = replace(each, outcome=Outcome.WAITING, waits_for=why)
+        return replace(waiting, message="", began=None, done=None)
+
+    steps = [
+        replace(each, created=tuple(id for id in each.created if id not in pods))
+        for each in found.steps
+    ]
+    names = {*(f"{found.name}-{id}" for id in pods), *kept}
+    return replace(
+        found,
+        instances=tuple(map(instance, found.instances)),
+        claims={claim: kept.get(claim, how) for claim, how in found.claims.items()},
+        steps=tuple(x for x in steps if x.created or x.updated or x.recreated or x.deleted),
+        writes=tuple(x for x in found.writes if x.verb != "create" or x.name not in names),
+    )

@@ -1,0 +1,77 @@
+"""`plan -f` of a TApp whose pods and claims bear names that are taken, as by a StatefulSet."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import claim_template, manifest
+from tests.plugin.standin import Document, Said, StandIn, kubectl_tapp
+from tests.scenarios.life import Life
+
+OWNERS: dict[str, tuple[Document, list[str]]] = {
+    "of a StatefulSet": (
+        {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web",
+                              "uid": "s", "controller": True}]},
+        ["belongs to StatefulSet web", "`kubectl delete statefulset web --cascade=orphan`",
+         "`kubectl tapp adopt web` takes it over"]),
+    "nobody's": ({}, ["belongs to nobody; `kubectl tapp adopt web` takes it over"]),
+    "of a TApp that is gone": (
+        {"labels": {"controller-uid": "gone"}}, ["belonged to a TApp web that is gone"]),
+    "of another controller": (
+        {"ownerReferences": [{"apiVersion": "a.b/v1", "kind": "Thing", "name": "t", "uid": "t",
+                              "controller": True}]}, ["belongs to Thing t: its name is taken"]),
+}  # fmt: skip
+
+
+def named(kind: str, name: str, **metadata: Any) -> Document:
+    spec: Document = {"containers": [{"name": "app", "image": "web:1"}]}
+    if kind == "PersistentVolumeClaim":
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": name, "namespace": "default", **metadata}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def plan(tmp_path: Path, *objects: Document, options: tuple[str, ...] = ()) -> Said:
+    """Plans a new TApp of three instances with a claim each, beside these objects."""
+    world = Life().world
+    for each in objects:
+        world.cluster.create(world.kinds.of(each), each)
+    file = tmp_path / "web.json"
+    file.write_text(json.dumps(manifest(replicas=3, volumeClaimTemplates=[claim_template("data")])))
+    return kubectl_tapp(StandIn(world), "plan", "-f", str(file), *options)
+
+
+@pytest.mark.parametrize("whose", OWNERS)
+def test_pods_and_claims_that_are_there_are_named(tmp_path: Path, whose: str) -> None:
+    """Neither is created: the pods are in the way, the claims are used with their data."""
+    metadata, told = OWNERS[whose]
+    objects = [named("Pod", f"web-{id}", **metadata) for id in (0, 1)]
+    claims = [f"data-web-{id}" for id in (0, 2)]
+    said = plan(tmp_path, *objects, *(named("PersistentVolumeClaim", each) for each in claims))
+    assert said.code == 0, said.err
+    assert said.lines[0].startswith("TApp default/web: 1 created, 2 waiting, 1 claim created")
+    assert (
+        "pods web-0, web-1 are there already, so none is created for instances 0, 1: each"
+        in said.out
+    )
+    for text in told:
+        assert text in said.out
+    assert "claims data-web-0, data-web-2 are there already and will be used: each" in said.out
+
+
+def test_plan_as_a_document_creates_only_what_is_not_there(tmp_path: Path) -> None:
+    said = plan(tmp_path, named("Pod", "web-1"), options=("-o", "json"))
+    found = json.loads(said.out)
+    outcomes = {each["id"]: each["outcome"] for each in found["instances"]}
+    assert outcomes == {0: "created", 1: "waiting", 2: "created"}
+    created = [each["name"] for each in found["writes"] if each["verb"] == "create"]
+    assert "web-1" not in created
+    assert "web-2" in created
+
+
+def test_nothing_is_said_of_other_names(tmp_path: Path) -> None:
+    said = plan(tmp_path, named("Pod", "web-7"), named("Pod", "other-0"))
+    assert "already" not in said.out
+    assert "3 created" in said.lines[0]
