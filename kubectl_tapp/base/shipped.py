@@ -9,6 +9,8 @@ _REPOSITORY = Path(__file__).parents[2]
 COMPOSITE = "metacontroller/base/composite-controller.yaml"
 DECORATOR = "metacontroller/components/pod-status/decorator-controller.yaml"
 
+DEFINITION = "crds/tapp.yaml"
+
 
 @cache
 def manifest(path: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from kubectl_tapp.commands.plan_options import PlanOptions
 from kubectl_tapp.edit import applied, edits
 from kubectl_tapp.edit.files import read_tapp
 from kubectl_tapp.edit.trial import Tried, tried_children
-from kubectl_tapp.forecast import assumed
+from kubectl_tapp.forecast import assumed, schema
 from kubectl_tapp.forecast.fail_if import read_condition
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.foresee import as_running, forecast
@@ -94,9 +94,12 @@ def _without_cluster(session: Session, options: PlanOptions) -> Forecast:
     if edited is None:
         edited = _edited(observed.tapp, options, now)
     with playing():
-        assumptions = Assumptions(options.broken, made_up=True)
+        known = schema.mistakes(old)
+        wrong = tuple(each for each in schema.mistakes(edited) if each not in known)
+        assumptions = Assumptions(options.broken, wrong, made_up=True)
         found = forecast(observed, edited, registration, now, assumptions)
-    return replace(found, notes=(*found.notes, *assumed.said(found, observed.tapp, edited)))
+    notes = (*found.notes, *assumed.said(found, observed.tapp, edited), schema.UNCHECKED)
+    return replace(found, notes=notes)
 
 
 def _with_cluster(session: Session, options: PlanOptions) -> Forecast:

@@ -1,0 +1,160 @@
+"""Checks a TApp from a file against the schema of the CRD, and its pods against simple API rules.
+
+Without a cluster nobody else does. Of the schema: types, required fields, enums, patterns, bounds.
+Of the API server's own rules for pods: fields with a few values, numbers with bounds, names of
+ports. Rules between fields (CEL) and the rest of the API server's validation are not checked;
+`UNCHECKED` says so.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kubectl_tapp.base import shipped
+from kubectl_tapp.base.observed import Document
+
+UNCHECKED = (
+    "no API server was asked: the CRD's rules between fields, most of Kubernetes' rules for pods, "
+    "quotas, admission and your rights were not checked; plan with a cluster checks them"
+)
+_MOST = 10  # Mistakes that are told
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
+    "number": (int, float),
+}  # fmt: skip
+_ONE_OF: dict[str, tuple[str, ...]] = {
+    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+    "protocol": ("TCP", "UDP", "SCTP"),
+    "scheme": ("HTTP", "HTTPS"),
+    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+    "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
+    "fsGroupChangePolicy": ("Always", "OnRootMismatch"),
+    "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
+    "preemptionPolicy": ("Never", "PreemptLowerPriority"),
+}
+"""Field of a pod -> its values. Source: k8s.io/kubernetes, pkg/apis/core/validation."""
+_BOUNDS: dict[str, tuple[int, int]] = {
+    "containerPort": (1, 65535), "hostPort": (0, 65535),
+    **dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"), (0, 2**31 - 1)),
+    **dict.fromkeys(("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold",
+                     "failureThreshold"), (0, 2**31 - 1)),
+    **dict.fromkeys(("defaultMode", "mode"), (0, 0o777)),
+    "activeDeadlineSeconds": (1, 2**31 - 1), "maxSkew": (1, 2**31 - 1), "weight": (1, 100),
+}  # fmt: skip
+"""Field of a pod -> its least and its greatest value. Source: as above."""
+_PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*", re.ASCII)
+_LONGEST_PORT_NAME = 15
+_FREE = ("labels", "annotations", "matchLabels", "nodeSelector", "limits", "requests")
+
+
+def mistakes(tapp: Document) -> tuple[str, ...]:
+    """Returns sentences about what an API server would refuse, as far as a file can tell."""
+    versions = shipped.manifest(shipped.DEFINITION)["spec"]["versions"]
+    schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    found: list[str] = list(_checked("spec", tapp.get("spec"), schema))
+    spec = tapp.get("spec")
+    if isinstance(spec, dict):
+        pool = spec.get("templatePool")
+        bodies = {"spec.template": spec.get("template")}
+        if isinstance(pool, dict):
+            bodies |= {f"spec.templatePool.{name}": body for name, body in pool.items()}
+        for path, body in bodies.items():
+            pod = body.get("spec") if isinstance(body, dict) else None
+            found += _of_pod(f"{path}.spec", pod)
+    more = [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
+    return (*found[:_MOST], *more)
+
+
+def _checked(path: str, value: Any, schema: Document) -> Iterator[str]:
+    """Yields what is wrong with a value; null is left to the API server, which drops most."""
+    if value is None:
+        return
+    if schema.get("x-kubernetes-int-or-string"):
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            yield f"{path}: Invalid value: must be an integer or a string"
+        return
+    kind = schema.get("type")
+    if kind in _TYPES and not _is_of(value, kind):
+        yield f"{path}: Invalid value: must be of type {kind}"
+        return
+    yield from _bounded(path, value, schema)
+    if isinstance(value, dict):
+        properties, rest = schema.get("properties") or {}, schema.get("additionalProperties")
+        for key in schema.get("required") or ():
+            if value.get(key) is None:
+                yield f"{path}.{key}: Required value"
+        for key, item in value.items():
+            inner = properties.get(key, rest)
+            if isinstance(inner, dict):
+                yield from _checked(f"{path}.{key}", item, inner)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _checked(f"{path}[{index}]", item, schema.get("items") or {})
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    if isinstance(value, bool) or kind == "boolean":
+        return isinstance(value, bool) and kind == "boolean"
+    return isinstance(value, _TYPES[kind])
+
+
+def _bounded(path: str, value: Any, schema: Document) -> Iterator[str]:
+    if (enum := schema.get("enum")) and value not in enum:
+        yield f"{path}: Unsupported value: {value!r}: supported values: {', '.join(map(str, enum))}"
+    if isinstance(value, str) and not re.search(schema.get("pattern") or "", value):
+        yield f"{path}: Invalid value: {value!r}: must match {schema['pattern']}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        least, most = schema.get("minimum"), schema.get("maximum")
+        if least is not None and value < least:
+            yield f"{path}: Invalid value: {value}: must be at least {least}"
+        if most is not None and value > most:
+            yield f"{path}: Invalid value: {value}: must be at most {most}"
+    for key, kind, less in _SIZES:
+        limit = schema.get(key)
+        if limit is not None and isinstance(value, kind) and (len(value) - limit) * less > 0:
+            yield f"{path}: Invalid value: {key} is {limit}, and it has {len(value)}"
+
+
+_SIZES = (
+    ("maxLength", str, 1), ("minLength", str, -1), ("maxItems", list, 1), ("minItems", list, -1),
+    ("maxProperties", dict, 1),
+)  # fmt: skip
+
+
+def _of_pod(path: str, value: Any, section: str = "") -> Iterator[str]:
+    """Yields what is wrong with the parts of a pod spec, by the names of their fields."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _of_pod(f"{path}[{index}]", item, section)
+    if not isinstance(value, dict):
+        return
+    for key, item in value.items():
+        if key not in _FREE:
+            place = f"{path}.{key}"
+            yield from _of_field(place, key, item, section)
+            yield from _of_pod(place, item, key)
+
+
+def _of_field(path: str, key: str, value: Any, section: str) -> Iterator[str]:
+    """Yields what is wrong with one field of a pod spec, which is inside `section`."""
+    if isinstance(value, str) and "$(" not in value:
+        values = _ONE_OF.get(key)
+        if values and value not in values:
+            yield f"{path}: Unsupported value: {value!r}: supported: {', '.join(values)}"
+        if section == "ports" and key == "name" and not _is_port_name(value):
+            yield (
+                f"{path}: Invalid value: {value!r}: must be at most {_LONGEST_PORT_NAME} lower "
+                "case letters, digits and single '-', with a letter"
+            )
+    if isinstance(value, int) and not isinstance(value, bool) and key in _BOUNDS:
+        least, most = _BOUNDS[key]
+        if not least <= value <= most:
+            yield f"{path}: Invalid value: {value}: must be between {least} and {most}"
+        if key == "successThreshold" and section in ("livenessProbe", "startupProbe") and value > 1:
+            yield f"{path}: Invalid value: {value}: must be 1"
+
+
+def _is_port_name(name: str) -> bool:
+    return len(name) <= _LONGEST_PORT_NAME and bool(_PORT_NAME.fullmatch(name))
