@@ -20,15 +20,16 @@ from kubectl_tapp.cluster.kubectl import KubectlError
 from simulator.api.apply import with_last_applied
 from simulator.objects.objects import labels_of, with_meta
 from tapp.answer.claim_answers import new_claims
-from tapp.answer.render import new_pod
 from tapp.decide.instances import Instance
+from tapp.decide.new_pod import NewPods
 from tapp.declared.beside import claim_templates
 from tapp.declared.lookup import Templates
 from tapp.declared.model import TApp, TAppSpec
 from tapp.declared.placeholders import UnfilledError
 from tapp.declared.templates import Template
 from tapp.kube.owners import controller_ref
-from tapp.storage.claims import NewClaim, OwnClaims, claims_of
+from tapp.storage.claims import OwnClaims, claims_of
+from tapp.storage.new_claims import NewClaim
 from tapp.storage.services import OwnServices
 from tapp.words.vocabulary import CONTROLLER_UID, TEMPLATE_HASH
 
@@ -163,7 +164,7 @@ def _pods(
             continue
         instance = Instance(id, None, template, service_name=spec.service_name)
         volumes = claims_of(tapp.metadata.name, id, claim_templates(spec))
-        document = new_pod(tapp, instance, template, volumes, toleration_seconds)
+        document = NewPods(tapp, toleration_seconds).of(instance, template, volumes)
         yield f"pods of template {name!r}", changed or around, document
 
 
