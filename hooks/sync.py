@@ -12,10 +12,8 @@ from tapp.world import Options
 
 
 def decide(request: Request[TApp], options: Options, now: float) -> Plan:
-    """The decisions of a sync call; what has been looked up for them is remembered."""
-    decided = plan(world_of(request), options, now)
-    request.remember()
-    return decided
+    """Returns what a sync call decides about every instance."""
+    return plan(world_of(request), options, now)
 
 
 def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str, Any], Plan]:
@@ -32,5 +30,4 @@ def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str
     }
     if (wait := recheck(decided, status)) is not None:
         answer["resyncAfterSeconds"] = wait
-    request.remember()
     return answer, decided

@@ -10,7 +10,6 @@ from itertools import chain
 
 from tapp.decide.assembly import assemble
 from tapp.decide.deadline import Roll, follow_roll
-from tapp.decide.filling import Filling, is_late
 from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.decide.marks import Marks
@@ -101,8 +100,8 @@ class Plan:
 
 def plan(world: World, options: Options, now: float) -> Plan:
     """Decides; `now` is for what has to last for a while (docs/design.md, "Time")."""
-    spec, status, filling = world.tapp.spec, world.tapp.status, Filling(world)
-    found = assemble(world, filling, options, now)
+    spec, status = world.tapp.spec, world.tapp.status
+    found = assemble(world, options, now)
     instances, partition = found.instances, found.partition
 
     budgets = budgets_of(spec, instances)
@@ -117,7 +116,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     verdicts = [judge(instance) for instance in instances]
     cases = [Case(*pair) for pair in zip(instances, verdicts, strict=True)]
     in_use = frozenset(partition.in_use)
-    course = Course(world, options, now, filling, budgets, serving, in_use, instances, cases)
+    course = Course(world, options, now, budgets, serving, in_use, instances, cases)
     course.run()
     decisions, room = course.decisions, course.room
 
@@ -128,8 +127,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     unowned = missing(status.not_owned, without_claim(world, instances), now)
     unexposed = missing(status.not_exposed, course.services.missing, now)
     claims = plan_claims(world, [i.made for i in course.without_node if i.id not in room.waiting])
-    late = [i.id for i in instances if i.should_run and is_late(i.template)]
-    soon = course.just_changed or course.services.waits or course.history.waits or late
+    soon = course.just_changed or course.services.waits or course.history.waits
     waits = (
         *(found.waits, serving.waits, course.pod_holds.waits, course.marks.waits, room.waits),
         *(unowned.waits, unexposed.waits, course.pulls.waits, resizes.waits, roll.waits),
@@ -168,7 +166,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         not_created=room.not_created,
         not_owned=unowned.since,
         not_exposed=unexposed.since,
-        waiting=room.waiting.union(course.order, late),
+        waiting=room.waiting.union(course.order),
         order={*course.order},
         app_status=found.app_status,
         recheck=min(chain.from_iterable(waits), default=None),

@@ -10,12 +10,9 @@ from tapp.world import Options
 
 
 class Settings(BaseSettings):
-    """Every setting, its environment variable (`TAPP_` + the name in capitals) and its default.
+    """Every setting, its environment variable (`TAPP_` + the name in capitals) and its default."""
 
-    An empty variable counts as not set.
-    """
-
-    model_config = SettingsConfigDict(env_prefix="TAPP_", env_ignore_empty=True, frozen=True)
+    model_config = SettingsConfigDict(env_prefix="TAPP_", frozen=True)
 
     delete_pod_after_app_finish: bool = Field(
         default=True,
@@ -48,14 +45,13 @@ class Settings(BaseSettings):
     memo_bytes: int = Field(
         default=128 * 1024 * 1024,
         ge=0,
-        description="Memory, in bytes, in which a worker remembers pods from sync to sync: about "
-        "7 KB a pod; 0 remembers nothing.",
+        description="Memory, in bytes, in which a worker caches pods and specs from sync to sync: "
+        "about 11 KB for each pod; 0 caches nothing.",
     )
     max_body_bytes: int = Field(
         default=256 * 1024 * 1024,
         ge=1024,
-        description="A larger request is refused with 413; 10,000 pods need about 84 MB. All "
-        "requests of a worker together hold no more bytes either; more are refused with 503.",
+        description="A larger request is refused with 413; 10,000 pods need about 84 MB.",
     )
     max_new_pods_bytes: int = Field(
         default=32 * 1024 * 1024,
@@ -85,8 +81,8 @@ class Settings(BaseSettings):
         default=10,
         gt=0,
         le=600,
-        description="Seconds in which the body of a request has to arrive, else it is answered "
-        "with 408; its client has as many to read the answer.",
+        description="Seconds in which a request has to arrive, else it is answered with 408; its "
+        "client has as many to read the answer.",
     )
     pace_seconds: float = Field(
         default=1.0,

@@ -1,17 +1,21 @@
-"""The memory from request to request: the one cache of this service.
+"""The cache of this service: what it has read of each TApp's spec and pods, from sync to sync.
 
-The pods of a TApp come again at its next sync, byte for byte, all but a few. For each pod the memo
-holds what was made of its text, under the text's length and hash (Python's, keyed anew in each
-process unless PYTHONHASHSEED is set); for each TApp its validated spec with its templates, in the
-same way. Nothing else is an input to what is held, so an answer is the same with and without it.
+At the next sync of a TApp, its spec and all but a few of its pods are byte for byte the same. So a
+worker keeps what it has made of each text, under the length and the hash of that text (Python's,
+with another key in each process). Nothing else is an input to a cached value, so an answer is the
+same with the cache and without it. `Memo.of` looks a TApp up, `Memo.keep` remembers it.
 
-What is held never changes once it is in here, so threads share it without a lock; the lock is for
-the table of TApps.
+A worker cannot ask how much memory a value takes. It estimates that from the length of the text
+that the value was made from (`pod_bytes`, `spec_bytes`), and forgets the TApps that it has not seen
+for the longest time when the sum is above the limit. The factors were measured
+(tests/unit/hooks/test_memo_size.py), as the most that a spec takes, and what pods usually take.
+
+Cached values never change, so threads share them without a lock. The lock is for the table.
 """
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -19,65 +23,81 @@ from msgspec import Raw
 
 from hooks.wire.decode import as_deep_as_readable
 from hooks.wire.observe import ObservedPod
-from hooks.wire.weight import weight
 from tapp.declared.lookup import Templates
+from tapp.declared.templates import Template
 
 T = TypeVar("T")
 
-ENTRY_BYTES: Final = 400  # Of a table's entry with its place and its key, but for the texts
+
+def pod_bytes(text: bytes) -> int:
+    """Estimates the memory of a cached pod, in bytes, from its JSON."""
+    return 2_000 + len(text)
+
+
+def spec_bytes(text: bytes, filled_in: Iterable[tuple[Template, Template]]) -> int:
+    """Estimates the memory of a cached spec, in bytes, from its JSON and its filled in templates.
+
+    `filled_in` is what `Templates.fill_in` returns. Of a filled in template, only its hashes, its
+    labels, annotations and images are kept: its pod spec is made again when a pod is.
+    """
+    own = sum([_own_bytes(*pair) for pair in filled_in])
+    return 10_000 + 40 * len(text) + own
+
+
+def _own_bytes(written: Template, own: Template) -> int:
+    """Estimates the memory of what a filled in template does not share with the written one."""
+    found = 1_500
+    for part in ("labels", "annotations", "images"):
+        entries, shared = getattr(own, part), getattr(written, part)
+        if entries is not shared:
+            new = [text for key, text in entries.items() if text != shared.get(key)]
+            found += 50 * len(entries) + sum([50 + 2 * len(text.encode()) for text in new])
+    return found
 
 
 class Whose(msgspec.Struct, frozen=True):
-    """Whose something is: a TApp's metadata, empty where they do not tell."""
+    """The namespace and the name of a TApp, empty if its metadata cannot be read."""
 
     namespace: str = ""
     name: str = ""
 
 
 NOBODYS: Final = Whose()
-_decode_whose = msgspec.json.Decoder(Whose).decode
+_decode_name = msgspec.json.Decoder(Whose).decode
 
 
 class Cached(Generic[T]):
-    """A value that was made of a text, of which only length and hash are kept.
+    """A value that was made from a text, of which only the length and the hash are kept.
 
-    `size` is what the value takes in memory, in bytes.
+    `size` is the memory that the value takes, in bytes, as estimated.
     """
 
     __slots__ = ("hash", "length", "size", "value")
 
     def __init__(self, text: bytes, value: T, size: int) -> None:
-        """Takes note of the text."""
+        """Remembers the text by its length and hash."""
         self.length, self.hash, self.value, self.size = len(text), hash(text), value, size
 
     def is_of(self, text: bytes) -> bool:
-        """True if this was made of exactly this text."""
+        """Returns True if the value was made from exactly this text."""
         return self.length == len(text) and self.hash == hash(text)
 
 
 class CachedSpec(Cached[Templates]):
-    """A spec's templates; `size` is that of what had been looked up when it was last weighed."""
+    """The templates of a spec, filled in for all its instances."""
 
-    __slots__ = ("_made",)
+    __slots__ = ()
 
     def __init__(self, text: bytes, value: Templates) -> None:
-        """Takes note of the text, and weighs the spec."""
-        super().__init__(text, value, weight(value))
-        self._made = 0
-
-    def grew(self) -> bool:
-        """True if more has been looked up since it was last weighed; then it is weighed again."""
-        made = self.value.made
-        if made == self._made:
-            return False
-        self._made, self.size = made, weight(self.value)
-        return True
+        """Fills in the templates; nothing is added to them later."""
+        super().__init__(text, value, spec_bytes(text, value.fill_in()))
 
 
 class CachedApp:
-    """The values that are remembered of one TApp; `size` is what they take in memory, in bytes.
+    """The cached values of one TApp.
 
-    `pods` are by their keys in the request, `spec` is None where it is not known.
+    `pods` are by their keys in the request. `spec` is None if it is not known. `size` is the memory
+    that all of them take, in bytes, as estimated.
     """
 
     __slots__ = ("app", "pods", "size", "spec")
@@ -85,58 +105,48 @@ class CachedApp:
     def __init__(
         self, app: Whose, spec: CachedSpec | None, pods: Mapping[str, Cached[ObservedPod]]
     ) -> None:
-        """All of one request."""
+        """Puts together what one request has shown of a TApp."""
         self.app, self.spec, self.pods = app, spec, pods
-        self.size = sum([ENTRY_BYTES + cached.size for cached in pods.values()])
+        self.size = sum([cached.size for cached in pods.values()])
         self.size += 0 if spec is None else spec.size
 
 
 class Memo:
-    """The memory of the TApps that came last, as far as it fits."""
+    """The cached TApps of one worker, up to a limit."""
 
     def __init__(self, limit: int) -> None:
-        """`limit` is in bytes, for the whole process; 0 remembers nothing."""
+        """Starts empty. `limit` is in bytes, for the whole process; with 0 nothing is cached."""
         self._limit = limit
         self._size = 0
-        self._held: OrderedDict[Whose, CachedApp] = OrderedDict()
+        self._apps: OrderedDict[Whose, CachedApp] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in memory."""
+        """The memory that all cached values take, in bytes, as estimated."""
         return self._size
 
     def of(self, parent: Mapping[str, Raw]) -> CachedApp:
-        """The memory of a parent, by its name and namespace."""
+        """Returns the cached values of a TApp, found by its name; without any if it is new."""
         try:
-            app = as_deep_as_readable(_decode_whose, parent.get("metadata", b"{}"))
+            app = as_deep_as_readable(_decode_name, parent.get("metadata", b"{}"))
         except (msgspec.DecodeError, UnicodeDecodeError):
-            app = NOBODYS  # whoever reads the parent will say what is wrong with it
+            app = NOBODYS  # Reading the parent later says what is wrong with its metadata.
         with self._lock:
-            found = self._held.get(app)
+            found = self._apps.get(app)
             if found is not None:
-                self._held.move_to_end(app)
+                self._apps.move_to_end(app)
         return found or CachedApp(app, None, {})
 
-    def keep(self, app: CachedApp) -> None:
-        """Remembers this of a TApp, if not too large; forgets TApps that did not come for long."""
+    def keep(self, cached: CachedApp) -> None:
+        """Replaces the cached values of a TApp, and forgets other TApps if there is no room."""
         with self._lock:
-            self._keep(app)
-
-    def weigh(self, app: Whose, spec: CachedSpec) -> None:
-        """Takes note that a TApp's spec takes more memory than before, if it is remembered."""
-        with self._lock:
-            held = self._held.get(app)
-            if held is not None and held.spec is spec:
-                self._keep(CachedApp(app, spec, held.pods))
-
-    def _keep(self, cached: CachedApp) -> None:
-        before = self._held.pop(cached.app, None)
-        self._size -= 0 if before is None else before.size
-        if cached.size > self._limit or not self._limit:
-            return
-        self._held[cached.app] = cached
-        self._size += cached.size
-        while self._size > self._limit:
-            _, oldest = self._held.popitem(last=False)
-            self._size -= oldest.size
+            before = self._apps.pop(cached.app, None)
+            self._size -= 0 if before is None else before.size
+            if cached.size > self._limit or not self._limit:
+                return
+            self._apps[cached.app] = cached
+            self._size += cached.size
+            while self._size > self._limit:
+                _, oldest = self._apps.popitem(last=False)
+                self._size -= oldest.size

@@ -15,10 +15,9 @@ from pydantic import BaseModel, ValidationError
 
 from hooks.wire.declared import declared
 from hooks.wire.decode import WireError, by_name, child_path, decoded, refuse_twice
-from hooks.wire.memo import Cached, CachedApp, CachedSpec, Memo
+from hooks.wire.memo import Cached, CachedApp, CachedSpec, Memo, pod_bytes
 from hooks.wire.observe import ObservedPod, manifest_of, observe
 from hooks.wire.split import Pieces, split
-from hooks.wire.weight import weight
 from tapp.answer.children import Child
 from tapp.answer.claim_answers import Document, kept_claim, unchanged_claim
 from tapp.answer.render import kept_pod
@@ -112,12 +111,6 @@ class Request(Generic[P]):
         if self.read or len(known) != len(before.pods) or self.spec is not before.spec:
             kept = {item.value.key: item for item in known if item.value.may_be_kept}
             memo.keep(CachedApp(before.app, self.spec, kept))
-        self._memo = memo
-
-    def remember(self) -> None:
-        """Counts, too, what the decision has looked up of the spec, which is held with it."""
-        if self.spec is not None and self.spec.grew():
-            self._memo.weigh(self._pieces.cached.app, self.spec)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -241,7 +234,7 @@ def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Cached[ObservedPod
         text, item = bytes(raw), cached.pods.get(key)
         if item is None or not item.is_of(text):
             observed, read = observe(text, key, namespace, prefix), read + 1
-            item = Cached(text, observed, weight(observed) if observed.may_be_kept else 0)
+            item = Cached(text, observed, pod_bytes(text))
         known.append(item)
     return known, read
 

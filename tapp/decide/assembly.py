@@ -11,13 +11,13 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from tapp.decide.comparison import compare
-from tapp.decide.filling import Filling
 from tapp.decide.instances import RECHECK, Instance, app_status, gives_way, instances_of
 from tapp.decide.partition import Partition, partition_of
 from tapp.decide.resizes import resize_states
 from tapp.decide.unmade import Ahead, look_ahead
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.pace import Pace, pace
+from tapp.storage.records import Recorded
 from tapp.words.vocabulary import AppStatus
 from tapp.world import Options, World
 
@@ -33,14 +33,14 @@ class Assembly:
     waits: list[float]  # seconds after which one of them is another
 
 
-def assemble(world: World, filling: Filling, options: Options, now: float) -> Assembly:
-    """Puts the instances together; `filling` says who is given which template."""
-    observed = instances_of(world, filling, now)
-    partition, kept = partition_of(world, observed)
+def assemble(world: World, options: Options, now: float) -> Assembly:
+    """Puts together all that is known of each instance."""
+    observed, recorded = instances_of(world, now), Recorded(world)
+    partition, kept = partition_of(world, recorded, observed)
     instances = _with(observed, kept)
-    ahead = look_ahead(world, instances, options, now)
+    ahead = look_ahead(world, recorded, instances, options, now)
     app = app_status(instances)
-    instances = _with(instances, compare(world, instances, options))
+    instances = _with(instances, compare(world, recorded, instances, options))
     if world.tapp.spec.resizes:
         instances = _with(instances, resize_states(instances, world, options, now))
     paces = _paces(instances, world, now)

@@ -9,24 +9,22 @@ from typing import NamedTuple
 
 import msgspec
 
-from tapp.decide.filling import LATER, MOST
 from tapp.decide.instances import Instance
 from tapp.declared.metadata import Metadata
 from tapp.declared.reads import restarting
-from tapp.declared.templates import Template, Unresolved, resolve, running
+from tapp.declared.templates import Template, resolve, running
 from tapp.kube.resources import Sizes, sizes_of, with_requests
 from tapp.kube.tolerations import of_pods
 from tapp.pod.applied import applied_body
 from tapp.pod.pod import Pod
 from tapp.storage.records import Recorded
-from tapp.words.reasons import Reason
 from tapp.world import Options, World
 
 
 class Comparison(msgspec.Struct, frozen=True, gc=False):
     """The part of an `Instance` that a pod of another revision than its template's tells."""
 
-    template: Template | Unresolved
+    template: Template
     recorded: str = ""
     alike: bool = False
     respelled: bool = False
@@ -34,10 +32,11 @@ class Comparison(msgspec.Struct, frozen=True, gc=False):
     rereads: tuple[str, ...] = ()
 
 
-def compare(world: World, instances: Iterable[Instance], options: Options) -> dict[int, Comparison]:
+def compare(
+    world: World, history: Recorded, instances: Iterable[Instance], options: Options
+) -> dict[int, Comparison]:
     """Finds what the templates of such pods were, and whether they mean what they are to run."""
     result = dict[int, Comparison]()
-    history: Recorded | None = None
     others = set[tuple[str | None, str]]()
     pairs = _Pairs(world, options)
     for instance in instances:
@@ -49,12 +48,7 @@ def compare(world: World, instances: Iterable[Instance], options: Options) -> di
         same_spec = pod.spec.uniq_hash in template.hashes
         if same_spec and pod.spec.metadata == template.metadata:
             continue
-        history = history or Recorded(world, MOST)
         recorded = _recorded(history, pod, instance.id, template.name)
-        if recorded is None and history.full:  # a later sync knows what its pod was made of
-            late = Unresolved(template.name, LATER, Reason.WAITING_FOR_TURN)
-            result[instance.id] = Comparison(late)
-            continue
         told = None if recorded is None else Metadata(recorded.labels, recorded.annotations)
         if same_spec:
             result[instance.id] = Comparison(template, before=told)

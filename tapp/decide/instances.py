@@ -2,7 +2,6 @@
 
 import msgspec
 
-from tapp.decide.filling import Filling
 from tapp.declared.lookup import Templates
 from tapp.declared.metadata import Metadata
 from tapp.declared.model import TApp
@@ -142,7 +141,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
     return InstanceStatus.POD_SUCC if replaced else InstanceStatus.SUCC
 
 
-def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
+def instances_of(world: World, now: float) -> list[Instance]:
     """All numbers below `spec.replicas`, then those that are to go; ascending."""
     tapp, templates = world.tapp, world.templates
     spec, pods, remembered = tapp.spec, world.pods, tapp.status.statuses
@@ -184,7 +183,7 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
             if leaving
             else instance_status(pod, is_killed, before, never_migrate, update, silent, now)
         )
-        template = filling.of(id) if default is None or key in named else default
+        template = templates.of(id) if default is None or key in named else default
         should_run = wanted and not is_killed and status not in FINISHED
         instances.append(
             Instance(
@@ -196,7 +195,7 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
                 is_killed,
                 should_run,
                 never_migrate=never_migrate,
-                updated=id in filling.known or is_updated(pod, template),
+                updated=is_updated(pod, template),
                 leaving=leaving and wanted,
                 silent_since=silent,
                 seen_since=seen_since,

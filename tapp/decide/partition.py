@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from tapp.decide.as_recorded import AsKept, AsRecorded, label_of
-from tapp.decide.filling import LATER
-from tapp.decide.filling import MOST as MOST_FILLED
 from tapp.decide.instances import Instance, runs
 from tapp.decide.rollout import FULL, portion, update_order
 from tapp.declared.revision import is_ours
@@ -60,7 +58,7 @@ def partition_size(value: int | str, group: int) -> int:
 
 
 def partition_of(
-    world: World, instances: Iterable[Instance]
+    world: World, recorded: Recorded, instances: Iterable[Instance]
 ) -> tuple[Partition, dict[int, AsKept]]:
     """Finds who is kept, and what each of them has, or had."""
     spec, status = world.tapp.spec, world.tapp.status
@@ -72,7 +70,6 @@ def partition_of(
         return Partition(shown, current), {}
     noted, wanted = decode_kept(status.kept), [item for item in instances if item.wanted]
     group = [item for item in wanted if item.template.name == rolling]
-    recorded = Recorded(world, MOST_FILLED)
     current = current or _before(update, group, recorded)
     unnamed = not group and spec.find_template(rolling) is None
     if unnamed:  # then nobody can tell whom it is about: all stay as they are
@@ -94,9 +91,7 @@ def partition_of(
     group.sort(key=lambda item: (item.id in stays, update_order(item, strategy, rolling)))
     keeper = _Keeper(world, recorded, AsRecorded(world, recorded), noted, update, current)
     kept, missing, found = dict[str, list[int]](), dict[str, list[int]](), dict[int, AsKept]()
-    # Who has no pod comes first: only so many are filled in.
-    keeping = group[len(group) - size :]
-    for item in sorted(keeping, key=lambda item: (item.pod is not None, item.id)):
+    for item in sorted(group[len(group) - size :], key=lambda item: item.id):
         revision = keeper.revision_of(item)
         kept.setdefault(revision, []).append(item.id)
         if (as_kept := keeper.as_kept(item, revision)) is None:
@@ -175,10 +170,7 @@ class _Keeper:
         label = label_of(pod) or UNKNOWN
         # While the record is away, what is noted tells its values, too.
         noted = had if had.startswith(f"{label}-") else label
-        found = self.recorded.of_pod(pod, instance.id, newest.name, likely)
-        if not found and noted != had and self.recorded.full:
-            found = self.recorded.newest_of([label])
-        return found or noted
+        return self.recorded.of_pod(pod, instance.id, newest.name, likely) or noted
 
     def as_kept(self, instance: Instance, revision: str) -> AsKept | None:
         """An instance as it is at a revision; None where it is as the spec has it."""
@@ -191,9 +183,8 @@ class _Keeper:
             return AsKept(instance.template, instance.updated, instance.service_name, revision)
         if template is not None:
             return self.as_recorded.at(instance, revision, template)
-        full = self.recorded.full
         lacks = f"the partition keeps it at revision {revision}, which the history does not have"
         stays = pod is not None and not pod.completed
-        absent = Reason.WAITING_FOR_TURN if full else Reason.REVISION_NOT_FOUND
-        unresolved = Unresolved(called, LATER if full else lacks, Reason.KEPT if stays else absent)
+        reason = Reason.KEPT if stays else Reason.REVISION_NOT_FOUND
+        unresolved = Unresolved(called, lacks, reason)
         return AsKept(unresolved, False, instance.service_name, revision)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tapp.decide.filling import Filling
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.marks import Marks, mark
@@ -55,7 +54,6 @@ class Course:
     world: World  # what was observed
     options: Options  # the operator's choices
     now: float  # seconds since the epoch
-    filling: Filling  # who is given which template
     budgets: Budgets  # both budgets
     serving: Serving  # which instances serve, before any update of this sync
     in_use: frozenset[str]  # revisions that the partition needs
@@ -136,7 +134,7 @@ def _drain(course: Course) -> None:
 def _room_in_the_answer(course: Course) -> None:
     world, instances = course.world, course.instances
     rest = course.options.max_new_pods_bytes - course.pulls.bytes
-    recorded = plan_history(world, _running(course.filling, instances), course.in_use, rest)
+    recorded = plan_history(world, _running(world, instances), course.in_use, rest)
     # Their events would bring the next sync at once, before the pods' watch has moved on.
     early = course.serving.unsettled and bool(recorded.delete or recorded.create)
     delays = [case.delay.reason for case in course.cases if case.delay is not None]
@@ -167,12 +165,10 @@ STAGES: tuple[Callable[[Course], None], ...] = (
 )
 
 
-def _running(filling: Filling, instances: list[Instance]) -> list[Template]:
-    """The templates of instances that resolve, each once; also one that all of them wait for."""
+def _running(world: World, instances: list[Instance]) -> list[Template]:
+    """Returns the templates that the spec gives to instances, each once, if they resolve."""
     names = {
-        item.template.name: filling.newest(item.id)
-        if item.kept or not filling.whole
-        else item.template
+        item.template.name: world.templates.of(item.id) if item.kept else item.template
         for item in instances
         if item.wanted
     }

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tapp.decide.filling import MOST
 from tapp.decide.instances import Instance
 from tapp.decide.new_pod import NewPods
 from tapp.declared.beside import claim_templates
@@ -41,11 +40,13 @@ class Ahead:
     claims_alone: list[str] = field(default_factory=list)
 
 
-def look_ahead(world: World, instances: Iterable[Instance], options: Options, now: float) -> Ahead:
+def look_ahead(
+    world: World, recorded: Recorded, instances: Iterable[Instance], options: Options, now: float
+) -> Ahead:
     """Names why no pod could be made, also of the instances that have one to lose."""
     spec, found = world.tapp.spec, Ahead()
     claims = Claims(world)
-    mounts = _Mounts(world, claims)
+    mounts = _Mounts(world, recorded, claims)
     sizes = _Sizes(world, claims, options, now)
     names = [claim_name(each) for each in spec.volume_claim_templates]
     doubled = next((name for name, count in Counter(names).items() if count > 1), "")
@@ -209,8 +210,8 @@ class _Mounts:
     that was not asked for. Then the API server has the word: a doubt is no refusal.
     """
 
-    def __init__(self, world: World, claims: Claims) -> None:
-        self._world, self._claims = world, claims
+    def __init__(self, world: World, recorded: Recorded, claims: Claims) -> None:
+        self._world, self._recorded, self._claims = world, recorded, claims
         self._templates = claim_templates(world.tapp.spec)
         self._lacking = dict[int, dict[str, str]]()
         self._added: set[str] | None = None
@@ -248,10 +249,10 @@ class _Mounts:
 
     def _added_names(self) -> set[str]:
         if self._added is None:
-            self._added, recorded = set(), Recorded(self._world, MOST)
+            self._added = set()
             for id, pod in self._world.pods.items():
                 if not self._added.issuperset(pod.spec.added):
-                    self._added.update(_added(id, pod, recorded))
+                    self._added.update(_added(id, pod, self._recorded))
         return self._added
 
 

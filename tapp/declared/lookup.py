@@ -1,5 +1,6 @@
 """Looks templates up: by name as they are written, by instance as it runs them."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -8,7 +9,14 @@ import msgspec
 from tapp.declared.beside import UNSAID, Beside, recorded_beside
 from tapp.declared.meaning import Meaning
 from tapp.declared.model import TAppSpec
-from tapp.declared.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in, weight_of
+from tapp.declared.placeholders import (
+    NO_SLOTS,
+    PLACEHOLDER_BYTES,
+    Slots,
+    UnfilledError,
+    length_of,
+    placeholders_in,
+)
 from tapp.declared.shapes import name_taken
 from tapp.declared.templates import (
     Template,
@@ -43,8 +51,12 @@ class _Bare(msgspec.Struct):
 
 _decode_data = msgspec.json.Decoder(_Data).decode
 _decode_bare = msgspec.json.Decoder(_Bare).decode
-MOST_OF_ALL: Final = 1_000_000  # Work for all instances at each sync, in `Slots.weight`
-_MOST_RECORDS: Final = 16  # Held records' templates: more are in use only by unfinished rolls
+MOST_FILLED_IN: Final = 50_000_000
+"""Bytes (`Slots.bytes`) that one sync fills in for all instances of a TApp, at most.
+
+The limit holds for the pod templates together, for the claim templates together, and for
+`spec.serviceTemplate`. A sync fills in everything or refuses the templates: it never does a part.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +86,8 @@ class _OwnSpec:
 class Templates:
     """Looks templates up by name, each one canonicalised and hashed at most once.
 
-    One that has placeholders is another for each instance: that is made once for all instances that
-    have the same in these places. May serve all requests that show the same spec of one TApp:
-    nobody changes what is in it.
+    A template with placeholders is filled in once for all instances whose values are the same. One
+    object may serve all requests that show the same spec of one TApp.
     """
 
     spec: TAppSpec  # the TApp's spec
@@ -92,7 +103,7 @@ class Templates:
     _valued_by: dict[str, list[str]] | None = None
     _claim_slots: dict[str, Slots | str] | None = None
     _service_slots: Slots | str | None = None
-    _recorded: dict[tuple[str, int, int], "Templates | None"] = field(default_factory=dict)
+    _too_large: str | None = None
 
     def __post_init__(self) -> None:
         self._claims = frozenset(map(claim_name, self.spec.volume_claim_templates))
@@ -100,11 +111,37 @@ class Templates:
     def of(self, instance: int) -> Template | Unresolved:
         """The template that `instance` should run."""
         found = self._of.get(instance)
-        if found is None:
-            found = self.named(self.spec.template_name(instance))
-            if isinstance(found, Template) and found.slots:
-                found = self._of[instance] = self._own_of(found, instance)
-        return found
+        if found is not None:
+            return found
+        found = self.named(self.spec.template_name(instance))
+        if not isinstance(found, Template) or not found.slots:
+            return found
+        if problem := self.too_large():
+            return Unresolved(found.name, f"template {quoted(found.name)}: {problem}")
+        own = self._own_of(found, instance)
+        if instance < self.spec.replicas:
+            self._of[instance] = own
+        return own
+
+    def fill_in(self) -> list[tuple[Template, Template]]:
+        """Fills in the templates of all instances below `spec.replicas`.
+
+        Returns:
+            Each template that was filled in, once: as it is written, and filled in.
+        """
+        for instance in range(self.spec.replicas):
+            self.of(instance)
+        return [
+            (written, own)
+            for own in self._own.values()
+            if isinstance(own, Template) and isinstance(written := self.named(own.name), Template)
+        ]
+
+    def too_large(self) -> str:
+        """Returns why the pod templates cannot be filled in for all instances, "" if they can."""
+        if self._too_large is None:
+            self._too_large = self._problem_of_templates()
+        return self._too_large
 
     def body_of(self, instance: int) -> dict[str, Any] | None:
         """The template of `instance`, written for it alone; None where it does not resolve."""
@@ -179,22 +216,6 @@ class Templates:
 
     def recorded(self, name: str, data: bytes) -> "Templates | None":
         """The templates as a record's JSON has them: all run `name`; None if it is no record."""
-        key = name, len(data), hash(data)
-        if key in self._recorded:
-            return self._recorded[key]
-        if len(self._recorded) >= _MOST_RECORDS:
-            self._recorded = {}
-        found = self._recorded[key] = self._as_recorded(name, data)
-        return found
-
-    @property
-    def made(self) -> int:
-        """Size of what has been looked up so far: it grows with what is held."""
-        recorded = sum([found.made for found in self._recorded.values() if found is not None])
-        own = len(self._found) + len(self._own) + len(self._of) + len(self._values)
-        return own + len(self._recorded) + recorded
-
-    def _as_recorded(self, name: str, data: bytes) -> "Templates | None":
         try:
             found = _read_data(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -221,8 +242,8 @@ class Templates:
                 claim_name(claim): _slots_or_problem(claim)
                 for claim in self.spec.volume_claim_templates
             }
-            weights = [slots.weight for slots in found.values() if isinstance(slots, Slots)]
-            if problem := self._too_many(sum(weights)):
+            each = sum([slots.bytes for slots in found.values() if isinstance(slots, Slots)])
+            if problem := self._problem_of(each):
                 found = {name: problem if slots else slots for name, slots in found.items()}
             self._claim_slots = found
         return self._claim_slots
@@ -231,22 +252,28 @@ class Templates:
         """The placeholders of `spec.serviceTemplate`, or what is wrong with them."""
         if self._service_slots is None:
             found = _slots_or_problem(self.spec.service_template)
-            # Whole in each answer, and compared with what is there, also without placeholders.
-            weight = weight_of(self.spec.service_template)
-            weight = max(weight, found.weight) if isinstance(found, Slots) else 0
-            problem = self._too_many(weight)
-            self._service_slots = problem or found
+            # Each answer has the whole Service of each instance, also without placeholders.
+            each = length_of(self.spec.service_template)
+            each = max(each, found.bytes) if isinstance(found, Slots) else 0
+            self._service_slots = self._problem_of(each) or found
         return self._service_slots
 
-    def _too_many(self, weight: int) -> str:
-        """The problem of what each sync fills in for all instances, "" where that is little."""
+    def _problem_of_templates(self) -> str:
+        replicas, spec = self.spec.replicas, self.spec
+        named = [spec.template_name(id) for id in range(replicas) if str(id) in spec.templates]
+        counts = Counter(named)
+        counts[spec.default_name] += replicas - len(named)
+        found = {
+            name: template.slots.bytes * count
+            for name, count in counts.items()
+            if isinstance(template := self.named(name), Template)
+        }
+        largest = max(found, key=found.__getitem__, default="")
+        return _too_large(sum(found.values()), counts[largest], f", most of it {quoted(largest)}")
+
+    def _problem_of(self, each: int) -> str:
         replicas = self.spec.replicas
-        if weight * replicas <= MOST_OF_ALL:
-            return ""
-        return (
-            f"its placeholders and its length are too much for {replicas} instances: use fewer "
-            "placeholders, or a shorter template"
-        )
+        return _too_large(each * replicas, replicas)
 
     def own(self, slots: Slots, instance: int) -> dict[str, str]:
         """Values of placeholders in what `instance` is made of. UnfilledError: it lacks one."""
@@ -300,6 +327,18 @@ _SHARED = (
     *("not_restarted", "mounts"),
 )
 """Parts that instances mostly have in common, and then hold once."""
+
+
+def _too_large(total: int, instances: int, most_of_it: str = "") -> str:
+    """Returns why this many bytes (`Slots.bytes`) are not filled in, "" if they are."""
+    if total <= MOST_FILLED_IN:
+        return ""
+    return (
+        f"filled in for all instances, it counts as {total:,} bytes{most_of_it} (its length and "
+        f"{PLACEHOLDER_BYTES} for each placeholder, for {instances} instances), and a sync fills "
+        f"in at most {MOST_FILLED_IN:,}: move text into a ConfigMap, use fewer placeholders, or "
+        "run fewer instances"
+    )
 
 
 def _read_data(data: bytes) -> _Data:

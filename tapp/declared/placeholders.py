@@ -139,9 +139,12 @@ class Slots:
         return bool(self.tree)
 
     @property
-    def weight(self) -> int:
-        """The work of filling it in once, in that of one placeholder."""
-        return sum(self.counts.values()) + self.size // _BYTES_OF_ONE
+    def bytes(self) -> int:
+        """Bytes that filling in this template once counts as.
+
+        These are the length of the template and `PLACEHOLDER_BYTES` for each placeholder.
+        """
+        return self.size + PLACEHOLDER_BYTES * sum(self.counts.values())
 
     @property
     def keys(self) -> set[str]:
@@ -164,7 +167,7 @@ class Slots:
 
 
 NO_SLOTS: Final = Slots((), {}, {}, {})
-_BYTES_OF_ONE: Final = 100  # Bytes of a template that cost as much as a placeholder
+PLACEHOLDER_BYTES: Final = 100  # Filling in one placeholder takes as long as 100 bytes of text
 MOST: Final = 32 << 10  # Characters that placeholders may become in one template
 LARGEST: Final = 64 << 10  # Bytes with placeholders: thousands of instances may have one each
 
@@ -209,9 +212,9 @@ def placeholders_in(body: Any) -> Slots:
     return Slots(tuple(sorted(where)), tree, where, counts, len(text)) if tree else NO_SLOTS
 
 
-def weight_of(body: Any) -> int:
-    """The work of looking at a template once, in that of one placeholder."""
-    return len(msgspec.json.encode(body)) // _BYTES_OF_ONE
+def length_of(body: Any) -> int:
+    """Returns the length of a template as JSON, in bytes."""
+    return len(msgspec.json.encode(body))
 
 
 def _slots(value: Any, path: Path) -> Iterator[Slot]:

@@ -18,6 +18,7 @@ Content = tuple[str, str]  # A template's revision, and the digest of its values
 What = tuple[str, Content]  # A template's name, and its content
 
 _MOST_TRIED: Final = 10  # Records tried for a pod, the likeliest first: there may be any number
+_MOST_FILLED: Final = 3  # Records tried whose template has to be filled in for that
 
 
 class HistoryEntry(NamedTuple):
@@ -93,19 +94,17 @@ class Contents:
 class Recorded:
     """The templates that the history has, by the names of their contents.
 
-    Each is looked at when it is first asked for, and once, however many instances have it. `full`:
-    some could not be filled in, because there is too much for one sync.
+    A record is decoded when it is first asked for, and once in a sync, however many instances use
+    it. A record whose template is too large to be filled in for all instances counts as missing.
     """
 
-    def __init__(self, world: World, most: int) -> None:
-        """Sorts the records; none is decoded yet. `most` is as much as is filled in."""
-        self.full = False
+    def __init__(self, world: World) -> None:
+        """Sorts the records by age, without decoding them."""
         self._templates = world.templates
         self._lookups: dict[tuple[str, str], Templates | None] = {}
         self._objects: dict[str, RevisionObject] = {}
         self._of_revision: dict[str, list[str]] = {}
         self._known: dict[str, str] = {}
-        self._left, self._filled = most, set[tuple[str, int]]()
         pairs = [(read_entry(found), found) for found in world.revisions.values()]
         records = [(record, found) for record, found in pairs if record is not None]
         for record, found in sorted(records, key=lambda pair: pair[0], reverse=True):
@@ -133,21 +132,8 @@ class Recorded:
     def template(self, name: str, instance: int, called: str) -> Template | None:
         """The template of an instance, as a record has it; `name` and `called` as in `then`."""
         lookup = self.then(name, called)
-        if lookup is None or not self._has_room(lookup, name, instance, called):
-            return None
-        found = lookup.of(instance)
+        found = None if lookup is None else lookup.of(instance)
         return found if isinstance(found, Template) else None
-
-    def _has_room(self, lookup: Templates, name: str, instance: int, called: str) -> bool:
-        """True if this may still be filled in; what was is remembered, and costs nothing."""
-        written = lookup.named(called)
-        if isinstance(written, Template) and written.slots and (name, instance) not in self._filled:
-            if self._left <= 0:
-                self.full = True
-                return False
-            self._filled.add((name, instance))
-            self._left -= written.slots.weight
-        return True
 
     def of_pod(self, pod: Pod, instance: int, called: str, likely: Iterable[str]) -> str:
         """The content that a pod of ours is made of, likely ones first; "" where no record is."""
@@ -159,7 +145,8 @@ class Recorded:
             # revision since; only where all instances share it is it worth a look.
             others = () if written else self._objects
             first = (islice(names, _MOST_TRIED) for names in (likely, named, others))
-            tried = islice(dict.fromkeys(chain.from_iterable(first)), _MOST_TRIED)
+            most = _MOST_FILLED if written else _MOST_TRIED
+            tried = islice(dict.fromkeys(chain.from_iterable(first)), most)
             known = next(
                 (name for name in tried if self._has(name, instance, called, revision)), ""
             )

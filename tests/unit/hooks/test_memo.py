@@ -354,7 +354,7 @@ def test_a_pod_takes_no_more_than_7_kb_and_an_updated_one_8(situation: str, most
     count = size(50, 1_000)
     found, said = measured("held", request_in(situation, count)[1])
     assert found / count <= most
-    assert 0.7 * found <= said <= 1.4 * found
+    assert found <= said <= 2.5 * found
 
 
 @pytest.mark.parametrize("crash", [False, True])

@@ -1,0 +1,142 @@
+"""A sync fills in the templates of all instances, or refuses templates that are too large."""
+
+from typing import Any
+
+import pytest
+
+from tapp.declared import lookup
+from tests.builders import Document, claim_template, tapp, template
+from tests.unit.world import Hook, World, condition
+
+COUNT = 12
+FIELDS = {f"k{number}": "$(tapp.index)" for number in range(9)}
+
+
+class Restarted(Hook):
+    """A service that has just started: it has no spec in its cache."""
+
+
+def own(image: str = "web:1") -> Document:
+    """A template with one placeholder."""
+    return template(image, container={"env": [{"name": "A", "value": "$(tapp.values.a)"}]})
+
+
+def values(**changed: str) -> Document:
+    """The value of every instance; `_3="x"` gives instance 3 another one."""
+    found = {str(id): {"a": f"v{id}"} for id in range(COUNT)}
+    return found | {key[1:]: {"a": value} for key, value in changed.items()}
+
+
+def world(**spec: Any) -> World:
+    """A TApp with a template that differs for each of 12 instances."""
+    strategy = {"maxUnavailable": "100%", **spec.pop("updateStrategy", {})}
+    given = {"template": own(), "values": values(), **spec, "updateStrategy": strategy}
+    return World(tapp(replicas=COUNT, **given), history=True)
+
+
+@pytest.fixture
+def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets a limit that none of the templates here fits, instead of 50,000,000 bytes."""
+    monkeypatch.setattr(lookup, "MOST_FILLED_IN", 1_000)
+
+
+def test_templates_of_all_instances_are_filled_in_by_one_sync() -> None:
+    found = world()
+    assert set(found.decisions().values()) == {"Create/NoPod"}
+    found.settle()
+    assert [found.container(id)["env"][0]["value"] for id in range(COUNT)] == [
+        f"v{id}" for id in range(COUNT)
+    ]
+
+
+def test_thousand_instances_of_ten_kilobytes_are_below_the_limit() -> None:
+    """The size that docs/design.md promises: ten placeholders in a template of 10 KB."""
+    variables = [{"name": f"V{n}", "value": "x" * 960} for n in range(10)]
+    reading = [{"name": f"P{n}", "value": "$(tapp.index)"} for n in range(10)]
+    found = World(tapp(replicas=1_000, template=template(container={"env": variables + reading})))
+    assert condition(found.sync(), "TemplateNotFound") is None
+
+
+def test_pods_that_run_stay_if_their_template_becomes_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A TApp that an older service accepted keeps its pods."""
+    monkeypatch.setattr(lookup, "MOST_FILLED_IN", 50_000_000)
+    found = world().settle()
+    before = found.uids()
+    monkeypatch.setattr(lookup, "MOST_FILLED_IN", 1_000)
+    found.hook = Restarted()
+    assert set(found.decisions().values()) == {"Keep/TemplateNotFound"}
+    found.settle()
+    assert found.uids() == before
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_condition_names_template_size_and_remedy_if_templates_are_too_large() -> None:
+    said = condition(world().sync(), "TemplateNotFound")
+    assert said is not None
+    for words in ("template 'default'", "bytes", "12 instances", "1,000", "ConfigMap"):
+        assert words in said["message"]
+
+
+def test_killed_and_scaled_down_instances_go_if_templates_are_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lookup, "MOST_FILLED_IN", 50_000_000)
+    found = world().settle()
+    monkeypatch.setattr(lookup, "MOST_FILLED_IN", 1_000)
+    found.hook = Restarted()
+    found.change(replicas=COUNT - 1, statuses={str(COUNT - 2): "Killed"})
+    decisions = found.decisions()
+    assert decisions[COUNT - 1] == "Delete/ScaledDown"
+    assert decisions[COUNT - 2] == "Delete/Killed"
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_templates_without_placeholders_are_used_however_many_instances_run_them() -> None:
+    found = World(tapp(replicas=COUNT, template=template(annotations={"note": "x" * 2_000})))
+    assert set(found.decisions().values()) == {"Create/NoPod"}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"labels": FIELDS}, {"annotations": {"note": "x" * 900}}],
+    ids=["many placeholders", "a long text"],
+)
+@pytest.mark.usefixtures("small_limit")
+def test_services_stay_as_they_are_if_their_template_is_too_large(metadata: Document) -> None:
+    spec = {"ports": [{"port": 80}]}
+    found = World(
+        tapp(replicas=COUNT, serviceTemplate={"spec": spec}), hook=Restarted(), exposing=True
+    )
+    before = set(found.settle().services)
+    found.change(serviceTemplate={"metadata": metadata, "spec": spec})
+    said = condition(found.sync(), "ServicesNotCreated")
+    assert said is not None
+    assert "for 12 instances" in said["message"]
+    assert set(found.services) == before
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_pods_are_not_created_if_claim_templates_are_too_large() -> None:
+    claim = claim_template()
+    claim["metadata"]["labels"] = FIELDS
+    found = World(tapp(replicas=COUNT, volumeClaimTemplates=[claim]))
+    said = condition(found.sync(), "CreationBlocked")
+    assert said is not None
+    assert "claim template 'data': filled in for all instances" in said["message"]
+
+
+def test_kept_instances_come_back_with_the_values_of_their_revision() -> None:
+    found = world().settle()
+    found.change(
+        template=own("web:2"),
+        values=values(_11="new"),
+        updateStrategy={"partition": 8, "maxUnavailable": "100%"},
+    ).settle()
+    images = [found.container(id)["image"] for id in range(COUNT)]
+    assert images == ["web:2"] * 4 + ["web:1"] * 8
+    del found.pods["web-11"]
+    found.settle()
+    container = found.container(11)
+    assert (container["image"], container["env"][0]["value"]) == ("web:1", "v11")
