@@ -88,6 +88,9 @@ def headline(view: Inspection) -> str:
         parts.append("its newest spec has not been looked at yet")
     if view.observed.tapp["metadata"].get("deletionTimestamp"):
         parts.append("it is being deleted")
+    namespace = (view.observed.namespace or {}).get("metadata") or {}
+    if namespace.get("deletionTimestamp"):
+        parts.append("its namespace is being deleted, so no pod can be created")
     return ", ".join(parts)
 
 

@@ -1,0 +1,50 @@
+"""A TApp that is being deleted while no controller acts, as without Metacontroller."""
+
+from typing import Any
+
+import pytest
+
+from simulator.objects.kinds import Kind
+from tests.plugin.standin import Document, StandIn, kubectl_tapp
+from tests.plugin.test_see import web
+from tests.scenarios.life import Life
+
+FINALIZER = "metacontroller.io/compositecontroller-tapp-controller"
+GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+class Unattended(StandIn):
+    """A cluster whose namespace, and the TApp in it, are being deleted; the pods are gone."""
+
+    def _live(self, kind: Kind, options: dict[str, str], name: str) -> Document:
+        found = super()._live(kind, options, name)
+        more: Document = {"finalizers": [FINALIZER]} if kind.plural == "tapps" else {}
+        return {**found, "metadata": {**found["metadata"], **GOING, **more}}
+
+    def _found(self, words: list[str], options: dict[str, str]) -> Any:
+        kind, objects = super()._found(words, options)
+        return kind, [] if kind is not None and kind.plural == "pods" else objects
+
+
+class InNamespace(StandIn):
+    """A cluster whose namespace is being deleted, and the TApp in it is not yet."""
+
+    def _live(self, kind: Kind, options: dict[str, str], name: str) -> Document:
+        found = super()._live(kind, options, name)
+        more = GOING if kind.plural == "namespaces" else {}
+        return {**found, "metadata": {**found["metadata"], **more}}
+
+
+@pytest.mark.parametrize("verb", ["status", "why"])
+def test_the_finalizer_whose_controller_has_not_acted_is_named(verb: str) -> None:
+    said = kubectl_tapp(Unattended(Life().apply(web()).world), verb, "web")
+    assert (said.code, said.err) == (0, "")
+    assert "being deleted since 2026-01-01T00:00:00Z" in said.out
+    assert f"the controllers of its finalizers ({FINALIZER}) have to act" in said.out
+    assert "Create" not in said.out.replace("NotCreated", "")
+
+
+def test_a_namespace_that_is_being_deleted_is_said() -> None:
+    """The API server refuses new pods there, before anybody has deleted the TApp itself."""
+    said = kubectl_tapp(InNamespace(Life().apply(web()).world), "status", "web")
+    assert "its namespace is being deleted, so no pod can be created" in said.lines[0]
