@@ -44,6 +44,8 @@ def plan(session: Session, options: PlanOptions) -> Exit:
         _write_page(found, options.html)
     if options.output is None:
         print_plan(session.console, found, folded=not options.unfold)
+        if options.from_ is not None and not found.refused:
+            session.say(f"\nNot checked\n  {schema.UNCHECKED}")
     else:
         session.say(printed(as_document(found), options.output))
     if found.refused:
@@ -98,7 +100,7 @@ def _without_cluster(session: Session, options: PlanOptions) -> Forecast:
         wrong = tuple(each for each in schema.mistakes(edited) if each not in known)
         assumptions = Assumptions(options.broken, wrong, made_up=True)
         found = forecast(observed, edited, registration, now, assumptions)
-    notes = (*found.notes, *assumed.said(found, observed.tapp, edited), schema.UNCHECKED)
+    notes = (*found.notes, *assumed.said(found, observed.tapp, edited))
     return replace(found, notes=notes)
 
 
