@@ -95,7 +95,7 @@ def test_the_services_limit_holds_all_that_its_settings_admit() -> None:
 def test_the_services_requests_suffice_for_what_is_said() -> None:
     """5,000 pods that are remembered, and requests of 500; a quarter of a CPU is eight syncs."""
     cpu, memory, _ = quantities(service())
-    pods = amount(size("what each worker remembers"))
+    pods = amount(size("the cache of each worker"))
     each = 5_000 * pods + answering(500 * amount(size("each request").partition(";")[2]))
     assert 0.7 * memory < process() + workers() * each <= memory
     (row,) = [cells for cells in rows(text("performance.md")) if cells[:1] == ["1,000"]][:1]
@@ -227,10 +227,11 @@ def test_comments_of_manifests_have_no_figures_of_memory() -> None:
     assert found == []
 
 
-def test_the_memory_of_a_pod_that_is_remembered_is_the_same_in_all_texts() -> None:
-    """The sizing table and the setting's description."""
+def test_the_estimate_of_a_pod_and_the_size_of_a_body_are_the_same_in_all_texts() -> None:
+    """The sizing page and the settings' descriptions."""
     described = Settings.model_fields["memo_bytes"].description or ""
-    assert amount(described) == amount(size("what each worker remembers"))
+    estimate = section(SIZE, "Sizing").partition("so it counts as")[2]
+    assert amount(described) == amount(estimate)
     described = Settings.model_fields["max_body_bytes"].description or ""
     each = amount(size("each request of 10,000 pods").partition(";")[2])
     assert amount(described) == pytest.approx(10_000 * each, rel=0.1)
