@@ -301,14 +301,10 @@ class _Rewriting(ast.NodeTransformer):
         is_read_slice = isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load)
         return _helper("sized", node) if is_read_slice else node
 
-    def visit_List(self, node: ast.List) -> ast.AST:
+    def visit_List(self, node: ast.List | ast.Tuple | ast.Set) -> ast.AST:
         return self._display(node, any(isinstance(each, ast.Starred) for each in node.elts))
 
-    def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
-        return self._display(node, any(isinstance(each, ast.Starred) for each in node.elts))
-
-    def visit_Set(self, node: ast.Set) -> ast.AST:
-        return self._display(node, any(isinstance(each, ast.Starred) for each in node.elts))
+    visit_Tuple = visit_Set = visit_List  # noqa: N815 - as `ast` has it
 
     def visit_Dict(self, node: ast.Dict) -> ast.AST:
         return self._display(node, None in node.keys)
