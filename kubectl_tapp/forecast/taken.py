@@ -105,15 +105,19 @@ def _without(found: Forecast, pods: Mapping[int, str], claims: Iterable[str]) ->
         waiting = replace(each, outcome=Outcome.WAITING, waits_for=why)
         return replace(waiting, message="", began=None, done=None)
 
-    steps = [
+    # A step of labels alone has no instances, and stays.
+    steps = (
         replace(each, created=tuple(id for id in each.created if id not in pods))
         for each in found.steps
-    ]
+        if not each.created
+        or not pods.keys() >= {*each.created}
+        or (each.updated or each.recreated or each.deleted)
+    )
     names = {*(f"{found.name}-{id}" for id in pods), *kept}
     return replace(
         found,
         instances=tuple(map(instance, found.instances)),
         claims={claim: kept.get(claim, how) for claim, how in found.claims.items()},
-        steps=tuple(x for x in steps if x.created or x.updated or x.recreated or x.deleted),
+        steps=tuple(steps),
         writes=tuple(x for x in found.writes if x.verb != "create" or x.name not in names),
     )
