@@ -8,6 +8,7 @@ own. A claim that is there is used by the new pod, with its data.
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import replace
 
+from kubectl_tapp.base.hints import hint, hinted
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.words import instances, plural
 from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
@@ -30,7 +31,8 @@ def with_taken(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forec
     rest = () if found.rest is None else found.rest.instances
     ids = [x.id for x in found.instances if x.outcome is Outcome.CREATED or x.id in rest]
     claims = [claim for claim, how in found.claims.items() if how == "created"]
-    metadata = {**tapp["metadata"], "uid": tapp["metadata"].get("uid") or "none yet"}
+    uid = tapp["metadata"].get("uid") or "none yet"
+    metadata = {**tapp["metadata"], "uid": uid, "namespace": space}
     tapp = {**tapp, "metadata": metadata}
     there: dict[str, dict[str, str]] = {}
     unread = []
@@ -84,11 +86,12 @@ def _named(
 
 def _whose(item: Document, tapp: Document) -> str:
     """Returns whose an object is, and what gives it to the TApp; "" if it is the TApp's."""
-    text, name = advised(item, tapp), tapp["metadata"]["name"]
+    text, metadata = advised(item, tapp), tapp["metadata"]
     controller = controller_of(item["metadata"].get("ownerReferences"))
     if text and controller is not None and controller.get("kind") == "StatefulSet":
-        orphan = f"`kubectl delete statefulset {controller.get('name')} --cascade=orphan`"
-        return f"{text}; after {orphan}, `kubectl tapp adopt {name}` takes it over"
+        words = ("delete", "statefulset", str(controller.get("name")), "--cascade=orphan")
+        orphan = hint(*words, namespace=metadata.get("namespace") or "", plugin=False)
+        return f"{text}; after {orphan}, {hinted(tapp, 'adopt')} takes it over"
     return text
 
 

@@ -14,9 +14,10 @@ OWNERS: dict[str, tuple[Document, list[str]]] = {
     "of a StatefulSet": (
         {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web",
                               "uid": "s", "controller": True}]},
-        ["belongs to StatefulSet web", "`kubectl delete statefulset web --cascade=orphan`",
-         "`kubectl tapp adopt web` takes it over"]),
-    "nobody's": ({}, ["belongs to nobody; `kubectl tapp adopt web` takes it over"]),
+        ["belongs to StatefulSet web",
+         "`kubectl delete statefulset web --cascade=orphan -n default`",
+         "`kubectl tapp adopt web -n default` takes it over"]),
+    "nobody's": ({}, ["belongs to nobody; `kubectl tapp adopt web -n default` takes it over"]),
     "of a TApp that is gone": (
         {"labels": {"controller-uid": "gone"}}, ["belonged to a TApp web that is gone"]),
     "of another controller": (
