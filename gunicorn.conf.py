@@ -1,30 +1,29 @@
-"""How the service is served. Every value has its reason beside it; HOST and PORT choose the door.
+"""How the service is served: gunicorn's gevent worker. Every value has its reason beside it.
 
-Measured on two cores with requests of 1,000 and 10,000 pods: threads only keep small requests
-answered while a worker decides a large one (`hooks.service.turns`: four requests at once, and one
-large one); parallelism comes from workers. No client holds a thread: connections are greenlets of
-gunicorn's gevent worker (`hooks.service.worker`), which answer probes beside all that.
+Each connection is a greenlet of the worker's loop, so a slow client costs a socket and the bytes
+that it has sent (`hooks/service/bodies.py`). Decisions run in a few threads
+(`hooks/service/turns.py`), so that the loop answers probes meanwhile; parallelism comes from
+workers.
 """
 
 import gc
 import os
-import shutil
 import signal
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
-from hooks.service import address
+from hooks.service import address, start
+
+start.check_settings()
 
 bind = address.bind()
 workers = address.workers()
-worker_class = "hooks.service.worker.Worker"  # gevent's
-worker_connections = 768  # then the one that has waited longest is closed; files end at 1,024 often
+worker_class = "gevent"
+worker_connections = 768  # of a worker; a process may often open no more than 1,024 files
 keepalive = 95  # longer than the 90 s for which Go's client keeps an idle connection
 timeout = 60  # twice Metacontroller's timeout for a hook
 graceful_timeout = 25
-worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - heartbeat file
+worker_tmp_dir = start.heartbeat_directory()
 control_socket_disable = True  # no second door
 accesslog = None  # the service logs one line per sync itself
 
@@ -33,10 +32,7 @@ keyfile = os.environ.get("TAPP_TLS_KEY_FILE") or None
 ca_certs = os.environ.get("TAPP_TLS_CLIENT_CA_FILE") or None
 cert_reqs = 2 if ca_certs else 0  # ssl.CERT_REQUIRED: a client must show a certificate of that CA
 
-_own_metrics_dir = ""
-if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
-    _own_metrics_dir = tempfile.mkdtemp(prefix="tapp-metrics-")
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = _own_metrics_dir
+_metrics = start.metrics_directory()
 
 
 def on_starting(server: Any) -> None:
@@ -61,10 +57,30 @@ def post_worker_init(worker: Any) -> None:
     The worker's loop gets its turn beside threads that decide after one millisecond, not five: it
     takes several of them to answer a probe, and a thousand to receive 100 MB.
     """
+    from hooks.service.pacing import HURRY  # noqa: PLC0415 - as in `on_starting`
+
+    HURRY.clear()
     sys.setswitchinterval(0.001)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+def ssl_context(config: Any, load: Any) -> Any:
+    """Gives the worker the TLS side of its connections, if there is a certificate."""
+    from hooks.service.tls import Handshakes  # noqa: PLC0415 - the worker has patched `ssl` by now
+
+    return Handshakes(load)
+
+
+def pre_request(worker: Any, request: Any) -> None:
+    """Lets the application close a connection: gunicorn ignores `Connection: close` in answers."""
+    request.body.force_close = request.force_close
+
+
+def worker_exit(server: Any, worker: Any) -> None:
+    """Keeps the end of a worker silent."""
+    start.forget_log_handlers()
 
 
 def child_exit(server: Any, worker: Any) -> None:
@@ -77,5 +93,4 @@ def child_exit(server: Any, worker: Any) -> None:
 
 def on_exit(server: Any) -> None:
     """Removes the metrics directory if it is ours."""
-    if _own_metrics_dir:
-        shutil.rmtree(_own_metrics_dir, ignore_errors=True)
+    start.remove_metrics(_metrics)

@@ -1,4 +1,4 @@
-"""The Flask application: routes, the body's way in and out, and which error is which status code.
+"""The Flask application: routes, and which error is which status code.
 
 Metacontroller deletes what an answer leaves out, so an error is never a 200: bad requests are 4xx
 with the path of what is wrong, everything unexpected is a 500 without a traceback in the body.
@@ -8,9 +8,11 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import metadata
 from typing import Any
 
+import msgspec
 from flask import Flask, Response, request
 from msgspec import structs
 from werkzeug.exceptions import HTTPException
@@ -21,29 +23,30 @@ from hooks.finalize import finalize
 from hooks.pod_status import answer_pod_status
 from hooks.service import metrics
 from hooks.service.auth import Tokens
+from hooks.service.bodies import JSON, Bodies
 from hooks.service.errors import RefusedError, error_body
 from hooks.service.events import Recorder
 from hooks.service.logs import LOGGER, configure
 from hooks.service.pacing import Pacer, asked_by
+from hooks.service.pool import in_pool
 from hooks.service.settings import Settings
-from hooks.service.turns import NOBODY, Turns, decided, whose
+from hooks.service.turns import Turns
 from hooks.sync import decide, sync
 from hooks.version import VERSION
 from hooks.wire.decode import WireError
-from hooks.wire.memo import Memo
+from hooks.wire.memo import UNNAMED, AppName, Memo
 from hooks.wire.request import Request, customize_parent, encode
 from hooks.wire.split import Pieces, split
 from tapp.answer.children import NamespaceMissingError
 from tapp.declared.model import Parent, TApp
 from tapp.plan import Plan
 
-JSON = "application/json"
+_HEADERS = {401: ("WWW-Authenticate", "Bearer"), 503: ("Retry-After", "1")}
 SOONEST = 0.1
 """Seconds after which we are called again at the earliest, where that has come near in the wait."""
 
-Answering = Callable[[bytes, Callable[[], bool]], tuple[bytes, float]]
-"""A request's body, and whether its client has gone -> its answer's body, and the seconds for which
-it waited to be decided."""
+Answering = Callable[[bytes], tuple[bytes, float]]
+"""Body of a request -> body of its answer, and the seconds for which the pacer delayed it."""
 
 
 def create_app(
@@ -72,6 +75,7 @@ def create_app(
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     metrics.BODY_LIMIT.set(settings.max_body_bytes)
     pacer = pacer or Pacer(settings.pace_seconds, settings.pace_pod_seconds)
+    bodies = Bodies(settings.max_body_bytes, settings.body_seconds)
     hooks = _Hooks(settings, clock, pacer, _teller(settings), resize or _resizer(settings))
 
     def hook(name: str, answer: Answering) -> None:
@@ -81,11 +85,9 @@ def create_app(
             started = time.perf_counter()
             if tokens is not None and not tokens.accept(request.headers.get("Authorization")):
                 raise RefusedError(401, "the Authorization header carries no valid bearer token")
-            client = request.environ.get("gunicorn.socket", NOBODY)  # `Client`, in a worker
-            body = _read_body(settings.max_body_bytes)
-            client.arrived()
-            sizes.observe(len(body))
-            text, waited = answer(body, client.has_gone)
+            with bodies.received(request) as body:
+                sizes.observe(len(body))
+                text, waited = answer(body)
             seconds.observe(time.perf_counter() - started - waited)
             return Response(text, mimetype=JSON)
 
@@ -99,10 +101,31 @@ def create_app(
     @app.after_request
     def count(response: Response) -> Response:
         metrics.REQUESTS.labels(request.endpoint or "none", response.status_code).inc()
+        bodies.bound(request, response)
         return response
 
     _add_errors(app)
     return app
+
+
+class _About(msgspec.Struct, frozen=True):
+    metadata: AppName = UNNAMED
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    parent: _About = _About()
+    object: _About = _About()
+
+
+_decode_asked = msgspec.json.Decoder(_Asked).decode
+
+
+def namespace_of(body: bytes) -> str:
+    """Returns the namespace of the object that a request is about, or "" if there is none."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        asked = _decode_asked(body)
+        return asked.parent.metadata.namespace or asked.object.metadata.namespace
+    return ""
 
 
 class _Hooks:
@@ -129,24 +152,24 @@ class _Hooks:
         }
 
     def _at_once(self, answer: Callable[[bytes, float], bytes]) -> Answering:
-        def answering(body: bytes, has_gone: Callable[[], bool]) -> tuple[bytes, float]:
-            with self._turns.turn(whose(body), len(body), has_gone):
-                return decided(answer, body, self._clock()), 0.0
+        def answering(body: bytes) -> tuple[bytes, float]:
+            with self._turns.turn(in_pool(namespace_of, body)):
+                return in_pool(answer, body, self._clock()), 0.0
 
         return answering
 
-    def _sync(self, body: bytes, has_gone: Callable[[], bool]) -> tuple[bytes, float]:
+    def _sync(self, body: bytes) -> tuple[bytes, float]:
         """Decides when the pacer lets it, and without a turn until then.
 
         What is decided is what would have been on arrival, since that is when it was observed.
         """
-        now, pieces = self._clock(), split(body, self._memo)
+        now, pieces = self._clock(), in_pool(split, body, self._memo)
         asked = asked_by(pieces, len(body))
         waited = self._pacer.pace(asked)
         if waited:
             metrics.PACED.observe(waited)
-        with self._turns.turn(pieces.cached.app, len(body), has_gone):
-            text, made, status = decided(self._decide, pieces, now, waited)
+        with self._turns.turn(pieces.cached.app.namespace):
+            text, made, status = in_pool(self._decide, pieces, now, waited)
             self._tell(made, status)
             self._resizer(made)
         self._pacer.answered(asked)
@@ -233,29 +256,6 @@ def _add_probes(app: Flask) -> None:
         return Response(metrics.exposition(), content_type=metrics.CONTENT_TYPE)
 
 
-def _read_body(limit: int) -> bytes:
-    """The request's body.
-
-    The limit is checked here: Flask's MAX_CONTENT_LENGTH would copy the body once more.
-    """
-    environ = request.environ
-    if environ.get("CONTENT_TYPE") != JSON and request.mimetype not in (JSON, ""):
-        raise RefusedError(415, f"send the request as Content-Type: {JSON}, not {request.mimetype}")
-    if environ.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
-        raise RefusedError(415, "send the request without Content-Encoding")
-    # The server's own stream is read, in one piece: Werkzeug's reads 64 KB at a time.
-    length = request.content_length or 0
-    if "HTTP_TRANSFER_ENCODING" in environ:
-        raise RefusedError(411, "send the request with a Content-Length, not in chunks")
-    if length > limit:
-        text = f"the request is larger than {limit} bytes (TAPP_MAX_BODY_BYTES)"
-        raise RefusedError(413, text)
-    body: bytes = environ["wsgi.input"].read(length)
-    if len(body) < length:
-        raise RefusedError(400, "the request ended before its Content-Length")
-    return body
-
-
 def _log_plan(decided: Any, seconds: float) -> None:
     meta = decided.world.tapp.metadata
     fields = {
@@ -289,8 +289,8 @@ def _too_deep(_: RecursionError) -> Response:
 
 def _refused(error: RefusedError) -> Response:
     response = _error(error.code, error.message, path=error.path)
-    if error.code == 401:  # noqa: PLR2004 - an HTTP status code
-        response.headers["WWW-Authenticate"] = "Bearer"
+    if error.code in _HEADERS:
+        response.headers.add(*_HEADERS[error.code])
     return response
 
 

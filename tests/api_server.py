@@ -62,7 +62,7 @@ class ApiServer:
         self._server.shutdown()
         self._server.server_close()
 
-    def until(self, posts: int, seconds: float = 10) -> None:
+    def until(self, posts: int, seconds: float = 60) -> None:
         """Waits until there were so many requests."""
         end = time.monotonic() + seconds
         while len(self.posts) < posts:

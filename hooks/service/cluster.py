@@ -14,15 +14,12 @@ import msgspec
 from urllib3 import BaseHTTPResponse, HTTPSConnectionPool, Timeout
 from urllib3.exceptions import HTTPError
 
+from hooks.service.account import api_server_of
 from hooks.service.answers import UnansweredError, WriteRefusedError
 from tapp.words.digits import whole
 
 Document = dict[str, Any]
 TIMEOUT = (3, 10)  # Seconds to connect, and to answer: a hanging one holds only our thread
-
-
-class AccountError(Exception):
-    """There is no service account to speak with."""
 
 
 class Cluster:
@@ -37,14 +34,7 @@ class Cluster:
         """
         self._account = account
         self._pool: HTTPSConnectionPool | None = None
-        try:
-            if not all((account / name).read_text().strip() for name in ("token", "ca.crt")):
-                raise OSError("an empty file")
-            self._host, self._port = (environ[f"KUBERNETES_SERVICE_{key}"] for key in _ADDRESS)
-        except (KeyError, OSError, UnicodeDecodeError) as error:
-            needs = f"TAPP_{component.upper()} needs a service account in {account}: {error}."
-            install = f"Install metacontroller/components/{component}."
-            raise AccountError(f"{needs} {install}") from None
+        self._host, self._port = api_server_of(account, component, environ)
 
     def create(self, event: Document) -> bool:
         """Creates an event; False where there is one of that name.
@@ -106,7 +96,6 @@ class Cluster:
         )
 
 
-_ADDRESS = ("HOST", "PORT")
 _MOVED, _FORBIDDEN, _CONFLICT, _BROKEN = 300, 403, 409, 500
 _LATER = (401, 408, 429)  # 401: the token has just expired; its successor comes in a minute
 

@@ -1,6 +1,5 @@
 """Errors that a request gets instead of an answer: a status code, and a text for its caller."""
 
-from http import HTTPStatus
 from typing import Final
 
 import msgspec
@@ -23,13 +22,3 @@ def error_body(message: str, **more: str) -> bytes:
     """The JSON of an error's answer; what `more` says is left out where it is empty."""
     said = {"error": message, **{key: value for key, value in more.items() if value}}
     return msgspec.json.encode({key: value[:LONGEST] for key, value in said.items()})
-
-
-def whole_error(code: int, message: str) -> bytes:
-    """A whole answer, head and JSON, after which the connection is closed."""
-    body = error_body(message)
-    head = (
-        f"HTTP/1.1 {code} {HTTPStatus(code).phrase}\r\nConnection: close\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body

@@ -1,21 +1,19 @@
-"""Events on their way to the API server: in the background, bounded, and never a sync's trouble.
+"""Writes Events in the background, as client-go's recorder does: limited, bounded, and not vital.
 
-A sync only puts events into a queue. One thread per worker process writes them, one after the
-other; where the API server is away the queue fills up, and what finds no place is dropped and
-counted.
+`Recorder.tell` puts the events of a sync into a queue, and one thread of each worker writes them,
+one after the other. A token bucket for each TApp limits how many it may write, as in client-go's
+spam filter. A full queue drops its oldest event. Both are counted in the metrics.
 """
 
 import atexit
 import os
 import threading
 import time
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
-from queue import Empty, Full, Queue
-from typing import Any
+from typing import Any, Final
 
 from hooks.service import metrics
 from hooks.service.answers import UnansweredError, WriteRefusedError
@@ -26,21 +24,16 @@ from tapp.plan import Plan
 
 Document = dict[str, Any]
 
-CONTROLLER = "tapp-hooks"
-QUEUED = 1_000  # Events that wait in a worker process; about 1 KB each
+CONTROLLER: Final = "tapp-hooks"
+QUEUED: Final = 1_000  # Events that wait in a worker; about 1 KB each
 PAUSES = (1.0, 2.0, 4.0, 8.0)  # Seconds between attempts at one event, whatever is asked for
 REMEMBERED, FOR = 5_000, 3600.0
-"""Names that a process does not write twice, and for how many seconds: API servers keep events for
-an hour (--event-ttl)."""
-BURST, SECONDS_PER_EVENT = (25, 300.0)  # Of a TApp and reason, as of client-go's spam filter
-OF_A_NAMESPACE = 40  # So many times as much may all TApps of a namespace tell, in all
-BUCKETS = 2_000
-LATE, LATE_PER_BUCKET = 1_000, 12
-"""Events that wait for their TApp to be allowed one more: in all, and of one TApp and reason, which
-tell as many in an hour."""
-Key = tuple[str, str, str]  # Of a bucket: namespace, name, reason
-LOOK = 10.0  # Seconds between two looks at what had to wait
-QUIET = 60.0  # Seconds between two lines in the log about events that could not be written
+"""Names of events that a worker does not write twice, and for how many seconds: API servers keep
+events for an hour (--event-ttl)."""
+BURST: Final = 25  # Events that a TApp may write at once
+SECONDS_PER_EVENT: Final = 300.0  # After these a TApp may write one event more
+BUCKETS: Final = 4_096  # TApps whose limits a worker knows; the one that was quiet longest is lost
+QUIET: Final = 60.0  # Seconds between two lines in the log about events that could not be written
 
 
 class Outcome(StrEnum):
@@ -67,176 +60,101 @@ class Recorder:
     ) -> None:
         """Starts no thread yet: a process that is forked off later would not have it.
 
-        `create` is one like `cluster.Cluster.create`, `instance` who reports; `queued` may wait.
+        `create` is a function like `Cluster.create`, `instance` names this replica in the events,
+        `queued` is how many events may wait, and `clock` counts seconds.
         """
         self._create, self._instance, self._clock = create, instance[:128] or CONTROLLER, clock
-        self._queued = queued
-        self._lock = threading.Lock()
+        self._queue, self._queued = deque[Document](), queued
+        self._changed = threading.Condition()
         self._taken: OrderedDict[str, float] = OrderedDict()
-        self._buckets: OrderedDict[Key, tuple[float, float]] = OrderedDict()
-        self._late: dict[Key, deque[tuple[float, Document]]] = {}
-        self._looked = float("-inf")
+        self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
         self._logged = float("-inf")
         self._pid = 0
 
     def tell(self, plan: Plan, status: Mapping[str, Any]) -> None:
-        """Queues what a sync has to tell; takes no time to speak of, and never fails."""
+        """Queues the events of a sync. Does not wait for the API server, and never fails."""
         try:
             tapp = plan.world.tapp
-            for document in self._allowed_by_now():
-                self._put(document)
             for event in events(plan, status):
-                document = document_of(tapp, event, plan.now, self._instance)
-                if self._is_news(event, document):
-                    self._put(document)
+                if self._may_write(tapp, event):
+                    self._put(document_of(tapp, event, plan.now, self._instance))
         except Exception as error:  # noqa: BLE001 - whatever it is, the sync has been decided
             _count(Outcome.FAILED)
             LOGGER.error("events", exc_info=error)
 
     def close(self, seconds: float = 2.0) -> None:
-        """Gives the thread some seconds to write what waits; the rest is dropped and counted."""
+        """Gives the thread some seconds to write what waits; drops and counts the rest."""
         if self._pid != os.getpid():
             return
         self._stopping.set()
-        with suppress(Full):
-            self._queue.put_nowait(None)  # a full queue keeps the thread awake anyway
+        with self._changed:
+            self._changed.notify()
         self._thread.join(seconds)
-        with suppress(Empty):
-            while True:
-                if self._queue.get_nowait() is not None:
-                    _count(Outcome.DROPPED)
-        self._queue.put_nowait(None)  # for a thread that is still at its last event
+        while self._queue:
+            self._queue.popleft()
+            _count(Outcome.DROPPED)
 
-    def _is_news(self, event: Event, document: Document) -> bool:
-        """True if this process has not told it yet, and the TApp may tell so much.
-
-        What it may not tell yet is told later: no other sync would, because the status says it.
-        """
-        of = document["regarding"]
-        key = (of["namespace"], of["name"], event.reason)
-        with self._lock:
+    def _may_write(self, tapp: TApp, event: Event) -> bool:
+        """Returns True if this worker has not written the event yet, and its TApp has a token."""
+        key = (tapp.metadata.namespace, tapp.metadata.name)
+        with self._changed:
             now = self._clock()
             if self._taken.get(event.name, float("-inf")) > now - FOR:
                 return False
-            late = self._late.get(key, ())
-            may = not late and self._may_tell(key, now)
-            fits = len(late) < LATE_PER_BUCKET and (may or self._fits_late(key))
-            if may or fits:
-                self._remember(event.name, now)
-            if fits and not may:
-                self._late.setdefault(key, deque()).append((now, document))
+            tokens, at = self._buckets.pop(key, (float(BURST), now))
+            tokens = min(tokens + (now - at) / SECONDS_PER_EVENT, BURST)
+            may = tokens >= 1
+            self._buckets[key] = (tokens - may, now)
+            if may:
+                self._taken.pop(event.name, None)
+                self._taken[event.name] = now
+            for known, most in ((self._buckets, BUCKETS), (self._taken, REMEMBERED)):
+                if len(known) > most:
+                    known.popitem(last=False)
         if not may:
-            _count(Outcome.LIMITED if fits else Outcome.DROPPED)
+            _count(Outcome.LIMITED)
         return may
 
-    def _fits_late(self, key: Key) -> bool:
-        """True if one more may wait, if need be in place of one of the namespace with most."""
-        if sum(map(len, self._late.values())) < LATE:
-            return True
-        of = [each[0] for each, late in self._late.items() for _ in late]
-        crowd = _crowd(of, key[0])
-        if crowd is None:
-            return False
-        going = next(each for each in reversed(self._late) if each[0] == crowd)
-        _, document = self._late[going].pop()
-        self._late[going] or self._late.pop(going)
-        self._taken.pop(document["metadata"]["name"], None)
-        _count(Outcome.DROPPED)
-        return True
-
-    def _allowed_by_now(self) -> list[Document]:
-        """The events that had to wait and need not any longer, oldest first for each TApp.
-
-        One that has waited for an hour is forgotten: its Event would have gone by then, too.
-        """
-        with self._lock:
-            now, allowed, forgotten = self._clock(), list[Document](), 0
-            if not self._late or now - self._looked < LOOK:
-                return []
-            self._looked = now
-            for key, late in list(self._late.items()):
-                while late and late[0][0] <= now - FOR:
-                    late.popleft()
-                    forgotten += 1
-                while late and self._may_tell(key, now):
-                    allowed.append(late.popleft()[1])
-                if not late:
-                    del self._late[key]
-        for _ in range(forgotten):
-            _count(Outcome.DROPPED)
-        return allowed
-
     def _put(self, document: Document) -> None:
-        with self._lock:
+        lost = None
+        with self._changed:
             self._ensure_thread()
-        try:
-            self._queue.put_nowait(document)
-        except Full:
-            lost = self._crowded_out(document)
+            if len(self._queue) >= self._queued:
+                lost = self._queue.popleft()
+            self._queue.append(document)
+            self._changed.notify()
+        if lost is not None:
             self._drop(lost["metadata"]["name"], Outcome.DROPPED, "the queue is full")
 
-    def _crowded_out(self, document: Document) -> Document:
-        """The event that a full queue loses: the last one of the namespace that has most in it."""
-        with self._queue.mutex:
-            waiting = self._queue.queue
-            of = [each["metadata"]["namespace"] for each in waiting if each is not None]
-            crowd = _crowd(of, document["metadata"]["namespace"])
-            if crowd is None:
-                return document
-            lost: Document = next(
-                each
-                for each in reversed(waiting)
-                if each is not None and each["metadata"]["namespace"] == crowd
-            )
-            waiting.remove(lost)
-            waiting.append(document)
-            return lost
-
     def _ensure_thread(self) -> None:
-        """The thread and its queue belong to this process; a fork has neither."""
+        """Starts the thread of this process: a fork does not inherit one."""
         if self._pid == os.getpid():
             return
-        self._queue: Queue[Document | None] = Queue(self._queued)
+        self._queue.clear()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
         self._pid = os.getpid()
         self._thread.start()
         atexit.register(self.close)
 
-    def _remember(self, name: str, now: float) -> None:
-        self._taken[name] = now
-        self._taken.move_to_end(name)
-        while len(self._taken) > REMEMBERED:
-            self._taken.popitem(last=False)
-
-    def _may_tell(self, key: Key, now: float) -> bool:
-        """True if a TApp may tell one more under a reason, and its namespace anything more."""
-        return self._may(key, now, 1) and self._may((key[0], "", ""), now, OF_A_NAMESPACE)
-
-    def _may(self, key: Key, now: float, share: int) -> bool:
-        """Takes a token of a bucket that has so many times what a TApp and reason have, if any."""
-        most = float(BURST * share)
-        tokens, at = self._buckets.pop(key, (most, now))
-        tokens = min(tokens + (now - at) * share / SECONDS_PER_EVENT, most)
-        self._buckets[key] = (tokens - (tokens >= 1), now)
-        while len(self._buckets) > BUCKETS:
-            self._buckets.popitem(last=False)
-        return tokens >= 1
-
     def _run(self) -> None:
-        """The thread: one event after the other, until `close` and an empty queue."""
-        while (document := self._queue.get()) is not None:
-            name = document["metadata"]["name"]
+        """The thread: writes one event after the other, until `close` and an empty queue."""
+        while (document := self._next()) is not None:
             try:
                 outcome, failure = self._write(document)
             except Exception as error:  # noqa: BLE001 - the thread outlives whatever it meets
                 outcome, failure = Outcome.FAILED, f"{type(error).__name__}: {error}"
             if failure:
-                self._drop(name, outcome, failure)
+                self._drop(document["metadata"]["name"], outcome, failure)
             else:
                 _count(outcome)
-            if self._stopping.is_set() and self._queue.empty():
-                return
+
+    def _next(self) -> Document | None:
+        """Waits for the next event in the queue. Returns None if there is none after `close`."""
+        with self._changed:
+            while not self._queue and not self._stopping.is_set():
+                self._changed.wait()
+            return self._queue.popleft() if self._queue else None
 
     def _write(self, document: Document) -> tuple[Outcome, str]:
         failure = ""
@@ -254,9 +172,9 @@ class Recorder:
         return Outcome.FAILED, failure
 
     def _drop(self, name: str, outcome: Outcome, failure: str) -> None:
-        """Counts it, and lets a later sync tell the same again."""
+        """Counts an event that was not written, and lets a later sync write it."""
         _count(outcome)
-        with self._lock:
+        with self._changed:
             self._taken.pop(name, None)
             now = self._clock()
             silent = now - self._logged < QUIET
@@ -264,14 +182,6 @@ class Recorder:
         if not silent:
             fields = {"outcome": outcome, "event": name, "error": failure}
             LOGGER.warning("event not written", extra={"fields": fields})
-
-
-def _crowd(namespaces: list[str], own: str) -> str | None:
-    """The namespace that has most of the places that are taken, None where that is its `own`."""
-    number = Counter(namespaces)
-    number[own] += 1
-    ((crowd, _),) = number.most_common(1)
-    return crowd if number[crowd] > number[own] else None
 
 
 def _count(outcome: Outcome) -> None:

@@ -2,6 +2,10 @@
 
 import os
 
+if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+    # prometheus_client would take an empty value for the name of a directory.
+    os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
+
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,

@@ -1,9 +1,9 @@
 """Fewer syncs of large TApps: what comes soon after the last answer waits before it is decided.
 
 While Metacontroller waits for an answer, all that happens to a TApp becomes one more sync of it; so
-a wait here is syncs saved there, where each costs a millisecond a pod. What waits is a whole
-request: it holds a thread, its bytes and one of Metacontroller's workers, but no turn and no lock,
-and there are never more than so many. Each process paces for itself.
+a wait here is syncs saved there, where each costs a millisecond a pod. A request that waits holds
+its bytes and one of Metacontroller's workers, but no turn and no lock, and the number of such
+requests is limited. Each process paces for itself.
 
 The decision is the one that the request would have had on arrival, by that time's clock.
 """
@@ -23,16 +23,16 @@ from tapp.words.kinds import POD
 SMALL: Final = 50
 """TApps with fewer pods never wait."""
 MOST: Final = 8
-"""Requests that wait in one process at the same time: of its 64 threads (`gunicorn.conf.py`), and
-two processes leave four of Metacontroller's 20 workers to other TApps."""
+"""Requests that wait in one process at the same time: two processes leave four of Metacontroller's
+20 workers to other TApps."""
 MOST_BYTES: Final = 64 << 20
 """Their size in memory."""
 _REMEMBERED: Final = 4_096
 """TApps whose last answer is remembered."""
 
 HURRY: Final = threading.Event()
-"""Set where nothing is to wait: in a worker that ends, and where no worker serves that has threads
-to spare, as in tests and simulations, which have a time of their own."""
+"""Set while nothing is to wait: `gunicorn.conf.py` clears it in a worker. Elsewhere, as in tests
+and simulations, a wait would stop everything."""
 HURRY.set()
 
 

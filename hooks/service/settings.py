@@ -10,9 +10,12 @@ from tapp.world import Options
 
 
 class Settings(BaseSettings):
-    """Every setting, its environment variable (`TAPP_` + the name in capitals) and its default."""
+    """Every setting, its environment variable (`TAPP_` + the name in capitals) and its default.
 
-    model_config = SettingsConfigDict(env_prefix="TAPP_", frozen=True)
+    An empty variable counts as not set.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="TAPP_", env_ignore_empty=True, frozen=True)
 
     delete_pod_after_app_finish: bool = Field(
         default=True,
@@ -51,7 +54,8 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         default=256 * 1024 * 1024,
         ge=1024,
-        description="A larger request is refused with 413; 10,000 pods need about 84 MB.",
+        description="A larger request is refused with 413; 10,000 pods need about 84 MB. All "
+        "requests of a worker together hold no more bytes either; more are refused with 503.",
     )
     max_new_pods_bytes: int = Field(
         default=32 * 1024 * 1024,
@@ -81,8 +85,8 @@ class Settings(BaseSettings):
         default=10,
         gt=0,
         le=600,
-        description="Seconds in which a request has to arrive, else it is answered with 408; its "
-        "client has as many to read the answer.",
+        description="Seconds in which the body of a request has to arrive, else it is answered "
+        "with 408; its client has as many to read the answer.",
     )
     pace_seconds: float = Field(
         default=1.0,

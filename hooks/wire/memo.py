@@ -55,15 +55,15 @@ def _own_bytes(written: Template, own: Template) -> int:
     return found
 
 
-class Whose(msgspec.Struct, frozen=True):
+class AppName(msgspec.Struct, frozen=True):
     """The namespace and the name of a TApp, empty if its metadata cannot be read."""
 
     namespace: str = ""
     name: str = ""
 
 
-NOBODYS: Final = Whose()
-_decode_name = msgspec.json.Decoder(Whose).decode
+UNNAMED: Final = AppName()
+_decode_name = msgspec.json.Decoder(AppName).decode
 
 
 class Cached(Generic[T]):
@@ -103,7 +103,7 @@ class CachedApp:
     __slots__ = ("app", "pods", "size", "spec")
 
     def __init__(
-        self, app: Whose, spec: CachedSpec | None, pods: Mapping[str, Cached[ObservedPod]]
+        self, app: AppName, spec: CachedSpec | None, pods: Mapping[str, Cached[ObservedPod]]
     ) -> None:
         """Puts together what one request has shown of a TApp."""
         self.app, self.spec, self.pods = app, spec, pods
@@ -118,7 +118,7 @@ class Memo:
         """Starts empty. `limit` is in bytes, for the whole process; with 0 nothing is cached."""
         self._limit = limit
         self._size = 0
-        self._apps: OrderedDict[Whose, CachedApp] = OrderedDict()
+        self._apps: OrderedDict[AppName, CachedApp] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -131,7 +131,7 @@ class Memo:
         try:
             app = as_deep_as_readable(_decode_name, parent.get("metadata", b"{}"))
         except (msgspec.DecodeError, UnicodeDecodeError):
-            app = NOBODYS  # Reading the parent later says what is wrong with its metadata.
+            app = UNNAMED  # Reading the parent later says what is wrong with its metadata.
         with self._lock:
             found = self._apps.get(app)
             if found is not None:

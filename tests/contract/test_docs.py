@@ -17,7 +17,7 @@ import yaml
 from hooks.app import create_app
 from hooks.service import logs, metrics
 from hooks.service.settings import Settings
-from hooks.service.turns import AT_ONCE, LARGE
+from hooks.service.turns import AT_ONCE, MOST, MOST_OF_A_NAMESPACE, OF_A_NAMESPACE
 from hooks.version import VERSION
 from tapp import plan
 from tapp.answer import mistakes, refusals, status
@@ -194,10 +194,9 @@ def test_settings_are_documented_as_they_are() -> None:
 
 
 def test_how_many_requests_a_worker_decides_at_once_is_documented_as_it_is() -> None:
-    number = ["no", "one", "two", "three", "four", "five", "six"][AT_ONCE]
     sizing = " ".join(section(SIZE, "Sizing").split())
-    large = f"only one above {LARGE >> 20} MiB"
-    assert f"up to {number} requests at once, but {large}" in sizing
+    assert f"decides {AT_ONCE} requests at a time, {OF_A_NAMESPACE} of one namespace" in sizing
+    assert f"{MOST} requests wait or are decided, {MOST_OF_A_NAMESPACE} of one nam" in sizing
 
 
 def test_metrics_are_documented_as_they_are() -> None:

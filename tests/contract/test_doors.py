@@ -6,6 +6,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -111,8 +112,8 @@ def test_without_a_token_in_the_file_it_refuses_to_start(
     assert service.process.wait(60) not in (0, None)
     output = service.output()
     service.stop()
-    assert "TokenFileError" in output
-    assert str(path) in output
+    assert output.startswith(f"error: TAPP_AUTH_TOKEN_FILE cannot be used: {path}: ")
+    assert output.count("\n") == 1
 
 
 # --- TLS ------------------------------------------------------------------------------------------
@@ -179,9 +180,8 @@ def test_tls_serves_who_trusts_its_ca(tls: Service, files: dict[str, str]) -> No
 def test_a_tls_port_serves_no_plain_http(tls: Service) -> None:
     with socket.create_connection((HOST, tls.port), 20) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-        answer = connection.recv(1000)
-    assert not answer.startswith(b"HTTP/1.1 200")
-    assert b"ok" not in answer
+        with suppress(ConnectionResetError):
+            assert connection.recv(1000) == b""
 
 
 def test_a_renewed_certificate_needs_no_restart(tls: Service, files: dict[str, str]) -> None:

@@ -2,9 +2,6 @@
 
 import json
 import logging
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +11,6 @@ from hooks.app import create_app
 from hooks.service.auth import TokenFileError
 from hooks.service.logs import JsonFormatter
 from hooks.service.settings import Settings
-from hooks.service.turns import LARGE
-from hooks.sync import sync
 from tests.builders import NOW, as_sent, claim_template, request, tapp
 from tests.contract.calls import CLIENT, HOOKS, WITH_CHILDREN, check_error, client, good, post
 from tests.unit.world import settled
@@ -360,39 +355,3 @@ def test_a_sync_is_logged_in_one_line_with_what_was_decided() -> None:
     assert fields["actions"] == {"Create": 2}
     assert fields["reasons"] == {"NoPod": 2}
     assert fields["milliseconds"] >= 0
-
-
-def test_large_requests_wait_for_each_other_and_small_ones_for_nobody(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Requests above `LARGE` bytes are decided one by one."""
-    filler = {"annotations": {"filler": "x" * LARGE}}
-    large = request({**tapp(), "metadata": {**tapp()["metadata"], **filler, "name": "large"}})
-    deciding: list[int] = []
-    most: list[int] = []
-    go_on = threading.Event()
-
-    def slow(asked: Any, options: Any, now: float) -> Any:
-        if asked.parent.metadata.name == "large":
-            deciding.append(1)
-            most.append(len(deciding))
-            go_on.wait(10)
-            deciding.pop()
-        return sync(asked, options, now)
-
-    monkeypatch.setattr("hooks.app.sync", slow)
-    body = json.dumps(large).encode()
-    with ThreadPoolExecutor(3) as pool:
-        new = CLIENT.application.test_client
-        json_type = "application/json"
-        waiting = [
-            pool.submit(lambda: new().post("/sync", data=body, content_type=json_type))
-            for _ in range(3)
-        ]
-        while not deciding:
-            time.sleep(0.01)
-        assert post("/sync", good()).status_code == 200
-        assert not any(item.done() for item in waiting)
-        go_on.set()
-        assert [item.result().status_code for item in waiting] == [200] * 3
-    assert most == [1, 1, 1]

@@ -13,7 +13,7 @@ LOADED = """\
 import json, sys
 from importlib.metadata import packages_distributions
 import hooks.app, hooks.service.cluster, hooks.service.healthcheck, hooks.service.resizes
-import hooks.service.worker
+import gunicorn.workers.ggevent, hooks.service.start, hooks.service.tls
 owners, loaded = packages_distributions(), {each.split(".")[0] for each in sys.modules}
 print(json.dumps({name: owners.get(name, []) for name in loaded}))
 """

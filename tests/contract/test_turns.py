@@ -1,68 +1,66 @@
-"""Whose turn it is: each TApp and each tenant in its own, and nobody's who has gone."""
+"""Whose turn it is to be decided: no namespace takes every place, and none waits without end."""
 
 import json
-import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import gevent
 import pytest
+from gevent.lock import Semaphore
 
-from hooks.service.turns import AT_ONCE, LARGE, WAIT, Nobody
+from hooks.service.turns import AT_ONCE, MOST, MOST_OF_A_NAMESPACE, OF_A_NAMESPACE, Turns
 from hooks.sync import sync
 from tests.builders import request, tapp
-from tests.contract.calls import CLIENT, check_error, post
+from tests.contract.calls import CLIENT, check_error
+
+LONG = 120
 
 
 class Slow:
-    """The service, whose decisions end when the test says so."""
+    """The service in greenlets, as a worker has it. Its decisions end when the test says so."""
 
     def __init__(self) -> None:
         self.began: list[str] = []
-        self._ends: dict[str, threading.Semaphore] = {}
-        self._over = False
-        self._pool = ThreadPoolExecutor(2 * WAIT)
-        self._new = CLIENT.application.test_client
+        self._ends: dict[str, Semaphore] = {}
+        self._asked: list[gevent.Greenlet[..., Any]] = []
 
     def sync(self, asked: Any, options: Any, now: float) -> Any:
         meta = asked.parent.metadata
         name = f"{meta.namespace}/{meta.name}"
         self.began.append(name)
-        assert self._over or self._end(name).acquire(timeout=60)
+        assert self._end(name).acquire(timeout=LONG)
+        if name.endswith("/broken"):
+            raise ZeroDivisionError
         return sync(asked, options, now)
 
-    def _end(self, name: str) -> threading.Semaphore:
-        return self._ends.setdefault(name, threading.Semaphore(0))
+    def _end(self, name: str) -> Semaphore:
+        return self._ends.setdefault(name, Semaphore(0))
 
-    def ask(self, name: str, size: int = 0, caller: Nobody | None = None) -> "Future[Any]":
-        """Asks for a decision about namespace/name."""
-        body = json.dumps(of(name, size)).encode()
-        environ = {} if caller is None else {"gunicorn.socket": caller}
-        return self._pool.submit(
-            lambda: self._new().post(
-                "/sync", data=body, content_type="application/json", environ_overrides=environ
-            )
-        )
+    def ask(self, *names: str) -> list["gevent.Greenlet[..., Any]"]:
+        """Asks for a decision about each namespace/name, in this order."""
+        made = [gevent.spawn(self._post, name) for name in names]
+        self._asked += made
+        self.settle()
+        return made
 
-    def until(self, *names: str) -> None:
-        """These are what has been begun, in this order."""
-        end = time.monotonic() + 60
-        while len(self.began) < len(names) and time.monotonic() < end:
-            time.sleep(0.005)
-        time.sleep(0.05)  # nothing else begins
-        assert self.began == list(names)
+    def _post(self, name: str) -> Any:
+        client = CLIENT.application.test_client()
+        return client.post("/sync", json=of(name))
 
     def end(self, *names: str) -> None:
-        """So many decisions about them end, or need not wait when they begin."""
+        """Lets a decision about each of these end, or one that will begin."""
         for name in names:
             self._end(name).release()
+        self.settle()
+
+    @staticmethod
+    def settle() -> None:
+        """Lets all greenlets run until each of them waits."""
+        for _ in range(20):
+            gevent.sleep(0)
 
     def close(self) -> None:
-        self._over = True
-        for name in list(self._ends):
-            self.end(name)
-        self._pool.shutdown()
+        gevent.killall(self._asked)
 
 
 @pytest.fixture
@@ -73,107 +71,98 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
     made.close()
 
 
-def of(name: str, size: int = 0) -> Any:
-    """A sync of namespace/name, of so many bytes more."""
+def of(name: str) -> Any:
+    """A sync of namespace/name."""
     namespace, _, own = name.partition("/")
     parent = tapp()
-    more = {"annotations": {"filler": "x" * size}}
-    meta = {**parent["metadata"], **more, "namespace": namespace, "name": own, "uid": f"u-{name}"}
+    meta = {**parent["metadata"], "namespace": namespace, "name": own, "uid": f"u-{name}"}
     return request({**parent, "metadata": meta})
 
 
-def arrived(slow: Slow, *names: str) -> list["Future[Any]"]:
-    """Asks one after the other, so that they wait in this order."""
-    made = []
-    for name in names:
-        made.append(slow.ask(name))
-        time.sleep(0.05)
-    return made
+def codes(asked: list["gevent.Greenlet[..., Any]"]) -> list[int]:
+    gevent.joinall(asked, timeout=LONG)
+    return [each.value.status_code for each in asked]
 
 
-def test_a_tapp_has_one_turn_at_a_time(slow: Slow) -> None:
-    """Others of its tenant have theirs meanwhile."""
-    made = arrived(slow, "a/web", "a/web", "a/web", "a/db")
-    slow.until("a/web", "a/db")
-    slow.end("a/web", "a/web", "a/web", "a/db")
-    assert [one.result(60).status_code for one in made] == [200] * 4
-
-
-def test_a_tenant_leaves_a_turn_to_others(slow: Slow) -> None:
-    """However many TApps it has; each of them several times."""
+def test_a_namespace_leaves_a_place_to_others(slow: Slow) -> None:
+    """However many TApps it has, and however often each of them is asked for."""
     mine = [f"a/web-{number}" for number in range(AT_ONCE + 2)]
-    arrived(slow, *mine, *mine)
-    slow.until(*mine[: AT_ONCE - 1])
-    arrived(slow, "b/web")
-    slow.until(*mine[: AT_ONCE - 1], "b/web")
+    slow.ask(*mine, *mine)
+    assert slow.began == mine[:OF_A_NAMESPACE]
+    slow.ask("b/web")
+    assert slow.began == [*mine[:OF_A_NAMESPACE], "b/web"]
 
 
-def test_who_has_had_a_turn_stands_behind_all_others(slow: Slow) -> None:
-    """A TApp that is asked for again and again puts nobody off."""
-    arrived(slow, "a/x", "a/y", "a/z", "a/x", "a/x", "a/other")
-    slow.until("a/x", "a/y", "a/z")
-    slow.end("a/x")
-    slow.until("a/x", "a/y", "a/z", "a/other")
-    slow.end("a/y")
-    slow.until("a/x", "a/y", "a/z", "a/other", "a/x")
+def test_no_more_than_a_few_decisions_run_at_a_time(slow: Slow) -> None:
+    everyone = [f"{name}/web" for name in "abcdefgh"]
+    asked = slow.ask(*everyone)
+    assert slow.began == everyone[:AT_ONCE]
+    slow.end(*everyone)
+    assert codes(asked) == [200] * len(everyone)
+    assert slow.began == everyone
 
 
-def test_a_large_request_waits_for_a_large_one_and_holds_up_no_small_one(slow: Slow) -> None:
-    slow.ask("a/large", LARGE)
-    slow.until("a/large")
-    slow.ask("b/large", LARGE)
-    time.sleep(0.1)
-    slow.ask("b/small")
-    slow.until("a/large", "b/small")
-    slow.end("a/large")
-    slow.until("a/large", "b/small", "b/large")
+def test_requests_of_a_namespace_are_decided_in_order_of_arrival(slow: Slow) -> None:
+    mine = [f"a/web-{number}" for number in range(8)]
+    slow.ask(*mine)
+    for number, name in enumerate(mine):
+        slow.end(name)
+        assert slow.began == mine[: OF_A_NAMESPACE + number + 1]
 
 
-class Leaver(Nobody):
-    """A client that has gone when it is its turn."""
-
-    def has_gone(self) -> bool:
-        return True
-
-
-def test_who_has_gone_gets_no_turn(slow: Slow) -> None:
-    """And those behind it need not wait for it."""
-    arrived(slow, "a/web")
-    leavers = [slow.ask("a/web", caller=Leaver()) for _ in range(5)]
-    last = arrived(slow, "a/web")[0]
-    slow.until("a/web")
-    slow.end("a/web", "a/web")
-    assert last.result(60).status_code == 200
-    for one in leavers:
-        check_error(one.result(60), 499)
-    assert slow.began == ["a/web"] * 2
+def test_a_decision_that_fails_gives_its_place_back(slow: Slow) -> None:
+    asked = slow.ask(*["a/broken"] * OF_A_NAMESPACE)
+    slow.end(*["a/broken"] * OF_A_NAMESPACE)
+    assert codes(asked) == [500] * OF_A_NAMESPACE
+    asked = slow.ask("a/web")
+    slow.end("a/web")
+    assert codes(asked) == [200]
 
 
-def test_who_has_gone_holds_nothing_until_it_would_have_a_turn(
-    slow: Slow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its bytes: waves of requests of 31 MB whose clients hang up took 1.5 GB."""
-    monkeypatch.setattr("hooks.service.turns._LOOK", 0.01)
-    first = slow.ask("shop/a")
-    slow.until("shop/a")
-    gone = slow.ask("shop/a", caller=Leaver())
-    check_error(gone.result(10), 499)
-    assert not first.done()
-    slow.end("shop/a")
-    assert first.result().status_code == 200
+def test_a_client_that_is_cut_off_gives_its_place_back(slow: Slow) -> None:
+    """Both while its request is decided and while the request waits."""
+    asked = slow.ask(*["a/web"] * (OF_A_NAMESPACE + 1))
+    gevent.killall(asked)
+    asked = slow.ask("a/db")
+    slow.end("a/db")
+    assert codes(asked) == [200]
 
 
-def test_a_tenant_does_not_fill_the_queue(slow: Slow) -> None:
-    """What comes on top of its share is to come again; another's request waits for nothing."""
-    made = [slow.ask("a/web") for _ in range(WAIT)]
-    end = time.monotonic() + 60
-    while sum(one.done() for one in made) < WAIT // 2 - 1 and time.monotonic() < end:
-        time.sleep(0.01)
-    told = [one.result() for one in made if one.done()]
-    for one in told:
-        assert "try again" in check_error(one, 503)["error"]
+def test_a_namespace_does_not_fill_the_queue(slow: Slow) -> None:
+    """Its next request is to come again, and the request of another namespace is decided."""
+    asked = slow.ask(*["a/web"] * MOST_OF_A_NAMESPACE)
+    (refused,) = slow.ask("a/db")
+    assert "try again" in check_error(refused.value, 503)["error"]
+    assert refused.value.headers["Retry-After"] == "1"
+    other = slow.ask("b/web")
     slow.end("b/web")
-    assert post("/sync", of("b/web")).status_code == 200
-    slow.end(*["a/web"] * WAIT)
-    answered = [one.result(60).status_code for one in made]
-    assert (answered.count(200), answered.count(503)) == (WAIT // 2 + 1, WAIT // 2 - 1)
+    assert codes(other) == [200]
+    slow.end(*["a/web"] * MOST_OF_A_NAMESPACE)
+    assert codes(asked) == [200] * MOST_OF_A_NAMESPACE
+
+
+def test_a_full_queue_refuses_every_namespace(slow: Slow) -> None:
+    for namespace in "ab":
+        slow.ask(*[f"{namespace}/web"] * MOST_OF_A_NAMESPACE)
+    assert 2 * MOST_OF_A_NAMESPACE == MOST
+    (refused,) = slow.ask("c/web")
+    check_error(refused.value, 503)
+
+
+@pytest.mark.parametrize("path", ["/finalize", "/plan", "/customize", "/pod-status"])
+def test_every_hook_waits_for_the_places_of_its_namespace(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """A request about a pod counts for the pod's namespace."""
+    seen: list[str] = []
+    turn = Turns.turn
+
+    def noted(self: Turns, namespace: str) -> Any:
+        seen.append(namespace)
+        return turn(self, namespace)
+
+    monkeypatch.setattr(Turns, "turn", noted)
+    document = {**of("shop/web"), "object": {"metadata": {"name": "a-0", "namespace": "shop"}}}
+    body = json.dumps({"object": document["object"]} if path == "/pod-status" else document)
+    CLIENT.post(path, data=body, content_type="application/json")
+    assert seen == ["shop"]

@@ -23,8 +23,17 @@ START, STOP = 240.0, 120.0
 class Service:
     """`gunicorn hooks.app:create_app()` as it is shipped; a context manager."""
 
-    def __init__(self, workers: int = 2, tls: ssl.SSLContext | None = None, **env: str) -> None:
-        """`env` are settings on top; `tls` is how probes reach a service behind TLS."""
+    def __init__(
+        self,
+        workers: int = 2,
+        tls: ssl.SSLContext | None = None,
+        command: tuple[str, ...] = (sys.executable,),
+        **env: str,
+    ) -> None:
+        """Starts the service with the settings `env`, in Python as `command` calls it.
+
+        `tls` is how probes reach a service behind TLS.
+        """
         self.log = tempfile.TemporaryFile("ab+")  # noqa: SIM115 - closed by stop()
         self._output = ""
         self._tls = tls
@@ -35,7 +44,7 @@ class Service:
             self.port = door.getsockname()[1]
             bind = f"fd://{door.fileno()}"
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "gunicorn", "--bind", bind, "hooks.app:create_app()"],
+                [*command, "-m", "gunicorn", "--bind", bind, "hooks.app:create_app()"],
                 cwd=ROOT,
                 env={
                     **{key: value for key, value in os.environ.items() if key not in dropped},

@@ -13,7 +13,7 @@ from hooks.app import create_app
 from hooks.service import pacing
 from hooks.service.pacing import MOST, Pacer
 from hooks.service.settings import Settings
-from hooks.service.turns import AT_ONCE, LARGE
+from hooks.service.turns import AT_ONCE
 from tapp.words.times import written
 from tests.builders import NOW, Document, copied, request, running, stored, tapp
 
@@ -210,17 +210,13 @@ class Held(threading.Event):
         return super().wait(60)
 
 
-@pytest.mark.parametrize("filler", [0, LARGE], ids=["small bodies", "large bodies"])
-def test_those_that_wait_hold_no_turn_and_are_never_too_many(filler: int) -> None:
-    """All turns are free meanwhile, for bodies of any size; and one more is decided at once."""
+def test_those_that_wait_hold_no_turn_and_are_never_too_many() -> None:
+    """All turns are free meanwhile; and one more is decided at once."""
     assert MOST > AT_ONCE
     held = Held()
     pacer = Pacer(LONGEST, EACH, clock=lambda: 100.0, hurry=held)
     client = create_app(Settings(log_level="ERROR"), lambda: NOW, pacer=pacer).test_client
-    asked = changed(
-        lambda asked: asked["parent"]["metadata"].update(annotations={"a": "x" * filler})
-    )
-    body = json.dumps(asked).encode()
+    body = json.dumps(BIG).encode()
 
     def post() -> int:
         return client().post("/sync", data=body, content_type="application/json").status_code

@@ -9,7 +9,8 @@ import pytest
 
 from hooks.app import create_app
 from hooks.service import cluster, metrics, resizes
-from hooks.service.cluster import AccountError, Cluster
+from hooks.service.account import AccountError
+from hooks.service.cluster import Cluster
 from hooks.service.resizes import Resizer
 from hooks.service.settings import Settings
 from hooks.wire.memo import Memo

@@ -1,0 +1,26 @@
+"""The service account of the pod, as the kubelet mounts it."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+class AccountError(Exception):
+    """The service account cannot be used; the text names the component that installs it."""
+
+
+def api_server_of(
+    account: Path, component: str, environ: Mapping[str, str] = os.environ
+) -> tuple[str, str]:
+    """Returns host and port of the API server.
+
+    Raises AccountError if they, or `token` or `ca.crt` in the directory `account`, are missing.
+    """
+    try:
+        if not all((account / name).read_text().strip() for name in ("token", "ca.crt")):
+            raise OSError("an empty file")
+        return environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
+    except (KeyError, OSError, UnicodeDecodeError) as error:
+        needs = f"TAPP_{component.upper()} needs a service account in {account}: {error}."
+        install = f"Install metacontroller/components/{component}."
+        raise AccountError(f"{needs} {install}") from None
