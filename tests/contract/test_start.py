@@ -178,10 +178,16 @@ MOUNTS = {
 }
 
 
+HIDDEN = ("/tmp", "/var/tmp", "/dev/shm")
+"""Where something is mounted."""
+
+
 def unshared(mounts: str) -> tuple[str, ...]:
     """The start of a command line that has these mounts to itself; skips where none may be made."""
     if shutil.which("unshare") is None or os.geteuid() != 0:
         pytest.skip("only root may mount")
+    if any(Path(place).is_relative_to(at) for place in (ROOT, sys.prefix) for at in HIDDEN):
+        pytest.skip("this clone would be hidden by what is mounted")
     command = ("unshare", "--mount", "sh", "-c", f'{mounts}; exec "$@"', "sh")
     if subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
         pytest.skip("nothing may be mounted here")
