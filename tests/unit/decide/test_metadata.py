@@ -222,6 +222,14 @@ def test_without_a_record_managed_fields_tell_what_somebody_changed() -> None:
     assert has(world, "labels") == {"app": "shop", "role": "master"}
 
 
+def test_without_a_record_a_key_that_somebody_set_stays_whatever_the_template_says() -> None:
+    """Nobody knows whether its template has changed: it stays until there is a new pod."""
+    world = edit(life(history=False), labels={"role": "master"})
+    world.change(template=made("nginx:2", labels={**ROLE, "role": "standby"})).settle()
+    assert has(world, "labels")["role"] == "master"
+    assert condition(world.sync()["status"], "MetadataEdited") is not None
+
+
 def test_without_a_record_and_managed_fields_the_template_is_written() -> None:
     """As of lean pods of a TApp without a history: what is not known cannot be kept."""
     world = edit(life(history=False), labels={"role": "master"})
