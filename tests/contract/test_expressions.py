@@ -1,6 +1,7 @@
 """Every regular expression takes time in proportion to the text, whatever a tenant writes.
 
-Four rules make sure of that, for each expression in the product and each pattern of the CRD:
+Four rules make sure of that, for each expression in the product (the API server has an engine
+without backtracking, so a pattern of the CRD only has to have anchors):
 
 1. A repeat inside a repeat is possessive, and so is the outer one: `(?:a++b)*+`, not `(a+b)*`.
 2. No alternatives stand in a repeat, unless it is possessive.

@@ -8,7 +8,7 @@ from tests import builders
 from tests.builders import Document, claim_template, tapp, template, terminating
 from tests.invariants import writes
 from tests.reading import desired
-from tests.unit.world import Hook, World, settled
+from tests.unit.world import Hook, World, condition, settled
 
 DATA = [claim_template()]
 NAMESPACE_OWNER = {
@@ -169,7 +169,10 @@ def test_the_pods_go_first_and_then_the_tapp() -> None:
     world.pods = {name: terminating(pod) for name, pod in world.pods.items()}
     assert finalize(world)["finalized"] is False
     world.pods = {}
-    assert finalize(world) == {"status": _status(world), "children": [], "finalized": True}
+    answer = finalize(world)
+    assert answer["finalized"] is True
+    assert answer["children"] == []
+    assert condition(answer, "Ready")["reason"] == "Deleting"
 
 
 def _status(world: World) -> Document:
