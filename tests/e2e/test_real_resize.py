@@ -129,6 +129,8 @@ def test_a_container_restarts_for_resources_that_it_reads(sized: Trial) -> None:
         reader = container("r1", "reader", env=[reading("main")])
         return main, reader
 
+    # An image that was loaded into the node has no digest, and so no other name.
+    sized.node.registry.publish("r1")
     strategy = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"resources": "InPlace"}}
     sized.began(*made("200m"), pod={"volumes": volumes}, updateStrategy=strategy)
     born = sized.app.uids()

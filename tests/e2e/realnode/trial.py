@@ -81,9 +81,9 @@ class Trial:
         return {text.decode() for one in found for text in one.split(b"\0") if text}
 
     def file(self, number: int, path: str) -> str:
-        """The text of a file as the instance's first process sees it."""
-        (process, *_) = self._processes(number)
-        return (process / "root" / path.lstrip("/")).read_text()
+        """The text of a file in the container of the instance that has it; "" if none has."""
+        roots = [process / "root" / path.lstrip("/") for process in self._processes(number)]
+        return next((each.read_text() for each in roots if each.exists()), "")
 
     def begin_of(self, tag: str) -> dict[str, float]:
         """Pod -> when its first container of an image was there."""
