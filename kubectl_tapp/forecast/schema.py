@@ -12,6 +12,7 @@ from typing import Any
 
 from kubectl_tapp.base import shipped
 from kubectl_tapp.base.observed import Document
+from tapp.kube.limits import PORT_NAME_LENGTH, is_port_name
 
 UNCHECKED = (
     "no API server was asked: the CRD's rules between fields, most of Kubernetes' rules for pods, "
@@ -44,8 +45,6 @@ _BOUNDS: dict[str, tuple[int, int]] = {
     "activeDeadlineSeconds": (1, 2**31 - 1), "maxSkew": (1, 2**31 - 1), "weight": (1, 100),
 }  # fmt: skip
 """Field of a pod -> its least and its greatest value. Source: as above."""
-_PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*", re.ASCII)
-_LONGEST_PORT_NAME = 15
 _FREE = ("labels", "annotations", "matchLabels", "nodeSelector", "limits", "requests")
 
 
@@ -143,9 +142,9 @@ def _of_field(path: str, key: str, value: Any, section: str) -> Iterator[str]:
         values = _ONE_OF.get(key)
         if values and value not in values:
             yield f"{path}: Unsupported value: {value!r}: supported: {', '.join(values)}"
-        if section == "ports" and key == "name" and not _is_port_name(value):
+        if section == "ports" and key == "name" and not is_port_name(value):
             yield (
-                f"{path}: Invalid value: {value!r}: must be at most {_LONGEST_PORT_NAME} lower "
+                f"{path}: Invalid value: {value!r}: must be at most {PORT_NAME_LENGTH} lower "
                 "case letters, digits and single '-', with a letter"
             )
     if isinstance(value, int) and not isinstance(value, bool) and key in _BOUNDS:
@@ -154,7 +153,3 @@ def _of_field(path: str, key: str, value: Any, section: str) -> Iterator[str]:
             yield f"{path}: Invalid value: {value}: must be between {least} and {most}"
         if key == "successThreshold" and section in ("livenessProbe", "startupProbe") and value > 1:
             yield f"{path}: Invalid value: {value}: must be 1"
-
-
-def _is_port_name(name: str) -> bool:
-    return len(name) <= _LONGEST_PORT_NAME and bool(_PORT_NAME.fullmatch(name))

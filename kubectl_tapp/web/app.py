@@ -43,7 +43,7 @@ _FILES = {
 }  # fmt: skip
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _LARGEST = 1 << 20
-_OWN_HOST = re.compile(rf"{re.escape(HOST)}:\d{{1,5}}")
+_OWN_HOST = re.compile(rf"{re.escape(HOST)}:[0-9]{{1,5}}")
 _SOON = 120.0  # Seconds in which a browser that is being started has to ask
 _USED = "this address was good for one browser of the user, once, for two minutes: "
 _PRINTED = "open the address that `kubectl tapp web` printed"

@@ -40,12 +40,13 @@ _SHOWN = 80  # Characters of a wrong value in a message
 _ENV_NAME = re.compile("[ -<>-~]+")  # Printable ASCII without `=` (IsRelaxedEnvVarName)
 _CONFIG_KEY = re.compile("[-._a-zA-Z0-9]+")
 _PORT_NAME = re.compile("(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
-_PORT_NAME_LENGTH = 15
+PORT_NAME_LENGTH = 15
 _LARGEST_ID = 2**31 - 1
 
 
-def _is_port_name(text: str) -> bool:
-    return len(text) <= _PORT_NAME_LENGTH and _PORT_NAME.fullmatch(text) is not None
+def is_port_name(text: str) -> bool:
+    """Returns True if a port may have this name (IsValidPortName)."""
+    return len(text) <= PORT_NAME_LENGTH and _PORT_NAME.fullmatch(text) is not None
 
 
 def _is_config_key(text: str) -> bool:
@@ -109,8 +110,8 @@ _ENV = _text(
     "only printable ASCII characters without '=' are allowed",
 )
 _PORT_TEXT = _text(
-    _is_port_name,
-    f"at most {_PORT_NAME_LENGTH} lower-case letters, digits and single '-' are allowed, "
+    is_port_name,
+    f"at most {PORT_NAME_LENGTH} lower-case letters, digits and single '-' are allowed, "
     "with at least one letter",
 )
 _KEY_OF_CONFIG = _text(

@@ -123,3 +123,13 @@ def test_use_of_a_canary_template() -> None:
         said = kubectl_tapp(standin, "use", "web", "canary", *words, "-y", "--wait")
         assert (said.code, said.err) == (0, "")
         assert ids_of(standin) == [0, 1, 4]
+
+
+def test_use_takes_a_budget_for_the_instances_that_it_moves() -> None:
+    standin = cluster(6)
+    kubectl_tapp(standin, *IMAGE, "--canary", "0,", "-y", "--wait")
+    line = ("use", "web", "canary", "--canary", "2-3", "--max-unavailable", "1", "-y", "--wait")
+    said = kubectl_tapp(standin, *line)
+    assert (said.code, said.err) == (0, "")
+    assert ids_of(standin) == [0, 2, 3]
+    assert spec_of(standin)["updateStrategy"]["forceUpdate"] == {"maxUnavailable": 1}
