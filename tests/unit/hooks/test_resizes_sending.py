@@ -44,7 +44,7 @@ def clock() -> Ticking:
 def resizer(
     server: ApiServer, account: Path, clock: Ticking, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Resizer]:
-    monkeypatch.setattr(cluster, "TIMEOUT", (1, 2))
+    monkeypatch.setattr(cluster, "TIMEOUT", (60, 60))
     client = Cluster(account, server.environ, "resize")
     made = Resizer(client.resize, clock=clock)
     yield made
