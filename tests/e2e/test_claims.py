@@ -132,11 +132,13 @@ def test_a_claim_that_a_person_made_is_used_and_never_deleted(app: App) -> None:
 
 
 def test_a_claim_that_a_quota_refused_is_made_when_there_is_room(app: App) -> None:
-    """Its pod waits without a node meanwhile, which is said, and runs in the end."""
+    """Its pod has no node meanwhile, which Progressing says, and runs in the end."""
     path = app.quota("one", persistentvolumeclaims="1")
     app.apply(stored())
     app.until(lambda: len(app.pods) == 2 and len(app.claims()) == 1, "one claim is refused")
-    app.until(lambda: 'persistentvolumeclaim "data-web-' in app.condition("Degraded"), "said", 90)
+    app.until(
+        lambda: 'persistentvolumeclaim "data-web-' in app.condition("Progressing"), "said", 90
+    )
     app.kube.request("DELETE", path)
     app.nudge()
     app.settle()
