@@ -2,21 +2,15 @@
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from tapp.declared.beside import UNSAID, Beside, recorded_beside
+from tapp.declared.filling import too_large
 from tapp.declared.meaning import Meaning
 from tapp.declared.model import TAppSpec
-from tapp.declared.placeholders import (
-    NO_SLOTS,
-    PLACEHOLDER_BYTES,
-    Slots,
-    UnfilledError,
-    length_of,
-    placeholders_in,
-)
+from tapp.declared.placeholders import NO_SLOTS, Slots, UnfilledError, length_of, placeholders_in
 from tapp.declared.shapes import name_taken
 from tapp.declared.templates import (
     Template,
@@ -51,12 +45,6 @@ class _Bare(msgspec.Struct):
 
 _decode_data = msgspec.json.Decoder(_Data).decode
 _decode_bare = msgspec.json.Decoder(_Bare).decode
-MOST_FILLED_IN: Final = 50_000_000
-"""Bytes (`Slots.bytes`) that one sync fills in for all instances of a TApp, at most.
-
-The limit holds for the pod templates together, for the claim templates together, and for
-`spec.serviceTemplate`. A sync fills in everything or refuses the templates: it never does a part.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +257,11 @@ class Templates:
             if isinstance(template := self.named(name), Template)
         }
         largest = max(found, key=found.__getitem__, default="")
-        return _too_large(sum(found.values()), counts[largest], f", most of it {quoted(largest)}")
+        return too_large(sum(found.values()), counts[largest], f", most of it {quoted(largest)}")
 
     def _problem_of(self, each: int) -> str:
         replicas = self.spec.replicas
-        return _too_large(each * replicas, replicas)
+        return too_large(each * replicas, replicas)
 
     def own(self, slots: Slots, instance: int) -> dict[str, str]:
         """Values of placeholders in what `instance` is made of. UnfilledError: it lacks one."""
@@ -327,18 +315,6 @@ _SHARED = (
     *("not_restarted", "mounts"),
 )
 """Parts that instances mostly have in common, and then hold once."""
-
-
-def _too_large(total: int, instances: int, most_of_it: str = "") -> str:
-    """Returns why this many bytes (`Slots.bytes`) are not filled in, "" if they are."""
-    if total <= MOST_FILLED_IN:
-        return ""
-    return (
-        f"filled in for all instances, it counts as {total:,} bytes{most_of_it} (its length and "
-        f"{PLACEHOLDER_BYTES} for each placeholder, for {instances} instances), and a sync fills "
-        f"in at most {MOST_FILLED_IN:,}: move text into a ConfigMap, use fewer placeholders, or "
-        "run fewer instances"
-    )
 
 
 def _read_data(data: bytes) -> _Data:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tapp.declared import lookup
+from tapp.declared import filling
 from tests.builders import Document, claim_template, tapp, template
 from tests.unit.world import Hook, World, condition
 
@@ -37,7 +37,7 @@ def world(**spec: Any) -> World:
 @pytest.fixture
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets a limit that none of the templates here fits, instead of 50,000,000 bytes."""
-    monkeypatch.setattr(lookup, "MOST_FILLED_IN", 1_000)
+    monkeypatch.setattr(filling, "MOST_FILLED_IN", 1_000)
 
 
 def test_templates_of_all_instances_are_filled_in_by_one_sync() -> None:
@@ -61,10 +61,10 @@ def test_pods_that_run_stay_if_their_template_becomes_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A TApp that an older service accepted keeps its pods."""
-    monkeypatch.setattr(lookup, "MOST_FILLED_IN", 50_000_000)
+    monkeypatch.setattr(filling, "MOST_FILLED_IN", 50_000_000)
     found = world().settle()
     before = found.uids()
-    monkeypatch.setattr(lookup, "MOST_FILLED_IN", 1_000)
+    monkeypatch.setattr(filling, "MOST_FILLED_IN", 1_000)
     found.hook = Restarted()
     assert set(found.decisions().values()) == {"Keep/TemplateNotFound"}
     found.settle()
@@ -82,9 +82,9 @@ def test_condition_names_template_size_and_remedy_if_templates_are_too_large() -
 def test_killed_and_scaled_down_instances_go_if_templates_are_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lookup, "MOST_FILLED_IN", 50_000_000)
+    monkeypatch.setattr(filling, "MOST_FILLED_IN", 50_000_000)
     found = world().settle()
-    monkeypatch.setattr(lookup, "MOST_FILLED_IN", 1_000)
+    monkeypatch.setattr(filling, "MOST_FILLED_IN", 1_000)
     found.hook = Restarted()
     found.change(replicas=COUNT - 1, statuses={str(COUNT - 2): "Killed"})
     decisions = found.decisions()
