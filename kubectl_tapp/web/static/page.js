@@ -44,7 +44,9 @@ class All {
     this.filter();
     this.paint();
     // Who comes back from a TApp finds the focus where it was.
-    if (this.from && document.activeElement === document.body) $("rows").querySelector(`a[href="${CSS.escape(this.from)}"]`)?.focus();
+    const back = this.from && $("rows").querySelector(`a[href="${CSS.escape(this.from)}"]`);
+    if (!back) return;
+    if (document.activeElement === document.body) back.focus();
     this.from = "";
   }
 
@@ -122,6 +124,8 @@ function route(event) {
     follow("/api/tapp", {namespace, name}, leave.signal, (model, change) => one.render(model, change));
     if (event) $("name").focus(); // What had the focus is hidden now.
   } else {
+    // A browser takes the focus from a hidden element later, when the list may be drawn already.
+    if (event) document.activeElement?.blur();
     $("rows").tBodies[0].replaceChildren();
     const all = new All(leave.signal, shown);
     follow("/api/tapps", {}, leave.signal, (model, change) => all.render(model, change));
