@@ -115,6 +115,7 @@ def _value(value: Any, names: dict[str, str], namespace: str) -> Any:
         return value
     if value == namespace:
         return "default"
+    value = value.replace(f"-n {namespace}`", "-n default`")  # a command in a message
     text = UID.sub(lambda found: f"<{names.get(found[0], 'uid')}>", value)
     text = TIME.sub("then", CONTAINER.sub("containerd://X", text))
     return TOKEN.sub("kube-api-access-X", text)

@@ -124,7 +124,7 @@ def test_whoever_may_not_see_the_pods_is_shown_what_the_tapp_tells(
     [
         (["--context", "mars"], {}, "Error in configuration: context was not found", 2),
         (["--kubeconfig", "/nowhere"], {}, "kubectl: stat /nowhere: no such", 1),
-        ([], {"KUBECONFIG": "/dev/null"}, "no cluster: The connection to the server local", 1),
+        ([], {"KUBECONFIG": "/dev/null"}, "no cluster: no kubeconfig with a current context", 1),
     ],
 )
 def test_where_there_is_no_cluster_kubectls_word_is_one_sentence(

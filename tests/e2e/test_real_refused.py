@@ -70,10 +70,10 @@ def test_an_instance_heals_by_itself_when_the_kubelet_takes_it_after_all(real: T
     ("broken", "reason"),
     [
         (container("127.0.0.1:1/app:1"), "127.0.0.1:1/app:1"),
-        (container("e2e.local/App:1"), "InvalidImageName"),
+        (container("e2e.local/App:1"), "CreationBlocked"),
         (container("missing", imagePullPolicy="Never"), "ErrImageNeverPull"),
     ],
-    ids=["no such registry", "InvalidImageName", "ErrImageNeverPull"],
+    ids=["no such registry", "no image reference", "ErrImageNeverPull"],
 )
 def test_an_image_that_cannot_be_had_stops_the_roll_and_is_named(
     real: Trial, broken: Json, reason: str
