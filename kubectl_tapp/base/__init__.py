@@ -1,1 +1,1 @@
-"""The parts that all others use: errors, arguments, objects as observed."""
+"""Errors, arguments, manifests and observed objects, which every other room of the plugin uses."""

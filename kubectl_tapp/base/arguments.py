@@ -1,4 +1,8 @@
-"""Readers of the command line's words: what is invalid is refused in a sentence (`Exit.USAGE`)."""
+"""Parses the arguments and option values of the command line: instances, images, values, shares.
+
+Each `read_...` function returns the parsed value, or raises UsageError with one sentence that says
+what is wrong and what to write instead.
+"""
 
 import difflib
 import re
@@ -15,6 +19,7 @@ from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS, VALUE_KEY
 if TYPE_CHECKING:
     from tapp.declared.model import TAppSpec
 
+# Six digits bound the size of a range, which `read_ids` expands before it checks the numbers.
 _PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 _RANGE = re.compile(r"\d{1,6}-\d{1,6}", re.ASCII)
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", re.ASCII)
@@ -22,7 +27,10 @@ _KEY = re.compile(VALUE_KEY)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Words to put after "there is no NAME": the name that was meant, or those that there are."""
+    """Returns the end of an error message that begins with "there is no NAME".
+
+    The end suggests the most similar of `names`. If no name is similar, the end lists all of them.
+    """
     known = sorted(names)
     folded = {each.casefold(): each for each in known}
     close = difflib.get_close_matches(name.casefold(), folded, 1, 0.5)
@@ -34,9 +42,10 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
-    """The instances that are meant: `3`, `0-3,7`, `all`, or several of these; ascending, each once.
+    """Returns the instance numbers that the texts name, sorted and without duplicates.
 
-    Raises CommandError: it is none of these, or there is no such instance.
+    Each text is a number (`3`), a list (`0-3,7`) or `all`. Raises UsageError if a text is none of
+    these, or if an instance number is not below `replicas`.
     """
     found: set[int] = set()
     for part in ",".join(texts).replace(" ", "").split(","):
@@ -44,6 +53,7 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
             found.update(range(replicas))
             continue
         match = _PART.fullmatch(part)
+        # Without a match, first and last are in the wrong order, as in `7-3`: both are refused.
         first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
         if int(first) > int(last):
             raise UsageError(f"{part!r} names no instances: write 3, or 0-3,7, or all")
@@ -57,7 +67,10 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
 
 
 def read_replicas(text: str | int) -> int:
-    """A number of instances. Raises CommandError: it is none, or more than a TApp may have."""
+    """Returns a number of instances.
+
+    Raises UsageError unless the text is an integer from 0 to MAX_REPLICAS.
+    """
     number = whole(str(text))
     if number is None or number > MAX_REPLICAS:
         raise UsageError(f"{str(text)!r} is no number of instances: from 0 to {MAX_REPLICAS}")
@@ -65,7 +78,11 @@ def read_replicas(text: str | int) -> int:
 
 
 def read_images(texts: Iterable[str]) -> dict[str, str]:
-    """Container -> image, of `CONTAINER=IMAGE` each, `*` for all; CommandError: wrong, or twice."""
+    """Returns container name -> image, parsed from texts of the form `CONTAINER=IMAGE`.
+
+    The container name `*` stands for all containers. Raises UsageError if a text has another form,
+    or if two texts name the same container.
+    """
     images: dict[str, str] = {}
     for text in texts:
         name, equals, image = text.partition("=")
@@ -78,7 +95,12 @@ def read_images(texts: Iterable[str]) -> dict[str, str]:
 
 
 def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]:
-    """Instances as words, and values: `KEY=TEXT`, `KEY-`; CommandError: none, wrong, or twice."""
+    """Separates the texts into instance arguments and values, and returns both.
+
+    `KEY=TEXT` sets a value. `KEY-` removes a value and is returned as None, as in `kubectl label`.
+    All other texts are instance arguments, which `read_ids` can parse. Raises UsageError if no text
+    sets or removes a value, if a key is invalid, or if two texts have the same key.
+    """
     words, values = list[str](), dict[str, str | None]()
     for text in texts:
         key, equals, value = text.partition("=")
@@ -98,7 +120,10 @@ def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]
 
 
 def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
-    """A template and its instances, of `TEMPLATE=IDS`. CommandError: not so, or no instance."""
+    """Returns the template name and the instance numbers of a text of the form `TEMPLATE=IDS`.
+
+    Raises UsageError if the text has another form, or if an instance does not exist.
+    """
     name, equals, ids = text.rpartition("=")
     if not equals or not name:
         message = f"{text!r} gives no template to instances: write TEMPLATE=IDS, such as v2=0,3-5"
@@ -107,10 +132,11 @@ def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
 
 
 def read_canary_ids(text: str, replicas: int) -> list[int] | None:
-    """Returns the instances of `1,4-6`, `4,` or `2-3`; None if the text is a share: `3`, `10%`.
+    """Returns the instance numbers of a text such as `1,4-6`, `4,` or `2-3`.
 
-    A comma or a range makes the text a list of instances; a single number is always a share. Raises
-    UsageError if an instance is named twice or does not exist.
+    Returns None if the text is a share, such as `3` or `10%`. A comma or a range makes the text a
+    list of instances, so a single number is always a share. Raises UsageError if the text names an
+    instance twice or an instance that does not exist.
     """
     if "," not in text and not _RANGE.fullmatch(text):
         return None
@@ -118,6 +144,7 @@ def read_canary_ids(text: str, replicas: int) -> list[int] | None:
     if any(part.endswith("%") for part in parts):
         message = f"{text!r} mixes a share with instances: write 10%, or 1,4-6"
         raise UsageError(message)
+    # One part at a time, because `read_ids` drops duplicates.
     found = Counter(id for part in parts for id in read_ids([part], replicas))
     twice = sorted(id for id, times in found.items() if times > 1)
     if twice:
@@ -126,7 +153,10 @@ def read_canary_ids(text: str, replicas: int) -> list[int] | None:
 
 
 def read_share(text: str, of: int) -> int:
-    """The size of a canary, `3` or `10%` rounded up; CommandError: neither, none, or too many."""
+    """Returns how many of `of` instances a share such as `3` or `10%` is, rounded up.
+
+    Raises UsageError if the text is not a share, or if the result is not between 1 and `of`.
+    """
     from tapp.decide.rollout import portion  # noqa: PLC0415 - it costs start time
 
     number = whole(text)
@@ -141,7 +171,10 @@ def read_share(text: str, of: int) -> int:
 
 
 def read_budget(text: str) -> int | str:
-    """Returns a maxUnavailable, a number or a percentage from 1. Raises UsageError otherwise."""
+    """Returns the value of maxUnavailable: a positive number, or a percentage such as `30%`.
+
+    Raises UsageError if the text is neither.
+    """
     from tapp.decide.rollout import portion  # noqa: PLC0415 - it costs start time
 
     number = whole(text)
@@ -154,7 +187,10 @@ def read_budget(text: str) -> int | str:
 
 
 def read_partition(text: str) -> int | str:
-    """The instances that a partition keeps, a number or a percentage; else a CommandError."""
+    """Returns the value of a partition: a number of instances, or a percentage such as `30%`.
+
+    Raises UsageError if the text is neither.
+    """
     from tapp.decide.partition import partition_size  # noqa: PLC0415 - it costs start time
 
     number = whole(text)
@@ -167,7 +203,10 @@ def read_partition(text: str) -> int | str:
 
 
 def read_duration(text: str) -> float:
-    """Seconds of `90`, `90s`, `10m` or `1h30m`. Raises CommandError: none of these, or no time."""
+    """Returns the seconds of a duration such as `90`, `90s`, `10m` or `1h30m`.
+
+    Raises UsageError if the text is not a duration, or if the duration is zero.
+    """
     found = _DURATION.fullmatch(text)
     hours, minutes, rest = (int(each or 0) for each in found.groups()) if found else (0, 0, 0)
     total = float(3600 * hours + 60 * minutes + rest)
@@ -177,11 +216,14 @@ def read_duration(text: str) -> float:
 
 
 def template_users(spec: "TAppSpec") -> dict[str, list[int]]:
-    """Template -> the instances that are to run it, ascending; one that does not exist, too."""
+    """Returns template name -> the sorted numbers of the instances that run the template.
+
+    A template name without a template is included if an instance refers to the name.
+    """
     return grouped((spec.template_name(id), id) for id in range(spec.replicas))
 
 
 def template_names(spec: "TAppSpec") -> list[str]:
-    """The names of all templates that are written, sorted."""
+    """Returns the sorted names of all templates in the spec."""
     names = set(spec.template_pool)
     return sorted(names | ({DEFAULT_TEMPLATE} if spec.template else set()))

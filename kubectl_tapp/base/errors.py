@@ -1,42 +1,45 @@
-"""A command's end: one sentence for a person, and an exit code for a script."""
+"""Errors that end a command: one sentence for the user, and an exit code for scripts."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes. Those that kubectl has mean the same."""
+    """The exit codes of `kubectl tapp`. kubectl uses 0 and 1 in the same sense."""
 
     DONE = 0
-    FAILED = 1  # Something is wrong: no such TApp, no permission, no cluster, a refused write
+    FAILED = 1  # The command failed: unknown TApp, no permission, no cluster, refused write
     USAGE = 2  # The command line or a file is invalid
-    CONDITION = 3  # `plan --fail-if`: the condition holds
-    STUCK = 4  # `--wait`: the TApp is stuck, or the time is over
-    DECLINED = 5  # The plan was shown, and the answer was no; nothing was written
+    CONDITION = 3  # `plan --fail-if`: at least one condition holds
+    STUCK = 4  # `--wait` or `wait`: the TApp is stuck, or the timeout has passed
+    DECLINED = 5  # The user saw the plan and answered no; nothing was written
     CHANGED = 6  # The TApp changed after its plan was made; nothing was written
-    INTERRUPTED = 130
+    INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 
 def plain(text: str) -> str:
-    """A text that a terminal shows and does not obey: a container's last words may be anything."""
+    """Replaces all control characters except newline and tab by U+FFFD.
+
+    Messages quote texts that others wrote, such as the last output of a container. Escape sequences
+    in these texts must not reach the user's terminal.
+    """
     return text.translate(_CONTROLS)
 
 
+# The control characters of C0 and C1: a terminal would obey them.
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "\N{REPLACEMENT CHARACTER}")
 del _CONTROLS[ord("\n")], _CONTROLS[ord("\t")]
 
 
 class CommandError(Exception):
-    """A command that cannot go on, with its exit code."""
+    """Ends the command with an exit code. Its message is one sentence for the user."""
 
     def __init__(self, message: str, code: Exit = Exit.FAILED) -> None:
-        """`message` is one sentence: what is wrong, where, and what to do."""
         super().__init__(message)
         self.code = code
 
 
 class UsageError(CommandError):
-    """A command line or a file that is invalid."""
+    """Ends the command because its command line or a file is invalid (exit code 2)."""
 
     def __init__(self, message: str) -> None:
-        """`message` is one sentence: what is wrong, and what to write instead."""
         super().__init__(message, Exit.USAGE)

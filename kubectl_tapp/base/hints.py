@@ -1,7 +1,8 @@
-"""Commands that messages name, complete, so that they can be pasted: at any time, in any context.
+"""Formats the commands that messages suggest, so that the user can paste them into any shell.
 
-Each has the namespace, also if it is the current one, and the options of cluster and user that the
-command line had. The command line is one for the whole process, so it is remembered here.
+Each command names its namespace, even if it is the current one, and repeats the cluster and user
+options of the command line (`--context`, `--as`, ...). `remember` stores these options in a global
+variable, because a process runs only one command line.
 """
 
 import shlex
@@ -10,20 +11,24 @@ from typing import Any
 from kubectl_tapp.base.targets import Given, passed_on
 
 _LEFT_OUT = ("namespace", "request_timeout", "token", "password", "username")
-"""Options that no hint repeats: secrets, the time limit, and the namespace, which hints name."""
+"""Options that a suggested command does not repeat.
+
+These are credentials, the time limit, and the namespace, which `hint` adds.
+"""
 
 _given: list[str] = []
 
 
 def remember(targets: Given) -> None:
-    """Remembers the options of kubectl that the command line had, for all later hints."""
+    """Stores kubectl's options of the command line, for the commands of all later hints."""
     _given[:] = passed_on({key: each for key, each in targets.items() if key not in _LEFT_OUT})
 
 
 def hint(*words: str, namespace: str = "", plugin: bool = True) -> str:
-    """Returns a command in backquotes: `kubectl tapp WORDS -n NAMESPACE`, quoted for the shell.
+    """Returns a command in backquotes, quoted for the shell: `kubectl tapp WORDS -n NAMESPACE`.
 
-    With `plugin=False` it is a command of kubectl itself. Without a namespace it has no `-n`.
+    If `plugin` is False, the command is one of kubectl itself. Without a namespace the command has
+    no `-n`.
     """
     scope = ["-n", namespace] if namespace else []
     program = ["kubectl", "tapp"] if plugin else ["kubectl"]
@@ -31,6 +36,6 @@ def hint(*words: str, namespace: str = "", plugin: bool = True) -> str:
 
 
 def hinted(tapp: dict[str, Any], verb: str, *words: str) -> str:
-    """Returns the command of a verb for this TApp, in its namespace; `words` follow its name."""
+    """Returns the command `kubectl tapp VERB NAME WORDS` for a TApp, with its namespace."""
     metadata = tapp["metadata"]
     return hint(verb, metadata["name"], *words, namespace=metadata.get("namespace") or "")

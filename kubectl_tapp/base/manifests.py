@@ -1,10 +1,11 @@
-"""Reads manifests as kubectl reads them, so that a plan sees the values that an apply would send.
+"""Parses manifest files exactly as kubectl does, so that a plan sees what an apply would send.
 
-The entry point is `read_manifests`. kubectl reads a file as JSON if it begins with a brace, and
-otherwise cuts it into YAML documents at the lines that begin with `---`. go-yaml v2 reads each
-document: plain scalars have the types of YAML 1.1 and Go's notation of numbers (`81111e1`, `0o17`,
-`1_000`), while times and numbers to the base of 60 stay texts. The result becomes JSON, in which
-keys are texts and 1.0 is 1.
+The entry point is `read_manifests`. kubectl parses a file as JSON if it begins with a brace.
+Otherwise it splits the file into YAML documents at the lines that begin with `---`, and go-yaml v2
+parses each document. Plain scalars have the types of YAML 1.1 and Go's notation of numbers
+(`81111e1`, `0o17`, `1_000`). Times and numbers to the base of 60 stay texts. The result becomes
+JSON, in which keys are texts and 1.0 is 1.
+
 Sources: k8s.io/apimachinery, util/yaml; go.yaml.in/yaml/v2, resolve.go and decode.go;
 sigs.k8s.io/yaml, `convertToJSONableObject`.
 """
@@ -28,21 +29,21 @@ _MARKS = (
 )  # fmt: skip
 """The byte order marks that kubectl knows. Source: k8s.io/cli-runtime, `FileVisitor.Visit`."""
 _TAG = "tag:yaml.org,2002:"
-_PLAIN = "plain"  # The tag of a scalar without quotes and without a tag of its own
+_PLAIN = "plain"  # The tag that this module gives to a scalar without quotes and without a tag
 _TIME = re.compile(
     r"\d{4}-\d\d?-\d\d?(?:[Tt]\d\d?:\d\d?:\d\d?(?:[.,]\d+)?(?:Z|[-+]\d\d:\d\d)"
     r"| \d\d?:\d\d?:\d\d?(?:[.,]\d+)?)?",
     re.ASCII,
 )
-_EXPONENT = 1e21  # From here on Go writes a float into JSON with an exponent
+_EXPONENT = 1e21  # Go writes floats of this size and larger into JSON with an exponent
 
 
 class ManifestError(ValueError):
-    """A file that kubectl does not read either. The message says why, and the line if known."""
+    """A file that kubectl would refuse. The message says why, and in which line, if known."""
 
 
 def read_manifests(data: bytes | str) -> list[Any]:
-    """Returns the documents of a file as JSON values; empty documents are left out.
+    """Returns the documents of a file as JSON values, without empty documents.
 
     Raises ManifestError if kubectl would refuse the file.
     """
@@ -66,7 +67,11 @@ def _decoded(data: bytes) -> str:
 
 
 def _documents(text: str) -> Iterator[Any]:
-    """Yields the documents of a file; a JSON file may go on as YAML after its first object."""
+    """Yields the documents of a file.
+
+    A file that begins with a brace may still be YAML, and it may continue as YAML after its first
+    JSON object.
+    """
     if text.lstrip().startswith("{"):
         found, rest = _json_documents(text)
         yield from found
@@ -81,13 +86,16 @@ def _documents(text: str) -> Iterator[Any]:
             if lines:
                 yield _yaml_document(lines, first)
                 lines, first = [], number
-        # The separator stays part of the document, so that line numbers are those of the file.
+        # The separator line stays in the document, so that errors name the line of the file.
         lines.append(line.removesuffix("\r"))
     yield _yaml_document(lines, first)
 
 
 def _json_documents(text: str) -> tuple[list[Any], str | None]:
-    """Returns the JSON objects that a file begins with, and the rest that is not JSON, or None."""
+    """Returns the JSON objects at the beginning of a text, and the rest of the text.
+
+    The rest is None if the whole text is JSON.
+    """
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     found, at = list[Any](), 0
     while True:
@@ -97,7 +105,8 @@ def _json_documents(text: str) -> tuple[list[Any], str | None]:
         try:
             value, at = decoder.raw_decode(text, start)
         except ValueError as error:
-            if len(found) > 1:  # kubectl changes to YAML after the first object at the latest
+            # kubectl may fall back to YAML before or after the first object, but not later.
+            if len(found) > 1:
                 raise ManifestError(f"it is not JSON: {error}") from None
             return found, text[at:].lstrip(" \t\r").removeprefix("\n")
         found.append(value)
@@ -108,7 +117,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 class _NodeError(Exception):
-    """A YAML node that kubectl refuses."""
+    """A YAML node that kubectl would refuse, with the line of the node in its document."""
 
     def __init__(self, message: str, node: yaml.Node) -> None:
         super().__init__(message)
@@ -116,17 +125,21 @@ class _NodeError(Exception):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """A PyYAML loader that leaves the types of plain scalars to this module."""
+    """A PyYAML loader that leaves the types of plain scalars to `scalars.resolved`."""
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
-        """Returns the tag of a node without one."""
+        """Returns the tag of a node that has no explicit tag."""
         if kind is yaml.ScalarNode and implicit[0]:
             return _PLAIN
         return super().resolve(kind, value, (False, False))
 
 
 def _yaml_document(lines: list[str], first: int) -> Any:
-    """Returns the first document in these lines; go-yaml does not look at what follows it."""
+    """Parses the first YAML document in these lines; `first` is the line number of the first line.
+
+    go-yaml ignores further documents in the same text, so this function ignores them, too. Raises
+    ManifestError.
+    """
     loader = _Loader("\n".join(lines))
     try:
         node = loader.get_node() if loader.check_node() else None
@@ -146,14 +159,20 @@ _CIRCULAR = "an alias holds itself: it stands inside the value that it repeats"
 
 
 class _Constructor:
-    """Makes values of the nodes of one document, as go-yaml's decoder does."""
+    """Converts the nodes of one document to values, with the limits of go-yaml's decoder.
+
+    An alias is the same node object at several places. The constructor converts that node at each
+    place, and counts these conversions, because nested aliases can make a small file enormous.
+    """
 
     def __init__(self) -> None:
-        self._decoded = self._copied = 0  # values, and those of them that an alias repeats
-        self._open = set[int]()  # nodes whose values are being made
-        self._made = set[int]()
+        # The number of converted nodes, and how many of them an alias has repeated.
+        self._decoded = self._copied = 0
+        self._open = set[int]()  # ids of the nodes whose conversion has begun and not ended
+        self._made = set[int]()  # ids of the nodes that were converted at least once
 
     def value(self, node: yaml.Node, *, repeated: bool = False) -> Any:
+        """Returns the value of a node. `repeated` is True inside a node that an alias repeats."""
         repeated = repeated or id(node) in self._made
         self._count(node, repeated=repeated)
         if isinstance(node, yaml.ScalarNode):
@@ -171,7 +190,10 @@ class _Constructor:
         return found
 
     def _fill(self, found: dict[str, Any], node: yaml.MappingNode, *, repeated: bool) -> None:
-        """Writes a mapping's entries; a merge overwrites earlier entries, as in go-yaml v2."""
+        """Adds the entries of a mapping node to `found`.
+
+        The entries of a merge key (`<<`) overwrite earlier entries, as in go-yaml v2.
+        """
         for key, item in node.value:
             if isinstance(key, yaml.ScalarNode) and _is_merge(key):
                 for each in _merged(item):
@@ -181,6 +203,7 @@ class _Constructor:
                 found[name] = self.value(item, repeated=repeated)
 
     def _merge(self, found: dict[str, Any], node: yaml.MappingNode, *, repeated: bool) -> None:
+        """Adds the entries of a mapping that a merge key names to `found`."""
         if id(node) in self._open:
             raise _NodeError(_CIRCULAR, node)
         repeated = repeated or id(node) in self._made
@@ -191,7 +214,11 @@ class _Constructor:
         self._made.add(id(node))
 
     def _count(self, node: yaml.Node, *, repeated: bool) -> None:
-        """Raises ManifestError if aliases make most of a large document, as go-yaml does."""
+        """Counts a node. Raises _NodeError if aliases produce most of a large document.
+
+        The limits are those of go-yaml: the allowed share of repeated nodes falls from 99% to 10%
+        as the document grows from 400,000 to 4,000,000 nodes.
+        """
         self._decoded += 1
         self._copied += repeated
         if self._copied > 100 and self._decoded > 1000:  # noqa: PLR2004 - go-yaml's numbers
@@ -205,7 +232,7 @@ def _is_merge(node: yaml.ScalarNode) -> bool:
 
 
 def _merged(node: yaml.Node) -> list[yaml.MappingNode]:
-    """Returns the mappings that a merge key names, the one that wins last."""
+    """Returns the mappings that a merge key names. If two have the same key, the later one wins."""
     nodes = node.value[::-1] if isinstance(node, yaml.SequenceNode) else [node]
     if not all(isinstance(each, yaml.MappingNode) for each in nodes):
         raise _NodeError("a merge key needs a mapping or a list of mappings", node)
@@ -213,7 +240,7 @@ def _merged(node: yaml.Node) -> list[yaml.MappingNode]:
 
 
 def _key(value: Any, node: yaml.Node) -> str:
-    """Returns a mapping's key as kubectl writes the key into JSON: `3`, `true`, `1e+06`."""
+    """Returns a mapping key as the text that kubectl writes into JSON: `3`, `true`, `1e+06`."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -256,7 +283,7 @@ def _undecodable(tag: str, node: yaml.ScalarNode) -> _NodeError:
 
 
 def _as_json(value: Any) -> Any:
-    """Returns the value as kubectl sends it: a float without a fraction is an integer."""
+    """Returns a value as kubectl sends it: a float without a fraction becomes an integer."""
     if isinstance(value, dict):
         return {_valid(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -267,14 +294,16 @@ def _as_json(value: Any) -> Any:
         if not math.isfinite(value):
             raise ManifestError(f"JSON has no number {value}")
         if value.is_integer() and abs(value) < _EXPONENT:
-            value = int(Decimal(repr(value)))  # Go writes the shortest digits, and zeros after them
+            # Go writes the shortest digits that identify the float, followed by zeros. `int(value)`
+            # would give the exact binary value instead.
+            value = int(Decimal(repr(value)))
     if isinstance(value, int) and not LEAST_INT <= value <= MOST_INT:
         return float(value)
     return value
 
 
 def _valid(text: str) -> str:
-    """Returns the text with U+FFFD for a half of a surrogate pair, which JSON can escape."""
+    """Replaces lone surrogates, which JSON escapes can contain, by U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

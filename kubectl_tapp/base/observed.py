@@ -1,4 +1,4 @@
-"""One TApp as the cluster shows it, and the request that Metacontroller would send of it."""
+"""One TApp with its related objects, and the sync request that Metacontroller would send for it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,37 +14,46 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Observed:
-    """One TApp with everything that its decisions look at, as the API server has it."""
+    """One TApp and all objects that the service's decisions depend on, as read from the cluster."""
 
     tapp: Document
-    pods: list[Document] = field(default_factory=list)  # its pods, those that go included
-    claims: list[Document] = field(default_factory=list)  # its volume claims
+    pods: list[Document] = field(default_factory=list)  # its pods, including terminating ones
+    claims: list[Document] = field(default_factory=list)  # its PersistentVolumeClaims
     revisions: list[Document] = field(default_factory=list)  # its ControllerRevisions
-    # its children of each kind of `PLAIN`; read only where its spec asks for them
+    # its children of the optional kinds, such as Services; only the kinds that its spec uses
     plain: Mapping[Kind, list[Document]] = field(default_factory=dict)
-    namespace: Document | None = None  # its Namespace; None where it may not be read
-    storage_classes: list[Document] = field(default_factory=list)  # as far as they may be read
-    # the CompositeController that is registered; None where there is none, or it may not be read:
-    # then the one of this release is taken for it
+    # its Namespace; None if the user may not read the Namespace
+    namespace: Document | None = None
+    # the StorageClasses of the cluster; empty if the user may not read StorageClasses
+    storage_classes: list[Document] = field(default_factory=list)
+    # the registered CompositeController; None if none is registered or the user may not read it.
+    # The manifest of this release takes its place then.
     controller: Document | None = None
-    # warnings of its namespace, for people; no decision looks at them
+    # the Events of type Warning in its namespace, for display only: no decision depends on them
     events: list[Document] = field(default_factory=list)
-    # resource -> why its objects could not be read: what is empty above is unknown then
+    # resource -> the reason why its objects could not be read. The list of such a resource is
+    # empty above, although objects may exist.
     unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """The TApp's name."""
         return str(self.tapp["metadata"]["name"])
 
     def require(self, *resources: str) -> None:
-        """Raises a CommandError where one of these could not be read: all would seem missing."""
+        """Raises CommandError if one of these resources could not be read.
+
+        Without this check all objects of the resource would seem to be missing.
+        """
         for resource in resources:
             if resource in self.unread:
                 raise CommandError(self.unread[resource])
 
     def request(self, controller: Document) -> bytes:
-        """The body of a sync call, for the CompositeController that is registered, or shipped."""
+        """Returns the JSON body of the sync request that Metacontroller would send for this TApp.
+
+        `controller` is the CompositeController. Only children of the resources that it declares are
+        part of the request.
+        """
         children = {
             POD: self.pods,
             CLAIM: self.claims,
@@ -72,5 +81,5 @@ class Observed:
 
 
 def by_name(objects: Iterable[Document]) -> dict[str, Document]:
-    """Objects by `metadata.name`."""
+    """Returns metadata.name -> object."""
     return {each["metadata"]["name"]: each for each in objects}

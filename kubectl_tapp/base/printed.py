@@ -1,4 +1,4 @@
-"""Documents for programs."""
+"""Formats documents for `--output`."""
 
 from typing import Any
 
@@ -6,7 +6,11 @@ import msgspec
 
 
 def printed(document: Any, form: str) -> str:
-    """A document as `json` or `yaml`; in JSON what a terminal might obey is spelled out."""
+    """Returns a document as `json` or `yaml` text.
+
+    JSON escapes the control characters from U+007F to U+009F as well, because a terminal may obey
+    them. YAML escapes them anyway.
+    """
     plain = msgspec.to_builtins(document)
     if form == "json":
         text = msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()

@@ -1,4 +1,4 @@
-"""Reads objects of Kubernetes: conditions, containers, times, and why a pod is not Ready."""
+"""Reads fields of Kubernetes objects: conditions, containers, times, and why a pod is not Ready."""
 
 from typing import Any
 
@@ -8,23 +8,28 @@ from tapp.words.times import UNKNOWN, seconds
 
 
 def conditions(item: Document) -> dict[str, Document]:
-    """The conditions of an object's status, by their types."""
+    """Returns condition type -> condition, from the object's status."""
     found = (item.get("status") or {}).get("conditions") or []
     return {str(each.get("type")): each for each in found}
 
 
 def generation_seen(tapp: Document) -> int:
-    """The generation that a TApp's status is about; 0 where nobody has looked at it yet."""
+    """Returns a TApp's status.observedGeneration, or 0 if the service has written no status yet."""
     return max(0, int((tapp.get("status") or {}).get("observedGeneration") or 0))
 
 
 def containers(spec: Document) -> list[Document]:
-    """The containers of a pod's spec, init containers first."""
+    """Returns the containers of a pod spec, init containers first."""
     return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
 
 
 def state_of(tapp: Document) -> str:
-    """The reason of its condition Ready, which is the trouble if there is one."""
+    """Returns the state of a TApp in one word, for a table.
+
+    The word is `Terminating` if the TApp is being deleted, and `NotSeenYet` if the status describes
+    an older generation. Otherwise it is the phase in status.appStatus if the TApp is Ready and as
+    specified, and the reason of the condition Ready if not.
+    """
     if tapp["metadata"].get("deletionTimestamp"):
         return "Terminating"
     status = tapp.get("status") or {}
@@ -38,10 +43,10 @@ def state_of(tapp: Document) -> str:
 
 
 def deletion_of(tapp: Document) -> str:
-    """Returns what the deletion of a TApp waits for, "" if the TApp is not being deleted.
+    """Returns what the deletion of a TApp waits for, or "" if the TApp is not being deleted.
 
-    The service says so in the condition Ready. Until it has answered, the finalizers tell who has
-    to act.
+    The condition Ready has the explanation as soon as the service has seen the deletion. Until then
+    the explanation names the finalizers, whose controllers have to act.
     """
     since = tapp["metadata"].get("deletionTimestamp")
     if not since:
@@ -56,11 +61,11 @@ def deletion_of(tapp: Document) -> str:
     )
 
 
-_DELETED = "the TApp is being deleted"  # The beginning of the service's sentence
+_DELETED = "the TApp is being deleted"  # The beginning of the service's message about a deletion
 
 
 def statuses(pod: Document) -> list[Document]:
-    """The statuses of a pod's containers, init containers first."""
+    """Returns the container statuses of a pod, init containers first."""
     status: dict[str, Any] = pod.get("status") or {}
     return [
         *(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])
@@ -68,19 +73,22 @@ def statuses(pod: Document) -> list[Document]:
 
 
 def last_time(event: Document) -> float:
-    """The time an event was seen last, in seconds since the epoch; 0 where it does not say."""
+    """Returns when an Event was last seen, in seconds since the epoch, or 0 if it does not say."""
     series = event.get("series") or {}
     texts = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return next((seconds(text) for text in texts if text), 0.0)
 
 
 def times(event: Document) -> int:
-    """The number of times that it was seen."""
+    """Returns how many times an Event was seen."""
     return int((event.get("series") or {}).get("count") or event.get("count") or 1)
 
 
 def last_write(metadata: Document) -> float:
-    """The last write of anything of an object but its status; `UNKNOWN` where nothing tells."""
+    """Returns when an object was last written, in seconds since the epoch.
+
+    Writes of the status do not count. Returns UNKNOWN if managedFields are missing.
+    """
     times = [
         seconds(item.get("time"))
         for item in metadata.get("managedFields") or []
@@ -90,7 +98,11 @@ def last_write(metadata: Document) -> float:
 
 
 def unready(pod: Document) -> list[str]:
-    """Phrases for all that keeps a pod from being Ready while its containers run."""
+    """Returns phrases that say why a pod with running containers is not Ready.
+
+    A pod is not Ready if a startup or readiness probe has not passed, or if a readiness gate is not
+    True.
+    """
     known = conditions(pod)
     result = [
         f"container {name}: its {probe} probe has not passed"
@@ -104,9 +116,11 @@ def unready(pod: Document) -> list[str]:
 
 
 def unpassed(pod: Document) -> dict[str, str]:
-    """Container that runs and is not ready -> the probe that has not passed: startup, readiness.
+    """Returns container name -> the probe that has not passed: `startup` or `readiness`.
 
-    A container that never ran a probe says nothing; the kubelet's `started` tells which is asked.
+    Only running containers that are not ready and have such a probe are included. A container
+    status does not name the probe that it waits for: the kubelet sets `started` as soon as the
+    startup probe has passed.
     """
     bodies = {each["name"]: each for each in containers(pod.get("spec") or {})}
     found = {}

@@ -1,7 +1,8 @@
-"""Plain scalars of YAML as go-yaml v2 reads them: YAML 1.1, with Go's notation of numbers.
+"""Resolves plain scalars of YAML as go-yaml v2 does: YAML 1.1 with Go's notation of numbers.
 
-The entry point is `resolved`. Unlike other readers of YAML 1.1, go-yaml takes `81111e1`, `0o17` and
-`08` for numbers, and times and numbers to the base of 60 for texts.
+The entry point is `resolved`. Other YAML 1.1 parsers differ: go-yaml takes `81111e1`, `0o17` and
+`08` as numbers, and times and numbers to the base of 60 as texts.
+
 Source: go.yaml.in/yaml/v2, resolve.go.
 """
 
@@ -24,15 +25,16 @@ _INTEGER = re.compile(
     r"([-+]?)(?:0b([01]+)|0x([\da-f]+)|0o?([0-7]+)|(0|[1-9]\d*))", re.ASCII | re.IGNORECASE
 )
 _BASES = (2, 16, 8, 10)
-_LATE_BINARY = re.compile(r"0b([-+][01]+)", re.ASCII)  # go-yaml's own rule, after Go's
+# go-yaml accepts a sign behind `0b`, too, after it has tried Go's own notations.
+_LATE_BINARY = re.compile(r"0b([-+][01]+)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?", re.ASCII)
 _FRACTION = re.compile(r"\.\d+(?:_\d+)*(?:[eE][-+]?\d+(?:_\d+)*)?", re.ASCII)
 LEAST_INT, MOST_INT, _MOST_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
-_LONGEST_INT = 100  # Digits, leading zeros included
+_LONGEST_INT = 100  # The most digits of a text that is parsed as an integer
 
 
 def resolved(text: str) -> Any:
-    """Returns the value of a plain scalar."""
+    """Returns the value of a plain scalar: None, a boolean, an integer, a float, or a text."""
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     if text in _NULL:
@@ -47,7 +49,7 @@ def resolved(text: str) -> Any:
     if found := _INTEGER.fullmatch(digits):
         sign, *parts = found.groups()
         base, part = next((b, p) for b, p in zip(_BASES, parts, strict=True) if p is not None)
-        # No 64-bit integer has that many digits, and Python refuses to read thousands of them.
+        # A longer number does not fit into 64 bits, and `int` raises an error above 4,300 digits.
         value = int(part, base) if len(part) <= _LONGEST_INT else math.inf
         value = -value if sign == "-" else value
         if LEAST_INT <= value <= (MOST_INT if sign else _MOST_UNSIGNED):
@@ -67,7 +69,10 @@ def _finite(digits: str, text: str) -> float | str:
 
 
 def key_of_float(value: float) -> str:
-    """Returns Go's `FormatFloat(value, 'g', -1, 32)`: the shortest text of the 32-bit number."""
+    """Returns a float as go-yaml writes it in a key: Go's `FormatFloat(value, 'g', -1, 32)`.
+
+    That is the shortest text that identifies the value as a 32-bit float.
+    """
     try:
         single = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:

@@ -1,4 +1,8 @@
-"""Checks that a document has the shape of a TApp, as far as commands rely on it."""
+"""Checks the types in a TApp manifest that commands rely on: objects, lists and texts.
+
+The entry point is `malformed`. It checks only types, which the API server checks by the CRD's
+schema as well. The API server and the service check the values.
+"""
 
 from typing import Any
 
@@ -7,10 +11,7 @@ _CONTAINERS = ("containers", "initContainers")
 
 
 def malformed(tapp: dict[str, Any]) -> str:
-    """A sentence about the first part of a TApp that has another shape than it should; "": none.
-
-    Only shapes, which an API server would refuse by the schema: values are for it and the service.
-    """
+    """Returns a sentence about the first field with a wrong type, or "" if all types are right."""
     metadata, spec = tapp.get("metadata"), tapp.get("spec")
     pool = spec.get("templatePool") if isinstance(spec, dict) else None
     bodies = pool if isinstance(pool, dict) else {}
@@ -30,7 +31,10 @@ _NOTES = ("labels", "annotations")
 
 
 def malformed_template(path: str, body: object) -> str:
-    """The same of a pod template."""
+    """Returns a sentence about the first field of a pod template with a wrong type, or "".
+
+    `path` is the path of the template in the TApp, for the sentence.
+    """
     metadata, spec = _of(body, "metadata"), _of(body, "spec")
     checks = [_wrong(path, body, _OBJECT), _wrong(f"{path}.metadata", metadata, _OBJECT)]
     checks += [_wrong(f"{path}.metadata.{each}", _of(metadata, each), _OBJECT) for each in _NOTES]

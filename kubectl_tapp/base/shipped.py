@@ -1,4 +1,4 @@
-"""The manifests of this release, as they are in the plugin's wheel or in the repository."""
+"""Reads the manifests of this release, from the plugin's wheel or from the repository."""
 
 from functools import cache
 from pathlib import Path
@@ -14,9 +14,10 @@ DEFINITION = "crds/tapp.yaml"
 
 @cache
 def manifest(path: str) -> dict[str, Any]:
-    """A manifest of this release, by its path in the repository: one of the constants above.
+    """Returns a manifest of this release. `path` is one of the constants above.
 
-    pyproject.toml puts them into the wheel under the same paths, so that there is no second copy.
+    pyproject.toml copies the manifests into the wheel under the paths of the repository, so that no
+    second copy can differ.
     """
     import yaml  # noqa: PLC0415 - it costs start time
 

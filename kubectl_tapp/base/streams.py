@@ -1,4 +1,4 @@
-"""Standard input, output and error of the process: closed, full, or without a reader."""
+"""Handles standard streams of the process that are closed, full, or without a reader."""
 
 import os
 import sys
@@ -7,22 +7,23 @@ from typing import TextIO
 
 from kubectl_tapp.base.errors import plain
 
-PIPE_CLOSED = 141  # The exit code that a shell reports if the reader went away (SIGPIPE)
+PIPE_CLOSED = 141  # 128 + SIGPIPE: the exit code in a shell if the reader of a pipe has ended
 _NUMBERS = (0, 1, 2)
 
 
 def open_closed() -> None:
-    """Gives the process the standard streams that its caller has closed.
+    """Opens the standard streams that the caller of the process has closed.
 
-    Without them the next file that is opened would get such a number, and be written to. A closed
-    standard output fails at the first write, a closed standard error swallows what it is given.
+    Otherwise the next file that the process opens would get the descriptor of such a stream, and
+    output would overwrite that file. Writes to a closed standard output then raise an error, and
+    writes to a closed standard error are dropped.
     """
     for number in _NUMBERS:
         try:
             os.fstat(number)
         except OSError:
-            # The lowest free number is the one that is missing. Standard output is opened for
-            # reading, so that a write to it fails.
+            # The system returns the lowest free descriptor, which is the closed one. Standard
+            # output is opened for reading, so that writes fail and the command reports an error.
             os.open(os.devnull, os.O_WRONLY if number == _NUMBERS[-1] else os.O_RDONLY)
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -33,9 +34,10 @@ def open_closed() -> None:
 
 
 def output_error() -> OSError | None:
-    """Flushes standard output; returns the error if it cannot be written, and None otherwise.
+    """Flushes standard output and returns the error if that fails, or None.
 
-    What could not be written is discarded, so that Python does not complain of it at its exit.
+    After an error the buffered output is discarded, so that Python does not report the error again
+    when it exits.
     """
     try:
         sys.stdout.flush()
@@ -46,7 +48,7 @@ def output_error() -> OSError | None:
 
 
 def note(text: str) -> None:
-    """Writes a line to standard error; it is dropped if standard error cannot be written."""
+    """Writes a line to standard error. The line is dropped if standard error cannot be written."""
     try:
         print(plain(text), file=sys.stderr, flush=True)
     except OSError:
@@ -54,7 +56,7 @@ def note(text: str) -> None:
 
 
 def discard_output() -> None:
-    """Redirects standard output to nowhere, with what it still holds."""
+    """Redirects standard output to the null device, including its buffered text."""
     _discard(sys.stdout)
 
 
@@ -66,5 +68,5 @@ def _discard(stream: TextIO) -> None:
 
 
 def unwritable(error: OSError) -> str:
-    """Returns the sentence that says why standard output cannot be written."""
+    """Returns a sentence that says why standard output cannot be written."""
     return f"standard output cannot be written: {error.strerror or error}"

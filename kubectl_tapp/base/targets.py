@@ -1,14 +1,18 @@
-"""kubectl's own options of cluster and user (`kubectl options`, but for its logs and profiles)."""
+"""kubectl's global options for cluster and user, which every command of the plugin accepts.
+
+These are the options of `kubectl options`, except those for logs and profiles. The plugin passes
+them on to each call of kubectl.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 
 class Target(NamedTuple):
-    """One of these options."""
+    """A global option of kubectl, such as `--context`."""
 
-    words: tuple[str, ...]  # how it is typed, the long form last
-    metavar: str = ""  # what its value is; "" for a switch
+    words: tuple[str, ...]  # the forms of the option, the long one last: ("-n", "--namespace")
+    metavar: str = ""  # the placeholder of its value in the help; "" if the option is a switch
     several: bool = False  # whether it may be given more than once
 
 
@@ -19,7 +23,7 @@ COMMON = {
     "as_user": Target(("--as",), "USER"),
     "request_timeout": Target(("--request-timeout",), "30s"),
 }
-"""The options that the help of each command shows."""
+"""The options that the help of each command shows. The name of each is a Python identifier."""
 TARGETS = COMMON | {
     "as_group": Target(("--as-group",), "GROUP", several=True),
     "as_uid": Target(("--as-uid",), "UID"),
@@ -40,12 +44,15 @@ TARGETS = COMMON | {
     "user": Target(("--user",), "NAME"),
     "username": Target(("--username",), "NAME"),
 }
-"""Name of an option -> the option."""
-Given = Mapping[str, Any]  # Name of an option -> what it was given: a text, several, or True
+"""All options, by name."""
+Given = Mapping[str, Any]  # Name of an option -> its value: a text, a list of texts, or True
 
 
 def passed_on(given: Given) -> Iterator[str]:
-    """The words for kubectl; the namespace is left to the call, which may be about another one."""
+    """Yields the options as arguments for kubectl, except the namespace.
+
+    Each call of kubectl sets the namespace itself, because it may read another namespace.
+    """
     for name, target in TARGETS.items():
         value = given.get(name)
         if name == "namespace" or value is None:
@@ -55,7 +62,11 @@ def passed_on(given: Given) -> Iterator[str]:
 
 
 def together(before: Given, more: Given) -> dict[str, Any]:
-    """Options given first and options given later, joined: the later counts, of several both do."""
+    """Returns the options of `before` and `more` together.
+
+    If both have an option, the value of `more` wins. The values of an option that may be given more
+    than once are joined.
+    """
     given = {name: value for name, value in more.items() if value not in (None, False, [])}
     several = {
         name: [*before.get(name, []), *value]
@@ -66,7 +77,10 @@ def together(before: Given, more: Given) -> dict[str, Any]:
 
 
 def switched(arguments: list[str]) -> list[str]:
-    """A command line in which `--switch=true` is `--switch`, as kubectl reads its own."""
+    """Replaces `--switch=true` by `--switch` in a command line, and drops `--switch=false`.
+
+    kubectl accepts these forms for its switches, but the parser of the plugin does not.
+    """
     switches = {each.words[-1] for each in TARGETS.values() if not each.metavar}
     found = []
     for word in arguments:

@@ -1,4 +1,4 @@
-"""Writes numbers, times and instances for a person."""
+"""Formats numbers, durations and instances for messages."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def age(seconds: float) -> str:
-    """A time that has passed, or a limit, as kubectl writes one: `45s`, `3m10s`, `40d`."""
+    """Returns a duration in kubectl's short form: `45s`, `3m10s`, `40d`."""
     whole = max(0, int(seconds))
     if whole < 2 * _MINUTE:
         return f"{whole}s"
@@ -21,11 +21,11 @@ def age(seconds: float) -> str:
     return f"{whole}s"
 
 
-_MANY = 10  # From ten of a unit on, the smaller one does not matter
+_MANY = 10  # From this number on, the smaller unit is left out: `12m`, not `12m5s`
 
 
 def spoken(seconds: float) -> str:
-    """An estimate as people say it, rounded: `45 s`, `4 min`, `2 h 10 min`."""
+    """Returns a rounded duration for an estimate: `45 s`, `4 min`, `2 h 10 min`."""
     if seconds < 90:  # noqa: PLR2004 - a minute and a half
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -36,11 +36,11 @@ def spoken(seconds: float) -> str:
 
 
 def plural(number: int, word: str) -> str:
-    """`claim` for 1, `claims` for any other number."""
+    """Returns `word` for 1, and `word` with an `s` for any other number."""
     return word if number == 1 else f"{word}s"
 
 
 def instances(ids: Iterable[int]) -> str:
-    """`instance 3`, `instances 0-3, 7`."""
+    """Returns `instance 3` or `instances 0-3, 7`."""
     listed = list(ids)
     return f"{plural(len(listed), 'instance')} {id_list(listed)}"
