@@ -1,11 +1,11 @@
-"""A small cluster with Metacontroller's semantics, for trying hooks without Kubernetes.
+"""A small Kubernetes cluster with Metacontroller in one process, for trying hooks.
 
-It knows nothing about any particular hook: it reads a CompositeController manifest and talks
-to the hook over HTTP or in process (WSGI). Time is simulated and every choice is seeded, so the
-same scenario always gives the same events.
+The simulator knows no particular hook. It reads a CompositeController manifest and calls the hook
+over HTTP, or in process as a WSGI application. Time is simulated and every random choice is seeded,
+so a scenario always produces the same events.
 
-Objects are plain JSON values and *frozen by convention*: whoever stores, caches or passes one on
-never mutates it, a write replaces it. That is what makes a thousand pods cheap.
+Objects are plain JSON values and *frozen by convention*: no code changes an object after it was
+stored, cached or passed on; a write replaces the object. This is why a thousand pods cost little.
 
-Start reading at `world.py`.
+The entry point is `World` in `world.py`.
 """

@@ -1,7 +1,7 @@
-"""A store in front of a store: it records every write, and lets writes fail.
+"""A store that records every write to another store, and can make writes fail.
 
-Tests say "exactly these writes" against the record, so it also holds the writes that were refused
-and those that changed nothing.
+Tests compare the record with the exact writes that they expect. So the record also contains writes
+that were refused and writes that changed nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ class Write:
     message: str = ""
 
     def __str__(self) -> str:
-        """Describe the write in one line."""
+        """Formats the write in one line."""
         paths = f" {', '.join(self.paths)}" if self.paths else ""
         outcome = "" if self.outcome == "ok" else f" -> {self.outcome} {self.message}".rstrip()
         return f"{self.verb} {self.kind} {self.name}{paths}{outcome}"
@@ -53,7 +53,7 @@ class _Fault:
 
 
 class RecordingStore:
-    """Passes everything on, except for the writes that are to fail, and records the writes."""
+    """Passes calls on to the inner store, records writes, and makes chosen writes fail."""
 
     def __init__(self, inner: Store, clock: Clock) -> None:
         self.writes: list[Write] = []
@@ -62,30 +62,29 @@ class RecordingStore:
         self._faults: list[_Fault] = []
 
     def fail(self, times: int = 1, *, verb: str = "", kind: str = "", code: int = 500) -> None:
-        """Let the next writes (of a verb or kind, if given) fail with 409, 422 or 500."""
+        """Makes the next `times` writes fail with the code 409, 422 or 500.
+
+        `verb` and `kind` restrict the writes that fail; empty means any.
+        """
         self._faults.append(_Fault(verb, kind, times, code))
 
     def heal(self) -> None:
-        """Forget all faults."""
+        """Removes all faults that `fail` has set up."""
         self._faults.clear()
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Return the object or raise NotFoundError."""
         return self._inner.get(kind, namespace, name)
 
     def create(self, kind: Kind, obj: Object) -> Object:
-        """Create the object; return it as stored."""
         with self._trying("create", kind, obj):
             created = self._inner.create(kind, obj)
         self._record("create", kind, created)
         return created
 
     def update(self, kind: Kind, obj: Object) -> Object:
-        """Replace the object (PUT), guarded by its resourceVersion."""
         return self._replace("update", self._inner.update, kind, obj)
 
     def update_status(self, kind: Kind, obj: Object) -> Object:
-        """Replace only the status, guarded by the resourceVersion."""
         return self._replace("status", self._inner.update_status, kind, obj)
 
     def _replace(
@@ -101,7 +100,6 @@ class RecordingStore:
     def delete(
         self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
-        """Delete the object, if it still has that uid."""
         target = {"metadata": {"namespace": namespace, "name": name}}
         with self._trying("delete", kind, target):
             self._inner.delete(kind, namespace, name, options)
@@ -119,7 +117,7 @@ class RecordingStore:
     def _trying(
         self, verb: str, kind: Kind, obj: Object, paths: tuple[str, ...] = ()
     ) -> Iterator[None]:
-        """Let the write fail if it is to; record what is refused."""
+        """Raises the injected error if the write has to fail, and records a refused write."""
         try:
             self._maybe_fail(verb, kind)
             yield

@@ -1,10 +1,11 @@
-"""A world that begins as another cluster is: its objects as they are, at its time.
+"""Builds a world from a snapshot of another cluster: the same objects, at the same time.
 
     world = seeded(objects, manifest, hook, clock_at(time.time()), patience=300)
 
-Uids, versions, statuses, owners and finalizers stay. The simulated kubelets take over what runs
-(`simulator.node.takeover`). What the objects do not show is made up as little as possible: owners
-that are named and not there are taken to exist, and there is one node beside those that are named.
+Objects keep their uids, resourceVersions, statuses, owners and finalizers. The simulated kubelets
+take over the running pods (`simulator.node.takeover`). The snapshot does not contain everything, so
+some objects are invented, as few as possible: owners that are named but missing (or the garbage
+collector would delete their dependents), the nodes on which pods run, and one spare node.
 """
 
 import re
@@ -21,10 +22,11 @@ from simulator.world import World
 from tapp.kube.tolerations import NO_EXECUTE
 
 SPARE = "another-node"
+"""The name of a node on which no pod of the snapshot runs."""
 
 
 def clock_at(now: float, tick: float = 0.0) -> Clock:
-    """A clock that shows this time, in seconds since 1970. Ticks: see `Clock`."""
+    """Returns a clock that shows a time in seconds since 1970; `tick` is that of `Clock`."""
     clock = Clock(tick)
     clock.now = now - EPOCH.timestamp()
     return clock
@@ -41,11 +43,12 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
     silent_nodes: Iterable[str] = (),
     **options: object,
 ) -> World:
-    """Build a world around objects as the API server has them, at the time of `clock`.
+    """Builds a world from the objects of an API server, at the time of `clock`.
 
-    `silent_nodes` are names of nodes that are not heard of; `patience` is `Sight`'s, and `options`
-    are those of `World`.
+    `silent_nodes` are names of nodes that have stopped reporting. `patience` is `Sight.patience`,
+    and `options` are keyword arguments of `World`.
     """
+    # Namespaces come first: other objects can only be restored into an existing namespace.
     objects = sorted(objects, key=lambda obj: obj["kind"] != NAMESPACE.name)
     world = World(controller, hook, clock=clock, version=_newest(objects), nodes=0, **options)  # type: ignore[arg-type]
     world.kubelet.behaviour = levers
@@ -65,17 +68,20 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
 
 
 def _newest(objects: list[Object]) -> int:
-    """The newest version of these objects, at least 1.
+    """Returns the newest resourceVersion of the objects, at least 1.
 
-    A world that takes over what another one has left begins at a newer version than that one did:
-    whatever bears a uid or a container's id of a world was written by it.
+    The new world continues from this version, so its uids and container ids differ from all of an
+    earlier simulated world, which may have written these objects.
     """
     versions = [version_of(obj) for obj in objects]
     return max([1, *(int(each) for each in versions if re.fullmatch("[0-9]+", each))])
 
 
 def _missing_owners(objects: list[Object], known: set[str]) -> list[Object]:
-    """Owners that the snapshot names and does not hold: nothing is collected because of it."""
+    """Returns stand-ins for owners that objects refer to and that the snapshot does not contain.
+
+    Without them the garbage collector would delete the objects.
+    """
     found: dict[str, Object] = {}
     for obj in objects:
         for ref in owners_of(obj):

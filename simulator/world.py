@@ -1,12 +1,14 @@
-"""A whole small world: cluster, kubelets, controllers, Metacontroller and a hook.
+"""A complete simulated cluster: API server, kubelets, controllers, Metacontroller and a hook.
 
     world = World(yaml.safe_load(open("composite-controller.yaml")), WsgiHook(app))
     world.apply(manifest)
     world.settle()
     assert [pod["metadata"]["name"] for pod in world.list("Pod")] == ["web-0", "web-1"]
 
-`writes` holds every API write of Metacontroller, `hook_calls` its calls of the hook.
-DecoratorControllers run beside it: `World(..., decorators=[manifest])`.
+`World` builds the parts, connects them, and offers the actions of a user (`apply`, `patch`,
+`delete`) and the passing of time (`run`, `run_until`, `settle`). `World.writes` holds every API
+write of Metacontroller and `World.hook_calls` its calls of the hook. DecoratorControllers run in
+the same world: `World(..., decorators=[manifest])`.
 """
 
 import random
@@ -47,11 +49,11 @@ from tapp.kube.merges import KUBECTL_APPLIED, kubectl_applied, merge_patch
 
 
 class UnsettledError(AssertionError):
-    """The world did not come to rest, or not in the state that was waited for."""
+    """The world did not come to rest, or did not reach the expected state in time."""
 
 
 class World:
-    """Everything needed to watch a hook at work."""
+    """One simulated cluster with Metacontroller and the hook under test."""
 
     def __init__(  # noqa: PLR0913 - a facade; all but the first two are options
         self,
@@ -68,12 +70,15 @@ class World:
         keep_calls: int = 500,
         decorators: Iterable[Object] = (),
     ) -> None:
-        """Build an empty cluster with Metacontroller, which runs these controllers.
+        """Builds an empty cluster with Metacontroller, which runs the given controllers.
 
-        `hook` answers their calls, of which the last `keep_calls` are kept. `seed` is of the
-        chances, `policies` are the cluster's admission, `crds` and `kinds` its custom kinds. A
-        world that takes over another one (`simulator.seed`) is given the newest resourceVersion
-        there as `version`: all its own are newer, and its uids, container ids and addresses differ.
+        `hook` receives all hook calls; the last `keep_calls` of them are kept in `hook_calls`.
+        `seed` determines all random choices. `policies` are admission policies of the cluster.
+        `crds` and `kinds` define custom kinds. `decorators` are DecoratorController manifests.
+
+        `version` is 0, or the newest resourceVersion of the cluster whose objects this world
+        continues (`simulator.seed`). New objects then get higher versions, and other uids,
+        container ids and addresses than the existing objects.
         """
         self.clock = clock or Clock()
         self.kinds = Kinds(kinds)
@@ -113,12 +118,12 @@ class World:
 
     @property
     def writes(self) -> list[Write]:
-        """Return the writes of Metacontroller so far; clear it to start a new count."""
+        """The writes of Metacontroller so far; clear the list to start a new count."""
         return self.store.writes
 
     @property
     def outcomes(self) -> dict[tuple[str, ...], str]:
-        """Return the errors of the last syncs, of all controllers; "" after a success."""
+        """The error of each object's last sync; an empty string after a success."""
         found: dict[tuple[str, ...], str] = {
             (*key,): text for key, text in self.metacontroller.outcomes.items()
         }
@@ -127,20 +132,19 @@ class World:
         return found
 
     def restart(self) -> None:
-        """Start Metacontroller anew, with all its controllers."""
+        """Restarts Metacontroller, so that all its controllers lose their memory."""
         self.metacontroller.restart()
         for each in self.decorators:
             each.restart()
 
-    # What a user does.
+    # The actions of a user.
 
     def namespace(self, name: str) -> Object:
-        """Create a namespace."""
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         return self.cluster.create(NAMESPACE, manifest)
 
     def apply(self, manifest: Object) -> Object:
-        """Create the object, or change it as `kubectl apply` would."""
+        """Creates the object, or changes it as client-side `kubectl apply` does."""
         manifest = _copy(manifest)
         kind = self.kinds.of(manifest)
         if kind.namespaced and not namespace_of(manifest):
@@ -154,15 +158,16 @@ class World:
         return self.cluster.update(kind, kubectl_applied(live, wanted))
 
     def patch(self, kind: str, name: str, patch: Object, namespace: str = "default") -> Object:
-        """Change an object by a JSON merge patch."""
+        """Changes an object with a JSON merge patch."""
         found = self.kinds.find(kind)
         live = self.get(kind, name, namespace)
         return self.cluster.update(found, merge_patch(live, _copy(patch)))
 
     def patch_resize(self, namespace: str, name: str, patch: Object) -> Object:
-        """Apply a strategic merge patch, guarded by its metadata, to a pod's subresource `resize`.
+        """Applies a strategic merge patch to a pod's subresource `resize`.
 
-        ApiError is raised where it is refused, or where the pod is another one by now.
+        Raises ApiError if the API server refuses the patch, or if the uid or resourceVersion in the
+        patch's metadata is not the pod's.
         """
         pod = _copy(self.get("Pod", name, namespace))
         pod = with_meta(pod, **patch["metadata"])
@@ -175,7 +180,10 @@ class World:
     def resize(
         self, name: str, resources: Object, container: str = "", namespace: str = "default"
     ) -> Object:
-        """Change a pod's resources as a vertical autoscaler would: of one container, or of all."""
+        """Changes the resources of one container, or of all if `container` is empty.
+
+        A vertical autoscaler writes the same subresource.
+        """
         pod = _copy(self.get("Pod", name, namespace))
         for _, _, one in containers_of(pod["spec"]):
             if container in ("", one["name"]):
@@ -191,7 +199,7 @@ class World:
         propagation: Propagation = "Background",
         grace_seconds: int | None = None,
     ) -> None:
-        """Delete an object as `kubectl delete --wait=false` would."""
+        """Deletes an object as `kubectl delete --wait=false` does."""
         self.cluster.delete(
             self.kinds.find(kind),
             namespace,
@@ -200,19 +208,19 @@ class World:
         )
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Object:
-        """Return an object; raise NotFoundError if there is none."""
+        """Returns an object, or raises NotFoundError."""
         return self.cluster.get(self.kinds.find(kind), namespace, name)
 
     def list(self, kind: str, namespace: str | None = None) -> list[Object]:
-        """Return all objects of a kind, by namespace and name."""
+        """Returns all objects of a kind, sorted by namespace and name."""
         return self.cluster.list(self.kinds.find(kind), namespace)
 
     def watch(self, listener: Callable[[Event], None]) -> None:
-        """Call the listener at every change of any object from now on."""
+        """Calls the listener at every later change of any object."""
         self.cluster.subscribe(listener)
 
     def on_call(self, listener: Callable[[HookCall], None]) -> None:
-        """Call the listener at every call of a hook from now on, before it is sent."""
+        """Calls the listener before every later call of a hook."""
         self._call_listeners.append(listener)
 
     def _record_call(self, call: HookCall) -> None:
@@ -220,17 +228,20 @@ class World:
         for listener in self._call_listeners:
             listener(call)
 
-    # How time passes.
+    # The passing of time.
 
     def run(self, seconds: float) -> None:
-        """Let simulated time pass."""
+        """Lets the given simulated seconds pass."""
         end = self.clock.now + seconds
         while self.clock.step(end):
             pass
         self.clock.now = end
 
     def run_until(self, predicate: Callable[[], bool], max_seconds: float = 600.0) -> None:
-        """Run until the predicate holds; raise UnsettledError if it does not in time."""
+        """Runs until the predicate is true.
+
+        Raises UnsettledError if it is still false after `max_seconds`.
+        """
         end = self.clock.now + max_seconds
         while not predicate():
             if not self.clock.step(end):
@@ -239,7 +250,12 @@ class World:
     def settle(
         self, *, quiet: float = 120.0, max_seconds: float = 7200.0, allow_errors: bool = False
     ) -> None:
-        """Run until nothing changes any more: nothing is due, or nothing changed for `quiet` s."""
+        """Runs until nothing more is going to change.
+
+        The world is at rest if only background timers are left, or if nothing changed for `quiet`
+        seconds. Raises UnsettledError if the world still changes after `max_seconds`, or if a sync
+        failed and `allow_errors` is False.
+        """
         end = self.clock.now + max_seconds
         self._last_change = self.clock.now
         while self.clock.busy and self.clock.now - self._last_change < quiet:
@@ -253,7 +269,7 @@ class World:
         self._last_change = self.clock.now
 
     def dump(self) -> str:
-        """Describe the world in a few lines, for the message of a failed test."""
+        """Describes all objects, the outcomes of syncs and the last writes, for a failed test."""
         lines = [f"time {self.clock.now:.2f} s"]
         for kind, obj in self.cluster.contents():
             phase = (obj.get("status") or {}).get("phase", "")

@@ -1,1 +1,1 @@
-"""Objects, kinds and time."""
+"""The data model: simulated time, kinds, and functions that read Kubernetes objects."""

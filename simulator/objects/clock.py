@@ -1,7 +1,8 @@
-"""Simulated time: a heap of timers, run in order of time and then of scheduling.
+"""Simulated time: a heap of timers, sorted by time and then by creation.
 
-Background timers are those that come for ever (periodic resyncs, back-off of an image that cannot
-be pulled); a world with only such timers left is at rest.
+`Clock.step` runs the next timer and moves the time to it. *Background* timers come again for ever
+(periodic resyncs, the back-off of an image that cannot be pulled). A world in which only background
+timers are left is at rest.
 """
 
 import heapq
@@ -15,7 +16,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(slots=True, order=True)
 class Timer:
-    """One callback that is due."""
+    """One scheduled callback."""
 
     due: float
     number: int
@@ -25,12 +26,13 @@ class Timer:
 
 
 class Clock:
-    """Seconds since the start of the simulation, and what is due when."""
+    """Counts the seconds since `EPOCH` and runs the timers that are due."""
 
     def __init__(self, tick: float = 0.0) -> None:
-        """Every timer is due at a multiple of `tick`, not before its time; 0: at its time.
+        """Starts at 0 seconds. If `tick` is not 0, timers run at multiples of `tick` seconds only.
 
-        With a power of two all times are exact: what happens again happens in the same way.
+        Each time is rounded up. With a power of two as tick all times are exact floats, so a
+        repeated scenario repeats exactly.
         """
         self.now = 0.0
         self._tick = tick
@@ -41,7 +43,7 @@ class Clock:
     def after(
         self, seconds: float, action: Callable[[], None], *, background: bool = False
     ) -> Timer:
-        """Run the action once, that many seconds from now."""
+        """Schedules the action to run once, the given seconds from now."""
         self._count += 1
         due = self.now + max(seconds, 0.0)
         if self._tick:
@@ -52,13 +54,13 @@ class Clock:
         return timer
 
     def cancel(self, timer: Timer | None) -> None:
-        """Take back a timer that has not run yet."""
+        """Cancels a timer; does nothing for None and for a timer that has run or was cancelled."""
         if timer is not None and not timer.cancelled:
             timer.cancelled = True
             self._foreground -= not timer.background
 
     def step(self, until: float = float("inf")) -> bool:
-        """Run the next timer due by `until`; return False if there is none."""
+        """Runs the next timer that is due by `until`; returns False if no timer is."""
         while self._timers and self._timers[0].due <= until:
             timer = heapq.heappop(self._timers)
             if timer.cancelled:
@@ -72,20 +74,23 @@ class Clock:
 
     @property
     def busy(self) -> bool:
-        """Tell whether anything but background timers is still due."""
+        """True if a timer is scheduled that is not a background timer."""
         return self._foreground > 0
 
     def unix(self) -> float:
-        """Return the simulated time as seconds since 1970, for a hook that looks at the clock."""
+        """Returns the simulated time in seconds since 1970."""
         return EPOCH.timestamp() + self.now
 
     def timestamp(self, seconds: float | None = None) -> str:
-        """Format a moment (default: now) as the API does, in whole seconds."""
+        """Formats a time (by default now) as the API server does, in whole seconds."""
         moment = EPOCH + timedelta(seconds=self.now if seconds is None else seconds)
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def moment(self, text: str | None) -> float | None:
-        """Read a moment as the API writes it; None for one that is missing or unreadable."""
+        """Parses a timestamp of the API into seconds since `EPOCH`.
+
+        Returns None if the text is missing or no timestamp with a time zone.
+        """
         try:
             found = datetime.fromisoformat(text or "")
         except ValueError:

@@ -1,7 +1,8 @@
-"""The kinds that exist: their names, scope, status subresource and whether they have a generation.
+"""The resource types of a cluster: names, scope, and whether they have a status and a generation.
 
-Built-in kinds are those a workload hook may meet. Custom kinds come from CustomResourceDefinition
-manifests, or are taken as "namespaced, with status and generation" when first seen.
+`Kinds` starts with `BUILT_IN`, the kinds that a workload hook can meet. Custom kinds come from
+CustomResourceDefinition manifests. An unknown kind of a named API group is assumed to be
+namespaced, with status and generation, when its first object appears.
 """
 
 from collections.abc import Iterable
@@ -25,18 +26,18 @@ class Kind:
 
     @property
     def group(self) -> str:
-        """Return the API group, empty for the core group."""
+        """The API group; empty for the core group."""
         return self.api_version.rpartition("/")[0]
 
     @property
     def hook_key(self) -> str:
-        """Return the key of this kind in a hook request: `Kind.group/version`."""
+        """The key of the kind in a hook request: `Kind.group/version`, or `Kind.version`."""
         group, _, version = self.api_version.rpartition("/")
         return f"{self.name}.{group}/{version}" if group else f"{self.name}.{version}"
 
     @property
     def sort_key(self) -> tuple[str, str, str]:
-        """Return the order in which Metacontroller visits kinds."""
+        """The key by which Metacontroller sorts kinds: group, version, kind."""
         group, _, version = self.api_version.rpartition("/")
         return group, version, self.name
 
@@ -75,11 +76,11 @@ BUILT_IN = (
 
 
 class UnknownKindError(LookupError):
-    """The API has no such resource."""
+    """The API server does not have the resource type."""
 
 
 class Kinds:
-    """The kinds of one cluster."""
+    """The resource types that one cluster has."""
 
     def __init__(self, custom: Iterable[Kind] = ()) -> None:
         self._by_name: dict[tuple[str, str], Kind] = {}
@@ -88,13 +89,13 @@ class Kinds:
             self.add(kind)
 
     def add(self, kind: Kind) -> Kind:
-        """Register a kind, replacing what was guessed about it before."""
+        """Registers a kind, replacing an earlier definition or assumption."""
         self._by_name[kind.api_version, kind.name] = kind
         self._by_plural[kind.api_version, kind.plural] = kind
         return kind
 
     def add_definition(self, crd: Object) -> None:
-        """Register every served version of a CustomResourceDefinition."""
+        """Registers every served version of a CustomResourceDefinition."""
         spec = crd["spec"]
         for version in spec["versions"]:
             if version.get("served", True):
@@ -111,11 +112,15 @@ class Kinds:
                 )
 
     def of(self, obj: Object) -> Kind:
-        """Return the kind of an object, learning it as a custom kind if it is new."""
+        """Returns the kind of an object; registers an unknown one as `named` does."""
         return self.named(obj["apiVersion"], obj["kind"])
 
     def named(self, api_version: str, name: str) -> Kind:
-        """Return the kind with this apiVersion and kind."""
+        """Returns the kind with an apiVersion and a kind name.
+
+        An unknown kind outside the core group is registered as a custom kind; in the core group it
+        raises UnknownKindError.
+        """
         known = self._by_name.get((api_version, name))
         if known is not None:
             return known
@@ -124,7 +129,7 @@ class Kinds:
         return self.add(Kind(api_version, name, f"{name.lower()}s", custom=True))
 
     def by_plural(self, api_version: str, plural: str) -> Kind:
-        """Return the kind served as this resource."""
+        """Returns the kind with an apiVersion and a plural name, or raises UnknownKindError."""
         known = self._by_plural.get((api_version, plural))
         if known is None:
             message = f'the server could not find the resource "{plural}" in "{api_version}"'
@@ -132,7 +137,10 @@ class Kinds:
         return known
 
     def find(self, word: str) -> Kind:
-        """Find a kind by its bare name or plural, for the convenience of tests and people."""
+        """Returns the kind with a bare name or plural in any API group.
+
+        Raises UnknownKindError if the cluster has no such kind.
+        """
         for kind in self._by_name.values():
             if word.lower() in (kind.name.lower(), kind.plural):
                 return kind
