@@ -1,1 +1,1 @@
-"""The API server, and the controllers beside it."""
+"""The API server, and controllers of kube-controller-manager."""

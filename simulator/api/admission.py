@@ -1,12 +1,13 @@
-"""Admission: changes and checks of an object between the request and the store.
+"""Admission: how the API server changes and checks an object before storing it.
 
-Pods: defaults, the admission plugins every cluster runs (ServiceAccount, Priority,
-DefaultTolerationSeconds), then the *policies* a test plugs in. Claims: defaults, the default
-StorageClass where there is one, the protection finalizer, and whether they may grow. Sources:
-kube-apiserver's plugins.
+`Admission` has one method for each kind and operation. Pods get defaults and pass the admission
+plugins that run in every cluster (ServiceAccount, Priority, DefaultTolerationSeconds), and then the
+*policies* of a test. Claims get defaults, the default StorageClass and the protection finalizer,
+and may only grow if their StorageClass allows that. Source: Kubernetes v1.37.2,
+plugin/pkg/admission.
 
-A policy is a callable `(operation, object) -> object`; operation is "CREATE" or "UPDATE". It must
-return a new object rather than change the one it got.
+A policy is a callable `(operation, object) -> object` with the operation "CREATE" or "UPDATE". It
+must return a new object instead of changing its argument.
 """
 
 import random
@@ -43,7 +44,7 @@ _NOT_RESIZABLE = (
 )
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105
-_GATED = ("evictionResponders", "schedulingGroup")  # Dropped by the server: gates off by default
+_GATED = ("evictionResponders", "schedulingGroup")  # fields of feature gates that are off
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -104,10 +105,10 @@ class Admission:
         self._rng = rng
         self.policies = list(policies)
         self.adds_pod_limits = True
-        """True if a pod's own resources are completed, as since Kubernetes 1.37."""
+        """True if the API server completes the pod-level resources, as since Kubernetes 1.37."""
 
     def pod_create(self, pod: Object) -> Object:
-        """Return the pod as it is stored when created."""
+        """Returns a new pod as the API server stores the pod."""
         given = pod.get("spec") or {}
         spec = stored_spec({key: each for key, each in given.items() if key not in _GATED})
         suffix = "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
@@ -118,13 +119,14 @@ class Admission:
         return {**pod, "status": {"phase": "Pending", "qosClass": quality(pod["spec"])}}
 
     def pod_update(self, pod: Object) -> Object:
-        """Return the pod as the API server reads it from an update."""
+        """Returns an updated pod with defaults, after the policies."""
         spec = stored_spec(pod.get("spec") or {})
         return self._policies("UPDATE", {**pod, "spec": _with_tolerations(spec)})
 
     def claim_create(self, claim: Object, classes: Iterable[Object] = ()) -> Object:
-        """Return the claim as it is stored when created, where there are these StorageClasses."""
+        """Returns a new claim as the API server stores it; `classes` are all StorageClasses."""
         spec = stored_claim(claim.get("spec") or {})
+        # An empty class name, or the old annotation, asks for no default class.
         if "storageClassName" not in spec and OLD_CLASS not in annotations_of(claim):
             marks = {name_of(each): annotations_of(each).get(DEFAULT_CLASS) for each in classes}
             if defaults := [name for name, mark in marks.items() if mark == "true"]:
@@ -134,29 +136,31 @@ class Admission:
         return self._policies("CREATE", {**claim, "spec": spec, "status": {"phase": "Pending"}})
 
     def claim_update(self, claim: Object) -> Object:
-        """Return the claim as the API server reads it from an update."""
+        """Returns an updated claim with defaults, after the policies."""
         spec = stored_claim(claim.get("spec") or {})
         return self._policies("UPDATE", {**claim, "spec": spec})
 
     def service_create(self, service: Object) -> Object:
-        """Return the Service as it is stored when created."""
+        """Returns a new Service as the API server stores the Service."""
         spec = default_service_spec(service.get("spec") or {}, self._rng)
         return self._policies("CREATE", {**service, "spec": spec, "status": {"loadBalancer": {}}})
 
     def service_update(self, new: Object, old: Object) -> Object:
-        """Return the Service as the API server reads it from an update."""
+        """Returns an updated Service with defaults, after the policies."""
         given = new.get("spec") or {}
+        # The API server fills in the old address if an update omits it (patchAllocatedValues in
+        # pkg/registry/core/service/storage/storage.go).
         kept = {key: old["spec"][key] for key in ("clusterIP", "clusterIPs") if key in old["spec"]}
         spec = default_service_spec({**kept, **given}, self._rng)
         return self._policies("UPDATE", {**new, "spec": spec})
 
     def revision_create(self, revision: Object) -> Object:
-        """Return the ControllerRevision as it is stored when created."""
+        """Returns a new ControllerRevision as the API server stores the ControllerRevision."""
         return self._policies("CREATE", {"revision": 0, **revision})
 
     @staticmethod
     def check_claim_resize(new: Object, old: Object, classes: Iterable[Object]) -> None:
-        """Refuse a claim's growth that its StorageClass does not allow.
+        """Raises ForbiddenError if a claim grows and its StorageClass does not allow expansion.
 
         Source: plugin/pkg/admission/storage/persistentvolume/resize (PersistentVolumeClaimResize).
         """
@@ -173,6 +177,7 @@ class Admission:
         for policy in self.policies:
             changed = policy(operation, obj)
             if changed is not obj and changed["kind"] == "Pod":
+                # The API server applies defaults again to a pod that a policy has changed.
                 changed = {**changed, "spec": stored_spec(changed["spec"])}
             obj = changed
         return obj
@@ -186,10 +191,11 @@ _HEAD = re.compile(
 
 
 def lean_pods(operation: Operation, obj: Object) -> Object:
-    """Policy: what `metacontroller/components/admission-policies/lean-pods.yaml` does to pods.
+    """Policy: changes pods as metacontroller/components/admission-policies/lean-pods.yaml does.
 
-    The spec is cut out of Metacontroller's annotation at every write. A new pod gets an empty list
-    of managedFields: the API server then tracks nobody (and shows none; here the list stays).
+    At every write the policy removes the pod spec from Metacontroller's last-applied annotation. A
+    new pod gets an empty list of managedFields, so that the API server stops tracking field
+    managers. (A real API server then omits managedFields; the simulator keeps the empty list.)
     """
     owned = any(owner["kind"] == "TApp" for owner in owners_of(obj))
     text = annotations_of(obj).get(LAST_APPLIED, "")

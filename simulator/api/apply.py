@@ -1,11 +1,15 @@
 """Metacontroller's dynamic apply: a three-way merge that guesses which lists are maps.
 
-Rules (its pkg/dynamic/apply): keys of last-applied that are not desired go, desired keys are
-merged, all others stay. A list whose items (observed, last applied and desired together) are all
-objects sharing a merge key (tapp/kube/project.py) is merged item by item; any other list is
-replaced. Items with equal keys collapse: the last one overwrites them all. A value of the wrong
-type, and null, count as empty. Nothing is mutated, and what does not change is shared with the
-observed object.
+`apply_update` is the entry point. Rules (Metacontroller 4.17.2, pkg/dynamic/apply/apply.go):
+
+* Keys of the last applied object that are not desired are removed; desired keys are merged; all
+  other keys stay.
+* A list is merged item by item if all items of the observed, last applied and desired lists are
+  objects that share a merge key (`tapp/kube/project.py`). Any other list is replaced.
+* Items with equal keys collapse: the last item replaces the others.
+* A value of the wrong type, and null, count as empty.
+
+No argument is changed, and unchanged parts of the result are shared with the observed object.
 """
 
 import re
@@ -14,7 +18,7 @@ from operator import is_
 import msgspec
 
 from simulator.objects.objects import Json, Object, annotations_of, meta, with_meta
-from tapp.kube.project import MERGE_KEYS, merge_key  # noqa: F401 - tests ask here for both
+from tapp.kube.project import MERGE_KEYS, merge_key  # noqa: F401 - tests import both from here
 
 LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
 
@@ -29,11 +33,11 @@ _MISSING = object()
 
 
 class ApplyError(Exception):
-    """The last-applied annotation cannot be read."""
+    """The last-applied annotation is not a JSON object."""
 
 
 def canonical_json(value: Json) -> str:
-    """Encode like Go's json.Marshal: sorted keys, HTML characters escaped."""
+    """Encodes like Go's json.Marshal: sorted keys, and <, >, & as escape sequences."""
     text = _encoder.encode(value).decode()
     return _HTML.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
@@ -100,12 +104,15 @@ def _merge_list(observed: list[Json], last: list[Json], desired: list[Json] | No
 
 
 def merge(observed: Object, last_applied: Object | None, desired: Object) -> Object:
-    """Apply the difference between last applied and desired to the observed object."""
+    """Returns the observed object with the changes from last applied to desired."""
     return _merge_map(observed, last_applied or {}, desired)
 
 
 def last_applied(obj: Object) -> Object | None:
-    """Return what was last applied to the object, None if nothing is recorded."""
+    """Returns the object in the last-applied annotation, or None without the annotation.
+
+    Raises ApplyError if the annotation is not a JSON object or null.
+    """
     text = annotations_of(obj).get(LAST_APPLIED)
     if not text:
         return None
@@ -119,7 +126,10 @@ def last_applied(obj: Object) -> Object | None:
 
 
 def without_last_applied(desired: Object) -> Object:
-    """Copy a hook's object without the annotation, should it have echoed it."""
+    """Returns a desired object without the last-applied annotation.
+
+    A hook that copies observed objects may have copied the annotation, too.
+    """
     annotations = meta(desired).get("annotations")
     if not annotations or LAST_APPLIED not in annotations:
         return desired
@@ -128,7 +138,7 @@ def without_last_applied(desired: Object) -> Object:
 
 
 def with_last_applied(obj: Object, applied: Object) -> Object:
-    """Record in the object's annotation what is being applied."""
+    """Returns the object with `applied` recorded in its last-applied annotation."""
     text = canonical_json(applied)
     annotations = annotations_of(obj)
     if annotations.get(LAST_APPLIED) == text:
@@ -137,11 +147,13 @@ def with_last_applied(obj: Object, applied: Object) -> Object:
 
 
 def apply_update(observed: Object, desired: Object) -> Object:
-    """Return the observed object as it should become."""
+    """Returns the observed object as Metacontroller writes it to reach the desired one."""
     last = last_applied(observed)
     desired = without_last_applied(desired)
     merged = merge(observed, last, desired)
     old_meta, new_meta = meta(observed), meta(merged)
+    # System fields and the status stay as observed, whatever the hook has put there
+    # (pkg/controller/common/manage_children.go).
     metadata = {k: v for k, v in new_meta.items() if k not in SYSTEM_FIELDS}
     metadata.update({k: old_meta[k] for k in SYSTEM_FIELDS if k in old_meta})
     result = {**merged, "metadata": metadata}

@@ -1,9 +1,10 @@
 """The API server, in memory.
 
-It models: uids, one global resourceVersion, conflicts, generations, no-op writes that change
-nothing, the status subresource, graceful deletion, finalizers and propagation, admission and
-validation. Sources: Kubernetes' registry/rest (delete.go, update.go) and the API conventions.
-What happens *after* a write (garbage collection, kubelet) listens to `subscribe`.
+`Cluster` implements the API that Metacontroller uses (`store.Store`). It models uids, one global
+resourceVersion, conflicts, generations, writes without effect, the status subresource, graceful
+deletion, finalizers, deletion propagation, admission and validation. Sources: apiserver's
+registry/rest (delete.go, update.go) and the Kubernetes API conventions. Controllers (garbage
+collector, kubelets) react to the events of `Cluster.subscribe`.
 """
 
 import random
@@ -85,32 +86,32 @@ class Cluster:
         self._generated = count(1)
 
     def subscribe(self, listener: Callable[[Event], None]) -> None:
-        """Call the listener at every committed change, in order."""
+        """Calls the listener at every committed change, in order."""
         self._listeners.append(listener)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Return the object or raise NotFoundError."""
+        """Returns the object, or raises NotFoundError."""
         obj = self.find(kind, namespace, name)
         if obj is None:
             raise NotFoundError(f'{kind.plural} "{name}" not found')
         return obj
 
     def find(self, kind: Kind, namespace: str, name: str) -> Object | None:
-        """Return the object, None if there is none."""
+        """Returns the object, or None."""
         return self._objects.get(kind, {}).get((namespace if kind.namespaced else "", name))
 
     def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
-        """Return all objects of a kind, of one namespace if given, by name."""
+        """Returns all objects of a kind, sorted; None as namespace means all namespaces."""
         objects = self._objects.get(kind, {})
         return [obj for key, obj in sorted(objects.items()) if namespace in (None, key[0])]
 
     def by_uid(self, uid: str) -> tuple[Kind, Object] | None:
-        """Return the living object with this uid."""
+        """Returns the existing object with this uid and its kind, or None."""
         home = self._homes.get(uid)
         return None if home is None else (home[0], self._objects[home[0]][home[1]])
 
     def contents(self, namespace: str | None = None) -> Sequence[tuple[Kind, Object]]:
-        """Return everything that lives in a namespace, or in any."""
+        """Returns all namespaced objects with their kinds; None as namespace means all."""
         return [
             (kind, obj)
             for kind in sorted(self._objects, key=lambda kind: kind.sort_key)
@@ -119,7 +120,7 @@ class Cluster:
         ]
 
     def create(self, kind: Kind, obj: Object) -> Object:
-        """Create the object; return it as stored."""
+        """Creates the object and returns it as stored."""
         obj = self._named(kind, obj)
         if kind.namespaced:
             home = self.get(NAMESPACE, "", namespace_of(obj))
@@ -155,13 +156,16 @@ class Cluster:
         return self._commit(kind, None, obj)
 
     def restore(self, kind: Kind, obj: Object) -> None:
-        """Take an object of another cluster as it is, with its uid, its versions and its status."""
+        """Stores an object of another cluster unchanged, with its uid, versions and status."""
         self._objects.setdefault(kind, {})[key_of(obj)] = obj
         self._homes[uid_of(obj)] = kind, key_of(obj)
         self._publish(Event(kind, None, obj, self.revision))
 
     def update(self, kind: Kind, obj: Object) -> Object:
-        """Replace the object (PUT), guarded by its resourceVersion; keep the status."""
+        """Replaces the object (PUT) except for its status.
+
+        Raises ConflictError if the object has another resourceVersion.
+        """
         old = self._guarded(kind, obj)
         new = {**obj, "metadata": self._server_fields(obj, old)}
         if kind.has_status:
@@ -188,7 +192,10 @@ class Cluster:
         return self._replace(kind, old, new)
 
     def resize(self, pod: Object) -> Object:
-        """Give a pod's containers other resources (PUT of the subresource `resize`), guarded."""
+        """Changes the resources of a pod's containers (PUT of the subresource `resize`).
+
+        Raises ConflictError if the pod has another resourceVersion.
+        """
         old = self._guarded(POD, pod)
         new = resized(old, pod)
         if not _same_content(new, old):
@@ -196,7 +203,10 @@ class Cluster:
         return self._replace(POD, old, new)
 
     def update_status(self, kind: Kind, obj: Object) -> Object:
-        """Replace only the status, guarded by the resourceVersion; of a pod the metadata too."""
+        """Replaces the status only, except for pods, whose metadata is replaced, too.
+
+        Raises ConflictError if the object has another resourceVersion.
+        """
         old = self._guarded(kind, obj)
         if not kind.has_status:
             raise NotFoundError("the server could not find the requested resource (status)")
@@ -206,20 +216,25 @@ class Cluster:
         if kind.custom:
             new = fill_in(new, kind.schema)
         if kind is POD:
+            # An update of a pod's status cannot change its owner references (podStatusStrategy in
+            # pkg/registry/core/pod/strategy.go).
             owners = owners_of(old)
             new["metadata"] = self._server_fields(with_meta(obj, ownerReferences=owners), old)
             check_metadata_update(new, old)
         return self._replace(kind, old, new)
 
     def edit(self, kind: Kind, obj: Object, change: Callable[[Object], Object]) -> Object:
-        """Write past validation, for the parts of the control plane (binding, kubelet, GC)."""
+        """Writes without validation, as scheduler, kubelet and controllers do."""
         old = self.get(kind, *key_of(obj))
         return self._replace(kind, old, change(old))
 
     def delete(
         self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
-        """Delete: at once, after a grace period, or when the last finalizer goes."""
+        """Deletes the object now, after its grace period, or when its last finalizer is removed.
+
+        Raises ConflictError if `options.uid` is not the object's uid.
+        """
         old = self.get(kind, namespace, name)
         uid = options.uid
         if uid is not None and uid != uid_of(old):
@@ -231,6 +246,7 @@ class Cluster:
         if not is_terminating(old):
             if generation_of(old):
                 new = with_meta(new, generation=generation_of(old) + 1)
+        # A second delete may only shorten the grace period.
         elif grace >= int(meta(old).get("deletionGracePeriodSeconds", 0)):
             self._replace(kind, old, new)
             return
@@ -240,7 +256,7 @@ class Cluster:
             self.remove(kind, old)
 
     def remove(self, kind: Kind, old: Object) -> Object:
-        """Take the object out of the store; return its last form."""
+        """Removes the object from the store and returns its last state."""
         self.revision += 1
         del self._objects[kind][key_of(old)]
         del self._homes[uid_of(old)]
@@ -324,7 +340,7 @@ def _same_content(new: Object, old: Object) -> bool:
 
 
 def _grace(kind: Kind, obj: Object, asked: int | None) -> int:
-    """Return the seconds a pod gets: none if it never ran anywhere or has finished."""
+    """Returns the grace period in seconds; 0 for pods that have no node or have ended."""
     if kind is not POD or not obj["spec"].get("nodeName"):
         return 0
     if (obj.get("status") or {}).get("phase") in COMPLETED:

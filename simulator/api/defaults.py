@@ -1,4 +1,4 @@
-"""Defaults of custom resources and Services; those of pods are in tapp/kube/stored.py."""
+"""Defaults of custom resources and Services; the defaults of pods are in tapp/kube/stored.py."""
 
 from collections.abc import Iterator
 from random import Random
@@ -10,14 +10,14 @@ CONTAINER_LISTS = ("initContainers", "containers")
 
 
 def containers_of(spec: Object) -> Iterator[tuple[str, int, Object]]:
-    """Yield (list name, index, container) over init and main containers."""
+    """Yields (list name, index, container) for all init containers and containers."""
     for field in CONTAINER_LISTS:
         for index, container in enumerate(spec.get(field) or []):
             yield field, index, container
 
 
 def fill_in(value: Json, schema: Object) -> Json:
-    """Add the defaults that a custom resource's schema names, as the API server does on writes."""
+    """Returns a custom resource with the defaults of its OpenAPI schema, at every depth."""
     if isinstance(value, list) and "items" in schema:
         return [fill_in(item, schema["items"]) for item in value]
     if not isinstance(value, dict):
@@ -35,9 +35,9 @@ def fill_in(value: Json, schema: Object) -> Json:
 
 
 def default_service_spec(spec: Object, rng: Random) -> Object:
-    """Fill in a Service: defaults, an address, and ports on nodes where it is to have some.
+    """Returns a Service spec with defaults, a cluster IP, and node ports if its type has them.
 
-    Source: pkg/apis/core/v1/defaults.go (SetDefaults_Service), pkg/registry/core/service.
+    Sources: pkg/apis/core/v1/defaults.go (SetDefaults_Service), pkg/registry/core/service.
     """
     spec = encoded(spec)
     kind = spec.get("type", "ClusterIP")

@@ -1,8 +1,8 @@
-"""The API as Metacontroller sees it: one Protocol, its errors and its watch events.
+"""The API that Metacontroller uses: the protocol `Store`, its errors and its watch events.
 
-`cluster.Cluster` implements it in memory; anything that speaks to a real API server can implement
-it too. Sources: the Kubernetes API conventions (PUT with resourceVersion, uid preconditions,
-deletion propagation) and the status reasons of apimachinery.
+`cluster.Cluster` implements `Store` in memory; a client of a real API server can implement it, too.
+Sources: the Kubernetes API conventions (PUT with a resourceVersion, uid preconditions, deletion
+propagation) and the status reasons of apimachinery.
 """
 
 from dataclasses import dataclass
@@ -22,28 +22,28 @@ class ApiError(Exception):
 
 
 class NotFoundError(ApiError):
-    """404: there is no such object."""
+    """404: the object does not exist."""
 
     code = 404
     reason = "NotFound"
 
 
 class AlreadyExistsError(ApiError):
-    """409: the name is taken."""
+    """409: an object of this name exists."""
 
     code = 409
     reason = "AlreadyExists"
 
 
 class ConflictError(ApiError):
-    """409: the resourceVersion or a precondition does not hold."""
+    """409: the object has another resourceVersion, or a precondition failed."""
 
     code = 409
     reason = "Conflict"
 
 
 class InvalidError(ApiError):
-    """422: the object is not valid; `path` names the first field at fault."""
+    """422: the object is invalid; `path` is the first invalid field."""
 
     code = 422
     reason = "Invalid"
@@ -54,7 +54,7 @@ class InvalidError(ApiError):
 
 
 class ForbiddenError(ApiError):
-    """403: admission or the state of the namespace forbids it."""
+    """403: an admission plugin refused the request, or the namespace is being deleted."""
 
     code = 403
     reason = "Forbidden"
@@ -71,7 +71,7 @@ class Event:
 
     @property
     def object(self) -> Object:
-        """Return the newest form of the object that the event carries."""
+        """The newest state of the object in this event."""
         current = self.new if self.new is not None else self.old
         if current is None:
             raise ValueError("an event is about an object")
@@ -80,7 +80,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """The way to delete: only this uid, what to do with dependents, how long to wait."""
+    """Options of a delete: expected uid, propagation and grace period; None for the default."""
 
     uid: str | None = None
     propagation: Propagation | None = None
@@ -94,18 +94,18 @@ class Store(Protocol):
     """The calls that Metacontroller makes to an API server."""
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Return the object or raise NotFoundError."""
+        """Returns the object, or raises NotFoundError."""
 
     def create(self, kind: Kind, obj: Object) -> Object:
-        """Create the object; return it as stored."""
+        """Creates the object and returns it as stored."""
 
     def update(self, kind: Kind, obj: Object) -> Object:
-        """Replace the object (PUT), guarded by its resourceVersion."""
+        """Replaces the object (PUT); raises ConflictError if it has another resourceVersion."""
 
     def update_status(self, kind: Kind, obj: Object) -> Object:
-        """Replace only the status, guarded by the resourceVersion."""
+        """Replaces the status; raises ConflictError if the object has another resourceVersion."""
 
     def delete(
         self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
-        """Delete the object, if it still has that uid."""
+        """Deletes the object; raises ConflictError if its uid is not `options.uid`."""

@@ -1,8 +1,9 @@
-"""Objects, and changes of objects, that the API server accepts.
+"""Validation: which objects, and which changes of objects, the API server refuses.
 
-Sources: Kubernetes' core validation, of pods a useful part, and apimachinery's ObjectMeta
-validation. Every refusal is a 422 that names a path. Of what may change in a pod that runs, images
-and tolerations are modelled; deadlines and scheduling gates are refused like all the rest.
+Each `check_...` function raises InvalidError (422) with the path of the first invalid field.
+Sources: Kubernetes v1.37.2, pkg/apis/core/validation, and apimachinery's ObjectMeta validation.
+Pods are validated partly. Of the fields that may change in a running pod, images and tolerations
+are modelled; changes of deadlines and scheduling gates are refused like all other changes.
 """
 
 from simulator.api.defaults import CONTAINER_LISTS, containers_of
@@ -40,7 +41,10 @@ _FIXED_ANNOTATIONS = (
 
 
 def refuse(obj: Object, path: str, reason: str, found: str = "") -> InvalidError:
-    """Build the error; `found` is the field at fault where the message names another one."""
+    """Returns the error for an invalid field.
+
+    `found` is the path that `InvalidError.path` has, if the message has to name another field.
+    """
     message = f'{obj["kind"]} "{name_of(obj)}" is invalid: {path}: {reason}'
     return InvalidError(message, found or path)
 
@@ -53,7 +57,7 @@ def _check_strings(obj: Object, field: str) -> None:
 
 
 def check_metadata(obj: Object) -> None:
-    """Refuse malformed names, labels, annotations and owner references."""
+    """Refuses malformed names, labels, annotations and owner references."""
     _check_strings(obj, "labels")
     _check_strings(obj, "annotations")
     name = name_of(obj)
@@ -83,7 +87,7 @@ def _check_owners(obj: Object) -> None:
 
 
 def check_metadata_update(new: Object, old: Object) -> None:
-    """Refuse new finalizers on an object that is being deleted."""
+    """Refuses malformed metadata, and new finalizers on an object that is being deleted."""
     check_metadata(new)
     if is_terminating(old):
         added = sorted(set(finalizers_of(new)) - set(finalizers_of(old)))
@@ -93,7 +97,7 @@ def check_metadata_update(new: Object, old: Object) -> None:
 
 
 def check_pod(pod: Object) -> None:
-    """Refuse a pod that could not be created."""
+    """Refuses a new pod that is invalid."""
     check_metadata(pod)
     spec = pod["spec"]
     if not spec.get("containers"):
@@ -131,7 +135,7 @@ def _check_unique(obj: Object, values: list[Json], path: str) -> None:
 
 
 def _check_restarts(pod: Object, path: str, container: Object) -> None:
-    """Refuse a restart policy or a rule that there is not (validateContainerRestartPolicy)."""
+    """Refuses unknown restart policies and restart rules (validateContainerRestartPolicy)."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     if policy is not None and policy not in POLICIES:
         raise refuse(pod, f"{path}.restartPolicy", f'Unsupported value: "{policy}"')
@@ -159,7 +163,10 @@ def _check_image(pod: Object, path: str, container: Object) -> None:
 
 
 def check_amounts(pod: Object, path: str, container: Object) -> None:
-    """Refuse requests beyond limits, and what is no quantity (a real API server cannot decode)."""
+    """Refuses values that are not quantities, and requests that exceed their limits.
+
+    A real API server already fails to decode an invalid quantity, with code 400.
+    """
     resources = container.get("resources") or {}
     for kind in ("limits", "requests"):
         for name, amount in (resources.get(kind) or {}).items():
@@ -173,7 +180,7 @@ def check_amounts(pod: Object, path: str, container: Object) -> None:
 
 
 def check_pod_update(new: Object, old: Object) -> None:
-    """Refuse an update that changes what a running pod cannot change."""
+    """Refuses an update of a pod that changes an immutable field."""
     check_metadata_update(new, old)
     _check_fixed_annotations(new, old)
     if new["spec"] is old["spec"] or same(new["spec"], old["spec"]):
@@ -221,7 +228,7 @@ def _check_tolerations(new: Object, old: Object) -> None:
 
 
 def _with_permitted_changes(new: Object, old: Object) -> Object:
-    """Return the new spec with every change that is permitted taken back."""
+    """Returns the new spec with the old images and tolerations, which an update may change."""
     spec, before = dict(new["spec"]), old["spec"]
     for field in CONTAINER_LISTS:
         if field in spec:
@@ -235,23 +242,23 @@ def _with_permitted_changes(new: Object, old: Object) -> Object:
 
 
 def storage_of(claim: Object) -> str:
-    """Return the storage that a claim asks for, "0" where it asks for none."""
+    """Returns the storage that a claim requests, or "0"."""
     requests = (claim["spec"].get("resources") or {}).get("requests") or {}
     return str(requests.get("storage", "0"))
 
 
 def check_service_update(new: Object, old: Object) -> None:
-    """Refuse another address for a Service."""
+    """Refuses a change of a Service's cluster IP."""
     before = old["spec"].get("clusterIP")
     if before is not None and new["spec"].get("clusterIP") != before:
         raise refuse(new, "spec.clusterIPs[0]", "Invalid value: may not change once set")
 
 
 def check_claim_update(new: Object, old: Object) -> None:
-    """Refuse any change of a claim but its size, binding and the attributes class.
+    """Refuses all changes of a claim's spec but storage request, volume name and attributes class.
 
-    Source: ValidatePersistentVolumeClaimUpdate. A request may be taken back as long as it stays
-    above what the volume has: so people recover from an expansion that failed.
+    A bound claim's request may shrink as long as it stays above the volume's capacity, so that
+    users can recover from a failed expansion. Source: ValidatePersistentVolumeClaimUpdate.
     """
     check_metadata_update(new, old)
     before, after = dict(old["spec"]), dict(new.get("spec") or {})
@@ -278,7 +285,7 @@ def check_claim_update(new: Object, old: Object) -> None:
 
 
 def check_revision(revision: Object) -> None:
-    """Refuse a ControllerRevision that holds nothing (apps/validation)."""
+    """Refuses a ControllerRevision without data or with a negative number."""
     check_metadata(revision)
     if revision.get("data") is None:
         raise refuse(revision, "data", "Required value: data is mandatory")
@@ -289,7 +296,7 @@ def check_revision(revision: Object) -> None:
 
 
 def check_revision_update(new: Object, old: Object) -> None:
-    """Refuse another content; number, labels and annotations may change."""
+    """Refuses a change of a ControllerRevision's data; its number and metadata may change."""
     check_metadata_update(new, old)
     check_revision(new)
     if not same(new["data"], old["data"]):
@@ -297,10 +304,10 @@ def check_revision_update(new: Object, old: Object) -> None:
 
 
 def resized(old: Object, asked: Object) -> Object:
-    """Return the pod with the resources that are asked for; whatever else is asked is dropped.
+    """Returns the pod with the requested resources; all other changes are ignored.
 
-    InvalidError is raised for a change that is none of cpu or memory, or takes one away. Sources:
-    Kubernetes' registry/core/pod/strategy.go (podResizeStrategy), ValidatePodResize.
+    Raises InvalidError if resources other than cpu and memory change, or if a request or limit is
+    removed. Sources: pkg/registry/core/pod/strategy.go (podResizeStrategy) and ValidatePodResize.
     """
     wanted = {one["name"]: one.get("resources", {}) for _, _, one in containers_of(asked["spec"])}
     spec = dict(old["spec"])
