@@ -1,1 +1,1 @@
-"""The service's decisions about the live objects, and words for them."""
+"""The service's decisions about live objects, and sentences about them for users."""

@@ -1,4 +1,4 @@
-"""The arithmetic of the budgets: in numbers, and in the one sentence that every command tells."""
+"""The budgets of a TApp (`maxUnavailable`): as numbers, and as sentences for all commands."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -9,27 +9,28 @@ from tapp.plan import Plan
 
 @dataclass(frozen=True)
 class Limit:
-    """One budget and the instances that it is for."""
+    """One budget, with the number of instances that it applies to."""
 
-    name: str  # where it is written
-    value: int | str  # as it is written
-    allowed: int | None  # how many may be unavailable; None where the value makes no sense
-    should_run: int  # how many instances should run, of both budgets together
-    instances: int  # how many of these it is for
-    problem: str = ""  # why the value makes no sense, or ""
+    name: str  # path of the field that holds the budget
+    value: int | str  # value of the field: a number or a percentage
+    allowed: int | None  # number of instances that may be unavailable; None if the value is invalid
+    # number of instances of the TApp that should run, whichever budget applies to them
+    should_run: int
+    instances: int  # number of those instances that this budget applies to
+    problem: str = ""  # why the value is invalid, or an empty string
 
     @property
     def must_stay(self) -> int:
-        """The number that must stay available: all where the value makes no sense."""
+        """Number of instances that must stay available; all of them if the budget is invalid."""
         return self.should_run if self.allowed is None else max(0, self.should_run - self.allowed)
 
     def may_go(self, serving: int) -> int:
-        """The number that may still become unavailable where so many serve."""
+        """Returns how many more instances may become unavailable if `serving` instances serve."""
         return max(0, serving - self.must_stay)
 
     @property
     def sentence(self) -> str:
-        """`maxUnavailable 25% (1) of 4: 3 must stay available`."""
+        """Example: `maxUnavailable 25% (1) of 4: 3 must stay available`."""
         if self.allowed is None:
             return self.problem
         name = self.name.removeprefix("spec.updateStrategy.")
@@ -37,7 +38,7 @@ class Limit:
         return f"{name} {value} of {self.should_run}: {self.must_stay} must stay available"
 
     def sentence_now(self, serving: int) -> str:
-        """The same, with what follows where so many serve: `..., 3 are, so 0 more may go`."""
+        """Returns the sentence with the current numbers: `..., 3 are, so 0 more may go`."""
         if self.allowed is None:
             return self.problem
         more = "more " if serving < self.should_run else ""
@@ -45,17 +46,17 @@ class Limit:
 
 
 def are(number: int) -> str:
-    """`is` for 1, `are` for any other number."""
+    """Returns `is` for 1, and `are` for any other number."""
     return "is" if number == 1 else "are"
 
 
 def allowed(budget: Budget) -> int | None:
-    """The number that a budget allows to be unavailable; None where it makes no sense."""
+    """Returns how many instances a budget allows to be unavailable, or None if it is invalid."""
     return None if budget.least is None else budget.should_run - budget.least
 
 
 def limits(plan: Plan) -> tuple[Limit, Limit]:
-    """The budget of the rolling template, and that of all others."""
+    """Returns the budget of the rolling template, and the budget of all other templates."""
     budgets, rolling = plan.budgets, plan.world.tapp.spec.rolling_name
     users = Counter(each.template.name == rolling for each in plan.instances if each.should_run)
     first, second = (

@@ -1,4 +1,4 @@
-"""The decisions of one sync on what the cluster shows, by the code that the service runs."""
+"""Runs the service's decision code on objects that the plugin has read."""
 
 from contextlib import suppress
 
@@ -11,15 +11,16 @@ from kubectl_tapp.cluster.registration import Registration
 from tapp.declared.model import TApp
 from tapp.plan import Plan, plan
 
-MEMORY = 256 * 1024 * 1024  # Bytes that a memo may hold where one TApp is looked at again and again
+MEMORY = 256 * 1024 * 1024  # Bytes that a cache may hold for repeated decisions about one TApp
 
 
 def decide(
     observed: Observed, registration: Registration, now: float, memo: Memo | None = None
 ) -> Plan:
-    """The plan of a sync at `now` on what is observed; `memo` is for who looks often.
+    """Returns the plan of a sync at `now`, as the service would make it from these objects.
 
-    Raises hooks.wire.decode.WireError: the TApp is not one, with the path of what is wrong.
+    `memo` caches parsed objects for callers that decide repeatedly. Raises
+    hooks.wire.decode.WireError if the TApp is invalid.
     """
     request = Request(observed.request(registration.controller), TApp, memo or Memo(0))
     return plan(world_of(request), registration.options, now)
@@ -28,7 +29,7 @@ def decide(
 def decide_or_fail(
     observed: Observed, registration: Registration, now: float, memo: Memo | None = None
 ) -> Plan:
-    """The same, for a command that needs it. Raises CommandError: the TApp is none."""
+    """Returns the plan of a sync at `now`; raises CommandError if the TApp is invalid."""
     try:
         return decide(observed, registration, now, memo)
     except WireError as error:
@@ -36,9 +37,9 @@ def decide_or_fail(
 
 
 def decide_if_readable(observed: Observed, registration: Registration, now: float) -> Plan | None:
-    """The plan of the TApp as it is; None where it is not there yet, or cannot be read.
+    """Returns the plan for the TApp, or None if it does not exist yet or is invalid.
 
-    What the service cannot read, an edit may repair: then all of it is new.
+    An edit may repair an invalid TApp. The plan of such an edit then treats all instances as new.
     """
     with suppress(WireError):
         if observed.tapp["metadata"].get("uid"):

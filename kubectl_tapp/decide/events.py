@@ -1,4 +1,4 @@
-"""The events that matter for a TApp: warnings about it, its pods and its claims."""
+"""Selects the warning Events that matter for a TApp, its pods and its claims."""
 
 import re
 from collections.abc import Iterable
@@ -11,22 +11,24 @@ from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.refused import REASON
 from tapp.words.times import UNKNOWN, seconds
 
-_SHOWN, _OF_TAPP = 5, 2
+_SHOWN, _OF_TAPP = 5, 2  # The most Events that are printed, of an instance and of the TApp
 _UNPLACED = "FailedScheduling"
-_CONTAINER = re.compile(r"\{([^{}]*)\}$")  # A name at its end, as in `spec.containers{web}`
+# The container's name in a field path such as `spec.containers{web}`
+_CONTAINER = re.compile(r"\{([^{}]*)\}$")
 
 
 def failing_syncs(view: Inspection) -> list[str]:
-    """Failures of Metacontroller for the TApp as a whole that still last, newest first."""
+    """Returns sentences about failed syncs of the whole TApp that still fail, newest first."""
     now, found = view.plan.now, view.obstacles.of_tapp[:_OF_TAPP]
     return [f"{REASON}{_when(each.at, each.count, now)}: {each.text}" for each in found]
 
 
 def of_instance(view: Inspection, id: int) -> list[Document]:
-    """The warnings about the pod of an instance and its claims, the newest first.
+    """Returns the warnings about the instance's pod and claims, newest first.
 
-    Those of an earlier pod of that name do not count while there is one, or none is wanted; nor
-    does what was over later: a pod found its node, a container started, a claim its volume.
+    Left out are Events of an earlier pod with the same name, if a pod exists or none should exist.
+    Left out are also Events of a problem that is solved: the pod has a node, the container started,
+    or the claim has its volume.
     """
     name, (instance, _) = f"{view.name}-{id}", view.cases[id]
     pod = view.pod(id)
@@ -45,7 +47,7 @@ def of_instance(view: Inspection, id: int) -> list[Document]:
 
 
 def _of_pod(event: Document, pod: Document) -> bool:
-    """Tell whether a warning is about this very pod, and nothing of it has worked since."""
+    """Returns True if the Event is about this pod, and no later success has made it obsolete."""
     about = _object(event)
     if about.get("uid") != pod["metadata"]["uid"]:
         return False
@@ -60,13 +62,13 @@ def _of_pod(event: Document, pod: Document) -> bool:
 
 
 def _true_since(pod: Document, type_: str) -> float:
-    """The time a condition became True; long ago where it is not."""
+    """Returns when the condition became True, or `UNKNOWN` if it is not True."""
     found = conditions(pod).get(type_) or {}
     return seconds(found.get("lastTransitionTime")) if found.get("status") == "True" else UNKNOWN
 
 
 def _has_all(claims: Iterable[Document], name: str) -> bool:
-    """Tell whether a claim has its volume, as large as it asks for."""
+    """Returns True if the claim has a volume of the requested size."""
     for claim in claims:
         if claim["metadata"]["name"] == name:
             spec, status = claim.get("spec") or {}, claim.get("status") or {}
@@ -81,7 +83,7 @@ def _object(event: Document) -> Document:
 
 
 def newest(events: Iterable[Document]) -> list[Document]:
-    """The last event of each reason and message, the newest first."""
+    """Returns the last Event of each combination of reason and message, newest first."""
     latest: dict[tuple[Any, Any], Document] = {}
     for event in sorted(events, key=last_time):
         latest[event.get("reason"), event.get("message")] = event
@@ -89,7 +91,7 @@ def newest(events: Iterable[Document]) -> list[Document]:
 
 
 def describe(event: Document, now: float) -> str:
-    """An event in a sentence."""
+    """Returns the Event as a sentence with its reason, count and age."""
     message = " ".join(str(event.get("message") or "").split())
     return f"{event.get('reason')}{_when(last_time(event), times(event), now)}: {message}"
 

@@ -1,4 +1,9 @@
-"""One TApp inspected: what is observed, what would be decided on it now, and a row an instance."""
+"""One TApp with the service's decisions about it, and the rows of the table of instances.
+
+`inspect` is the entry point: it runs the service's decisions on the objects that were read, and
+looks for obstacles that the service cannot see. The functions `*_of_status` read a TApp's status
+instead, for users who may not read pods.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,9 +28,11 @@ from tapp.words.ranges import numbers
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, TEMPLATE_HASH, InstanceStatus
 
+# Reasons for which a container waits during a normal start
 _QUIET_WAITS = ("ContainerCreating", "PodInitializing")
 
 
+# Conditions whose problem is also the reason of a decision about an instance
 _OF_INSTANCES = (
     Type.TEMPLATE_NOT_FOUND, Type.INVALID_BUDGET, Type.CREATION_BLOCKED, Type.UNREADABLE_PODS,
 )  # fmt: skip
@@ -33,25 +40,25 @@ _OF_INSTANCES = (
 
 @dataclass(frozen=True)
 class Row:
-    """One instance as a person sees it."""
+    """One row of the table of instances."""
 
-    id: int  # its number
-    template: str  # the name of its template
-    revision: str = ""  # its pod's, "" without one
-    outdated: bool = False  # whether that is not its template's
-    image: str = ""  # the images of its pod's containers
-    state: str = ""  # what it is doing, in a word
-    ready: str = ""  # ready containers, of all: `1/1`
-    restarts: int = 0  # of its containers
-    node: str = ""  # where it is
-    since: float | None = None  # when that state began, in epoch seconds, as far as the pod tells
+    id: int  # the instance's number
+    template: str  # the name of the instance's template
+    revision: str = ""  # the revision that the pod runs; empty without a pod
+    outdated: bool = False  # True if the pod runs another revision than the instance's template has
+    image: str = ""  # the images of the pod's containers, separated by commas
+    state: str = ""  # the state as one word, such as Running or CrashLoopBackOff
+    ready: str = ""  # number of ready containers and of all containers: `1/1`
+    restarts: int = 0  # number of restarts of all containers of the pod
+    node: str = ""  # the name of the pod's node
+    since: float | None = None  # when the state began, in epoch seconds; None if unknown
 
 
 class Inspection:
-    """All that is known of one TApp at one time."""
+    """One TApp at one time: its objects, the service's decisions, and a row for each instance."""
 
     def __init__(self, observed: Observed, plan: Plan, obstacles: Obstacles) -> None:
-        """`plan` is what would be decided on `observed` now."""
+        """`plan` has the decisions that the service would make about `observed` now."""
         self.observed = observed
         self.plan = plan
         self.obstacles = obstacles
@@ -59,23 +66,21 @@ class Inspection:
 
     @property
     def name(self) -> str:
-        """The TApp's name."""
         return self.observed.name
 
     @property
     def namespace(self) -> str:
-        """Its namespace."""
         return str(self.observed.tapp["metadata"]["namespace"])
 
     @cached_property
     def cases(self) -> dict[int, tuple[Instance, Verdict]]:
-        """Number -> instance and verdict, ascending."""
+        """Instance number to the instance and its decision, sorted by number."""
         pairs = zip(self.plan.instances, self.plan.decisions, strict=True)
         return {instance.id: (instance, verdict) for instance, verdict in pairs}
 
     @cached_property
     def standings(self) -> dict[int, Standing]:
-        """Number -> how the instance stands, ascending."""
+        """Instance number to how the instance stands, sorted by number."""
         missing = missed(self.plan)
         return {
             id: standing(
@@ -86,17 +91,17 @@ class Inspection:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """One an instance, ascending."""
+        """A row for each instance, sorted by number."""
         return [self._row(*case) for case in self.cases.values()]
 
     @cached_property
     def refused(self) -> list[Finding]:
-        """All that is refused or ignored."""
+        """The conditions about parts of the spec that the service refuses or ignores."""
         return refusals(self.plan)
 
     @property
     def refused_beyond(self) -> list[Finding]:
-        """The part of it that no instance's own verdict says already."""
+        """The refusals that the decisions about single instances do not mention already."""
         covered = {*_OF_INSTANCES}
         if missed(self.plan).keys() <= self.obstacles.of.keys():
             covered |= {Type.PODS_NOT_CREATED}
@@ -107,16 +112,16 @@ class Inspection:
 
     @cached_property
     def taken(self) -> list[int]:
-        """The instances that are updated now."""
+        """Numbers of the instances that the next sync updates."""
         return [i.id for i, verdict in self.plan.cases if is_update(verdict)]
 
     @property
     def serving(self) -> int:
-        """The number of available instances that are not updated now."""
+        """Number of available instances that the next sync does not update."""
         return len(self.plan.available - set(self.taken))
 
     def pod(self, id: int) -> Document | None:
-        """The pod of an instance, as the API server has it."""
+        """Returns the instance's pod as the API server stores it, or None."""
         return self.pods.get(f"{self.name}-{id}")
 
     def _row(self, instance: Instance, verdict: Verdict) -> Row:
@@ -156,10 +161,10 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
     *,
     refusals: bool = True,
 ) -> Inspection:
-    """Inspects what is observed: decides on it, and reads what the API server refuses, if it does.
+    """Decides about the objects that were read, and reads Events if a write may have been refused.
 
-    `memo` is for who inspects again and again; without `refusals` no events are read. Raises
-    CommandError: its pods may not be read, or its spec is invalid.
+    `memo` caches parsed objects for callers that inspect repeatedly. `refusals=False` reads no
+    Events. Raises CommandError if the user may not read the TApp's pods, or if the spec is invalid.
     """
     observed.require(PODS)
     registration = registration or cluster.registration(observed)
@@ -173,7 +178,10 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
 
 
 def _state(instance: Instance, verdict: Verdict, document: Document) -> str:
-    """A pod's state in a word: the most telling one that its status has."""
+    """Returns the pod's state as one word, such as `kubectl get pods` shows it.
+
+    The most specific state comes first: a deletion, a silent node, then a container's error.
+    """
     pod = instance.pod
     assert pod is not None  # noqa: S101 - asked for instances with a pod
     if pod.terminating:
@@ -201,7 +209,8 @@ def _state(instance: Instance, verdict: Verdict, document: Document) -> str:
     if not pod.node and scheduled is not None and scheduled.status == "False":
         return scheduled.reason or "Unschedulable"
     if instance.status is InstanceStatus.PENDING and pod.phase == "Running":
-        return "Running"  # kubectl's word; READY and `why` say what is not Ready
+        # As in `kubectl get pods`. The column READY shows that a container is not ready.
+        return "Running"
     return instance.status.value
 
 
@@ -210,7 +219,7 @@ _COUNTS = {"ready": "ready", "updatedReplicas": "up to date", "availableReplicas
 
 
 def rows_of_status(observed: Observed) -> list[Row]:
-    """A row an instance, of its spec and of the status that was last written."""
+    """Returns a row for each instance, from the TApp's spec and its last written status."""
     spec, status = observed.tapp.get("spec") or {}, observed.tapp.get("status") or {}
     old = spec.get("defaultTemplateName") or spec.get("DefaultTemplateName")
     default = old or DEFAULT_TEMPLATE
@@ -228,7 +237,7 @@ def rows_of_status(observed: Observed) -> list[Row]:
 
 
 def counts_of_status(observed: Observed) -> list[str]:
-    """Its state in a word, and the counts that `list` shows, as far as anybody has counted."""
+    """Returns the TApp's state as a word, and the counts in its status, as phrases."""
     metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
     parts = [str(status.get("appStatus", "nobody has looked at it yet"))]
     parts += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]
@@ -240,11 +249,11 @@ def counts_of_status(observed: Observed) -> list[str]:
 
 
 def sentences_of_status(observed: Observed) -> list[str]:
-    """The conditions that say more than that all is well."""
+    """Returns a sentence for each condition that reports a problem or progress."""
     return [
         f"{type} is {each.get('status')}: {each.get('message')}"
         for type, each in conditions(observed.tapp).items()
         if each.get("message")
         and (type == "Ready" or each.get("status") == "True")
-        and type not in KSTATUS  # they repeat the others
+        and type not in KSTATUS  # kstatus' conditions repeat the others
     ]

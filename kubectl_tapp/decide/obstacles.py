@@ -1,4 +1,9 @@
-"""What the service cannot see: who has a pod's or a claim's name, and what a server has refused."""
+"""Finds obstacles that the service cannot see: names that are taken, and refused writes.
+
+Metacontroller tells a hook neither that a pod or claim of another owner has the name of a child,
+nor that the API server has refused a write. So a missing child is looked up by name, and refusals
+are read from the TApp's SyncError Events (`refused.py`).
+"""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -16,27 +21,28 @@ from tapp.storage.claims import Claims
 from tapp.words.quoted import short
 from tapp.words.times import seconds
 
-MOST = 25  # Of more instances the objects are not looked up by name
-_SLACK = 60.0  # Seconds before the service notices a missing pod: refusals of then count
+MOST = 25  # Missing objects of at most this many instances are looked up by name
+_SLACK = 60.0  # Seconds until the service notices a missing pod; refusals from this time count, too
 _LASTS = 1300.0
-"""Seconds after which Metacontroller would have said it again: its longest pause is 1,000 s, and
-between two events of a TApp there are up to 300."""
+"""A refusal older than this is over, in seconds: Metacontroller would have reported it again. Its
+longest back-off is 1,000 s, and up to 300 s pass between two Events of a TApp."""
 _BOUNDLESS = float("inf")
 
 
 @dataclass(frozen=True)
 class _Missing:
     id: int  # the instance's number
-    pod: float | None  # since when its pod is missing, in epoch seconds; None where it has one
-    claims: dict[str, str]  # template -> name of the claims that are missing
-    since: float  # what was refused before counts no more
+    # when the pod became missing, in epoch seconds; None if the instance has a pod
+    pod: float | None
+    claims: dict[str, str]  # name of the claim template to the name of the missing claim
+    since: float  # earlier refusals do not count, in epoch seconds
 
 
 class Obstacles:
-    """All that stands in the way of each instance of one TApp, and of the TApp as a whole."""
+    """The obstacles of one TApp: `of` for each instance, `of_tapp` for the whole TApp."""
 
     def __init__(self, cluster: ClusterAccess, observed: Observed, plan: Plan) -> None:
-        """Nothing is looked up before somebody asks."""
+        """Nothing is read from the cluster before `of` is used."""
         self._cluster, self._observed, self._plan = cluster, observed, plan
         self._known = by_name(observed.pods)
         self._ids: Collection[int] | None = None
@@ -44,12 +50,15 @@ class Obstacles:
         self._claims: dict[str, Document] = {}
 
     def matter(self, ids: Collection[int]) -> None:
-        """Looks for the objects of these instances only: of very many not all are looked up."""
+        """Limits the lookups of missing objects to those of the given instances."""
         self._ids = frozenset(ids)
 
     @cached_property
     def of(self) -> dict[int, str]:
-        """Instance -> a sentence. What is missing is looked up by its name, as far as it may be."""
+        """Instance number to a sentence about its obstacle.
+
+        At most `MOST` instances are looked up by the names of their pods and claims.
+        """
         observed, plan, ids = self._observed, self._plan, self._ids
         missing = [each for each in _missing(observed, plan) if ids is None or each.id in ids]
         looked = missing[:MOST]
@@ -70,7 +79,7 @@ class Obstacles:
 
     @property
     def of_tapp(self) -> list[Refusal]:
-        """Refusals that are still true of the TApp as a whole, the newest first."""
+        """Refusals of the whole TApp that still apply, newest first."""
         now, answered = self._plan.now, _newest_answer(self._observed)
         revisions = {("controllerrevision", name) for name in by_name(self._observed.revisions)}
         found = [
@@ -99,7 +108,8 @@ class Obstacles:
 
     def _of_pod(self, missing: _Missing) -> str:
         name = f"{self._observed.name}-{missing.id}"
-        # A name that is taken is refused without a word, whatever was refused before.
+        # Metacontroller writes no Event if another object has the name already. So the newest Event
+        # may be about an earlier problem, and the owner is the actual obstacle.
         if owner := self._whose(self._pods.get(name)):
             return f"a pod of its name {owner}"
         if text := self._said(missing.since, ("pod", name), None):
@@ -108,7 +118,10 @@ class Obstacles:
         return unread and f"a pod of its name may be there, which you may not read: {unread}"
 
     def _whose(self, item: Document | None) -> str:
-        """The owner of an object, in half a sentence; "": there is none, or it is the TApp's."""
+        """Returns half a sentence about the object's owner, or an empty string.
+
+        The string is empty if there is no such object or the object belongs to the TApp.
+        """
         return "" if item is None else advised(item, self._observed.tapp)
 
     def _of_change(self, instance: Instance) -> str:
@@ -119,7 +132,7 @@ class Obstacles:
         return text and f"the API server refuses that: {text}"
 
     def _said(self, since: float, *about: Child | None) -> str:
-        """The newest refusal of the first of these that has one since then, "" where none has."""
+        """Returns the newest refusal since then about the first of these children that has one."""
         late = [each for each in self._refused if each.at >= since]
         return next((each.text for one in about for each in late if each.about == one), "")
 
@@ -132,7 +145,7 @@ def _named(
 
 
 def _missing(observed: Observed, plan: Plan) -> Iterable[_Missing]:
-    """The instances that lack what they were to have: after a sync that should have made it."""
+    """Yields the instances that lack a pod or claim that an earlier sync should have created."""
     since = {id: seconds(at) for at, ids in plan.not_created.items() for id in ids}
     own = Claims(plan.world)
     known = {claim["metadata"]["name"] for claim in observed.claims}
@@ -160,7 +173,7 @@ def _claims_used(pod: Document) -> Iterable[str]:
 
 
 def _newest_answer(observed: Observed) -> float:
-    """The last time the service's answer showed: a condition that turned, a pod that was made."""
+    """Returns when the service last acted: a condition changed, or a pod was created."""
     times = [each.get("lastTransitionTime") for each in conditions(observed.tapp).values()]
     times += [pod["metadata"].get("creationTimestamp") for pod in observed.pods]
     return max((seconds(time) for time in times), default=-_BOUNDLESS)

@@ -1,4 +1,4 @@
-"""Phrases about a TApp as it was seen: for how long, where, and what its budgets let happen."""
+"""Phrases and blocks of lines that `status`, `why` and the page share."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from tapp.words.reasons import Reason
 
 
 def span(rows: Iterable[Row], now: float) -> str:
-    """For how long these rows have been as they are: an age, or the shortest and the longest."""
+    """Returns how long these rows have been in their state: an age, or the range of ages."""
     ages = sorted(now - row.since for row in rows if row.since is not None)
     if not ages:
         return ""
@@ -21,13 +21,17 @@ def span(rows: Iterable[Row], now: float) -> str:
 
 
 def places(rows: Iterable[Row]) -> str:
-    """The node of these rows, or how many there are."""
+    """Returns the name of the rows' node, or how many nodes they are on."""
     nodes = {row.node for row in rows if row.node}
     return next(iter(nodes), "") if len(nodes) <= 1 else f"{len(nodes)} nodes"
 
 
 def budget(view: Inspection) -> list[str]:
-    """The arithmetic of the budgets, a line each: who should run, who does, how many may go."""
+    """Returns the arithmetic of the budgets, one line each.
+
+    The first line says how many instances should run and are available; the others say how many of
+    a template's instances may become unavailable.
+    """
     plan = view.plan
     unavailable = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
     count = len(plan.available)
@@ -49,13 +53,16 @@ def budget(view: Inspection) -> list[str]:
 
 
 def budget_block(view: Inspection) -> list[str]:
-    """The same below whatever else is shown, after a blank line."""
+    """Returns the lines about the budgets, preceded by an empty line."""
     first, *rest = budget(view)
     return ["", f"budget: {first}", *(f"  {line}" for line in rest)]
 
 
 def going_on_block(view: Inspection) -> list[str]:
-    """Returns how updates that somebody holds back go on, after a blank line; empty if none are."""
+    """Returns how updates that a partition or a pause keeps back go on, after an empty line.
+
+    The list is empty if nothing is kept back.
+    """
     plan = view.plan
     found = [f"partition: {kept}"] if (kept := kept_back(plan)) else []
     paused = [i.id for i, verdict in plan.cases if verdict.reason is Reason.PAUSED]
@@ -68,6 +75,6 @@ def going_on_block(view: Inspection) -> list[str]:
 
 
 def refused_block(view: Inspection) -> list[str]:
-    """All that is refused or ignored and was not said yet, after a blank line."""
+    """Returns the refusals that no instance's line mentions, preceded by an empty line."""
     found = [f"{each.type}: {each.message}" for each in view.refused_beyond]
     return ["", *found] if found else []

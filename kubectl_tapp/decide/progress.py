@@ -1,4 +1,7 @@
-"""The progress of a TApp, from how its instances stand."""
+"""The progress of a TApp towards its spec, for `--wait` and the page.
+
+`Progress` groups the instances by how they stand: done, progressing, waiting or blocked.
+"""
 
 from collections.abc import Collection, Iterable
 
@@ -15,24 +18,25 @@ from tapp.words.ranges import id_list
 from tapp.words.reasons import Disposition
 
 Ids = list[int]
-_SHOWN, _FEW, _LONGEST = 5, 2, 60  # Of progress, a line; the whole of a reason is told in the end
+# The most reasons in a sentence and on a progress line, and characters of each of the latter
+_SHOWN, _FEW, _LONGEST = 5, 2, 60
 _PREFIX = "spec.updateStrategy."
 
 
 class Progress:
     """The progress of a TApp at one moment.
 
-    `answered`: the service has answered for this spec; only then `ready`, `enough` and `stalled`
-    are of its conditions. Another `fingerprint` is where anything was created, deleted, started or
-    reported.
+    `answered` is True if the service has handled this generation of the spec. Only then `ready`,
+    `enough` and `stalled` come from its conditions. `fingerprint` differs after a child was
+    created, deleted, started or reported a new status.
     """
 
     def __init__(self, view: Inspection) -> None:
-        """Reads an inspection."""
+        """Reads the progress from an inspection."""
         tapp, plan = view.observed.tapp, view.plan
         self._standings = [*view.standings.values()]
         self.generation = int(tapp["metadata"].get("generation") or 0)
-        # A spec without a number was acted on by nobody, as far as anybody can tell.
+        # Without a generation nothing proves that the service has handled the spec.
         self.answered = 0 < self.generation <= generation_seen(tapp)
         told = {
             type: str(each.get("message"))
@@ -45,20 +49,23 @@ class Progress:
         self.fingerprint = _fingerprint(plan, tapp)
 
     def of(self, disposition: Disposition) -> dict[str, Ids]:
-        """Few words -> the instances that they are about, of all that stand so."""
+        """Returns the instances with this disposition, grouped by their short reason."""
         return grouped((x.brief, x.id) for x in self._standings if x.disposition is disposition)
 
     @property
     def moving(self) -> dict[str, Ids]:
-        """Whatever happens -> the instances that it happens to."""
+        """Each action that is in progress, with the instances that it affects."""
         return self.of(Disposition.MOVING)
 
     def is_done(self, ids: Collection[int] | None) -> bool:
-        """Tell whether these instances, or all, are as asked; of all, that nothing is Stalled."""
+        """Returns True if these instances are as the spec asks.
+
+        None means all instances; the TApp must then not be Stalled either.
+        """
         return self.answered and not self.left(ids) and not (ids is None and self.stalled)
 
     def left(self, ids: Collection[int] | None) -> Ids:
-        """The instances, of these or of all, that are not as the spec asks."""
+        """Returns which of these instances, or of all, are not as the spec asks."""
         return [each.id for each in self._left(ids)]
 
     def _left(self, ids: Collection[int] | None) -> list[Standing]:
@@ -69,11 +76,11 @@ class Progress:
         ]
 
     def stuck(self, ids: Collection[int] | None) -> str:
-        """A sentence why nothing will change for what is left of these, "" if something will.
+        """Returns why the remaining instances will never progress, or an empty string if they may.
 
-        As long as any instance moves, a budget may be free again; unless the TApp itself is waited
-        for, and says that it comes no further. A pod on hold will be let go, and then those go on
-        that come after it.
+        While any instance progresses, its part of a budget may become free for others. The TApp as
+        a whole is also stuck if its condition Stalled says so. Instances on hold do not count as
+        stuck, because a person will remove the hold.
         """
         left = [each for each in self._left(ids) if not each.on_hold]
         blocked = self.of(Disposition.BLOCKED)
@@ -84,16 +91,20 @@ class Progress:
 
     @property
     def is_waiting(self) -> bool:
-        """Tell whether any instance waits for others, or for a person."""
+        """True if an instance waits for other instances or for a person."""
         return bool(self.of(Disposition.HELD))
 
     @property
     def is_blocked(self) -> bool:
-        """Tell whether any instance does not get on by itself."""
+        """True if an instance makes no progress without somebody's help."""
         return bool(self.of(Disposition.BLOCKED))
 
     def _described(self, left: Iterable[Standing]) -> str:
-        """Sentences about what holds these; who waits for a budget waits for all that spent it."""
+        """Returns the reasons why these instances do not progress.
+
+        An instance that waits for a budget waits for all instances that use it up, so the reasons
+        of those instances come first.
+        """
         held = [each for each in left if each.disposition is Disposition.HELD]
         whose = self._standings if held else left
         blocked = [each for each in whose if each.disposition is Disposition.BLOCKED]
@@ -102,7 +113,7 @@ class Progress:
         return "; ".join([*named[:_SHOWN], *more, *waiting])
 
     def line(self, ids: Collection[int] | None) -> str:
-        """One line: `3 of 6 done; starting: 2; waiting: 4,5 (maxUnavailable ...)`."""
+        """Returns one line: `3 of 6 done; starting: 2; waiting: 4,5 (maxUnavailable ...)`."""
         total = len(self._standings) if ids is None else len(ids)
         parts = [f"{total - len(self.left(ids))} of {total} done"]
         parts += [] if self.answered else ["its newest spec has not been looked at yet"]
@@ -120,7 +131,7 @@ def _named(left: Iterable[Standing]) -> list[str]:
 
 
 def _fingerprint(plan: Plan, tapp: Document) -> int:
-    """A number for all that shows whether anybody does anything."""
+    """Returns a number that differs if the TApp, a pod or a claim was written or changed."""
     pods = frozenset(
         (pod.uid, pod.generation, pod.terminating, pod.phase, pod.ready)
         for instance in plan.instances

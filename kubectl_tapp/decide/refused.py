@@ -1,9 +1,10 @@
-"""The API server's refusals, in its own words: `SyncError` events of a TApp.
+"""Reads refusals of the API server from the `SyncError` Events of a TApp.
 
-Metacontroller tries each child, and puts all refusals of a sync into one event: `Sync error: can't
-reconcile children for tapps NAMESPACE/NAME: [pods "web-1" is forbidden: ..., pods "web-0" ...]`,
-after ten different ones with `(combined from similar events): ` before it. Between two events of a
-TApp that has had many there are five minutes. Whose name is taken is refused without an event.
+Metacontroller tries to write each child, and reports all refusals of a sync in one Event: `Sync
+error: can't reconcile children for tapps NAMESPACE/NAME: [pods "web-1" is forbidden: ..., pods
+"web-0" ...]`. After ten different messages, client-go's recorder prefixes `(combined from similar
+events): `. After many Events about a TApp, the recorder lets one through every five minutes. No
+Event is written if an object of the child's name exists already.
 """
 
 import re
@@ -23,24 +24,25 @@ _ABOUT = re.compile(
     r'(pod|persistentvolumeclaim|controllerrevision)s?(?:\.apps)? "([^"]+)" (?=is |not )',
     re.IGNORECASE,
 )
-_SHOWN = 5  # Each event tells all that its sync was refused; more of them are of earlier syncs
+_SHOWN = 5  # Number of Events that are read: each has all refusals of its sync
 
-Child = tuple[str, str]  # `pod`, `persistentvolumeclaim` or `controllerrevision`, and a name
-WHOLE: Child = ("sync", "")  # In place of a child: the sync ended before any was tried
+# The kind (`pod`, `persistentvolumeclaim` or `controllerrevision`) and the name of a child
+Child = tuple[str, str]
+WHOLE: Child = ("sync", "")  # Stands for a sync that failed before it tried any child
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """One thing that was refused."""
+    """One refused write."""
 
-    about: Child | None  # the child; None where the API server names none, as admission webhooks do
-    text: str  # the API server's words
-    at: float  # when it was said last, in seconds since the epoch
-    count: int  # how often
+    about: Child | None  # the child; None if the message names no child, as admission webhooks do
+    text: str  # the API server's message
+    at: float  # when it was reported last, in epoch seconds
+    count: int  # how often it was reported
 
 
 def refusals(events: Iterable[Document], uid: str) -> list[Refusal]:
-    """Reads in events what Metacontroller was refused of late about a TApp, the newest first."""
+    """Returns the refusals in the newest SyncError Events of the TApp, newest first."""
     ours = [
         event
         for event in events
@@ -57,7 +59,7 @@ def refusals(events: Iterable[Document], uid: str) -> list[Refusal]:
 
 
 def _parts(text: str) -> Iterator[tuple[Child | None, str]]:
-    """The refusals of one sync, each with the child that it is about, None where it names none."""
+    """Yields the refusals of one sync, each with its child, or None if the text names no child."""
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
     found = list(_ABOUT.finditer(text))

@@ -1,4 +1,8 @@
-"""How an instance stands, as `status`, `why`, `wait`, `plan` and the page all say it."""
+"""The standing of each instance, in the words that all commands and the page share.
+
+`standing` is the entry point. It combines the service's decision about an instance with its pod's
+status and with obstacles that the service cannot see.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +20,7 @@ from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import InstanceStatus
 
-STILL = (Action.KEEP, Action.ABSENT)
+STILL = (Action.KEEP, Action.ABSENT)  # Actions that change nothing
 _NOT_CREATED = "not created: the events of the TApp say why"
 _ACTING = {
     Action.CREATE: "being created", Action.ADOPT: "being labelled",
@@ -29,18 +33,23 @@ _STARTING = {InstanceStatus.UPDATING: "being updated in place", InstanceStatus.P
 
 @dataclass(frozen=True)
 class Standing:
-    """One instance's standing."""
+    """The standing of one instance, with the reason in a few words and in a sentence."""
 
-    id: int  # its number
-    disposition: Disposition  # done, moving, held (it waits for others, or for a person) or blocked
-    brief: str = ""  # a few words for a line of progress: what happens to it, or what it waits for
-    text: str = ""  # why it is not as it should be, or is stopped; "" where it simply runs
-    on_hold: bool = False  # it is its pod's hold that keeps it
-    since: float | None = None  # when it came into its state or was missed, in epoch seconds
+    id: int  # the instance's number
+    disposition: Disposition  # done, progressing, waiting for others or for a person, or blocked
+    # a few words for a progress line: the action that affects it, or the reason why it waits
+    brief: str = ""
+    text: str = ""  # why it is not as the spec asks, or why it is stopped; empty if it simply runs
+    on_hold: bool = False  # True if the hold of its pod delays it
+    # when its state began or its pod was first missed, in epoch seconds; None if unknown
+    since: float | None = None
 
 
 def missed(plan: Plan) -> dict[int, float]:
-    """The instances whose pod was asked for and is not there -> since when, in epoch seconds."""
+    """Returns the instances that lack the pod that the service requested, each with the time.
+
+    The time is when the service first missed the pod, in epoch seconds.
+    """
     return {id: seconds(at) for at, ids in plan.not_created.items() for id in ids}
 
 
@@ -53,7 +62,7 @@ def standing(  # noqa: PLR0913 - each is a part of what is known
     pod: Document | None = None,
     obstacle: str = "",
 ) -> Standing:
-    """The standing of an instance, by the plan's decision on it, its pod, and what refuses it."""
+    """Returns how the instance stands, from the decision, its pod and a refused write, if any."""
     if plan.world.tapp.metadata.deletion_timestamp is not None:
         return _ending(plan, instance, pod)
     since = missing.get(instance.id)
@@ -80,14 +89,15 @@ def _ending(plan: Plan, instance: Instance, pod: Document | None) -> Standing:
 def _disposition(
     plan: Plan, instance: Instance, decision: Verdict, obstacle: str, *, overdue: bool
 ) -> tuple[Disposition, str]:
-    """The first of these that fits, with its few words."""
+    """Returns the first disposition that applies to the instance, with a few words for it."""
     reason, action, available = decision.reason, decision.action, instance.id in plan.available
     if blocked := _blocked(plan, instance, decision, obstacle, overdue=overdue):
         return Disposition.BLOCKED, blocked
     if reason.disposition is Disposition.DONE and not instance.should_run and action in STILL:
         return Disposition.DONE, ""
-    if reason is Reason.HELD:  # also while its pod is told of it
-        # Each is on hold for a reason of its own.
+    # Checked before the action, because the service may still write a notice to the pod on hold.
+    if reason is Reason.HELD:
+        # The reasons of the holds differ, so the line names the command that shows them.
         return Disposition.HELD, f"their pods are on hold; {_why(plan)} has the reasons"
     if isinstance(decision.change, Mark) and not decision.change.drain:
         return Disposition.MOVING, "being marked"
@@ -100,7 +110,8 @@ def _disposition(
     if available and reason in {Reason.UP_TO_DATE, Reason.KEPT}:
         return Disposition.DONE, ""
     if available:
-        return Disposition.HELD, decision.message  # as somebody set it by hand
+        # For example an image that somebody has set on the pod by hand.
+        return Disposition.HELD, decision.message
     return Disposition.MOVING, _STARTING.get(instance.status, "not yet available")
 
 
@@ -147,7 +158,8 @@ def _text(  # noqa: PLR0913 - as `standing`
     if fine:
         return obstacle
     waits = found.waiting if found is not None else ""
-    if waits and not unready(pod or {}):  # which says the same in fewer words
+    # The unready containers below say the same in fewer words.
+    if waits and not unready(pod or {}):
         return f"not available: {'; '.join(text for text in (detail, waits) if text)}"
     return f"not available: {detail or _not_yet(plan, instance, pod)}"
 
@@ -175,7 +187,10 @@ def _not_yet(plan: Plan, instance: Instance, document: Document | None) -> str:
 
 
 def _since(instance: Instance, document: Document) -> float | None:
-    """The newest time that a pod's status tells of its state."""
+    """Returns the newest time in the pod's status, in epoch seconds.
+
+    None if the status has no time.
+    """
     pod, metadata = instance.pod, document["metadata"]
     if pod is None:
         return None
