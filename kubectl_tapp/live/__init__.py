@@ -1,1 +1,1 @@
-"""TApps as they are and become: models that watches keep up to date, and what of them changes."""
+"""The page's model of TApps, kept up to date by watches, and its changes."""

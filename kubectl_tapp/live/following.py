@@ -1,8 +1,11 @@
-"""Followers: models that watches keep up to date, and the changes of them.
+"""Keeps models of TApps up to date by watches, and gives the page their changes.
 
-A page asks a follower again and again for the changes since its last answer. No answer waits for
-a change: a browser has six connections for all of its tabs, and a tab that kept one open would
-take it from the others.
+`Live` has a follower for each list or TApp that a page shows. A follower runs in a thread, watches
+the objects, computes the model after each change (`model.py`), and records what differs. The page
+polls for the changes since its last response.
+
+No response waits for a change. A browser opens six connections for all of its tabs, so a tab with
+an open request would take a connection from the others.
 """
 
 import secrets
@@ -28,26 +31,27 @@ from kubectl_tapp.edit import revisions
 from kubectl_tapp.live import model
 
 _PAUSE, _SHARE, _LOOK = 0.2, 2, 5.0
-"""Seconds between two looks at least; so many times what one took; at most, as time changes it."""
+"""Between two looks: the least number of seconds, the least multiple of the time that the last look
+took, and the most seconds, because ages change without an event."""
 _AGAIN, _PATIENT = 1.0, 10.0
-"""Seconds until a lost watch begins again, and between two reads of events."""
+"""Seconds until a lost watch is started again, and between two reads of Events."""
 _IDLE, _HIDDEN = 10.0, 150.0
-"""Seconds that a follower goes on after the last request of a visible page and of a hidden page.
+"""Seconds that a follower runs after the last request of a visible page and of a hidden page.
 Browsers let a hidden page run only once a minute."""
 _LOG, _KEPT = 200, 100
-"""Entries of a timeline, and changes that a follower keeps for its readers."""
+"""Entries of a timeline, and changes that a follower keeps for its pages."""
 _KEYED = ("tiles", "rows", "log")  # Parts of a model whose items change one by one
 
 
 class Follower(ABC):
-    """Follows something in a thread of its own, as long as anybody reads it."""
+    """Keeps one model up to date in its own thread, as long as a page asks for changes."""
 
     def __init__(self, session: Session) -> None:
         """Starts the thread."""
         self.session = session
         self.model: dict[str, Any] = {}
         self._lock = threading.Lock()
-        # A version names the follower as well: those of another one mean nothing here.
+        # A version begins with this token, so versions of an earlier follower are not known here.
         self._own, self._number = secrets.token_hex(4), 0
         self._changes: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         self._read_until = time.monotonic() + _IDLE
@@ -61,14 +65,14 @@ class Follower(ABC):
         return time.monotonic() <= self._read_until and not self._stopped.is_set()
 
     def stop(self) -> None:
-        """Ends it, and its watches."""
+        """Ends the thread and its watches."""
         self._stopped.set()
         self._changed.set()
         for each in self._watched:
             each.stop()
 
     def publish(self, **parts: Any) -> None:
-        """Puts these parts into the model, and notes for the readers what of them is new."""
+        """Replaces these parts of the model, and records what differs as one change."""
         with self._lock:
             change: dict[str, Any] = {}
             for key, value in parts.items():
@@ -114,7 +118,10 @@ class Follower(ABC):
 
     @abstractmethod
     def _follow(self) -> None:
-        """Begins the watches, and looks."""
+        """Starts the watches and looks at the objects until a watch ends.
+
+        The thread calls this method again after a pause.
+        """
 
     def _watch(self, resource: str, *words: str) -> Watched:
         watched = Watched(self.session.cluster.watch(resource, *words), self._changed.set)
@@ -122,13 +129,16 @@ class Follower(ABC):
         return watched
 
     def _look(self, look: Callable[[], None]) -> None:
-        """Looks whenever something has changed, as long as all watches go on."""
+        """Calls `look` after each change until a watch ends.
+
+        Raises CommandError if a watch ended with an error.
+        """
         while self.is_read and not any(each.ended for each in self._watched):
             self._changed.clear()
             begun = time.monotonic()
             look()
             if any(each.ended for each in self._watched):
-                break  # as a look may find
+                break  # `look` ends a watch, for example if the TApp is gone
             self._stopped.wait(max(_PAUSE, _SHARE * (time.monotonic() - begun)))
             self._changed.wait(_LOOK)
         if error := next((each.error for each in self._watched if each.error), ""):
@@ -136,7 +146,7 @@ class Follower(ABC):
 
 
 class FollowedList(Follower):
-    """All TApps that the user may see: of all namespaces, or else of the user's own."""
+    """The rows of all TApps that the user may list: in all namespaces, or in the current one."""
 
     def _follow(self) -> None:
         cluster = self.session.cluster
@@ -162,17 +172,17 @@ class FollowedList(Follower):
 
 
 class FollowedTApp(Follower):
-    """One TApp with all that belongs to it."""
+    """Keeps the model of one TApp up to date: its instances, children, Events and timeline."""
 
     def __init__(self, session: Session, namespace: str, name: str) -> None:
-        """`session` is of any namespace."""
+        """`session` may be of another namespace; the follower uses `namespace`."""
         self._name, self._asked = name, 0.0
         self.view: Inspection | None = None
         self._log: dict[str, model.Model] = {}
         super().__init__(session.narrowed(namespace=namespace))
 
     def note(self, text: str, ids: str = "", key: str = "", at: float | None = None) -> None:
-        """Writes into the timeline."""
+        """Adds an entry to the timeline of the TApp."""
         at = self.session.now() if at is None else at
         log = {**self._log, key or f"{at}{ids}{text}": {"at": at, "text": text, "ids": ids}}
         self._log = dict(sorted(log.items(), key=lambda it: float(it[1]["at"]))[-_LOG:])
@@ -210,11 +220,12 @@ class FollowedTApp(Follower):
                 self.publish(gone=f"TApp {self._name} is gone")
                 watched[TAPPS].ended = True
                 return
-            # Who may not watch but read looks again from time to time.
+            # A user who may read objects of a kind but not watch them gets a new read after _LOOK.
             deaf = (kind for kind, it in watched.items() if it.forbidden and kind != EVENTS)
             if time.monotonic() - begun > _LOOK and not {*deaf} <= {*observed.unread}:
                 watched[TAPPS].ended = True
-            watched[TAPPS].ended |= plain_kinds(tapps[0]) != plain  # others to watch then
+            # The spec now asks for children of other kinds, which need new watches.
+            watched[TAPPS].ended |= plain_kinds(tapps[0]) != plain
 
             def there(kind: str, known: list[Document]) -> list[Document]:
                 return [each for each in watched[kind].over(known) if belongs(each, uid)]
@@ -249,7 +260,10 @@ class FollowedTApp(Follower):
         self._look(look)
 
     def why(self, id: int) -> model.Model:
-        """All that is known of one instance, with the events of its pod."""
+        """Returns the explanation of one instance, with the Events of its pod.
+
+        Raises CommandError if the TApp has no such instance.
+        """
         if self.view is None or id not in self.view.cases:
             raise CommandError(f"there is no instance {id} now")
         about = f"--field-selector=involvedObject.name={self._name}-{id},involvedObject.kind=Pod"
@@ -260,23 +274,23 @@ class FollowedTApp(Follower):
 
 
 class Live:
-    """All that is followed."""
+    """The followers of one server, one for each list or TApp that a page shows."""
 
     def __init__(self, session: Session) -> None:
-        """Nothing is, before somebody asks."""
+        """Starts without followers."""
         self._session, self._lock = session, threading.Lock()
         self._known: dict[tuple[str, str], Follower] = {}
 
     def everything(self) -> Follower:
-        """All TApps."""
+        """Returns the follower of all TApps."""
         return self._followed(("", ""), lambda: FollowedList(self._session))
 
     def one(self, namespace: str, name: str) -> FollowedTApp:
-        """One TApp."""
+        """Returns the follower of one TApp."""
         found = self._followed(
             (namespace, name), lambda: FollowedTApp(self._session, namespace, name)
         )
-        assert isinstance(found, FollowedTApp)  # noqa: S101 - it has a name
+        assert isinstance(found, FollowedTApp)  # noqa: S101 - a key with a name
         return found
 
     def _followed(self, key: tuple[str, str], begin: Callable[[], Follower]) -> Follower:
@@ -285,6 +299,6 @@ class Live:
             return self._known.setdefault(key, self._known.get(key) or begin())
 
     def stop(self) -> None:
-        """Ends all watches."""
+        """Stops all followers."""
         for each in self._known.values():
             each.stop()

@@ -1,4 +1,8 @@
-"""TApps as plain values for a page: what the verbs say, and how each instance stands."""
+"""The values that the page of `kubectl tapp web` shows, computed from an inspection of a TApp.
+
+`row_of` makes a row of the list of TApps. `shown` makes the model of a single TApp, `why` the
+explanation of one of its instances. All values can be written as JSON.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -27,11 +31,11 @@ _OF_STATUS = {
     "Running": "ok", "Succ": "ok", "PodSucc": "ok", "Killed": "stopped", "Failed": "bad",
     "PodFailed": "bad", "Unknown": "bad", "?": "unknown",
 }  # fmt: skip
-"""The standing of an instance, by its state in the TApp's status; any other moves."""
+"""The kind of tile for each state in a TApp's status; any other state counts as moving."""
 
 
 def row_of(tapp: Document) -> Model:
-    """One TApp among others, from itself alone."""
+    """Returns the row of a TApp in the list, computed from the TApp alone, without its pods."""
     metadata, status = tapp["metadata"], tapp.get("status") or {}
     observed, known = Observed(tapp), conditions(tapp)
     strip: list[list[Any]] = []
@@ -63,7 +67,7 @@ def _kind_told(row: Row) -> str:
 
 
 def told(observed: Observed) -> Model:
-    """One TApp where its pods may not be read: what it tells by itself."""
+    """Returns the model of a TApp whose pods the user may not read, from the TApp's status."""
     tiles = {
         row.id: {"state": row.state, "kind": _kind_told(row), "template": row.template}
         for row in rows_of_status(observed)
@@ -73,7 +77,7 @@ def told(observed: Observed) -> Model:
 
 
 def shown(view: Inspection, entries: Iterable[Entry]) -> Model:
-    """One TApp: its instances, and what is to be said of them all."""
+    """Returns the model of a TApp: its instances, budget, templates, history and notices."""
     plan, tapp, spec = view.plan, view.observed.tapp, spec_of(view.observed.tapp)
     known, document = Progress(view), status_document(view)
     kinds = _kinds(view)
@@ -81,7 +85,8 @@ def shown(view: Inspection, entries: Iterable[Entry]) -> Model:
     copies, users = canaries.notes_of(tapp), template_users(spec)
     kept = {id for ids in plan.partition.kept.values() for id in ids} & view.cases.keys()
     stuck = known.stuck(None) if known.answered else ""
-    waiting = [] if stuck else document["waits"]  # that sentence says who waits, and why
+    # The sentence in `stuck` names the instances that wait and their reasons already.
+    waiting = [] if stuck else document["waits"]
     waits = [f"{id_list(each['instances'])}: {each['message']}" for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
     limit, serving = limits(plan)[0], view.serving
@@ -147,7 +152,7 @@ def _images(template: Document | None) -> dict[str, str]:
 
 
 def why(view: Inspection, id: int, events: Iterable[Document]) -> Model:
-    """All that is known of one instance: the verdict, its pod's containers, its events."""
+    """Returns the explanation of one instance: its verdict, its containers and its Events."""
     pod = view.pod(id) or {}
     known = (pod.get("status") or {}).get("containerStatuses") or []
     images = _images(pod)
@@ -161,14 +166,15 @@ def why(view: Inspection, id: int, events: Iterable[Document]) -> Model:
     found: Model = why_document(view, [id])["instances"][0]
     hold = cases(view, [id])[0].hold.removesuffix("; ")
     return found | {
-        "hold": hold.removesuffix("hold: "),  # else the verdict has the reason
+        # Without a text after "hold: " the verdict has the reason of the hold already.
+        "hold": hold.removesuffix("hold: "),
         "containers": [*containers, *found["containers"]],
         "events": [describe(each, view.plan.now) for each in newest(events)] or found["events"],
     }
 
 
 def note_of(event: Document) -> Model:
-    """An event of the TApp for the timeline."""
+    """Returns the timeline entry for an Event of the TApp."""
     count = f" ({times(event)} times)" if times(event) > 1 else ""
     text = f"{event.get('reason')}: {' '.join(str(event.get('message') or '').split())}{count}"
     return {"text": text, "key": event["metadata"]["uid"], "at": last_time(event)}
@@ -177,7 +183,10 @@ def note_of(event: Document) -> Model:
 def news(
     before: Mapping[int, Model] | None, after: Mapping[int, Model]
 ) -> Iterator[tuple[str, str]]:
-    """Instances that changed alike, and how; nothing where nobody looked before."""
+    """Yields the instances whose tiles changed alike, with the change as text.
+
+    `before` is None for the first look, which has no changes.
+    """
     known = after if before is None else before
     told = ({id: _said(tile) for id, tile in tiles.items()} for tiles in (known, after))
     for ids, old, new in changed(*told):
