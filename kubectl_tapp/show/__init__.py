@@ -1,1 +1,1 @@
-"""Text and pages for people."""
+"""Text and HTML pages for users: `status`, `why` and `plan`."""

@@ -1,4 +1,8 @@
-"""A table that fits its terminal: what identifies a row stays, the rest shrinks or goes first."""
+"""Tables that fit the width of the terminal.
+
+`fitted` shrinks or removes columns in a given order until the table fits. `plain_table` leaves the
+widths to rich.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,12 +12,13 @@ from rich.text import Text
 from kubectl_tapp.base.errors import plain
 
 GAP = 2  # Blanks between two columns
-Step = tuple[str, int]  # A head, and from here on its column's characters; 0 leaves it out
-_ENDS = frozenset({"IMAGE", "IMAGES"})  # Of these the end tells more than the beginning
+Step = tuple[str, int]  # A heading, and the width to which its column shrinks; 0 removes the column
+# Columns whose cells are shortened at the beginning, because the end has the tag
+_ENDS = frozenset({"IMAGE", "IMAGES"})
 
 
 def plain_table(heads: Mapping[str, bool], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """A table of these cells; head -> whether its column may break lines."""
+    """Returns a table; `heads` maps each heading to whether its column may wrap lines."""
     result = Table(box=None, pad_edge=False, header_style="bold")
     for head, breaks in heads.items():
         result.add_column(head, no_wrap=not breaks, overflow="fold" if breaks else "ellipsis")
@@ -25,9 +30,10 @@ def plain_table(heads: Mapping[str, bool], rows: Iterable[Sequence[str | Text]])
 def fitted(
     heads: Sequence[str], rows: Sequence[Mapping[str, Text]], width: int, steps: Sequence[Step]
 ) -> Table:
-    """A table of these rows, in so many characters.
+    """Returns a table of these rows that is at most `width` characters wide.
 
-    The steps give way one after the other until all fits; what none names is never shortened.
+    The steps are applied one after the other until the table fits. A column without a step is never
+    shortened, so the table can stay too wide.
     """
     widths = _widths(heads, rows, width, steps)
     result = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")

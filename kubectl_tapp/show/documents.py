@@ -1,4 +1,4 @@
-"""The documents of `status` and `why`, for programs."""
+"""The output of `kubectl tapp status` and `why` as objects, for `-o json` and `-o yaml`."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -16,7 +16,7 @@ from tapp.words.times import written
 
 
 def status_document(view: Inspection) -> dict[str, Any]:
-    """All of `status`: a row an instance, the budget, what waits for what."""
+    """Returns the object for `status`: a row for each instance, the budget and the reasons."""
     return {
         **_head(view),
         "instances": [_row(row) for row in view.rows],
@@ -26,7 +26,7 @@ def status_document(view: Inspection) -> dict[str, Any]:
 
 
 def why_document(view: Inspection, ids: Iterable[int]) -> dict[str, Any]:
-    """All of `why`: the verdict on each instance, with what its pod and its events say."""
+    """Returns the object for `why`: the verdict on each instance, its containers and its Events."""
     found = [
         {
             **_row(case.row),

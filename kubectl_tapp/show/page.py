@@ -1,4 +1,8 @@
-"""A forecast as one page: nothing is loaded from anywhere, and nothing in it runs."""
+"""The forecast of an edit as one HTML page, for `kubectl tapp plan --html`.
+
+`page` is the entry point. The page contains its styles and pictures. It has no scripts and loads
+nothing, which its Content-Security-Policy enforces.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,11 +16,11 @@ from kubectl_tapp.show.plan import EFFECTS, ORDER, and_so_on, folds, headline, s
 from tapp.words.ranges import id_list
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_STEPS = 60  # Steps that are listed; the picture shows them all
+_STEPS = 60  # Number of steps in the table; the pictures show all steps
 
 
 def page(forecast: Forecast) -> str:
-    """The whole page."""
+    """Returns the HTML page of a forecast."""
     name = f"{forecast.namespace}/{forecast.name}"
     refused = _notes(forecast.refused, "The edit is refused", "")
     body = refused or "".join(_sections(forecast))

@@ -1,4 +1,4 @@
-"""The look of the page: light and dark, and readable on paper."""
+"""The style sheet of the page of `kubectl tapp plan --html`, for light, dark and print."""
 
 STYLE = """
 :root {

@@ -1,4 +1,9 @@
-"""The pictures of the page, as SVG: what each instance does when, and how many are unavailable."""
+"""The two pictures of the plan's page, as SVG.
+
+`timeline` draws a bar for each group of instances that pass through the same states at the same
+times. `availability` draws the number of unavailable instances over time, with the budgets as
+lines.
+"""
 
 from html import escape
 
@@ -9,8 +14,8 @@ from tapp.words.ranges import id_list
 
 WIDTH, LEFT, RIGHT = 1100.0, 112.0, 24.0
 ROW, BAR, TOP = 26.0, 16.0, 30.0
-FITS = 15  # Characters of a row's name
-MOST_ROWS = 250  # Rows of instances that do the same at the same time; more are no picture
+FITS = 15  # Characters that fit beside a row
+MOST_ROWS = 250  # A picture with more rows than this would not be readable
 STATES = {
     "available": "available", "updating": "restarts in place", "stopping": "stops",
     "missing": "has no pod yet", "starting": "starts", "broken": "does not come up",
@@ -22,25 +27,25 @@ Spans = tuple[tuple[float, str], ...]
 
 
 class Scale:
-    """Seconds to places on the page."""
+    """The horizontal axis of a picture: it converts seconds to coordinates."""
 
     def __init__(self, seconds: float) -> None:
-        """A picture of so many seconds."""
+        """`seconds` is the time that the picture shows."""
         self.seconds = seconds
         self.end = max(seconds * 1.04, 1.0)
 
     def x(self, at: float) -> float:
-        """The place of a time."""
+        """Returns the horizontal coordinate of a time in seconds."""
         return LEFT + (WIDTH - LEFT - RIGHT) * min(at, self.end) / self.end
 
     def ticks(self) -> list[float]:
-        """The times that are written on the axis."""
+        """Returns the times in seconds that are labelled on the axis."""
         step = next((step for step in _STEPS if self.end / step <= _TICKS), self.end / _TICKS)
         return [step * number for number in range(int(self.end / step) + 1)]
 
 
 def rows(forecast: Forecast) -> list[tuple[list[int], Spans]]:
-    """Instances that do the same at the same time, by their first number; changing ones only."""
+    """Groups instances that pass through the same states at the same times, sorted by number."""
     later = () if forecast.rest is None else forecast.rest.instances
     states = {id: spans for id, spans in forecast.states.items() if id not in set(later)}
     groups = grouped((_shape(spans), id) for id, spans in states.items())
@@ -53,12 +58,15 @@ def _shape(spans: Spans) -> Spans:
 
 
 def shown_seconds(forecast: Forecast) -> float:
-    """As much of a forecast as was played."""
+    """Returns the seconds of the forecast that were simulated, without the estimated rest."""
     return forecast.duration if forecast.rest is None else forecast.rest.at
 
 
 def timeline(forecast: Forecast) -> str:
-    """A picture of what each instance does when; "" where there is none."""
+    """Returns the picture of all instances' states over time.
+
+    The string is empty if the forecast has no states.
+    """
     found = rows(forecast)
     if not found:
         return ""
@@ -103,7 +111,10 @@ def _row(ids: list[int], spans: Spans, y: float, scale: Scale, *, striped: bool)
 
 
 def availability(forecast: Forecast) -> str:
-    """A picture of how many are unavailable when, with the budgets; "" where none ever is."""
+    """Returns the picture of the number of unavailable instances, or an empty string.
+
+    The string is empty if no instance is ever unavailable.
+    """
     points, most = forecast.unavailable, forecast.unavailable_worst
     if not most:
         return ""
@@ -142,7 +153,7 @@ def availability(forecast: Forecast) -> str:
 
 
 def legend(forecast: Forecast) -> str:
-    """The colours that the timeline uses."""
+    """Returns the legend of the colors that the timeline uses."""
     used = {state for spans in forecast.states.values() for _, state in spans}
     items = [
         f'<li><i class="s-{state}"></i>{escape(text)}</li>'

@@ -1,4 +1,8 @@
-"""A forecast for a person, folded in ranges, and for a machine."""
+"""Prints a forecast of an edit as text, and returns it as an object for `-o json` and `-o yaml`.
+
+`print_plan` is the entry point for text, `as_document` for programs. Instances with the same
+outcome for the same reason share a line.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -26,9 +30,10 @@ from tapp.words.groups import grouped
 from tapp.words.quoted import short
 from tapp.words.ranges import id_list, ranges
 
-HEAD, TAIL = 8, 2  # The steps that are shown at the beginning and at the end where there are more
+# Numbers of steps that are printed at the beginning and at the end of a long list
+HEAD, TAIL = 8, 2
 LONGEST = 60  # Characters of a value in a difference
-_FEW = 2  # So many are seen at a glance
+_FEW = 2  # Lists of more instances than this are followed by their count
 SIGNS = {
     Outcome.UNCHANGED: ("·", "dim"), Outcome.LABELLED: ("~", "cyan"),
     Outcome.IN_PLACE: ("~", "yellow"), Outcome.RECREATED: ("±", "red"),
@@ -48,12 +53,12 @@ ORDER = tuple(SIGNS)
 
 
 def escape(text: str) -> str:
-    """A text that is shown as it is: no markup, and nothing that a terminal obeys."""
+    """Returns the text without rich markup and without control characters of terminals."""
     return unmarked(plain(text))
 
 
 def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> None:
-    """Prints what an edit would do; instances of one fate in one line, if `folded`."""
+    """Prints the forecast; `folded` puts instances with equal outcome and reason on one line."""
     title = f"TApp {forecast.namespace}/{forecast.name}"
     if forecast.refused:
         console.print(f"[bold]{escape(title)}[/]: [red]this edit is refused[/]")
@@ -88,7 +93,7 @@ _STYLES = {"Stuck": "red", "Paused": "yellow", "Conditions": "yellow", "Note": "
 
 
 def headline(forecast: Forecast) -> str:
-    """The whole forecast in one line."""
+    """Returns one line that counts the outcomes and says how long the edit takes."""
     parts = [
         f"{len(found)} {outcome}"
         for outcome in ORDER
@@ -104,7 +109,8 @@ def headline(forecast: Forecast) -> str:
             else "nothing happens, although not all is as the spec asks"
         )
     at_once = f", {forecast.at_once}" if forecast.at_once else ""
-    if forecast.stuck:  # the time until then is no time that the edit takes
+    if forecast.stuck:
+        # The edit never completes, so the time until it gets stuck is not its duration.
         return f"{', '.join(parts)}{at_once}, and it gets stuck"
     tail = f", in about {spoken(forecast.duration)}" if forecast.duration >= 1 else ""
     end = ", until updates are resumed" if forecast.paused else ""
@@ -143,7 +149,7 @@ def _print_difference(  # noqa: PLR0913, PLR0917
 
 
 def shown(value: Any) -> str:
-    """A value on one line, strings quoted, not too long."""
+    """Returns the value as one line of JSON, shortened to `LONGEST` characters."""
     return short(msgspec.json.encode(value).decode(), LONGEST)
 
 
@@ -165,14 +171,14 @@ def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> N
 
 
 def folds(instances: Iterable[InstanceForecast]) -> list[tuple[list[int], InstanceForecast]]:
-    """Instances of one fate together, the most disturbing first."""
+    """Groups instances of equal outcome and reason; the most disruptive outcomes come first."""
     groups = grouped(((each.outcome, why(each)), each) for each in instances)
     ordered = sorted(groups.values(), key=lambda group: -ORDER.index(group[0].outcome))
     return [([each.id for each in group], group[0]) for group in ordered]
 
 
 def why(each: InstanceForecast) -> str:
-    """The reason for one instance's fate, and what becomes of its claims."""
+    """Returns the reason for the instance's outcome, and what happens to its claims."""
     parts = []
     match each.outcome:
         case Outcome.IN_PLACE if each.containers:
@@ -212,12 +218,12 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
 
 
 def and_so_on(rest: Rest) -> str:
-    """Words about those whose turns are like the ones before."""
+    """Returns a sentence about the instances whose updates follow in the same way."""
     return f"and so on: {len(rest.instances)} more, about {spoken(rest.seconds)}"
 
 
 def step_line(step: Step) -> str:
-    """One step in one line."""
+    """Returns a line with the step's time, writes and number of unavailable instances."""
     parts = [
         f"{word} {id_list(ids)}" + (f" ({len(ids)})" if len(ids) > _FEW else "")
         for word, ids in written(step)
@@ -227,7 +233,7 @@ def step_line(step: Step) -> str:
 
 
 def written(step: Step) -> list[tuple[str, tuple[int, ...]]]:
-    """The writes of a step, and for whom."""
+    """Returns each kind of write in the step, with the numbers of its instances."""
     groups = (
         ("update in place", step.updated),
         ("recreate", step.recreated),
@@ -248,7 +254,7 @@ def _print_budget(console: Console, forecast: Forecast) -> None:
 
 
 def _time_line(forecast: Forecast) -> str:
-    """How long the edit takes, or when it comes to a stop before its end."""
+    """Returns how long the edit takes, or when it stops before it is complete."""
     text = spoken(forecast.duration) if forecast.duration >= 1 else "1 s"
     if forecast.stuck:
         return f"nothing more happens after about {text}: see Stuck below"
@@ -266,7 +272,7 @@ def _budget_line(forecast: Forecast) -> str:
 
 
 def as_document(forecast: Forecast) -> dict[str, Any]:
-    """The forecast as plain values, for `-o json` and `-o yaml`."""
+    """Returns the forecast as plain JSON values with camelCase keys."""
     document = asdict(forecast)
     document["templates"] = [
         {
@@ -298,5 +304,5 @@ def as_document(forecast: Forecast) -> dict[str, Any]:
 
 
 def _camel(fields: dict[str, Any]) -> dict[str, Any]:
-    """The same with names as Kubernetes spells them: `shouldRun`."""
+    """Returns the fields with their names in camelCase, as in Kubernetes' APIs."""
     return {re.sub("_(.)", lambda it: it[1].upper(), key): each for key, each in fields.items()}

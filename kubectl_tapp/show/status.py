@@ -1,4 +1,8 @@
-"""Shows looks at a TApp: a table, the budget, what waits for what; and what has changed."""
+"""The text of `kubectl tapp status`: a headline, a table of instances, the budget, and reasons.
+
+`shown` is the entry point. `shown_told` is used if the user may not read pods, and shows the TApp's
+status alone. `Changes` prints the changes between two looks, for `--watch` without a terminal.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -27,7 +31,7 @@ from tapp.words.ranges import id_list, ranges
 from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
 
-FEW = 24  # Up to so many instances have a line each; of more, equal ones share one
+FEW = 24  # TApps with more instances than this show equal instances in one line
 _IMAGE = 48
 _HEADS = ("ID", "TEMPLATE", "REVISION", "IMAGE", "STATE", "READY", "RESTARTS", "NODE", "SINCE")
 _GIVE_WAY: Sequence[Step] = (
@@ -35,7 +39,8 @@ _GIVE_WAY: Sequence[Step] = (
     *(("TEMPLATE", 14), ("IMAGE", 0), ("STATE", 14), ("READY", 0), ("STATE", 8), ("TEMPLATE", 0)),
     *(("STATE", 7), ("REVISION", 0)),
 )
-"""Columns that yield on a narrow terminal. The number stays whole, and the revision to the last."""
+"""Columns in the order in which they shrink or disappear on a narrow terminal. The instance number
+is never shortened, and the revision disappears last."""
 _GOOD = ("Running", "Succ")
 _NEUTRAL = (
     "Held", "Killed", "Terminating", "Killing", "Pending", "Updating", "Draining", "NotCreated",
@@ -44,14 +49,18 @@ _SHOWN = 10
 
 
 def shown(view: Inspection, console: Console, *, unfold: bool = False) -> RenderableType:
-    """All of it, as wide as the console; `unfold`: a line for each of however many instances."""
+    """Returns the whole output of `status` for the width of the console.
+
+    `unfold` prints a line for each instance. Otherwise equal instances of a large TApp share a
+    line.
+    """
     unfold = unfold or len(view.rows) <= FEW
     rows = table(view.rows, view.plan.now, console.width, unfold=unfold)
     return _together(headline(view), rows, sentences(view))
 
 
 def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
-    """Shows the TApp's own words, where its pods may not be read."""
+    """Returns the output of `status` from the TApp's status alone, if its pods cannot be read."""
     namespace = observed.tapp["metadata"]["namespace"]
     head = f"{namespace}/{observed.name}: {', '.join(counts_of_status(observed))}"
     rows = rows_of_status(observed)
@@ -65,7 +74,7 @@ def _together(head: str, rows: Table, lines: Iterable[str]) -> Group:
 
 
 def headline(view: Inspection) -> str:
-    """The TApp in a line: how many instances run, and how many of them are as they should be."""
+    """Returns one line: the TApp's state, and the number of running and available instances."""
     ready = sum(row.state in ("Running", "Held") and _runs(view, row.id) for row in view.rows)
     outdated = [row.id for row in view.rows if row.outdated]
     parts = [
@@ -100,7 +109,7 @@ def _runs(view: Inspection, id: int) -> bool:
 
 
 def table(rows: Iterable[Row], now: float, width: int, *, unfold: bool) -> Table:
-    """A line a row, or a line for all rows that are equal."""
+    """Returns the table of instances: a line for each row, or for each group of equal rows."""
     groups = grouped((row.id if unfold else _equal(row), row) for row in rows).values()
     lines = [{head: _cell(cell) for head, cell in _cells(group, now).items()} for group in groups]
     return fitted(_HEADS, lines, width, _GIVE_WAY)
@@ -122,7 +131,7 @@ def _cells(group: list[Row], now: float) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Text:
-    """No markup, and nothing that a terminal obeys: templates may be called anything."""
+    """Returns the cell as text without markup and control characters, which names may contain."""
     return value if isinstance(value, Text) else Text(plain(value))
 
 
@@ -136,7 +145,7 @@ def _revision(row: Row) -> str:
 
 
 def _image(image: str) -> str:
-    """The end of an image's name tells more than its beginning."""
+    """Returns the image's name, shortened at its beginning, because its end has the tag."""
     return image if len(image) <= _IMAGE else f"...{image[3 - _IMAGE :]}"
 
 
@@ -148,7 +157,7 @@ def _style(row: Row) -> str:
 
 
 def sentences(view: Inspection) -> list[str]:
-    """Below the table: the budget, what waits for what, what is refused, what could not be read."""
+    """Returns the lines below the table: budget, waiting instances, refusals and failed syncs."""
     going = deletion_of(view.observed.tapp)
     lines = ["", going] if going else budget_block(view)
     waits = waiting(view)
@@ -165,21 +174,21 @@ def sentences(view: Inspection) -> list[str]:
 
 
 def waiting(view: Inspection) -> list[tuple[str, list[int]]]:
-    """Sentences about instances that are not as they should be, and of which."""
+    """Returns the reasons why instances are not as the spec asks, each with its instances."""
     return [*grouped((x.text, x.id) for x in view.standings.values() if x.text).items()]
 
 
 class Changes:
-    """The changes since the last look, which it remembers: for who has no terminal."""
+    """Prints the changes of a TApp since the previous look."""
 
     def __init__(self, view: Inspection) -> None:
-        """`view` has been shown already."""
+        """`view` is the first look, which the caller has shown completely."""
         self._rows = {row.id: _told(row) for row in view.rows}
         self._waits = {text for text, _ in waiting(view)}
         self._head = headline(view)
 
     def until(self, view: Inspection) -> Iterator[str]:
-        """A line for all instances that changed alike, for each new reason, and for the whole."""
+        """Yields a line for each group of equal changes and for each new reason."""
         at = written(view.plan.now)
         rows = {row.id: _told(row) for row in view.rows}
         for ids, before, after in changed(self._rows, rows):
@@ -198,7 +207,10 @@ class Changes:
 def changed(
     before: Mapping[int, str], after: Mapping[int, str]
 ) -> Iterator[tuple[list[int], str, str]]:
-    """Instances that changed alike, with their words before and after; "" where there are none."""
+    """Groups instances whose text changed alike, and yields the numbers, the old and the new text.
+
+    The old text is empty for a new instance, the new one for an instance that is gone.
+    """
     pairs = (((before.get(id, ""), after.get(id, "")), id) for id in sorted({*before, *after}))
     groups = grouped((texts, id) for texts, id in pairs if texts[0] != texts[1])
     yield from ((ids, *texts) for texts, ids in groups.items())

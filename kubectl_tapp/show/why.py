@@ -1,4 +1,9 @@
-"""Shows the verdict on instances: its reason, their containers, their events."""
+"""The text of `kubectl tapp why`: each instance's decision, with its reason.
+
+`lines` is the entry point. It explains each instance with its containers and Events (`cases`), and
+puts instances with equal explanations into one block. Lines about the whole TApp follow: the
+budget, refusals, failed syncs, and how updates that a person has stopped go on.
+"""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,26 +22,28 @@ from tapp.words.ranges import id_list, ranges
 from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, seconds
 
-FEW = 24  # Of more blocks than that, those with one verdict and state are one, with an example
+# With more blocks than this, instances that share verdict, state and template share a block
+FEW = 24
 
 
 @dataclass(frozen=True)
 class Case:
-    """One instance, explained."""
+    """The explanation of one instance."""
 
-    row: Row  # as `status` shows it
-    action: str  # of its verdict
-    reason: str  # of its verdict
-    available: bool  # whether it counts as available
-    text: str  # the verdict's sentence, and what is wrong with it
-    containers: Sequence[str]  # what its containers say, a sentence each
-    events: Sequence[str]  # the warnings about its pod and claims, a sentence each
-    obstacle: str = ""  # what stands in its way that the service does not see
-    hold: str = ""  # that its pod is on hold, before how to end that; "" where it is not
+    row: Row  # the instance's row in the table of `kubectl tapp status`
+    action: str  # the action of the verdict
+    reason: str  # the reason of the verdict
+    available: bool  # True if the instance counts as available
+    text: str  # the verdict as a sentence, with the problem of the pod, if any
+    containers: Sequence[str]  # a sentence for each problem of the pod or its containers
+    events: Sequence[str]  # a sentence for each warning Event of the pod and its claims
+    # what prevents the next action and is not visible to the service; empty if nothing
+    obstacle: str = ""
+    hold: str = ""  # the beginning of the line about the pod's hold; empty without a hold
 
     @property
     def is_fine(self) -> bool:
-        """Tell whether there is nothing to explain."""
+        """True if the instance is up to date and available and no problem is known."""
         return (
             self.reason == Reason.UP_TO_DATE
             and self.available
@@ -45,7 +52,7 @@ class Case:
 
 
 def cases(view: Inspection, ids: Iterable[int]) -> list[Case]:
-    """Explains these instances."""
+    """Returns the explanation of each of the given instances, in the given order."""
     rows = {row.id: row for row in view.rows}
     found = []
     for id in ids:
@@ -72,7 +79,11 @@ def cases(view: Inspection, ids: Iterable[int]) -> list[Case]:
 
 
 def _hold(view: Inspection, id: int) -> str:
-    """The verdict has the reason where the hold keeps something back."""
+    """Returns the beginning of the line about the pod's hold, or an empty string without a reason.
+
+    The caller appends the command that removes the hold. If the hold delays something now, the
+    verdict's text has the reason of the hold already, and this line does not repeat the reason.
+    """
     instance, decision = view.cases[id]
     hold = None if instance.pod is None else instance.pod.spec.hold
     if hold is None or not hold.reason:
@@ -91,9 +102,10 @@ def _containers(view: Inspection, id: int, pod: Document | None) -> list[str]:
 
 
 def lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
-    """The answer: each instance, then the arithmetic of the budget, then what concerns them all.
+    """Returns the output of `why`: a block for each group of equal instances, then the whole TApp.
 
-    With `everyone`, nobody was named, and those that are fine are told of together.
+    `everyone` is True if the user named no instances. Instances that are up to date and available
+    then share a single line.
     """
     known = cases(view, ids)
     fine = [case.row.id for case in known if case.is_fine] if everyone else []
@@ -113,7 +125,7 @@ def lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
 
 
 def _alike(case: Case) -> Hashable:
-    """The part that has to be equal for two instances to be told of together."""
+    """Returns a key; instances with an equal key share a block of the output."""
     texts = (case.text, case.hold, *case.containers, None, *case.events)
     return (texts, case.row.state, case.row.ready, case.row.template, case.row.revision)
 
@@ -139,7 +151,8 @@ def _pod_line(view: Inspection, rows: Sequence[Row]) -> str:
         return f"no pod ({first.state}); template {first.template}"
     where = f" on {node}" if (node := places(rows)) else ""
     how_long = f" for {text}" if (text := span(rows, view.plan.now)) else ""
-    state = "Running" if first.state == "Held" else first.state  # the verdict says that it is held
+    # The line with the verdict above says already that the pod is on hold.
+    state = "Running" if first.state == "Held" else first.state
     text = f"pod {state}, {first.ready} ready{where}{how_long}; template {first.template}"
     if first.outdated and isinstance(instance.template, Template):
         text += f", at {first.revision or 'no revision of ours'}, not {instance.template.revision}"
@@ -147,9 +160,10 @@ def _pod_line(view: Inspection, rows: Sequence[Row]) -> str:
 
 
 def container_lines(pod: Document, now: float, *, well: bool = False) -> list[str]:
-    """Lines about all of a pod's status that is not simply well: its node, its containers.
+    """Returns a line for each problem that the pod's status shows: deletion, node, containers.
 
-    With `well`, how its containers ended before is over.
+    `well` leaves out how containers terminated before their last restart. It is True for an
+    available pod, whose earlier failures are over.
     """
     status, metadata = pod.get("status") or {}, pod["metadata"]
     due = seconds(metadata.get("deletionTimestamp"))
