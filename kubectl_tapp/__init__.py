@@ -1,6 +1,7 @@
-"""`kubectl tapp`: what a person asks of a TApp, answered by the code that decides.
+"""`kubectl tapp`: shows, explains, plans and makes changes of TApps with the service's own code.
 
-It reads the cluster through the user's own kubectl (`cluster/`), makes of it the request that
-Metacontroller would send (`base/observed.py`), and runs the real decisions on it, once (`decide/`)
-or forward in time on the simulator (`forecast/`). Nothing is written that was not shown first.
+It reads the cluster through the user's kubectl (`cluster/`) and builds the request that
+Metacontroller would send (`base/observed.py`). It runs the service's decisions on this request,
+once (`decide/`) or repeatedly on a simulated cluster (`forecast/`). It writes only changes that
+were shown first.
 """

@@ -1,1 +1,1 @@
-"""`kubectl tapp web`: a page on which TApps are seen, asked and changed."""
+"""`kubectl tapp web`: a page that shows, explains and changes TApps."""

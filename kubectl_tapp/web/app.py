@@ -1,9 +1,9 @@
-"""The server of the page: who may ask, and what is answered.
+"""The HTTP server of the page: `create_app` builds it, and `Door` checks each request.
 
-Only this user's browser may: whatever else reaches the port, from another user of the machine, from
-another page in the same browser, or by another name for this address, has neither the cookie nor
-the key. A cookie goes to every port of a host, so it opens nothing without the key, which the
-browser keeps for this port alone.
+Only a browser of this user may use the server. Requests of other users of the machine, of other web
+pages in the same browser, and by other host names for this address are refused. A request needs a
+cookie and, for the API, a key. Browsers send a cookie to every port of a host, so the cookie alone
+is not enough; the key is in the local storage of this port.
 """
 
 import re
@@ -42,36 +42,39 @@ _FILES = {
     **{f"/{each}": (each, "text/javascript") for each in _SCRIPTS},
 }  # fmt: skip
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
-_LARGEST = 1 << 20
+_LARGEST = 1 << 20  # Bytes of the largest request body
 _OWN_HOST = re.compile(rf"{re.escape(HOST)}:[0-9]{{1,5}}")
-_SOON = 120.0  # Seconds in which a browser that is being started has to ask
+_SOON = 120.0  # Seconds in which the started browser must open its address
 _USED = "this address was good for one browser of the user, once, for two minutes: "
 _PRINTED = "open the address that `kubectl tapp web` printed"
 
 
 class Door:
-    """The guard of one server: its secrets, new ones at each start."""
+    """Checks requests; its cookie and key are new for each start of the server."""
 
     def __init__(self, port: int) -> None:
-        """`port` is the server's."""
+        """`port` is the port of the server."""
         self._secret, self._cookie, self._key = (secrets.token_urlsafe(32) for _ in range(3))
         self._port, self._name = port, f"tapp-{port}"
         self._once, self._until, self._lock = "", 0.0, threading.Lock()
 
     @property
     def address(self) -> str:
-        """The address for the user, at which any browser may begin until the server ends."""
+        """The address for the user: it lets any browser in until the server ends."""
         return f"http://{HOST}:{self._port}/?key={self._secret}"
 
     def address_for_one_use(self) -> str:
-        """The address for a browser's command line: it lets one browser of this user in, soon."""
+        """Returns the address for a browser's command line.
+
+        It lets one browser in, once, within `_SOON` seconds.
+        """
         self._once, self._until = secrets.token_urlsafe(32), time.monotonic() + _SOON
         return f"http://{HOST}:{self._port}/?once={self._once}"
 
     def check(self, first: str) -> Response | None:
-        """Returns the answer to a request that goes no further, or None if the page made it.
+        """Returns the response to a request that is refused or redirected, or None to go on.
 
-        A browser that comes by one of the two addresses is sent to the page, at `first`.
+        A browser that uses one of the two addresses is redirected to the page, at the path `first`.
         """
         if not _OWN_HOST.fullmatch(request.host):
             return _failed(403, f"this page is at {HOST}:{self._port}, and has no other name")
@@ -81,13 +84,14 @@ class Door:
         return _failed(403, problem) if problem else None
 
     def _enters(self) -> bool:
-        """Returns True for the address of the user, and once for the address for one use."""
+        """Returns True if the request has the user's secret, or the secret for one use in time."""
         key, once = (request.args.get(each, "") for each in ("key", "once"))
         if (request.method, request.path) != ("GET", "/"):
             return False
         if _equal(key, self._secret):
             return True
-        # Another user who has read the browser's command line must not use the address up, either.
+        # Checked first: another user, who can read the browser's command line, must not be able to
+        # use up the address.
         client = int(request.environ.get("REMOTE_PORT") or 0)
         if not once or not may_enter(client, self._port):
             return False
@@ -98,8 +102,8 @@ class Door:
         return fits
 
     def _problem(self) -> str:
-        """Returns why the request is not the page's, or an empty string if it is."""
-        # The port is the one that the browser sees: ssh and VS Code may forward another one.
+        """Returns why the request is refused, or an empty string if the page has sent it."""
+        # The browser's port may differ from the server's: ssh and VS Code forward ports.
         origins = [f"http://{request.host}", *([""] if request.method == "GET" else [])]
         site = request.headers.get("Sec-Fetch-Site", "none")
         if request.headers.get("Origin", "") not in origins or site not in ("same-origin", "none"):
@@ -112,10 +116,10 @@ class Door:
         return (_USED if "once" in request.args else "") + _PRINTED
 
     def _opened(self, first: str) -> Response:
-        """From the first address to the page, without the secret.
+        """Redirects from the address with the secret to the page, and sets the cookie.
 
-        A strict cookie does not come along where another page, or a file, sent the browser here: a
-        page of our own sends it on then.
+        Browsers send a strict cookie only after a navigation from the same site. If another page or
+        a file has opened the address, an HTML page of this server redirects instead.
         """
         where = f"/#key={self._key}&to={first}"
         answer = Response(status=303, headers={"Location": where})
@@ -131,7 +135,7 @@ def _equal(one: str, other: str) -> bool:
 
 
 def create_app(session: Session, door: Door, *, first: str = "/", read_only: bool = False) -> Flask:
-    """The WSGI application; `first` is the path that is shown first, `/` or `/NAMESPACE/NAME`."""
+    """Returns the WSGI application; `first` is the path shown first: `/` or `/NAMESPACE/NAME`."""
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = _LARGEST
     live = app.extensions["live"] = Live(session)
@@ -173,7 +177,10 @@ def create_app(session: Session, door: Door, *, first: str = "/", read_only: boo
 
 
 def _named(asked: Mapping[str, Any]) -> tuple[str, str]:
-    """Namespace and name of a TApp: nothing that kubectl could take for an option."""
+    """Returns the namespace and the name of a TApp; raises CommandError if one is not a valid name.
+
+    So no parameter can begin with a hyphen, which kubectl would take for an option.
+    """
     namespace, name = (str(asked.get(each, "")) for each in ("namespace", "name"))
     for each in (namespace, name):
         if not _NAME.fullmatch(each):
@@ -182,7 +189,7 @@ def _named(asked: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _changes(followed: Follower) -> Response:
-    """What has changed since the page asked the last time."""
+    """Returns the changes since the version that the page has."""
     hidden = request.args.get("hidden") == "true"
     found = followed.since(request.args.get("since", ""), hidden=hidden)
     return Response(msgspec.json.encode(found), mimetype="application/json")
@@ -199,7 +206,7 @@ def _failed(code: int, text: str) -> Response:
 
 
 def _answer_to(error: Exception) -> Response:
-    """One sentence, whatever went wrong."""
+    """Returns a JSON response with one sentence about the error."""
     if isinstance(error, HTTPException):
         return _failed(error.code or 500, str(error))
     if isinstance(error, CommandError):

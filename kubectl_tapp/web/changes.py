@@ -1,4 +1,8 @@
-"""Changes from the page: the verbs' own functions, planned first, then carried out."""
+"""Changes from the page: each is a verb of the plugin, planned first and then carried out.
+
+`Changes.plan` runs a verb's function without writing and returns the plan with a key. `Changes.do`
+carries out the plan of a key, once.
+"""
 
 import inspect
 import secrets
@@ -15,12 +19,12 @@ from kubectl_tapp.commands import hold, restart, verbs
 from kubectl_tapp.commands.proposal import Proposal
 from kubectl_tapp.commands.verb_options import Verb
 
-_KEPT = 32  # Plans that are remembered; older ones have to be made again
-_SECONDS = 8.0  # Seconds that an answer waits for a change; then the timeline tells
+_KEPT = 32  # Number of plans that are remembered; the page has to request an older plan again
+_SECONDS = 8.0  # Seconds that a response waits for the change; later the timeline shows its result
 
 
 def partition(verb: Verb, to: str) -> None:
-    """Keeps so many instances of the rolling template as they are."""
+    """Keeps this many instances of the rolling template at their revision."""
     verb.do(verb.edits.partitioned(verb.tapp, read_partition(to)))
 
 
@@ -31,19 +35,22 @@ OFFERED: Mapping[str, Callable[..., None]] = {
     "release": hold.release, "promote": verbs.promote, "abort": verbs.abort,
     "rollback": verbs.rollback,
 }  # fmt: skip
-"""A change that the page may ask for -> the function of the verb."""
+"""Name of each change that the page offers, with the function of the verb."""
 
 
 class Changes:
-    """Plans that were shown, each good for one write."""
+    """The plans that the page has shown; each can be carried out once."""
 
     def __init__(self, session: Session, tell: Callable[[str, str, str], None]) -> None:
-        """`tell` writes into the timeline of a TApp: namespace, name, text."""
+        """`tell` adds to a TApp's timeline; its arguments are namespace, name and text."""
         self._session, self._tell = session, tell
         self._planned: dict[str, tuple[str, str, str, Proposal]] = {}
 
     def plan(self, namespace: str, name: str, change: str, values: object) -> dict[str, str]:
-        """The plan of a change, and the key to do it. Raises CommandError: it cannot be done."""
+        """Returns the plan's text, and the key to carry it out (empty if there is nothing to do).
+
+        Raises CommandError if the change is not possible.
+        """
         session = self._session.narrowed(namespace=namespace)
         found = Proposal(session, name, OFFERED.get(change, _unknown), _read(change, values))
         key = secrets.token_urlsafe(16) if found.can_be_done else ""
@@ -54,8 +61,13 @@ class Changes:
         return {"text": found.text, "key": key}
 
     def do(self, key: str) -> dict[str, Any]:
-        """Carries out what was planned, or raises a CommandError: plan again (`Exit.CHANGED`)."""
-        planned = self._planned.pop(key, None)  # at once: of two clicks one does it
+        """Carries out the plan with this key, and returns its output.
+
+        Raises CommandError if the change fails; with `Exit.CHANGED` a new plan is needed. A change
+        that takes longer than `_SECONDS` goes on after the response.
+        """
+        # Removed first, so that a second click cannot carry out the plan again.
+        planned = self._planned.pop(key, None)
         if planned is None:
             raise CommandError("this plan was done, or is forgotten: plan again", Exit.CHANGED)
         namespace, name, change, found = planned

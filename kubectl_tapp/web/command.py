@@ -1,4 +1,4 @@
-"""`kubectl tapp web`: serves the page on loopback until Ctrl-C."""
+"""The command `kubectl tapp web`: serves the page on 127.0.0.1 until Ctrl-C."""
 
 import signal
 import socket
@@ -43,23 +43,27 @@ def web(
     serve(session, first, port, browser=not no_browser, read_only=read_only)
 
 
-_STARTING = 2.0  # Seconds that the end waits for a browser that is just being started
+_STARTING = 2.0  # Seconds that the end waits for a browser that is being started
 
 
 def serve(session: Session, first: str, port: int, *, browser: bool, read_only: bool) -> None:
-    """Serves it until Ctrl-C or SIGTERM; `port` 0: a free one. CommandError: it is taken."""
+    """Serves the page until Ctrl-C or SIGTERM.
+
+    `first` is the path shown first. With `port` 0 the kernel chooses a free port. Raises UsageError
+    if the port is in use.
+    """
     from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415
 
     from kubectl_tapp.web.app import HOST, Door, create_app  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.web.opening import opener  # noqa: PLC0415
 
     class Handler(WSGIRequestHandler):
-        """Logs nothing: a page that is followed asks all the time."""
+        """Writes no access log, because the page polls all the time."""
 
         server_version, sys_version = "kubectl-tapp", ""
 
         def log_request(self, *_: object) -> None:
-            """Nothing."""
+            pass
 
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -83,8 +87,9 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
                 opening = threading.Thread(
                     target=opener(door.address_for_one_use(), partial(_say, session)), daemon=True
                 )
-            opening.start()  # A browser in the foreground must not keep the server from serving.
-            server.serve_forever()  # a Ctrl-C ends it, and is no error
+            # In a thread, because `webbrowser` waits for a browser that runs in the foreground.
+            opening.start()
+            server.serve_forever()  # returns after Ctrl-C
         finally:
             session.say("\nEnded.")
             signal.signal(signal.SIGTERM, before)
@@ -94,7 +99,7 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
 
 
 def _say(session: Session, text: str) -> None:
-    """Prints a line at once, also where the output is no terminal."""
+    """Prints a line and flushes it, because the output may be a pipe."""
     session.say(text)
     sys.stdout.flush()
 

@@ -1,6 +1,6 @@
-"""Opens the page in the user's browser, as the module `webbrowser` and `$BROWSER` choose it.
+"""Opens the page in the user's browser, which the module `webbrowser` and `$BROWSER` choose.
 
-Browsers of the terminal are left out: they cannot run the page, and would take the terminal.
+Text browsers are left out: they cannot run the page's scripts, and would take over the terminal.
 """
 
 import os
@@ -18,14 +18,14 @@ _TEXT = {
     "lynx", "retawq", "w3m", "www-browser",
 }  # fmt: skip
 _CHOOSERS = {"sensible-browser", "xdg-open"}
-"""Commands that choose a browser of the terminal if the session has no display."""
+"""Commands that choose a text browser if the session has no display."""
 
 
 def opener(address: str, say: Callable[[str], None]) -> Callable[[], None]:
-    """Returns a function that opens `address`, or says why no browser was started.
+    """Returns a function that opens `address`, or tells the user that no browser was started.
 
-    The function may last as long as the browser runs. The browsers are looked up before it returns,
-    because that needs another environment for a moment.
+    The function may block until the browser ends. The browsers are looked up before it is returned,
+    because the lookup changes environment variables of the process for a moment.
     """
     chosen = [each for each in os.environ.get("BROWSER", "").split(os.pathsep) if each]
     usable = [_command(each) for each in chosen if not is_text(each)]
@@ -34,7 +34,8 @@ def opener(address: str, say: Callable[[str], None]) -> Callable[[], None]:
             f"No browser was started: BROWSER is {os.pathsep.join(chosen)}, which shows text only."
         )
         return lambda: say(f"{said} Open the address above in another one.")
-    with _environment(BROWSER=os.pathsep.join(usable), TERM=""):  # no TERM: none of the terminal
+    # Without TERM, `webbrowser` does not register text browsers.
+    with _environment(BROWSER=os.pathsep.join(usable), TERM=""):
         webbrowser.register_standard_browsers()
 
     def run() -> None:
@@ -49,7 +50,7 @@ def opener(address: str, say: Callable[[str], None]) -> Callable[[], None]:
 
 
 def is_text(command: str) -> bool:
-    """Returns True for a browser of the terminal, also behind a link of Debian's alternatives."""
+    """Returns True if the command starts a text browser, also if it is a link to one."""
     name = _words(command)[0]
     names = {Path(name).name, Path(shutil.which(name) or name).resolve().name}
     shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or is_wsl()
@@ -57,7 +58,7 @@ def is_text(command: str) -> bool:
 
 
 def _command(given: str) -> str:
-    """The command with a place for the address: `webbrowser` takes options only with one."""
+    """Returns the command with `%s` for the address: `webbrowser` accepts options only with it."""
     return given if "%s" in given or len(_words(given)) == 1 else f"{given} %s"
 
 

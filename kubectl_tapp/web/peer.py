@@ -1,8 +1,8 @@
-"""Whose browser is at the other end of a connection: the kernel's table of TCP sockets says it.
+"""Finds out which user's browser has opened a connection, from the kernel's table of TCP sockets.
 
-A browser gets an address by its command line, which other users of a Linux machine can read. The
-server gives such an address its session only if the socket of the client belongs to the server's
-own user (or to root, who forwards ports in WSL and in containers, and may do everything anyway).
+Other users of a Linux machine can read the browser's command line, which contains an address for
+one use. So the server accepts this address only if the client's socket belongs to the server's own
+user, or to root. Root may do everything anyway, and forwards ports in WSL and in containers.
 """
 
 import ipaddress
@@ -19,8 +19,8 @@ _LOOPBACK = "127.0.0.1", "::ffff:127.0.0.1"
 def may_enter(client: int, server: int) -> bool:
     """Returns True if the client's socket may belong to the server's user.
 
-    `client` and `server` are the ports of both ends, on 127.0.0.1. Only Linux has the table. In WSL
-    a browser of Windows has no socket on this side.
+    `client` and `server` are the ports of both ends, on 127.0.0.1. Only Linux has the table. A
+    browser of Windows has no socket in the table of WSL.
     """
     if sys.platform != "linux":
         return True
@@ -29,17 +29,17 @@ def may_enter(client: int, server: int) -> bool:
 
 
 def owner_of(client: int, server: int) -> int | None:
-    """Returns the user id that owns the client's socket, or None if the table does not have it.
+    """Returns the id of the user who owns the client's socket, or None if it is not in the table.
 
-    A client that has closed its socket is not in the table as established: it belongs to nobody,
-    and reads no answer.
+    A socket that the client has closed is not listed as established. Such a client cannot read the
+    response.
     """
     ports = f":{client:04X}", f":{server:04X}"
     ends = [tuple(_written(address) + port for port in ports) for address in _LOOPBACK]
     for table in _TABLES:
         try:
             lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
-        except OSError:  # Hardened kernels hide it, and a machine may have no IPv6
+        except OSError:  # Hardened kernels hide the table, and a machine may have no IPv6.
             continue
         for line in lines:
             _, local, remote, state, _, _, _, uid, *_ = line.split()
@@ -49,7 +49,7 @@ def owner_of(client: int, server: int) -> int | None:
 
 
 def _written(address: str) -> str:
-    """An IP address as the table has it: 32-bit words in the byte order of the machine."""
+    """Returns an IP address as the table shows it: 32-bit words in the machine's byte order."""
     packed = ipaddress.ip_address(address).packed
     words = (packed[at : at + 4] for at in range(0, len(packed), 4))
     return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
