@@ -1,1 +1,1 @@
-"""The user's kubectl, and what is read and written through it."""
+"""Reads from and writes to the cluster through the user's own kubectl."""

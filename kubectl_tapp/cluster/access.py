@@ -1,4 +1,8 @@
-"""Reads from and writes to a cluster, through the user's kubectl."""
+"""Reads and writes objects of a cluster through the user's kubectl.
+
+The entry point is `ClusterAccess`. Its method `observe` reads a TApp with everything that the
+service's decisions depend on. The other methods correspond to commands of kubectl.
+"""
 
 import json
 from collections.abc import Sequence
@@ -39,46 +43,54 @@ REVISIONS, DEPLOYMENTS = "controllerrevisions.apps", "deployments.apps"
 SERVICES = "services"
 CLASSES = "storageclasses.storage.k8s.io"
 CONTROLLERS = "compositecontrollers.metacontroller.k8s.io"
-FIELD_MANAGER = "kubectl-tapp"  # The owner of the fields that are written
+FIELD_MANAGER = "kubectl-tapp"  # The field manager of all patches
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
+# A command can go on without objects that the user may not read or that do not exist. Any other
+# error ends the command.
 _GONE = ("Forbidden", "NoSuchKind", "NotFound")
 WARNINGS = "--field-selector=type=Warning"
-_NO_CURRENT_CONTEXT = "current-context must exist"  # kubectl's words; no option can ask for it
-_AT_ONCE = 4  # Calls of kubectl at the same time
-_LONG = 100_000
+_NO_CURRENT_CONTEXT = "current-context must exist"  # From kubectl's error message
+_AT_ONCE = 4  # The most calls of kubectl that run at the same time
+_LONG = 100_000  # Characters of a patch that is passed as an argument, at most
 Documents = list[Document]
 _Words = list[str]
 
 
 class ClusterAccess:
-    """One cluster and namespace, as one user sees them."""
+    """Access to one namespace of one cluster as one user."""
 
     def __init__(
         self, targets: Given, runner: Runner | None = None, first_call: FirstCall | None = None
     ) -> None:
-        """Leaves to kubectl what is left out, and its running to `runner`, if there is one.
+        """Prepares the access; nothing is called yet.
 
-        `first_call` is the gate of all calls of the same user; None for one of its own.
+        `targets` are kubectl's global options. `runner` runs kubectl; None runs the program itself.
+        `first_call` is shared by all objects of the same user, so that only one of them logs in.
         """
         self._runner = runner or Program()
         self._first_call = first_call or FirstCall()
         self._timeout = "request_timeout" in targets
         self._namespace: str | None = targets.get("namespace")
         self._chosen: dict[tuple[str, str] | None, Options] = {}
-        self.kuberc = path_of(targets.get("kuberc"))  # the user's preferences; None: switched off
+        # The file with the user's preferences for kubectl; None if they are switched off.
+        self.kuberc = path_of(targets.get("kuberc"))
         self._options = [*passed_on(targets)]
 
     @cached_property
     def namespace(self) -> str:
-        """The namespace that kubectl uses: the given one, else the context's, else the pod's.
+        """The namespace that kubectl uses.
 
-        Without any of them it is `default`. Raises KubectlError if the kubeconfig cannot be read.
+        That is the namespace of the command line, of the kubeconfig's context, of the pod that the
+        command runs in, or `default`. Raises KubectlError if the kubeconfig cannot be read.
         """
         if self._namespace:
             return self._namespace
-        # Extensions of a kubeconfig, such as Telepresence's, have namespaces of their own.
+        # The path names one field, because extensions of a context, such as Telepresence's, may
+        # have further fields called `namespace`.
         path = "--output=jsonpath={.contexts[0].context.namespace}"
         done = self.call(["config", "view", "--minify", path])
+        # Without a current context this call fails, although kubectl would use the pod's service
+        # account.
         if done.code and _NO_CURRENT_CONTEXT not in done.err:
             raise failure(done)
         named = "" if done.code else done.out.strip()
@@ -87,7 +99,11 @@ class ClusterAccess:
     def get(
         self, resource: str, name: str, namespace: str | None = None, *, managed: bool = False
     ) -> Document:
-        """One object by plural and group; CommandError: none (the nearest name), unreadable."""
+        """Returns one object. `managed` includes its metadata.managedFields.
+
+        Raises CommandError if the object does not exist or cannot be read. For an unknown TApp the
+        message suggests the most similar name.
+        """
         try:
             more = ["--show-managed-fields=true"] if managed else []
             found = self._json("get", resource, name, *self._scope(namespace), *more)
@@ -102,28 +118,34 @@ class ClusterAccess:
     def list(
         self, resource: str, selector: str | None = None, *, all_namespaces: bool = False
     ) -> Documents:
-        """All objects of a kind, or those with these labels."""
+        """Returns the objects of a resource in the namespace that match a label selector."""
         scope = ["--all-namespaces"] if all_namespaces else self._scope(None)
         chosen = [f"--selector={selector}"] if selector else []
         return _items(self._json("get", resource, *scope, *chosen))
 
     def named(self, resource: str, names: Sequence[str], namespace: str) -> Documents | str:
-        """The objects of these names that are there, or the sentence that says why nobody knows."""
+        """Returns the existing objects with these names, or a sentence why they cannot be read."""
         return self._readable(resource, *names, "--namespace", namespace, "--ignore-not-found")
 
     def names(self, resource: str) -> _Words:
-        """The names of all objects of a kind: quicker than the objects."""
+        """Returns the names of all objects of a resource, for shell completion.
+
+        Faster than `list`.
+        """
         text = "--output=jsonpath={range .items[*]}{.metadata.name}{' '}{end}"
         return self.kubectl("get", resource, *self._scope(None), text).out.split()
 
     def observe(
         self, name: str, *, events: bool = False, before: Observed | None = None
     ) -> Observed:
-        """One TApp and all that belongs to it; what may not be read is left out, and noted.
+        """Reads a TApp and everything that the service's decisions depend on.
 
-        With `events` also the warnings of the last hour. `before` is the TApp as it was seen last:
-        as long as its spec is answered and nobody writes it, whose status tells of all that
-        happens, only its pods are read again.
+        Objects that the user may not read are left out and listed in `Observed.unread`. With
+        `events`, the Events of type Warning in the namespace are read as well.
+
+        `before` is an earlier result for the same TApp. If the TApp has not been written since and
+        the service has acted on its spec, only the pods are read again: any other change that
+        matters would also have changed the TApp's status.
         """
         if before is not None:
             tapp = self.get(TAPPS, name)
@@ -132,7 +154,8 @@ class ClusterAccess:
                 pods = self._owned(PODS, tapp)
                 there = before.pods if isinstance(pods, str) else pods
                 return replace(before, tapp=tapp, pods=there, events=[])
-        tapp = self.get(TAPPS, name)  # before all others: if it fails, nothing else is tried
+        # The TApp comes first: if it cannot be read, the other objects are not worth a call.
+        tapp = self.get(TAPPS, name)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             registered = pool.submit(self._registered)
             namespace = tapp["metadata"]["namespace"]
@@ -163,17 +186,22 @@ class ClusterAccess:
         )
 
     def controller(self, tapp: Document | None = None) -> Document:
-        """The registered CompositeController of a TApp (None: of no shard), else the shipped."""
+        """Returns the registered CompositeController of a TApp, or the manifest of this release.
+
+        If `tapp` is None, the CompositeController for TApps without a shard label is returned.
+        """
         return in_charge(self._registered(), tapp) or shipped.manifest(shipped.COMPOSITE)
 
     def registration(self, observed: Observed | None = None) -> Registration:
-        """The CompositeController that a TApp was observed with, and the operator's choices.
+        """Returns the CompositeController of a TApp and the options that the service runs with.
 
-        These are those of the service's Deployment, if that may be read; it is read once. Without a
-        TApp the CompositeController is meant that serves TApps of no shard.
+        The options come from the environment of the service's Deployment, or are the defaults if
+        the user may not read the Deployment. The Deployment is read only once. If `observed` is
+        None, the CompositeController for TApps without a shard label is returned.
         """
         controller = None if observed is None else observed.controller
-        if observed is None or not observed.tapp["metadata"].get("uid"):  # nobody has looked yet
+        # A TApp without a uid comes from a file, and no CompositeController was read for it.
+        if observed is None or not observed.tapp["metadata"].get("uid"):
             controller = self.controller(None if observed is None else observed.tapp)
         elif controller is None:
             controller = shipped.manifest(shipped.COMPOSITE)
@@ -191,15 +219,15 @@ class ClusterAccess:
     def patch(
         self, resource: str, name: str, patch: object, type_: str = "json", *, dry_run: bool = False
     ) -> Document:
-        """Change an object by a `json` or `merge` patch; what the API server has afterwards.
+        """Applies a `json` or `merge` patch and returns the resulting object.
 
-        Raises KubectlError: it was refused; `reason` is the API server's, a failed `test` of a JSON
-        patch is `Invalid`.
+        With `dry_run` the API server only checks the patch. Raises KubectlError if the patch is
+        refused; its `reason` is `Invalid` if a `test` operation of a JSON patch fails.
         """
         more = ["--dry-run=server"] if dry_run else []
         more.append(f"--field-manager={FIELD_MANAGER}")
         text = json.dumps(patch)
-        # One argument holds 128 KiB on Linux, and a template may be larger than that.
+        # Linux limits one argument to 128 KiB (MAX_ARG_STRLEN), and a template may be larger.
         short = len(text) < _LONG
         more += [f"--type={type_}", f"--patch={text}" if short else "--patch-file=/dev/stdin"]
         scope, stdin = self._scope(None), "" if short else text
@@ -208,37 +236,44 @@ class ClusterAccess:
     def apply(
         self, document: Document, more: Sequence[str] = (), *, dry_run: bool = False
     ) -> Document:
-        """Create or change an object as `kubectl apply` does; what the API server has then."""
+        """Runs `kubectl apply` with the options `more`, and returns the resulting object."""
         options = [*more, *(["--dry-run=server"] if dry_run else [])]
         text = json.dumps(document)
         return self._json("apply", "--filename=-", *self._scope(None), *options, stdin=text)
 
     def create(self, document: Document) -> None:
-        """Tries to create an object by a dry run. Raises KubectlError if it is refused.
+        """Asks the API server by a dry run whether it would create an object.
 
-        As of Metacontroller's own creations, unknown fields are no error.
+        Raises KubectlError if the API server refuses the object. Unknown fields are accepted, as
+        they are when Metacontroller creates the object.
         """
         text = json.dumps(document)
         options = ("--validate=ignore", "--dry-run=server")
         self._json("create", "--filename=-", *self._scope(None), *options, stdin=text)
 
     def with_events(self, observed: Observed, which: str = WARNINGS) -> Observed:
-        """The same with these events of its namespace, as far as they may be read."""
+        """Returns `observed` with the Events of its namespace that match the selector `which`.
+
+        Returns `observed` unchanged if the user may not read Events.
+        """
         space = observed.tapp["metadata"]["namespace"]
         found = self._readable(EVENTS, "--namespace", space, which)
         return observed if isinstance(found, str) else replace(observed, events=found)
 
     def _owned(self, resource: str, tapp: Document) -> Documents | str:
-        """The children of a TApp as Metacontroller selects them, or why they may not be read."""
+        """Returns the children of a TApp, or a sentence why they cannot be read.
+
+        Metacontroller selects children by the label `controller-uid`, and so does this method.
+        """
         uid, namespace = tapp["metadata"]["uid"], tapp["metadata"]["namespace"]
         selector = f"--selector=controller-uid={uid}"
-        # Only the managed fields tell when a kubelet last reported.
+        # Only metadata.managedFields shows when the kubelet last wrote the pod's status.
         more = ["--show-managed-fields=true"] if resource == PODS else []
         found = self._readable(resource, "--namespace", namespace, selector, *more)
         return found if isinstance(found, str) else [x for x in found if belongs(x, uid)]
 
     def _readable(self, resource: str, *arguments: str) -> Documents | str:
-        """Objects, or the sentence that says why they may not be read."""
+        """Returns the objects of a `kubectl get`, or a sentence why they cannot be read."""
         try:
             return _items(self._json("get", resource, *arguments))
         except KubectlError as error:
@@ -281,27 +316,27 @@ class ClusterAccess:
         return found
 
     def watch(self, resource: str, *arguments: str) -> "Watching":
-        """The objects of a kind as they are and become; nothing is called before it is read."""
+        """Returns a watch of a resource, which starts when its events are read."""
         words = ["get", resource, *arguments, "--watch", "--output-watch-events", "--output=json"]
-        # A time limit of the user is one for answers, and a watch goes on.
+        # The user's --request-timeout limits single requests. It would also end a watch.
         endless = ["--request-timeout=0"] if self._timeout else []
         runner = self._runner
         return Watching(lambda: runner.follow([*self._options, *endless, *words]))
 
     def kubectl(self, *arguments: str, stdin: str = "") -> Finished:
-        """Any other call, with this cluster's options. Raises KubectlError: it failed."""
+        """Runs kubectl with the options of this cluster. Raises KubectlError if kubectl fails."""
         done = self.call(arguments, stdin)
         if done.code:
             raise failure(done)
         return done
 
     def call(self, arguments: Sequence[str], stdin: str = "") -> Finished:
-        """The same, whatever becomes of it."""
+        """Runs kubectl with the options of this cluster. A failure raises no error."""
 
         def run() -> Finished:
             return self._runner.run([*self._options, *arguments], stdin)
 
-        # The commands of `kubectl config` read files, and ask no cluster.
+        # `kubectl config` reads only files, so it needs no login.
         return run() if arguments[0] == "config" else self._first_call.run(run)
 
 
@@ -316,17 +351,17 @@ def _told_apart(found: dict[str, Documents | str]) -> tuple[dict[str, Documents]
 
 
 def _items(found: Document) -> Documents:
-    """The objects of a list; one object is a list of one."""
+    """Returns the objects of a list. A single object counts as a list of one."""
     items = found.get("items", [found])
     return items if isinstance(items, list) else []
 
 
 def plain_kinds(tapp: Document) -> list[Kind]:
-    """The kinds of a component, as Services, that a TApp's spec asks for."""
+    """Returns the kinds of optional children, such as Services, that a TApp's spec asks for."""
     return [kind for kind in PLAIN if (tapp.get("spec") or {}).get(kind.asked_by)]
 
 
 def belongs(item: Document, uid: str) -> bool:
-    """Tell whether Metacontroller takes it for a child: it is of nobody else."""
+    """Returns True if an object has no controller, or the TApp with this uid as its controller."""
     owners = item["metadata"].get("ownerReferences") or []
     return all(owner["uid"] == uid for owner in owners if owner.get("controller"))

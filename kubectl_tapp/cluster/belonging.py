@@ -1,4 +1,4 @@
-"""The owner of an object that bears the name of a TApp's pod or claim."""
+"""Finds out who owns an object that has the name of a TApp's pod or claim."""
 
 from dataclasses import dataclass
 
@@ -10,24 +10,27 @@ from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 @dataclass(frozen=True)
 class Belonging:
-    """The owner of an object."""
+    """The ownership of an object, as seen from a TApp."""
 
-    text: str = ""  # in half a sentence; "" if it is the TApp's, or will be with its next sync
-    can_be_adopted: bool = False  # whether nobody else who lives may miss it
+    # a phrase that says who owns the object; "" if this TApp does, or will after the next sync
+    text: str = ""
+    can_be_adopted: bool = False  # whether no living object owns it, so that `adopt` may take it
 
 
 def belonging(item: Document, tapp: Document) -> Belonging:
-    """Finds the owner of an object, as seen from a TApp.
+    """Returns who owns an object, as seen from a TApp.
 
-    A TApp's name is unique in its namespace, so another uid under this name is that of one that is
-    gone. Metacontroller gives what carries a living TApp's label, and has no controller, to that
-    TApp; so an object with such a label and without a controller is left from one that is gone.
+    The rules follow from two facts. TApp names are unique in a namespace, so an owner with the same
+    name and another uid has been deleted. Metacontroller adopts each object without a controller
+    that has the label of a living TApp, so an object that still has a label and no controller was
+    left behind by a deleted TApp.
     """
     metadata, uid, name = item["metadata"], tapp["metadata"]["uid"], tapp["metadata"]["name"]
     label = (metadata.get("labels") or {}).get(CONTROLLER_UID)
     controller = controller_of(metadata.get("ownerReferences"))
     if label == uid and (controller is None or controller.get("uid") == uid):
         return Belonging()
+    # Metacontroller does not see an object without the label, even if the TApp is its controller.
     if controller is None and label is None:
         return Belonging("belongs to nobody", can_be_adopted=True)
     if controller is not None and controller.get("uid") == uid:
@@ -45,7 +48,10 @@ def belonging(item: Document, tapp: Document) -> Belonging:
 
 
 def advised(item: Document, tapp: Document) -> str:
-    """In half a sentence whose an object is, and what to do about it; "" if it is the TApp's."""
+    """Returns a phrase that says who owns an object and how to adopt it.
+
+    Returns "" if the TApp owns the object.
+    """
     found = belonging(item, tapp)
     if item["metadata"].get("deletionTimestamp"):
         return found.text and f"{found.text}, and is being deleted"

@@ -1,8 +1,8 @@
-"""Lets one call of kubectl end before others run in parallel, so that only one of them logs in.
+"""Lets the first call of kubectl finish before others run, so that only one of them logs in.
 
-A credential plugin that finds no token starts a login, for example one by device code. Two calls at
+A credential plugin that finds no token starts a login, for example with a device code. Two calls at
 the same time would start two logins. The first call that the API server answers leaves a token in
-the plugin's cache, and later calls use it until it expires.
+the plugin's cache, and later calls use this token until it expires.
 """
 
 import re
@@ -12,24 +12,26 @@ from collections.abc import Callable
 
 from kubectl_tapp.cluster.kubectl import Finished
 
-_FRESH = 60.0  # Seconds after an answer in which calls run in parallel
+_FRESH = 60.0  # Seconds after an answer of the API server during which calls run in parallel
+# An error of the API server shows that the login has worked, unless it is Unauthorized.
 _ANSWER = re.compile(r"Error from server(?! \(Unauthorized\))")
 
 
 class FirstCall:
-    """The gate that all calls of one command pass. It is safe to use from several threads."""
+    """A gate for all calls of one command. Safe to use from several threads."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        """Starts closed: the first call goes alone. `now` returns the time in seconds."""
+        """Creates a closed gate: the first call runs alone. `now` returns a time in seconds."""
         self._now = now
         self._alone = threading.Lock()
         self._answered_at: float | None = None
 
     def run(self, call: Callable[[], Finished]) -> Finished:
-        """Runs `call`, alone unless the API server has answered a call in the last minute."""
+        """Runs `call`, alone if the API server has not answered any call in the last minute."""
         if not self._is_open():
             with self._alone:
-                if not self._is_open():  # The call that this one waited for may have opened it.
+                # The call that held the lock may have opened the gate in the meantime.
+                if not self._is_open():
                     return self._noted(call())
         return self._noted(call())
 

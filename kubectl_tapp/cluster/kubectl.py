@@ -1,4 +1,7 @@
-"""Runs the user's own kubectl, and says in one sentence what it could not do."""
+"""Runs the user's own kubectl, and turns its errors into one sentence each.
+
+`Program` runs kubectl. `failure` recognizes kubectl's error messages and returns a KubectlError.
+"""
 
 import os
 import re
@@ -17,14 +20,14 @@ from kubectl_tapp.base.streams import note
 from kubectl_tapp.cluster.kuberc import without_preferences
 from kubectl_tapp.cluster.pod import is_pod
 
-LONGEST = 300.0  # Seconds after which a call of kubectl is stopped, a login included
-_USUAL = 60.0  # The same for a call without a login: after one that succeeded
-_LONG = 4.0  # Seconds after which a person wonders what kubectl waits for
+LONGEST = 300.0  # The time limit in seconds of a call that may include a login
+_USUAL = 60.0  # The time limit in seconds of a call after another one has succeeded
+_LONG = 4.0  # Seconds after which the messages of a running kubectl are shown to the user
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The result of one call."""
+    """The result of one call of kubectl: its exit code, standard output and standard error."""
 
     code: int
     out: str
@@ -32,50 +35,56 @@ class Finished:
 
 
 class Runner(Protocol):
-    """Whatever runs kubectl: the program, or the tests' stand-in."""
+    """Runs kubectl. Implemented by `Program`, and by a stand-in in the tests."""
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
-        """Run it to its end; `arguments` are without the program's name."""
+        """Runs kubectl until it ends. `arguments` do not include the program's name."""
 
     def follow(self, arguments: Sequence[str]) -> "Following":
-        """Run it for as long as somebody reads it: `get --watch`."""
+        """Starts a kubectl that runs until it is stopped, such as `get --watch`."""
 
 
 class Following(Protocol):
-    """A kubectl that goes on by itself."""
+    """A running kubectl, such as `get --watch`."""
 
     def lines(self) -> Iterator[str]:
-        """Its lines, until it ends or is stopped."""
+        """Yields the lines of standard output until kubectl ends or is stopped."""
 
     def stop(self) -> None:
-        """Ends it, from any thread."""
+        """Stops kubectl. Safe to call from any thread."""
 
     def done(self) -> Finished:
-        """The result; what it said before is not repeated."""
+        """Waits until kubectl ends, and returns its result.
+
+        The lines of `lines` are not repeated.
+        """
 
 
 class Program:
-    """kubectl as it is on PATH, or where $KUBECTL says.
+    """Runs the kubectl on PATH, or the command in $KUBECTL.
 
-    No call has `--request-timeout`, unless the user gave it: with this option kubectl ignores the
-    service account of a pod (kubernetes/kubernetes#49343). The limit is that of the process.
+    The time limit is that of the process. `--request-timeout` is passed only if the user gave it:
+    with this option kubectl ignores the service account of a pod (kubernetes/kubernetes#49343).
     """
 
     def __init__(self, longest: float | None = None) -> None:
-        """`longest` is the limit of each call in seconds; None leaves time to log in."""
+        """Sets the time limit of each call in seconds. None leaves enough time for a login."""
         self._longest = longest
         self._has_succeeded = False
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
-        """Run it to its end. Raises CommandError: there is none, or it does not end."""
+        """Runs kubectl until it ends.
+
+        Raises CommandError if kubectl is missing or does not end in time.
+        """
         arguments, environment = without_preferences(arguments)
-        # Nothing is written to a temporary file: a container may have no writable directory.
+        # A pipe instead of a temporary file: a container may have no writable directory.
         given = subprocess.PIPE if stdin else subprocess.DEVNULL
         process = _started([*self._words(), *arguments], environment, given)
         with process:
             if process.stdin is not None:
                 _feed(process.stdin, stdin)
-                process.stdin = None  # `communicate` would close it
+                process.stdin = None  # Otherwise `communicate` would close the pipe too early
             try:
                 out, err = self._ended(process)
             except BaseException:
@@ -85,14 +94,17 @@ class Program:
         return Finished(process.returncode, out, err)
 
     def follow(self, arguments: Sequence[str]) -> "Following":
-        """Run it for as long as somebody reads it."""
+        """Starts kubectl and returns the running process."""
         arguments, environment = without_preferences(arguments)
         return _Followed([*self._words(), *arguments], environment)
 
     def _ended(self, process: "subprocess.Popen[str]") -> tuple[str, str]:
-        """Both outputs; while it takes long, what it says to a person is passed on at once.
+        """Returns standard output and standard error of a process when it ends.
 
-        A login may ask for a code that is to be typed into a browser, and wait for that.
+        While the process runs for long, its messages are passed on to the user line by line: a
+        login may show a code that the user has to type into a browser. Once a message appears that
+        is not a log line of kubectl, the call gets the time limit of a login. Raises KubectlError
+        at the limit.
         """
         begun, shown, speaks = time.monotonic(), 0, not self._has_succeeded
         while True:
@@ -103,7 +115,8 @@ class Program:
             except subprocess.TimeoutExpired as so_far:
                 if time.monotonic() >= begun + limit:
                     raise _too_late(limit) from None
-                written: Any = so_far.stderr or b""  # bytes, whatever is asked for
+                # TimeoutExpired has bytes even for a process in text mode (python/cpython#87597).
+                written: Any = so_far.stderr or b""
                 complete = written.decode(errors="replace").rpartition("\n")[0]
                 if len(complete) > shown:
                     note(f"kubectl: {complete[shown:].strip()}")
@@ -112,9 +125,10 @@ class Program:
 
     @staticmethod
     def _words() -> list[str]:
-        """The program, and what stands before all arguments: `k3s kubectl`."""
+        """Returns the program and its first arguments: $KUBECTL may be `k3s kubectl`."""
         named = os.environ.get("KUBECTL", "").strip() or "kubectl"
-        if shutil.which(named):  # a path may have blanks
+        # The whole text first, because a path may contain blanks.
+        if shutil.which(named):
             return [named]
         try:
             words = shlex.split(named)
@@ -130,7 +144,7 @@ class Program:
 def _started(
     words: Sequence[str], environment: Mapping[str, str], stdin: int
 ) -> "subprocess.Popen[str]":
-    """Starts kubectl with pipes for what it prints. Raises CommandError if it cannot be run."""
+    """Starts kubectl with pipes for its output. Raises CommandError if it cannot be started."""
     try:
         return subprocess.Popen(  # noqa: S603 - the user's own program, no shell
             words, env=environment, stdin=stdin, stdout=subprocess.PIPE,
@@ -142,10 +156,10 @@ def _started(
 
 
 def _feed(pipe: IO[str], text: str) -> None:
-    """Writes a text to the standard input of kubectl in a thread, and closes the pipe."""
+    """Writes a text to kubectl's standard input in a thread, and closes the pipe."""
 
     def write() -> None:
-        with suppress(OSError), pipe:  # kubectl may end before it has read all of it
+        with suppress(OSError), pipe:  # kubectl may end before it has read the whole text
             pipe.write(text)
 
     threading.Thread(target=write, daemon=True).start()
@@ -184,20 +198,22 @@ class _Followed:
 
 
 class KubectlError(CommandError):
-    """kubectl could not do it: the API server's `reason` (`NotFound`, `Conflict`, ...), or ours.
+    """An error of kubectl, with a reason that code can compare.
 
-    Those are `Denied` (by admission), `NoSuchKind`, `Unreachable`, `Timeout`, `NoContext`, ``.
+    `reason` is the reason of the API server's Status (`NotFound`, `Conflict`, ...). Other errors
+    have reasons of this module: `Denied` (by admission), `NoSuchKind`, `Unreachable`, `Timeout`,
+    `NoContext`, `Certificate`, or an empty string.
     """
 
     def __init__(self, reason: str, message: str, code: Exit = Exit.FAILED) -> None:
-        """`message` is one sentence."""
         super().__init__(message, code)
         self.reason = reason
 
 
+# The forms of kubectl's error messages.
 _SERVER = re.compile(r"^Error from server(?: \((\w+)\))?: (.*)", re.DOTALL | re.MULTILINE)
 _INVALID = re.compile(r"^The (?:request|\S+ .*) is invalid:.*", re.DOTALL | re.MULTILINE)
-"""kubectl's words for a refusal by validation, and a `test` of a JSON patch that does not hold."""
+"""An object that fails validation, or a JSON patch with a `test` operation that fails."""
 _KLOG = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d", re.ASCII)
 _RESOURCE = re.compile(r'the server doesn\'t have a resource type "([^"]+)"')
 _FLAG_HINT = "See 'kubectl"
@@ -206,7 +222,7 @@ _UNREACHABLE = (
     "connection reset", "server misbehaving",
 )  # fmt: skip
 _NO_CONTEXT = ("does not exist", "was not found", "cannot locate context")
-_NO_KUBECONFIG = "localhost:8080"  # The address that kubectl tries if nothing names a cluster
+_NO_KUBECONFIG = "localhost:8080"  # The server that kubectl tries if no kubeconfig names one
 _CERTIFICATE = ("x509:", "tls:", "certificate")
 _LOGIN = ("Unauthorized", "must be logged in", "provide credentials", "getting credentials")
 
@@ -214,16 +230,18 @@ _LOGIN = ("Unauthorized", "must be logged in", "provide credentials", "getting c
 _CONFLICTS = re.compile(
     r"Apply failed with \d+ conflicts?:.*?(?=\nPlease review|\Z)", re.DOTALL | re.ASCII
 )
-"""A server-side apply of fields that others own; what follows is advice for the manifest."""
+"""A server-side apply of fields that other managers own, without kubectl's advice below it."""
 _SOURCE = re.compile(
     r'^error when (?:applying patch:\n.*\nfor:|\w+) "(?:STDIN|[^"\n]*)": ', re.DOTALL
 )
-"""The words of kubectl before a refusal: what it did, and when it applies the whole patch, too.
-Source: k8s.io/kubectl, `AddSourceToErr`."""
+"""The beginning of a refusal: kubectl's operation and, when it applies, the whole patch.
+
+Source: k8s.io/kubectl, `AddSourceToErr`.
+"""
 
 
 def failure(done: Finished) -> KubectlError:
-    """The error that a failed call means, from what kubectl said."""
+    """Returns the error that describes a failed call, from the messages of kubectl."""
     lines = [line for line in done.err.splitlines() if line.strip() and not _KLOG.match(line)]
     text = "\n".join(lines) or done.err.strip()
     if not text:
@@ -285,8 +303,11 @@ def _no_such_kind(resource: str) -> KubectlError:
 
 
 _BY_AUTHORIZER = re.compile(r"\bcannot \w+ (?:resource|path)\b")
-"""A missing right is told as such; admission says Forbidden, too, of what it does not want.
-Source: k8s.io/apiserver, responsewriters, `forbiddenMessage`."""
+"""The authorizer's wording for a missing right.
+
+Admission plugins also answer Forbidden, in other words, when they refuse an object.
+Source: k8s.io/apiserver, responsewriters, `forbiddenMessage`.
+"""
 
 
 def _refused(reason: str, message: str) -> KubectlError:

@@ -1,9 +1,11 @@
-"""The user's preferences for kubectl (kuberc), which set other defaults for kubectl's options.
+"""Reads the user's preferences for kubectl (kuberc), which change the defaults of its options.
 
 The plugin's own calls of kubectl ignore the preferences, by means of `without_preferences`: an
-option such as `--show-labels` of `get` would break every call. Only the policy for credential
-plugins stays in force, because it says which programs kubectl may run. `options_of` tells how the
-preferences change the user's own `kubectl apply`. Source: k8s.io/kubectl, pkg/kuberc.
+option such as `--show-labels` for `get` would break each call. Only the policy for credential
+plugins stays in force, because it says which programs kubectl may run. `options_of` returns how the
+preferences change the user's own `kubectl apply`.
+
+Source: k8s.io/kubectl, pkg/kuberc.
 """
 
 import functools
@@ -22,9 +24,9 @@ _OPTION = "--kuberc="
 
 
 def path_of(option: str | None) -> Path | None:
-    """Returns the file with the preferences: of the option, of KUBERC, or kubectl's own place.
+    """Returns the path of the preferences: from the option, from KUBERC, or kubectl's default.
 
-    None if the preferences are switched off.
+    Returns None if the user has switched the preferences off.
     """
     variable = os.environ.get("KUBERC", "")
     if variable == "off" or os.environ.get("KUBECTL_KUBERC", "").lower() == "false":
@@ -34,14 +36,14 @@ def path_of(option: str | None) -> Path | None:
 
 @functools.cache
 def preferences(path: Path | None) -> _Document:
-    """Returns the first Preference in a file; an empty one if there is none that can be read."""
+    """Returns the first Preference in a file, or {} if the file contains none or is unreadable."""
     try:
         data = b"" if path is None else path.read_bytes()
     except OSError:
         return {}
     if not data.strip():
         return {}
-    # To import a YAML parser costs start time, and few people have such a file.
+    # The import of a YAML parser costs start time, and few users have this file.
     from kubectl_tapp.base.manifests import ManifestError, read_manifests  # noqa: PLC0415
 
     try:
@@ -60,10 +62,11 @@ def _is_preference(document: Any) -> bool:
 
 
 def options_of(command: str, path: Path | None) -> dict[str, str]:
-    """Returns the options that the preferences set for a command, without dashes -> value."""
+    """Returns option name -> default value, as the preferences set them for a kubectl command."""
     found = {}
     known = preferences(path)
-    for each in _objects(known.get("defaults") or known.get("overrides")):  # v1beta1, v1alpha1
+    # The fields are `defaults` and `options` in v1beta1, `overrides` and `flags` in v1alpha1.
+    for each in _objects(known.get("defaults") or known.get("overrides")):
         if str(each.get("command")).split()[-1:] == [command]:
             for option in _objects(each.get("options") or each.get("flags")):
                 found[str(option.get("name"))] = str(option.get("default"))
@@ -75,9 +78,9 @@ def _objects(value: Any) -> list[_Document]:
 
 
 def without_preferences(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Returns the arguments and the environment of a call of kubectl without preferences.
+    """Returns the arguments and the environment for a call of kubectl that ignores preferences.
 
-    `--kuberc` is left out of the arguments, because kubectl refuses it beside `KUBERC=off`.
+    The option `--kuberc` is removed, because kubectl refuses it together with `KUBERC=off`.
     """
     named = [each.removeprefix(_OPTION) for each in arguments if each.startswith(_OPTION)]
     path = path_of(named[-1] if named else None)
@@ -87,7 +90,7 @@ def without_preferences(arguments: Sequence[str]) -> tuple[list[str], dict[str, 
 
 @functools.cache
 def _only_policy(path: Path | None) -> str:
-    """Returns `off`, or the name of a file with nothing but the policy for credential plugins."""
+    """Returns the value of KUBERC: `off`, or a file with only the policy for credential plugins."""
     found = preferences(path)
     policy = {key: found[key] for key in _POLICY if key in found}
     if not policy:
@@ -96,12 +99,12 @@ def _only_policy(path: Path | None) -> str:
     try:
         file = Path(_directory().name) / "kuberc"
         file.write_text(json.dumps(kept), encoding="utf-8")
-    except OSError:  # without a place for the policy, all preferences stay in force
+    except OSError:  # The policy is a security setting: if it cannot be kept alone, keep everything
         return str(path)
     return str(file)
 
 
 @functools.cache
 def _directory() -> "tempfile.TemporaryDirectory[str]":
-    """Returns a directory that goes when the program ends."""
+    """Returns a temporary directory that is deleted when the program ends."""
     return tempfile.TemporaryDirectory(prefix="kubectl-tapp-")

@@ -1,7 +1,8 @@
-"""The service account of a pod, which kubectl uses if no kubeconfig names a cluster.
+"""Tells whether kubectl uses the service account of the pod that this process runs in.
 
-These are client-go's rules for its in-cluster configuration. Source: k8s.io/client-go,
-tools/clientcmd, `inClusterClientConfig` and `DeferredLoadingClientConfig.Namespace`.
+kubectl does so if no kubeconfig names a cluster, by client-go's rules for the in-cluster
+configuration. Source: k8s.io/client-go, tools/clientcmd, `inClusterClientConfig` and
+`DeferredLoadingClientConfig.Namespace`.
 """
 
 import os
@@ -12,12 +13,12 @@ _SERVICE = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 
 
 def is_pod() -> bool:
-    """Returns True if kubectl can use the service account of the pod that this process runs in."""
+    """Returns True if this process runs in a pod with a service account that kubectl can use."""
     return all(os.environ.get(each) for each in _SERVICE) and (_ACCOUNT / "token").is_file()
 
 
 def pod_namespace() -> str:
-    """Returns the namespace that kubectl uses in this pod, and an empty string outside of pods."""
+    """Returns the namespace that kubectl uses in this pod, or "" if this process runs in no pod."""
     if not is_pod():
         return ""
     if named := os.environ.get("POD_NAMESPACE"):

@@ -1,4 +1,4 @@
-"""The CompositeController that serves a TApp, the service behind it, its operator's choices."""
+"""Finds the CompositeController that serves a TApp, and the options that its service runs with."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,18 +12,25 @@ from tapp.words.vocabulary import SHARD
 if TYPE_CHECKING:
     from tapp.world import Options
 
-FINALIZER = "metacontroller.io/compositecontroller-"  # Before a controller's name, on its TApps
+# Metacontroller's finalizer on each TApp that a CompositeController serves: this prefix and the
+# name of the CompositeController.
+FINALIZER = "metacontroller.io/compositecontroller-"
 
 
 class Registration(NamedTuple):
-    """The registration of the service, and how its operator runs it."""
+    """The CompositeController of a TApp, and the options of the service behind it."""
 
-    controller: Document  # The CompositeController that is registered, or the shipped one
-    options: "Options"  # The operator's choices
+    controller: Document  # the registered CompositeController, or the manifest of this release
+    options: "Options"  # the options of the service, which its operator sets
 
 
 def in_charge(controllers: Sequence[Document], tapp: Document | None) -> Document | None:
-    """The CompositeController of a TApp's finalizer, else of its shard (None: of none), or None."""
+    """Returns the CompositeController that serves a TApp, or None if none is registered.
+
+    The finalizer that Metacontroller has added to the TApp names the CompositeController. Without
+    such a finalizer, the CompositeController with the same shard label is returned, or else the
+    first one. If `tapp` is None, the result is for TApps without a shard label.
+    """
     metadata = (tapp or {}).get("metadata", {})
     names = {each["metadata"]["name"]: each for each in controllers}
     for finalizer in metadata.get("finalizers") or []:
@@ -37,14 +44,22 @@ def in_charge(controllers: Sequence[Document], tapp: Document | None) -> Documen
 
 
 def with_services(controller: Document) -> Document:
-    """The shipped one where the TApp has Services: the component is there, if nobody sees it."""
+    """Returns the CompositeController of this release with Services as a further child resource.
+
+    This is for a TApp that has Services while the registered CompositeController cannot be read:
+    the component for Services must be installed then.
+    """
     child = {"apiVersion": "v1", "resource": "services", "updateStrategy": {"method": "InPlace"}}
     spec = controller["spec"]
     return {**controller, "spec": {**spec, "childResources": [*spec["childResources"], child]}}
 
 
 def service_of(controller: Document) -> tuple[str, str] | None:
-    """Name and namespace of the service and of its shipped Deployment; None if unsaid."""
+    """Returns name and namespace of the service that the sync hook calls, or None if unknown.
+
+    The Deployment of the service has the same name and namespace, if it was installed from the
+    manifests of this release.
+    """
     webhook = controller["spec"].get("hooks", {}).get("sync", {}).get("webhook", {})
     named = webhook.get("service") or {}
     host = urlsplit(webhook.get("url") or "").hostname or ""
@@ -54,10 +69,11 @@ def service_of(controller: Document) -> tuple[str, str] | None:
 
 
 def chosen(deployment: Document | None) -> "Options":
-    """The operator's choices as a Deployment has them; the defaults for what it does not say.
+    """Returns the options that a Deployment of the service sets in its environment.
 
-    Each option has a variable, as `hooks.service.settings` reads it: case does not matter, nor how
-    a truth is spelled.
+    The defaults are returned for all other options, or if `deployment` is None. Each option has a
+    variable `TAPP_<NAME>`, which is read as `hooks.service.settings` reads it: case does not
+    matter, and booleans may be written in several ways.
     """
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - it costs start time
 
@@ -69,6 +85,6 @@ def chosen(deployment: Document | None) -> "Options":
     read, values = TypeAdapter(Options).validate_python, dict[str, Any]()
     for option in fields(Options):
         if value := written.get(f"TAPP_{option.name.upper()}", "").strip():
-            with suppress(ValidationError):  # no service would start with it
+            with suppress(ValidationError):  # A service would not start with an invalid value
                 values[option.name] = getattr(read({option.name: value}), option.name)
     return Options(**values)

@@ -1,4 +1,4 @@
-"""The session of a command: the cluster that is asked for, and where to print."""
+"""The context of one run of the command: its cluster, its clock and its output."""
 
 import os
 import signal
@@ -23,32 +23,36 @@ from kubectl_tapp.cluster.kubectl import Runner
 if TYPE_CHECKING:
     from rich.console import Console
 
-INTERVAL = 1.0  # Seconds between two looks at the same, at least
-WIDTH = 10_000  # Columns of a pipe or a file, if nobody says: its reader wants all of it
+INTERVAL = 1.0  # The least number of seconds between two polls
+WIDTH = 10_000  # Columns of a pipe or a file without COLUMNS, so that no table is cut
 
 
 @dataclass
 class Session:
-    """One call of the command."""
+    """One run of the command."""
 
-    runner: Runner | None = None  # what runs kubectl; None for the program itself
-    now: Callable[[], float] = time.time  # the time, in seconds since the epoch
-    targets: Given = field(default_factory=dict)  # kubectl's own options that were given
-    sleep: Callable[[float], None] = time.sleep  # lets so many seconds pass
-    first_call: FirstCall = field(default_factory=FirstCall)  # shared by all that is narrowed
+    runner: Runner | None = None  # runs kubectl; None runs the program itself
+    now: Callable[[], float] = time.time  # returns the time in seconds since the epoch
+    targets: Given = field(default_factory=dict)  # kubectl's global options of the command line
+    sleep: Callable[[float], None] = time.sleep  # waits for a number of seconds
+    # shared with the sessions that `narrowed` returns, so that only one call logs in
+    first_call: FirstCall = field(default_factory=FirstCall)
 
     def narrowed(self, **targets: Any) -> "Session":
-        """The same with further options, which stand behind those that it has."""
+        """Returns a copy of the session with further global options. They override earlier ones."""
         return replace(self, targets=together(self.targets, targets))
 
     @cached_property
     def cluster(self) -> ClusterAccess:
-        """The cluster that is asked for; nothing is called before it is used."""
+        """The cluster of this session. kubectl is not called before a method is used."""
         return ClusterAccess(self.targets, self.runner, self.first_call)
 
     @cached_property
     def console(self) -> "Console":
-        """Standard output: colours on a terminal only; NO_COLOR and TERM=dumb are honoured."""
+        """A console on standard output.
+
+        Colors are used on a terminal only. Rich respects NO_COLOR and TERM=dumb.
+        """
         from rich.console import Console  # noqa: PLC0415 - it costs start time
 
         _printable()
@@ -61,22 +65,28 @@ class Session:
 
     @staticmethod
     def ignore_closed_output() -> None:
-        """Goes on where nobody reads any more: who said `-y` asked for the write, not the text."""
+        """Lets the command continue if its output can no longer be written.
+
+        With `-y` the user asked for the write to the cluster, and the output is secondary.
+        """
         sys.stdout = cast("TextIO", _ClosableOutput(sys.stdout))
 
     @property
     def interactive(self) -> bool:
-        """Tell whether there is a person to ask."""
+        """True if a user can be asked, because standard input and output are terminals."""
         return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
     @staticmethod
     def ask(question: str) -> str:
-        """A person's answer, as it was typed; raises an EOFError where there is none."""
+        """Returns the line that the user typed. Raises EOFError if there is no input."""
         _printable()
         return input(question)
 
     def confirm(self, *, yes: bool) -> None:
-        """Goes on only if a person says yes, or `-y` did. CommandError: no, or nobody to ask."""
+        """Asks the user to confirm the write, unless `yes` is True.
+
+        Raises CommandError if the user does not confirm, and UsageError if there is no terminal.
+        """
         if yes:
             return
         if not self.interactive:
@@ -91,7 +101,11 @@ class Session:
             raise CommandError("not applied; nothing was written", Exit.DECLINED)
 
     def observed(self, name: str, before: Observed | None = None) -> Observed:
-        """A TApp with all that decisions need; CommandError: not there, going, unreadable."""
+        """Reads a TApp with everything that the service's decisions depend on.
+
+        `before` is an earlier result, as in `ClusterAccess.observe`. Raises CommandError if the
+        TApp does not exist, is being deleted, or has unreadable pods.
+        """
         found = self.cluster.observe(name, before=before)
         found.require(PODS)
         if told := deletion_of(found.tapp):
@@ -99,28 +113,32 @@ class Session:
         return found
 
     def looks(self) -> Iterator[None]:
-        """The times to look at something: now, then after a second, or three times a long look."""
+        """Yields each time that a polling loop may read from the cluster.
+
+        After each poll the generator sleeps for one second, or for three times the duration of the
+        poll if that is longer.
+        """
         while True:
             begun = self.now()
             yield
             self.sleep(max(INTERVAL, 3 * (self.now() - begun)))
 
     def say(self, text: str = "") -> None:
-        """A line on standard output, as it is."""
+        """Prints a line to standard output, without control characters."""
         _printable()
         print(plain(text))
 
     @staticmethod
     def note(text: str) -> None:
-        """A line on standard error: what is not part of the answer."""
+        """Prints a line to standard error. Notes do not belong to the result of the command."""
         _printable()
         note(text)
 
 
 class _ClosableOutput:
-    """Standard output that may become unwritable; the rest goes nowhere then.
+    """A standard output that discards further text after a failed write.
 
-    Its reader may go away, as `grep -q` does, and the disk of its file may be full.
+    The reader of a pipe may have ended, as `grep -q` does, or the disk may be full.
     """
 
     def __init__(self, file: TextIO) -> None:
@@ -150,7 +168,11 @@ class _ClosableOutput:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ctrl-C is not heard meanwhile, and kubectl does not hear it either: it inherits that."""
+    """Ignores Ctrl-C in the block. A kubectl that is started in the block ignores it, too.
+
+    Child processes inherit ignored signals. Python allows signal handlers only in the main thread,
+    so the block changes nothing in other threads.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -162,7 +184,10 @@ def uninterrupted() -> Iterator[None]:
 
 
 def _printable() -> None:
-    """A character that the locale lacks becomes a `?`, not an error."""
+    """Makes standard output print `?` for characters that the locale cannot encode.
+
+    Otherwise such a character would raise an error.
+    """
     streams: Sequence[object] = (sys.stdout, sys.stderr)
     for stream in streams:
         if hasattr(stream, "reconfigure"):

@@ -1,4 +1,8 @@
-"""`kubectl get --watch`, an event at a time."""
+"""Watches objects with `kubectl get --watch`.
+
+`Watching` yields the events of one watch. `Watched` keeps the objects of a watch up to date in a
+thread.
+"""
 
 import threading
 import time
@@ -10,30 +14,30 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.kubectl import Following, failure
 
-DELETED = "DELETED"  # The type of the last event of an object
+DELETED = "DELETED"  # The event type of a deleted object
 
 
 class Watching:
-    """One watch, which ends when the API server ends it, or somebody stops it."""
+    """One watch. It ends when the API server ends it, or when `stop` is called."""
 
     def __init__(self, follow: Callable[[], Following]) -> None:
-        """`follow` begins it."""
+        """Prepares the watch. `follow` starts kubectl."""
         self._follow = follow
         self._following: Following | None = None
         self._stopped = False
 
     def events(self) -> Iterator[tuple[str, Document]]:
-        """Each change, first all that is there: type, and the object after it; or a CommandError.
+        """Yields the event type and the object of each change, beginning with all existing objects.
 
-        kubectl prints a watch's events a line each, as it prints nothing else. Source:
-        k8s.io/cli-runtime, `JSONPrinter`.
+        kubectl prints each watch event on one line. Source: k8s.io/cli-runtime, `JSONPrinter`.
+        Raises CommandError if kubectl fails.
         """
         self._following = self._follow()
-        if self._stopped:
+        if self._stopped:  # `stop` was called before kubectl was started
             self._following.stop()
         for line in self._following.lines():
             found = _read(line)
-            if found["type"] == "ERROR":  # the version that it began with is too old
+            if found["type"] == "ERROR":  # The resource version has expired: start a new watch
                 self._following.stop()
                 break
             yield found["type"], found["object"]
@@ -42,7 +46,7 @@ class Watching:
             raise failure(done)
 
     def stop(self) -> None:
-        """Ends it, from any thread."""
+        """Ends the watch. Safe to call from any thread."""
         self._stopped = True
         if self._following is not None:
             self._following.stop()
@@ -59,14 +63,16 @@ def _read(text: str) -> Document:
 
 
 class Watched:
-    """The objects of a kind, kept up to date by a watch in a thread of its own.
+    """The objects of a resource, kept up to date by a watch in a separate thread.
 
-    `seen` has them by uid, None for what went while the watch was still telling what was there. It
-    may be `forbidden`; when it is `ended` begin anew, and `error` says why if somebody should know.
+    `seen` has the objects by uid. Its value is None for an object that was deleted while the watch
+    still listed the existing objects. `forbidden` is True if the user may not watch the resource.
+    When `ended` is True, the caller should start a new watch; `error` then has the error message,
+    or "" if the watch ended normally.
     """
 
     def __init__(self, watching: Watching, changed: Callable[[], None]) -> None:
-        """`changed` is called at every change, and at the end."""
+        """Starts the watch. `changed` is called after each change and at the end of the watch."""
         self._watching, self._changed = watching, changed
         self.seen: dict[str, Document | None] = {}
         self.forbidden, self._told = False, 0.0
@@ -92,9 +98,11 @@ class Watched:
         self._changed()
 
     def over(self, known: Iterable[Document]) -> list[Document]:
-        """The objects that were read when the watch was begun, as the watch has seen them since.
+        """Returns the current objects. `known` are the objects as read when the watch was started.
 
-        A watch tells first all that is there. What it does not know by then went in between.
+        A watch first lists all existing objects, without a mark at the end of the list. Until the
+        list is surely complete, objects of `known` that the watch has not listed are included.
+        Afterwards they must have been deleted.
         """
         found: dict[str, Document | None] = {}
         if not self._has_told_all():
@@ -106,9 +114,9 @@ class Watched:
         return bool(self._told) and time.monotonic() - self._told > _WHOLE
 
     def stop(self) -> None:
-        """Ends it."""
+        """Ends the watch."""
         self._watching.stop()
 
 
 _UNREADABLE = ("Forbidden", "NoSuchKind")
-_WHOLE = 10.0  # Seconds from a watch's first word after which it has told all that was there
+_WHOLE = 10.0  # Seconds after the first event, by which a watch has listed all existing objects
