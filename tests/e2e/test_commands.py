@@ -179,8 +179,8 @@ def five_by_server_side_apply(scene: Scene) -> None:
 
 BEFORE: dict[str, Callable[[Scene], object]] = {
     "README.md: TApp for today's Kubernetes 1": top_of_the_readme,
-    "docs/beside.md: Leave out replicas of a TApp that runs 1": five_that_are_applied,
-    "docs/beside.md: Leave out replicas of a TApp that runs 2": five_by_server_side_apply,
+    "docs/gitops.md: Client-side apply 1": five_that_are_applied,
+    "docs/gitops.md: Server-side apply 1": five_by_server_side_apply,
     "docs/kubectl-tapp.md: See 1": a_stuck_update,
     "docs/kubectl-tapp.md: Preview 1": two_templates,
     "docs/kubectl-tapp.md: Canaries 1": ten_instances,

@@ -159,7 +159,7 @@ def let_go(story: Story) -> None:
 def test_by_kubectl(story: Story) -> None:
     first, last = BY_KUBECTL[0], BY_KUBECTL[-1]
     before: dict[str, Act] = {
-        "docs/watch.md: GitOps 1": argo_is_there,
+        "docs/gitops.md: Argo CD 1": argo_is_there,
         "docs/size.md: Leaner pods 2": the_policy_of_long_ago_is_there,
         "docs/mend.md: Backup and restore 2": saved,
         "docs/upgrade.md: Uninstall 3": hanging,
