@@ -51,6 +51,10 @@ class Kube:
         settings = client.Configuration()
         load: Any = kube_config.load_kube_config
         load(str(kubeconfig), context, client_configuration=settings, persist_config=False)
+        # A client with a token reads its kubeconfig at each request, and would look for proxies in
+        # the environment each time. Pytest changes the environment between the phases of a test,
+        # so a request of another thread could fail with KeyError 'PYTEST_CURRENT_TEST'.
+        settings.proxy = settings.proxy
         settings.connection_pool_maxsize = 24
         settings.retries = False
         self.server = str(settings.host)

@@ -44,12 +44,10 @@ def environment() -> dict[str, str]:
 def register(
     cluster: Cluster, tapps: Controller, hook_proxy: HookProxy
 ) -> Iterator[Callable[[], None]]:
-    """Metacontroller without the CompositeController, and what puts it back."""
+    """Removes the CompositeController, and gives the function that registers it again."""
     if cluster.hook_in_cluster:
         pytest.skip("the CompositeController belongs to the cluster here")
     (manifest,) = documents(COMPOSITE)
-    tapps.unregister(manifest["metadata"]["name"])
-    time.sleep(1)  # until it has heard of that
     registered = False
 
     def put_back() -> None:
@@ -58,8 +56,12 @@ def register(
             registered = True
             tapps.register(manifest, hook_proxy.url)
 
-    yield put_back
-    put_back()
+    try:
+        tapps.unregister(manifest["metadata"]["name"])
+        time.sleep(1)  # Metacontroller has to notice that the CompositeController is gone.
+        yield put_back
+    finally:  # All later tests of this process need the CompositeController.
+        put_back()
 
 
 @dataclass
