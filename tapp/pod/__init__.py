@@ -1,1 +1,1 @@
-"""Facts that one pod tells, alone."""
+"""Facts and rules about a single pod, without knowledge of the TApp's other pods."""

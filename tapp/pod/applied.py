@@ -1,7 +1,8 @@
-"""The template that a pod was made of, as its own text has it: Metacontroller's annotation.
+"""Recovers the template that a pod was made from, from Metacontroller's copy of the pod.
 
-That has the fields of the template, with the values that the pod has: what admission has changed,
-or a resize, is another value there. So it tells of this pod only, and no revision.
+Used if the history lacks the pod's revision. Metacontroller keeps in an annotation what it applied
+last. That has the fields of the template, but the values of the pod: a value that admission or a
+resize has changed differs from the template. So the result describes this pod, and no revision.
 """
 
 from typing import Any
@@ -18,7 +19,9 @@ Document = dict[str, Any]
 
 
 def applied_body(manifest: Manifest) -> Document | None:
-    """The template of a pod, as far as that tells; None where nothing does."""
+    """Returns the template that the pod was made from, or
+    None if Metacontroller's copy has no spec.
+    """
     applied = read_annotation(msgspec.json.decode, manifest.annotations.get(LAST_APPLIED))
     spec = map_in(applied, "spec")
     if not spec:
@@ -34,13 +37,16 @@ def applied_body(manifest: Manifest) -> Document | None:
     }
     images = read_annotation(objects.decode_images, manifest.annotations.get(TEMPLATE_IMAGES)) or {}
     spec = {**spec, **_sections(spec, images), "volumes": _volumes(spec, manifest.name)}
+    # The service sets both for `spec.serviceName`; they are not part of the template.
     if spec.get("hostname") == manifest.name and "subdomain" in spec:
         spec = {key: part for key, part in spec.items() if key not in ("hostname", "subdomain")}
     return {"metadata": own, "spec": spec}
 
 
 def _sections(spec: Document, images: dict[str, str]) -> Document:
-    """The containers with the images of the template: restarts in place spell them otherwise."""
+    """Returns the containers with the template's images: a
+    restart in place changes the image's spelling.
+    """
     return {
         section: [
             {**item, "image": images[str(item["name"])]}
@@ -54,7 +60,10 @@ def _sections(spec: Document, images: dict[str, str]) -> Document:
 
 
 def _volumes(spec: Document, pod: str) -> list[Document]:
-    """The volumes that are not of the instance's claims, whose names end as the pod's."""
+    """Returns the volumes without those that the service adds for the instance's claims.
+
+    The name of such a claim is VOLUME-POD.
+    """
     return [
         item
         for item in maps_of(spec.get("volumes"))

@@ -1,15 +1,20 @@
-"""Availability of an instance: it serves, and has done so for long enough.
+"""Availability of a pod: whether it has been Ready for `minReadySeconds`, and can be trusted.
 
-docs/design.md, "The budget". Ready alone does not tell: a restart in place need not turn it False,
-so its time may be older than the container that runs. And a kubelet reports a container that it has
-restarted as `started` because the one before it was, until its startup probe has run: Ready may
-turn False and True again in that time, and False once more at its end.
+Entry point: `available_in`. docs/design.md, "When Ready counts", has the rule. In short:
 
-A kubelet of Kubernetes 1.35 or newer that is started anew goes on with Ready and `started` as they
-were published (KEP-4781; pkg/kubelet/prober, setReadyStateOnKubeletRestart), also for a container
-that no probe has seen, because the one before was killed between its start and its publication.
-Ready has not turned since that start then, as it does in all other cases where there is a probe,
-and does not turn until the readiness probe has failed as often as it may.
+    available_at = max(probed_at, since + minReadySeconds)
+
+`since` is when Ready turned True, or when the newest container started if that is later: an update
+in place restarts a container without turning Ready False. `probed_at` is when the probes of the
+restarted containers have certainly run. Until then Ready may be a leftover of the container before:
+
+* A kubelet reports a restarted container as `started: true`, because the one before was, until the
+  startup probe has run for the first time. Ready may turn False, True and False again meanwhile.
+* A kubelet of Kubernetes 1.35 or newer that is restarted keeps Ready and `started` as published
+  (KEP-4781; pkg/kubelet/prober, setReadyStateOnKubeletRestart). If the kubelet was killed after it
+  started a container and before it published that, the new container inherits both without a probe.
+  One can tell from Ready: it has not changed since the container's start. It then changes only
+  after the readiness probe has failed `failureThreshold` times.
 """
 
 from typing import NamedTuple
@@ -19,67 +24,77 @@ from tapp.pod.pod import Pod
 from tapp.words.times import SKEW, UNKNOWN, told
 
 NEVER = float("inf")
+# Seconds after which Ready is False because the kubelet is away: node-monitor-grace-period (50),
+# and the age of the kubelet's last heartbeat. A container without a postStart hook is published
+# within this time after its start, or the node is silent.
 _SILENCE = 60.0
-"""Seconds after which a node is lost whose kubelet is away: then Ready has turned False. The
-default of 50, and what the last heartbeat may be older than the kubelet's end. So long after its
-start a container without a hook is published at the latest, whatever the kubelet writes later."""
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: float, seen: float = UNKNOWN) -> float:
-    """Seconds until a Ready pod counts as available: 0 if it does, `NEVER` if time does not help.
+    """Returns the seconds until a Ready pod is available: 0 if
+    it is, `NEVER` if time does not help.
 
-    Whether an update of it is unfinished is for the caller to ask. `seen` is since when the pod is
-    seen to be Ready, for a pod whose condition Ready has no usable time.
+    The caller has to check that no update of the pod is unfinished. `seen` is when a sync first saw
+    the pod Ready; it counts if the condition Ready has no usable time.
     """
     if not pod.running:
         return NEVER
     until = proved_at(pod, now)
     if min_ready_seconds:
+        # `pod.since` was computed without a clock, so a time in the future may have spoilt it.
         began = pod.since if pod.since <= now + SKEW else since(pod, now)
         until = max(until, max(began, seen) + min_ready_seconds)
     return max(0.0, until - now)
 
 
 def proved_at(pod: Pod, now: float) -> float:
-    """Returns `pod.probed_at`, or what it would be without times that are far ahead of `now`."""
+    """Returns `pod.probed_at`, or computes it again if it relies on a time in the future."""
     return pod.probed_at if pod.probed_at <= now + SKEW else probed_at(pod, now)
 
 
 def since(pod: Pod, now: float = NEVER) -> float:
-    """Returns when the newest of what serves in a pod began, for `spec.minReadySeconds`.
+    """Returns when the newest container, or Ready, began, in seconds since the epoch.
 
-    `UNKNOWN` if the pod does not tell. Times that cannot be right do not count.
+    `spec.minReadySeconds` counts from this time. Returns `UNKNOWN` if the pod has no usable time.
     """
     ready = pod.told(pod.ready_since, now)
     starts = [started_at(pod, name, now) for name in pod.spec.running_containers]
-    # Times are cut to the second: what began after Ready may have begun almost one later.
+    # Times are cut to the second: a container with a later time than Ready may have started up to a
+    # second after it.
     began = [start + (start > ready) for start in starts]
     return max(ready, pod.made_at(now), _decided_at(pod, now), *began)
 
 
 def probed_at(pod: Pod, now: float = NEVER) -> float:
-    """By when the probes have run without which readiness tells nothing; `UNKNOWN` without any."""
+    """Returns when the probes that Ready depends on have certainly run, in seconds since the epoch.
+
+    Returns `UNKNOWN` if no probe has to be waited for.
+    """
     runs = pod.spec.startup_seconds
     once = [
         _shown_at(pod, start, now) + runs.get(name, UNKNOWN)
         for name, start in (_starts(pod, now) if runs else {}).items()
-        if pod.container(name).restart_count != 0  # else it is never called started too early
+        # Only a restarted container is reported as started too early.
+        if pod.container(name).restart_count != 0
     ]
     return max([_decided_at(pod, now), *once])
 
 
 def _decided_at(pod: Pod, now: float) -> float:
-    """By when probes have failed as often as they may, where Ready has not turned since the start.
+    """Returns when the probes of containers that Ready has not reacted to have failed often enough.
 
-    A startup probe counts from when the container is published: a kubelet that is started anew
-    never runs it, and longer than that no container takes to start. A readiness probe is run by the
-    kubelet that has published it, at the latest when it last wrote.
+    Only containers that were started after Ready last changed count. Both probes count from the
+    latest moment at which the kubelet may have published the container: a kubelet that is restarted
+    before never runs the startup probe, and only a kubelet that has published a container runs its
+    readiness probe.
     """
     spec, times, wrote = pod.spec, [UNKNOWN], told(pod.kubelet_wrote, now)
     starts = _starts(pod, now) if spec.startup_whole or spec.readiness_whole else {}
     for name, start in starts.items():
         if not start.turned:
             latest = start.at + _SILENCE
+            # A postStart hook delays the publication without a limit, so only the kubelet's last
+            # write shows it.
             if wrote != UNKNOWN and (spec.has_hook or wrote < latest):
                 latest = max(start.at, wrote)
             times.append(latest + spec.readiness_whole.get(name, UNKNOWN))
@@ -88,22 +103,26 @@ def _decided_at(pod: Pod, now: float) -> float:
 
 
 def _ready_since(pod: Pod, now: float) -> float:
-    """The time when the containers' readiness last turned: a gate that turns Ready is no sign."""
+    """Returns when the containers' readiness last changed.
+
+    With readiness gates it is ContainersReady that shows this: a gate changes Ready, too.
+    """
     found = pod.conditions.get("ContainersReady") if pod.spec.gates else None
     return pod.told(pod.ready_since if found is None else found.last_transition_time, now)
 
 
 class _Start(NamedTuple):
-    """The time when a container began, and if readiness has turned since, by its node's clock."""
+    """The start of a container, and whether readiness has changed since."""
 
-    at: float
-    turned: bool
+    at: float  # Start of the current run, in seconds since the epoch.
+    turned: bool  # True if the containers' readiness has changed since then, by the node's clock.
 
 
 def _starts(pod: Pod, now: float) -> dict[str, _Start]:
-    """The containers that keep running; those that were updated together begin with the last.
+    """Returns the start of each container that keeps running.
 
-    The kubelet publishes none of them, and probes none, before it has started the last one.
+    Containers that were updated together have the start of the last of them: before it has started,
+    the kubelet publishes none of them and runs none of their probes.
     """
     ready, running = _ready_since(pod, now), pod.spec.running_containers
     together = () if pod.last_update is None else pod.last_update.containers
@@ -117,10 +136,10 @@ def _starts(pod: Pod, now: float) -> dict[str, _Start]:
 
 
 def _shown_at(pod: Pod, start: _Start, now: float) -> float:
-    """By when the kubelet has published a container; it probes none before.
+    """Returns the latest time at which the kubelet has published a container; no probe runs before.
 
-    After its start at once, unless a postStart hook keeps it busy. Then it has when Ready has
-    turned since, or, as long as the pod's update is not long over, when it last wrote the status.
+    Without a postStart hook the kubelet publishes a container right after its start. With a hook, a
+    change of Ready shows that it has; without such a change the kubelet's last write has to do.
     """
     if not pod.spec.has_hook:
         return start.at

@@ -1,8 +1,17 @@
-"""The readiness gates of in-place updates: when they are open, and who waits for that.
+"""The readiness gates of this service: when a gate may
+open, and how long a pod has been out of use.
 
-docs/design.md, "Pod status". A pod with one of `vocabulary.GATES` is Ready only while no update in
-place is under way. The composite asks for a closed gate by the annotation `drain`, and the update
-itself keeps it closed; `pod_status.py` writes it.
+docs/design.md, "Pod status". A pod with one of the gates in `vocabulary.GATES` leaves its Services
+before an update in place, and returns after it:
+
+    annotation `drain` -> gate False -> out of the Services -> grace period -> update -> gate True
+
+The hook `/sync` writes the annotation and the update; the hook `/pod-status`
+(`tapp/decide/pod_status.py`) writes the gate. `drained_in` says when the update may begin,
+`opens_in` when the gate may open:
+
+    drained_at = max(gate closed, Ready turned False) + grace period + 1
+    opens_at   = update finished, ContainersReady True, and the probes have run (`proved_at`)
 """
 
 from typing import Any
@@ -14,11 +23,14 @@ from tapp.pod.pod import Pod
 from tapp.words.notes import GateNote
 from tapp.words.times import UNKNOWN, past, seconds
 
-SECOND = 1.0  # Times in a status are cut to the second: what they tell of may be almost one younger
+# Times in a status are cut to the second, so that the true time may be up to a second later.
+SECOND = 1.0
 
 
 def _gates(pod: Pod) -> list[Condition | None]:
-    """The conditions of the gates that are served; None for one that nobody has written yet."""
+    """Returns the conditions of the gates that this service
+    serves; None for a gate without a condition.
+    """
     gates = pod.spec.served_gates
     known = pod.conditions if gates else {}
     return [known.get(gate) for gate in gates]
@@ -29,23 +41,27 @@ def _closed(pod: Pod) -> list[Condition]:
 
 
 def has_closed_gate(pod: Pod) -> bool:
-    """True if a gate that is served is not open; a Ready pod may have one for a moment."""
+    """Returns True if a served gate is not open. A Ready
+    pod may have one until its kubelet reacts.
+    """
     return any(gate is None or gate.status != "True" for gate in _gates(pod))
 
 
 def only_its_gate_keeps_it_out(pod: Pod) -> bool:
-    """True if the pod would serve if its gate were open, and may have done so a moment ago."""
+    """Returns True if only a closed gate keeps the pod
+    from being Ready: its containers are ready.
+    """
     ready = pod.conditions.get("ContainersReady")
     return bool(_closed(pod)) and ready is not None and ready.status == "True"
 
 
 def is_begun(pod: Pod, update: Progress) -> bool:
-    """True if an update is under way that an open gate has yet to be closed for.
+    """Returns True if an update has begun whose gate has to be closed.
 
-    A container that is to be replaced still is the one that the record names. Where all have been
-    replaced the gate was opened after the update: whatever else changes in the pod's spec (a
-    toleration, a resize), no kubelet has seen for a moment, and that makes no finished update
-    unfinished. The condition's message is for people and decides nothing.
+    That is so while a container still is the recorded one and has another image than the spec. When
+    all recorded containers are replaced, the gate may have been opened for good. A later change of
+    the pod's spec (a toleration, a resize), which the kubelet has not seen for a moment, makes the
+    progress look unfinished again, but does not close the gate. The gate's message decides nothing.
     """
     return not update.only_time_can_tell and any(
         (pod.container(name).container_id or "") == ran.id and ran.image != pod.spec.images[name]
@@ -54,11 +70,12 @@ def is_begun(pod: Pod, update: Progress) -> bool:
 
 
 def closed_since(pod: Pod, now: float) -> float | None:
-    """Since when a closed gate has kept the pod out of its Services, in seconds since the epoch.
+    """Returns since when a closed gate keeps the pod out
+    of its Services, in seconds since the epoch.
 
-    None: it does not. A pod that is Ready still serves, whatever its gate says: its kubelet has not
-    looked yet. So the time counts from Ready's change where that came later. Without any usable
-    time it is `now`, until the hook for pods has written the gate's condition again, with a time.
+    Returns None if no gate does. A pod that is Ready still gets requests, because its kubelet has
+    not seen the gate yet; so the time counts from the change of Ready if that is later. Without any
+    usable time the result is `now`, until `/pod-status` has written the gate with a time.
     """
     if pod.ready is True:
         return None
@@ -70,22 +87,26 @@ def closed_since(pod: Pod, now: float) -> float | None:
 
 
 def _past(pod: Pod, time: Any, now: float) -> float:
+    """Returns a time of the pod, or `UNKNOWN` if the time is in the future."""
     at = pod.told(time, now)
     return at if at <= now else UNKNOWN
 
 
 def drained_in(pod: Pod, grace_seconds: int, now: float) -> float | None:
-    """Seconds until a pod has been out of its Services for long enough; None: not out of them."""
+    """Returns the seconds until the pod has been out of its
+    Services for the grace period; 0 if it has.
+
+    Returns None if the pod is not out of its Services.
+    """
     since = closed_since(pod, now)
     return None if since is None else max(0.0, since + grace_seconds + SECOND - now)
 
 
 def unproved_since(pod: Pod, gate: Condition | None, now: float = NEVER) -> float:
-    """Since when only time can prove the pod's update, as its closed gate has it noted.
+    """Returns since when only time can prove the pod's update, as a closed gate's condition has it.
 
-    `status.settling` of the TApp holds the same for the composite, which a decorator does not see.
-    A server before Kubernetes 1.34 drops a condition's `observedGeneration`; there the record holds
-    the time of the update, and what was noted before it is of another one.
+    `/pod-status` sees no TApp, so it keeps in the gate's condition the time that `/sync` keeps in
+    `status.settling`. Returns `UNKNOWN` if the gate has no such time for the current update.
     """
     if gate is None or gate.status != "False":
         return UNKNOWN
@@ -94,19 +115,25 @@ def unproved_since(pod: Pod, gate: Condition | None, now: float = NEVER) -> floa
         return UNKNOWN
     noted, began = past(note.since, now), pod.last_update.at if pod.last_update is not None else ""
     of_this = note.generation == pod.generation
+    # Before Kubernetes 1.34 the API server drops `observedGeneration` from a condition. The
+    # update's record has the time of its write there; an older note belongs to an earlier update.
     if not note.generation and began and not pod.tells_generation:
         of_this = noted >= seconds(began)
     return noted if of_this else UNKNOWN
 
 
 def update_of(pod: Pod, now: float) -> Progress:
-    """Progress of the pod's update, from the pod alone."""
+    """Returns how far the pod's last update has come, from
+    the pod alone, without the TApp's status.
+    """
     noted = [unproved_since(pod, gate, now) for gate in _gates(pod)]
     return progress(pod, now, max(noted, default=UNKNOWN))
 
 
 def opens_in(pod: Pod, update: Progress, now: float) -> float:
-    """Seconds until a closed gate may open: 0 if it may, `NEVER` if time alone does not help."""
+    """Returns the seconds until a closed gate may open: 0
+    if it may, `NEVER` if time does not help.
+    """
     if pod.spec.drains or update.unfinished:
         return NEVER if update.wait is None or pod.spec.drains else update.wait
     ready = pod.conditions.get("ContainersReady")
@@ -116,7 +143,11 @@ def opens_in(pod: Pod, update: Progress, now: float) -> float:
 
 
 def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> float | None:
-    """Seconds until it is plain that nobody opens a gate that could be open, or None."""
+    """Returns the seconds until a gate that could be open has been closed for `patience` seconds.
+
+    Then nobody seems to write the gates: the component pod-status is missing. Returns None if all
+    gates are open, or if they have a reason to be closed.
+    """
     shut = [gate for gate in _gates(pod) if gate is None or gate.status != "True"]
     if not shut or not pod.running or opens_in(pod, update, now) > 0:
         return None

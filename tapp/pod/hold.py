@@ -1,4 +1,8 @@
-"""The hold on a pod, as its annotations and its label tell of it (docs/design.md, "Hold")."""
+"""The hold on a pod: what its annotations and its label say (docs/design.md, "Hold").
+
+A user sets the annotation `hold` to keep the service from changing the pod. The service writes the
+pending action and its time into further annotations, and labels the pod.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,20 +12,27 @@ import msgspec
 from tapp.words.quoted import short
 from tapp.words.vocabulary import HELD, HOLD, HOLD_FOR, WANTED, WANTED_SINCE, Wish
 
-_KEPT = 100  # Characters that are kept of a text that anybody may write, and enough to show
+# Characters of an annotation that are kept: anybody may write a text of any length.
+_KEPT = 100
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """The words of a pod on its hold, and on what is wanted; texts are cut."""
+    """The hold on a pod and its pending action; texts are cut to a fixed length."""
 
-    reason: str = ""  # why it is not to be touched; "" where nobody holds it
-    narrowed: str = ""  # what the hold is for, as somebody wrote it; "" where it is for everything
-    wanted: str = ""  # what the pod was told that is wanted, "" for nothing
-    since: str = ""  # since when, as it stands there
-    label: str = ""  # the label of pods that are on hold, "" where it has none
+    # The reason for the hold, as its user wrote it; empty if the pod is not on hold.
+    reason: str = ""
+    # Which actions the hold is for, as its user wrote it; empty if it is for all.
+    narrowed: str = ""
+    wanted: str = ""  # The pending action that the pod's annotation names; empty without one.
+    since: str = ""  # Since when the action is pending, as the annotation has it.
+    label: str = ""  # The label of pods on hold, as the pod has it; empty without one.
 
     def covers(self, wish: Wish) -> bool:
-        """True if it is there, and keeps this from being done to the pod."""
+        """Returns True if the pod is on hold, and the hold prevents this action.
+
+        A hold for updates does not prevent a deletion, and a hold for deletions does not prevent an
+        update. A replacement does both, so each of them prevents it.
+        """
         if self.narrowed == FOR_UPDATE:
             return bool(self.reason) and wish is not Wish.DELETE
         if self.narrowed == FOR_DELETE:
@@ -30,12 +41,14 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def due_label(self) -> str:
-        """The label that it should have: pods on hold have one, whatever they are held for."""
+        """The value that the label of the pod should have; empty if the pod is not on hold."""
         return "true" if self.reason else ""
 
     @property
     def is_mistaken(self) -> bool:
-        """True if what it is for makes no sense: then it is for everything."""
+        """True if the annotation that limits the hold is
+        invalid: the hold then prevents all actions.
+        """
         return bool(self.reason) and self.narrowed not in ("", FOR_UPDATE, FOR_DELETE)
 
 
@@ -44,7 +57,7 @@ NO_HOLD = Hold()
 
 
 def hold_of(labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> Hold | None:
-    """The hold on a pod; None where nothing tells of any."""
+    """Returns the hold on a pod; None if the pod lacks all of its annotations and its label."""
     found = Hold(
         reason=_cut(annotations.get(HOLD)),
         narrowed=_cut(annotations.get(HOLD_FOR)),

@@ -1,43 +1,58 @@
-"""The end of an update in place; what it sets and records is in `update.py`.
+"""Progress of an update in place: which containers of a pod are updated, and which are not yet.
 
-What a kubelet does (Kubernetes 1.36, pkg/kubelet; watched on a real node):
+Entry points: `progress` for a sync, `is_over` for the part that does not depend on the time.
+`update.py` says what an update sets, and writes the record that this module reads: for each changed
+container its old containerID and image, and the images requested since.
 
-* Its worker looks at one spec of a pod at a time. Turning to the newest one, it first publishes
-  `status.observedGeneration` with the containers as they are, Running and Ready. Only then it stops
-  those whose image has changed, one after the other, each for its whole grace period.
-* So an image that was asked for in between is started, published as Running and Ready, and stopped
-  again. Another containerID says nothing; nor does the old image starting anew after a crash, a
-  failed liveness probe or a slow postStart hook.
-* It stops a container before it pulls the new image. While the pull fails, the status goes on
-  showing the containerID and the image of the container that was stopped.
+Idea: a container is *updated* if
 
-A container is therefore *updated* when the kubelet has seen the newest generation and the wanted
-image is what it runs, or ran last: `status.image` names it, or `imageID` ends with its digest.
-Both together were true exactly when it was done; neither alone was. What the names cannot tell:
+    the kubelet has seen the newest generation    (status.observedGeneration >= generation)
+    and the container runs, or ran last, the wanted image    (status.image or imageID)
 
-* Another tag of the same image: a runtime goes on reporting the first tag that it knew. The same
-  with mirrors. A container that is none of the recorded ones is then accepted when it has run for
-  longer than the kubelet could need to stop it (`_stop_seconds`), counted from the newest of its
-  start, the write of the update, and the kubelet's last report (`metadata.managedFields`).
-* The very container that was to be replaced. Started with the wanted image after all (taken back
-  before the kubelet saw it, or rewritten by admission), it stays and is done. Started with another,
-  the kubelet will stop it, however long that takes: it is never done under another name, and under
-  the wanted name only after the same time.
-* Servers before Kubernetes 1.34 publish no `observedGeneration`. Names decide there, too, but what
-  was recorded as to be replaced has to outlast the same time.
+Neither condition alone is enough, because of what a kubelet does (Kubernetes 1.36, pkg/kubelet;
+observed on a real node):
 
-What an overtaken write had not finished is carried over into the next record.
+* The pod worker handles one spec of a pod at a time. When it turns to the newest spec, it first
+  publishes `observedGeneration`, with the old containers still Running and Ready. Only then it
+  stops the containers whose image has changed, one after the other, each with its grace period.
+* So an image that was requested in between is started, published as Running and Ready, and stopped
+  again. A new containerID is no proof either, because the old image also gets a new one after a
+  crash, a failed liveness probe or a slow postStart hook.
+* The kubelet stops a container before it pulls the new image. While the pull fails, the status
+  still shows the containerID and image of the stopped container.
 
-A container is started *again*, with the same image, by another name of it (`images.pinned`). Names
-tell nothing then, and the older spec may have started another one, too: after a crash or a failed
-probe, just before the kubelet turned to the newest. So another container is the one that was asked
-for when the kubelet has seen the newest generation, and
+In some cases the image names cannot prove the second condition. Time proves it instead: the kubelet
+cannot be about to stop a container that has run for longer than
 
-* a sync has seen both the newest generation and the recorded container (`status.turned`), or
-* another one ran in between, or
-* the recorded one ended as one does that was stopped, and has no probe for which it would be.
+    stop = containers to update * terminationGracePeriodSeconds + MARGIN
 
-Where none of that is known, as on servers that publish no `observedGeneration`, time decides.
+counted from the newest of the container's start, the write of the update, and the kubelet's last
+report (`metadata.managedFields`). The cases are:
+
+* Another tag of the same image, or a mirror: a runtime goes on reporting the first tag that it
+  knew. A container with another containerID than the recorded one is updated after `stop`, or after
+  twice that time if the image in between may be running.
+* The recorded container itself. If it was started with the wanted image (the image was set back, or
+  admission rewrote it), it stays and is updated. If it was started with another image, the kubelet
+  will stop it, so it is never updated under another name; under the wanted name it is after `stop`.
+* Servers before Kubernetes 1.34 publish no `observedGeneration`. The names decide there, too, but
+  the recorded container has to outlast `stop`.
+
+A container may also be *restarted* with the same image (`RanImage.again`). The spec then names the
+image in another way (`images.pinned`), so names prove nothing. The old spec may have started
+another container as well, after a crash or a failed probe just before the kubelet turned to the
+newest spec. So another container than the recorded one is the requested one if the kubelet has seen
+the newest generation, and one of these holds:
+
+* An earlier sync saw the newest generation together with the recorded container (`status.turned`).
+* A further container ran between the recorded one and this one.
+* The recorded container ended like one that the kubelet stops (exit code 0, 137 or 143, not OOM),
+  and has no probe because of which the kubelet would stop it.
+
+If none of them is known, `stop` decides again.
+
+If an update is overtaken by the next one before it is finished, the next record takes over its
+unfinished containers.
 """
 
 from collections.abc import Container, Mapping
@@ -50,22 +65,27 @@ from tapp.pod.pod import Pod
 from tapp.words.times import UNKNOWN, past, told
 
 _NEVER = float("inf")
-MARGIN = 15.0  # Seconds that a kubelet may need beyond the grace period, and clocks may differ
+# Seconds that a kubelet may need in addition to the grace period; they also cover clocks that
+# differ.
+MARGIN = 15.0
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a pod's last in-place update."""
+    """Progress of a pod's last update in place."""
 
-    # container -> what it ran, for the containers that are not updated yet
+    # Name -> recorded old container, for the containers that are not updated yet.
     unfinished: Mapping[str, RanImage] = field(default_factory=dict)
-    wait: float | None = None  # seconds until time alone may show it of one; None where it will not
-    only_time_can_tell: bool = False  # all of them may be updated already, and only time tells
-    # whether it has to be noted since when that is so, because nothing in the pod tells; also when
-    # the time is over, for as long as nothing else proves it
+    # Seconds until time alone may prove another container updated; None if time proves nothing.
+    wait: float | None = None
+    # True if all unfinished containers may be updated already, and only time can prove that.
+    only_time_can_tell: bool = False
+    # True if the TApp's status has to keep the time since which only time can prove the update
+    # (`status.settling`), because the pod does not show that time. Stays True after that time is
+    # over, until something else proves the update.
     start_clock: bool = False
-    # the containers whose kubelet was seen to turn to the newest spec before it stopped them, for
-    # as long as nothing in the pod proves that they are started again
+    # Names of the containers that still were the recorded ones when the kubelet had seen the newest
+    # spec (`status.turned`). Empty again when the pod itself proves their restart.
     seen_by_kubelet: tuple[str, ...] = ()
 
 
@@ -75,10 +95,15 @@ NO_UPDATE = Progress()
 def progress(
     pod: Pod, now: float, unproved_since: float = UNKNOWN, seen_before: Container[str] = ()
 ) -> Progress:
-    """Follows the update that the pod's record tells of.
+    """Returns how far the pod's last update in place has come, according to the record on the pod.
 
-    What was noted before: since when only time can tell (`status.settling`), and `seen_by_kubelet`
-    of this generation (`status.turned`).
+    Args:
+        pod: the pod.
+        now: the time of this sync, in seconds since the epoch.
+        unproved_since: the time from `status.settling`, since which only time can prove the update;
+            `UNKNOWN` if earlier syncs kept none.
+        seen_before: the `seen_by_kubelet` of earlier syncs of this generation, from
+            `status.turned`.
     """
     record = pod.last_update
     if record is None or pod.update_over:
@@ -91,9 +116,13 @@ def progress(
         if ran.again and not _is_proved(pod, name, ran):
             if _is_turning(pod, name, ran) or name in seen_before:
                 seen.append(name)
+            # The kubelet had seen the newest spec before it stopped the recorded container, so it
+            # started the new container by that spec.
             if name in seen_before and _is_another(pod, name, ran):
                 continue
         if _doubtful(pod, name, ran):
+            # An infinite `since` turns off the proof by time. A result above 0 then means that the
+            # update needs that proof, so its start has to be kept.
             start_clock |= bool(_missing(pod, name, ran, times._replace(since=_NEVER)))
             times = times._replace(since=now if unproved_since == UNKNOWN else unproved_since)
         missing = _missing(pod, name, ran, times)
@@ -107,39 +136,48 @@ def progress(
 
 
 def _is_turning(pod: Pod, name: str, ran: RanImage) -> bool:
-    """True if the kubelet looks at the newest spec, and the recorded container is still there."""
+    """Returns True if the kubelet has seen the newest spec, but not yet replaced the container."""
     seen = pod.tells_generation and not pod.kubelet_is_behind
     return seen and bool(ran.id) and pod.container(name).container_id == ran.id
 
 
 def _is_another(pod: Pod, name: str, ran: RanImage) -> bool:
-    """True if another container than the recorded one runs, or ran last, with the wanted image."""
+    """Returns True if a container other than the recorded one has the wanted image.
+
+    The container runs, or ran last. Returns False if the container may run an image that was
+    requested in between.
+    """
     status = pod.container(name)
     other = _is_told_of(pod, status) and status.container_id not in (None, "", ran.id)
     return other and name in pod.runs_wanted and not _may_be_between(status, ran)
 
 
 def _doubtful(pod: Pod, name: str, ran: RanImage) -> bool:
-    """True if the kubelet may well be about to stop it, and nothing tells when it last reported.
+    """Returns True if time has to prove the update, and the pod does not say from when time counts.
 
-    Its report may be new although the container has run for long: the node was away. So the time
-    counts from the first sync that saw it, and `status.settling` remembers that.
+    The container may be about to be stopped. It may have run for long when its kubelet reports it,
+    because the node was away. So time counts from the first sync that saw this state, and
+    `status.settling` keeps that time.
     """
     old = pod.container(name).container_id == ran.id and ran.image != pod.spec.images[name]
     unsure = old or not ran.id or bool(ran.overtaken) or ran.again
+    # The managed fields of a pod say when the kubelet last wrote. Lean pods have no such fields.
     return unsure and not pod.kubelet_wrote
 
 
 class _Times(NamedTuple):
-    """Proof by time: a container is left alone that outlasts `stop` seconds after `since`."""
+    """Input of a proof by time: a container is updated if it outlasts `since` by `stop`."""
 
-    now: float
-    since: float
-    stop: float
+    now: float  # The time of this sync.
+    since: float  # The time of `status.settling`, or `UNKNOWN`.
+    stop: float  # Seconds, see `_stop_seconds`.
 
 
 def _missing(pod: Pod, name: str, ran: RanImage, times: _Times) -> float | None:
-    """Seconds until a container counts as updated: 0 if it is, None if time will not tell."""
+    """Returns the seconds until a container counts as updated.
+
+    0 if it does already, None if time cannot prove it.
+    """
     status = pod.container(name)
     if not _is_told_of(pod, status):
         return None
@@ -148,39 +186,55 @@ def _missing(pod: Pod, name: str, ran: RanImage, times: _Times) -> float | None:
     recorded = bool(status.container_id) and status.container_id == ran.id
     if recorded and ran.image == pod.spec.images[name]:
         if pod.completed and ran.overtaken:
-            return None  # the kubelet stopped it for an image that was taken back since
+            # The kubelet stopped this container for an image that was set back since, and the pod
+            # has ended before the container was started again.
+            return None
     elif recorded and ran.image and (ran.again or name not in pod.runs_wanted):
-        return None  # the kubelet stops it, however long that takes
+        # The kubelet will stop this container; nobody knows when.
+        return None
     elif name in pod.runs_wanted:
-        pass  # under the right name, but perhaps not for good
+        # The name is the wanted one, but the kubelet may still stop the container.
+        pass
     elif any(runs_image(image, status.image, status.image_id) for image in ran.overtaken):
-        # Most likely the one in between; a kubelet that is restarted begins anew to stop it.
+        # Most likely this is the image in between. The kubelet stops it within `stop` seconds, or
+        # starts again to count the grace period if the kubelet itself is restarted meanwhile.
         times = times._replace(stop=2 * times.stop)
+    # A container that has ended was started after the recorded one: the time when a sync first saw
+    # it does not matter, because its own times tell how long it ran.
     if not recorded and status.now.terminated is not None:
-        times = times._replace(since=UNKNOWN)  # it came after the recorded one
+        times = times._replace(since=UNKNOWN)
     return _unproved(pod, status, times)
 
 
 def _is_told_of(pod: Pod, status: ContainerStatus) -> bool:
-    """True if the kubelet has seen the newest spec, and ever started the container."""
+    """Returns True if the kubelet has seen the newest spec and has ever started the container.
+
+    On servers that publish no `observedGeneration` the first part counts as true.
+    """
     ran = status.container_id or status.now.running or status.now.terminated
     return bool(ran) and not pod.kubelet_is_behind
 
 
 def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
-    """True if a container is updated, whatever the time."""
+    """Returns True if the pod proves that a container is updated, independently of the time."""
     status = pod.container(name)
     if not _is_told_of(pod, status) or not status.container_id:
         return False
     if status.container_id != ran.id:
         return _is_another(pod, name, ran) and (not ran.again or _came_after(pod, name, ran))
+    # A completed pod may have ended because its kubelet stopped the container for an image in
+    # between.
     stopped = pod.completed and bool(ran.overtaken)
+    # The recorded container already had the wanted image, so the kubelet leaves it running.
     same = ran.image == pod.spec.images[name] and not ran.again
     return same and not stopped and pod.tells_generation
 
 
 def is_over(pod: Pod) -> bool:
-    """True if the update that the pod's record tells of is over, whatever the time."""
+    """Returns True if the pod proves that its last update is finished, independently of the time.
+
+    Also True if the pod has no record of an update.
+    """
     if (record := pod.last_update) is None:
         return True
     images = pod.spec.images
@@ -190,11 +244,12 @@ def is_over(pod: Pod) -> bool:
 
 
 def _may_be_between(status: ContainerStatus, ran: RanImage) -> bool:
-    """True if it may be an image in between although its name is the wanted one.
+    """Returns True if a container may run an image in between under the wanted name.
 
-    It follows the recorded container directly, another image was asked for first, and that may be
-    the same one by another tag. A container that came after an image in between is the last one;
-    one that its kubelet has forgotten tells nothing (all containers of the pod began anew).
+    That is possible if the container directly follows the recorded one and another image was
+    requested first, because both names may be tags of the same image. A container that follows an
+    image in between is the last one. A kubelet that restarts all containers of a pod forgets their
+    predecessors, so an unknown predecessor proves nothing.
     """
     before = status.before.terminated
     follows = before is not None and before.container_id in (ran.id, None, "")
@@ -202,35 +257,43 @@ def _may_be_between(status: ContainerStatus, ran: RanImage) -> bool:
 
 
 def _came_after(pod: Pod, name: str, ran: RanImage) -> bool:
-    """True if a container that is not the recorded one was started by the newest spec.
+    """Returns True if the newest spec started a container that is not the recorded one.
 
-    The worker is at most one spec behind, so of two that followed it started the last one. When
-    its kubelet starts all containers of a pod anew, it forgets those before, and may well do so
-    with the older spec (podWorkers.UpdatePod then replaces the newer one by it).
+    The pod worker is at most one spec behind, so the second container after the recorded one was
+    started by the newest spec. The first one may also have been started by the older spec, for
+    example after a crash, unless the recorded container ended like one that the kubelet stopped for
+    an update.
     """
     before = pod.container(name).before.terminated
+    # A kubelet that restarts all containers of a pod forgets their predecessors, and may do so by
+    # the older spec (pkg/kubelet/pod_workers.go, UpdatePod: the pending newer spec replaces it).
     if before is None or not before.container_id or not pod.tells_generation:
         return False
     if before.container_id != ran.id:
         return True
+    # A failed liveness or startup probe ends a container with the same exit codes.
     stopped = before.exit_code in _STOPPED and before.reason != "OOMKilled"
     return stopped and name not in pod.spec.probed_alive
 
 
-_STOPPED = (0, 137, 143)  # Exit codes of what was asked to stop: by itself, SIGKILL or SIGTERM
+# Exit codes of containers that the kubelet stops: regular end, SIGKILL (128 + 9), SIGTERM (128 +
+# 15).
+_STOPPED = (0, 137, 143)
 
 
 def _unproved(pod: Pod, status: ContainerStatus, times: _Times) -> float | None:
-    """Seconds until a container has run for so long that the kubelet cannot be about to stop it.
+    """Returns the seconds until a container has run longer than the kubelet could need to stop it.
 
-    One that runs no more has to have run for as long; that the kubelet reported its end proves
-    nothing.
+    A container that has ended must have run for that long: returns 0 or None then. Returns None if
+    the container has not started.
     """
     now, stop = times.now, times.stop
     known = [past(_asked_at(pod), now), pod.made_at(now)]
     ended = status.now.terminated
     if ended is not None:
         began = max(*known, pod.told(ended.started_at, now), times.since)
+        # The kubelet's last report does not count here, because it only shows that the container
+        # had ended.
         ran = pod.told(ended.finished_at, now) - began
         return 0.0 if ran >= stop else None
     if status.now.running is None:
@@ -240,33 +303,38 @@ def _unproved(pod: Pod, status: ContainerStatus, times: _Times) -> float | None:
 
 
 def _asked_at(pod: Pod) -> str:
-    """The time of the last update: the record says, or whoever keeps track of writes."""
+    """Returns when the last update was written: from the
+    record, or else from the managed fields.
+    """
     return (pod.last_update.at if pod.last_update is not None else "") or pod.spec_written
 
 
 def _stop_seconds(pod: Pod, containers: int) -> float:
-    """Seconds that a kubelet may need until the last of so many containers has stopped.
+    """Returns the seconds that a kubelet may need to stop this many containers of a pod.
 
-    It stops them one after the other; the grace period covers the preStop hook.
+    It stops them one after the other; the grace period of each includes its preStop hook.
     """
     return containers * pod.spec.grace_seconds + MARGIN
 
 
 def ended_by_update(pod: Pod, update: Progress) -> bool:
-    """True if a completed pod was ended by its update, and not by its work.
+    """Returns True if a completed pod ended because of its
+    update, and not because its work was done.
 
-    The kubelet stops a container for another image, and under restartPolicy Never, or after exit
-    code 0 under OnFailure, does not start it again once the pull has failed or the kubelet was
-    restarted. Native sidecars end with the pod's work, whatever they run.
+    The kubelet stops a container to replace its image. With restartPolicy Never, or OnFailure and
+    exit code 0, it does not start the container again if the pull has failed or the kubelet was
+    restarted meanwhile. Native sidecars do not count, because they end with the pod's main
+    containers.
     """
     return pod.completed and any(name in pod.spec.main_containers for name in update.unfinished)
 
 
 def started_at(pod: Pod, name: str, now: float) -> float:
-    """Returns when a container began its present run, in seconds since the epoch.
+    """Returns when a container's current run began, in seconds since the epoch.
 
-    `UNKNOWN` if the container does not run, or its status has no usable time. Not before the write
-    of the update that the container was started for, whatever the node's clock says.
+    Returns `UNKNOWN` if the container does not run, or its status has no usable time. If the
+    container was started for an update, the result is at least the time when the update was
+    written, because the node's clock may be behind.
     """
     status, record = pod.container(name), pod.last_update
     if status.now.running is None:
@@ -280,9 +348,9 @@ def started_at(pod: Pod, name: str, now: float) -> float:
 
 
 def told_start(pod: Pod, name: str, now: float) -> float:
-    """Returns when a container began its present run by the clock of its node, or `UNKNOWN`.
+    """Returns when a container's current run began by the node's clock, or `UNKNOWN`.
 
-    By the same clock Ready turns.
+    The condition Ready has times of the same clock, so both can be compared.
     """
     running = pod.container(name).now.running
     return UNKNOWN if running is None else pod.told(running.started_at, now)

@@ -1,7 +1,13 @@
-"""Lost nodes, unless it is rather this cluster's control plane that is cut off.
+"""Lost nodes: since when a node is silent, and whether too many are silent to move any pod.
 
-docs/design.md, "Lost nodes". A node is judged by what the TApp's own pods on it tell: a hook cannot
-see the Node.
+docs/design.md, "Lost nodes". A hook of Metacontroller does not see Nodes, so a node is judged by
+the TApp's own pods: `told_silence` says since when a pod shows that its node is silent, `lost_in`
+when the node is lost:
+
+    lost_at = silent since + limit
+
+`nodes_of` counts the silent nodes. If most of them are silent, the control plane is more likely cut
+off than the nodes are lost (`Nodes.guarded`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,31 +19,34 @@ from tapp.words.quoted import quoted
 from tapp.words.times import UNKNOWN
 from tapp.words.vocabulary import LOST_NODE_SECONDS
 
-LEAST_NODES = 3  # With fewer nodes nothing tells a lost node from a lost network
+# With fewer nodes, a lost node cannot be told from a control plane that is cut off.
+LEAST_NODES = 3
+# The smallest limit, in seconds. A gate that has just been opened looks like a silent node until
+# the kubelet has reacted, which takes up to a second, and longer on a busy node.
 LEAST_SECONDS = 5
-"""A gate that has just been opened looks like a silent node until the kubelet has looked, which
-takes most of a second and on a busy node more."""
 
 
+# Seconds within which a healthy kubelet acknowledges a pod; usually it takes one or two.
 ACKNOWLEDGED = 30.0
-"""Seconds within which a kubelet that works has looked at a pod; it needs one or two."""
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes that a TApp's pods are on."""
+    """The nodes that a TApp's pods run on."""
 
-    all: int = 0  # how many there are
-    silent: int = 0  # how many of them are not heard of
+    all: int = 0  # Number of nodes.
+    silent: int = 0  # Number of nodes that have stopped reporting.
 
     @property
     def guarded(self) -> bool:
-        """True if more than half of at least three are silent: nothing is moved then."""
+        """True if more than half of at least `LEAST_NODES` nodes
+        are silent: no pod is moved then.
+        """
         return self.all >= LEAST_NODES and 2 * self.silent > self.all
 
 
 def nodes_of(pods: Iterable[Pod], now: float) -> Nodes:
-    """Counts the nodes; one with a pod that is Ready is heard of."""
+    """Counts the nodes of the given pods. A node with a Ready pod is not silent."""
     all_nodes, silent, heard = set[str](), set[str](), set[str]()
     for pod in pods:
         is_silent = told_silence(pod, now) is not None
@@ -51,9 +60,10 @@ def nodes_of(pods: Iterable[Pod], now: float) -> Nodes:
 
 
 def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]:
-    """Seconds of silence after which a node is lost to a TApp, and what is wrong with its own.
+    """Returns the seconds of silence after which a node is lost, and why the annotation is invalid.
 
-    Never fewer than `LEAST_SECONDS`.
+    The limit is the TApp's annotation, or `default` if there is none or it is invalid, and never
+    less than `LEAST_SECONDS`. The second value is empty if the annotation is valid or missing.
     """
     default, text = max(default, LEAST_SECONDS), annotations.get(LOST_NODE_SECONDS)
     if text is None:
@@ -67,14 +77,12 @@ def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]
 
 
 def told_silence(pod: Pod, now: float) -> float | None:
-    """Returns since when the node of a pod has not reported, in seconds since the epoch.
+    """Returns since when the pod's node has not reported, in
+    seconds since the epoch; None if it reports.
 
-    None if the node reports. `UNKNOWN` if the condition Ready has no usable time: its time alone
-    says when the node went silent. The other conditions can only move that time forward, because
-    a readiness gate that has just opened looks like a silent node until the kubelet has looked.
-
-    A node whose kubelet does not acknowledge a pod is silent, too, after `ACKNOWLEDGED`: since the
-    pod was bound to the node. Such a pod never has a condition Ready.
+    Returns `UNKNOWN` if the condition Ready has no usable time, because only its time says when the
+    node went silent. A node whose kubelet has not acknowledged a pod for `ACKNOWLEDGED` seconds is
+    silent since the pod was bound; such a pod never has a condition Ready.
     """
     if pod.unacknowledged:
         bound = bound_at(pod, now)
@@ -85,14 +93,16 @@ def told_silence(pod: Pod, now: float) -> float | None:
     if since == UNKNOWN:
         return UNKNOWN
     known = pod.conditions
+    # A readiness gate that has just been opened looks like a silent node until the kubelet reacts.
+    # So the silence cannot have begun before the newest of these conditions.
     others = [known[name].last_transition_time for name in ("ContainersReady", *pod.spec.gates)]
     return max(since, *(pod.told(time, now) for time in others))
 
 
 def bound_at(pod: Pod, now: float) -> float:
-    """Returns when a pod was bound to its node, or when the pod was created if it does not tell.
+    """Returns when the pod was bound to its node, in seconds since the epoch.
 
-    `UNKNOWN` if the pod tells neither.
+    Returns the pod's creation time if the pod does not say, and `UNKNOWN` if that is missing, too.
     """
     scheduled = pod.conditions.get("PodScheduled")
     time = None if scheduled is None else scheduled.last_transition_time
@@ -100,17 +110,18 @@ def bound_at(pod: Pod, now: float) -> float:
 
 
 def silent_since(pod: Pod, now: float, seen: float) -> float | None:
-    """Returns since when the node of a pod has not reported, or None if it reports.
+    """Returns since when the pod's node has not reported; None if it reports.
 
-    If the pod does not tell, it is `seen`: the time of the first sync that saw the silence.
+    `seen` is the time of the first sync that saw the silence. It is returned if the pod shows that
+    the node is silent and not since when.
     """
     since = told_silence(pod, now)
     return seen if since == UNKNOWN else since
 
 
 def lost_in(since: float | None, limit: int, now: float) -> float | None:
-    """Returns the seconds until a node that is silent `since` then is lost, 0 if it is lost.
+    """Returns the seconds until a node that is silent since `since` is lost: 0 if it is lost.
 
-    None if the node reports.
+    Returns None if the node reports (`since` is None).
     """
     return None if since is None else max(0.0, since + limit - now)

@@ -1,4 +1,8 @@
-"""The labels, annotations and spec of a pod or a plain child: what an answer to it is made of."""
+"""`Manifest`: the decoded labels, annotations and spec of an observed pod or plain child.
+
+The response for an existing object is built from it. `Manifest.projected` is the response that
+leaves the object unchanged (`tapp/kube/project.py`).
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,10 +19,10 @@ T = TypeVar("T")
 
 
 class Manifest:
-    """The decoded form of a pod or a plain child; a part of a wrong type reads as empty.
+    """Labels, annotations, finalizers and spec of an object; a part of a wrong type is empty.
 
-    `projected` is the answer that changes nothing; None where Metacontroller has not applied this
-    object before, or its annotation is gone or unreadable.
+    `projected` is the desired object that makes Metacontroller change nothing. It is None if
+    Metacontroller has not applied the object before, or its annotation is missing or not valid.
     """
 
     __slots__ = (
@@ -27,7 +31,7 @@ class Manifest:
     )
 
     def __init__(self, pod: PodObject | PlainObject, kind: Kind = POD) -> None:
-        """Decodes it, or raises msgspec.DecodeError, UnicodeDecodeError or RecursionError."""
+        """Decodes an object. Raises msgspec.DecodeError, UnicodeDecodeError or RecursionError."""
         meta, self.kind = pod.metadata, kind
         self.name = meta.name
         self.namespace = meta.namespace
@@ -41,7 +45,9 @@ class Manifest:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The object as far as projection looks at it: identity, labels, annotations, spec."""
+        """The object with those parts that projection
+        needs: identity, labels, annotations and spec.
+        """
         metadata: dict[str, Any] = {"name": self.name}
         if self.namespace is not None:
             metadata["namespace"] = self.namespace
@@ -58,8 +64,8 @@ class Manifest:
         document = self.document
         result: dict[str, Any] = project(document, applied)
         metadata = result.get("metadata") if isinstance(applied.get("metadata"), dict) else {}
-        # Identity is a must, whatever somebody made of the annotation: a child without it would
-        # fail the whole answer.
+        # Users can edit Metacontroller's annotation. Without name and namespace the child would
+        # make Metacontroller refuse the whole response.
         identity = {
             key: document["metadata"][key]
             for key in ("name", "namespace")
@@ -69,7 +75,7 @@ class Manifest:
 
 
 def read_annotation(decode: Callable[[str | bytes], T], text: Any) -> T | None:
-    """The JSON in an annotation; None where there is none, or somebody broke it."""
+    """Decodes the JSON in an annotation; returns None if it is missing or not valid."""
     if not isinstance(text, str | bytes):
         return None
     try:
@@ -78,5 +84,5 @@ def read_annotation(decode: Callable[[str | bytes], T], text: Any) -> T | None:
         return None
 
 
+# Stands for the manifest of a pod whose fields need not be compared with its template.
 NO_MANIFEST = Manifest(PodObject(PodMeta("")))
-"""Of a pod that is not compared with its template field by field."""

@@ -1,9 +1,13 @@
-"""Pace at which pods that failed are replaced: at once, or the later the more often it has failed.
+"""Back-off of replacements: how long a failed pod stays before the next one replaces it.
 
-docs/design.md, "Completed and finished instances". A kubelet that refuses a pod (no CPU left, a
-forbidden sysctl) would refuse the next one, too. The number of pods in a row that failed soon after
-they were made is kept on the pod. While there is none, `status.failures` hands it on: from the
-second failure on a pod goes only when the parent that we were sent already holds the number.
+docs/design.md, "Completed and finished instances". A kubelet that refuses a pod (no cpu left, a
+forbidden sysctl) would refuse the next one, too. So the wait doubles with each failed pod in a row:
+
+    due = end of the pod + min(LONGEST, FIRST * 2 ** (failures - 1))
+
+An annotation on the pod counts the failures. Between two pods only `status.failures` has the
+number. So from the second failure on a pod is deleted only when the status that Metacontroller sent
+already has the number.
 """
 
 from collections.abc import Mapping
@@ -13,25 +17,32 @@ from tapp.pod.pod import Pod
 from tapp.words.digits import whole
 from tapp.words.times import UNKNOWN, past
 
-FIRST, LONGEST = 1.0, 300.0  # Seconds before the second pod, doubling up to the longest wait
-SOON = 600.0  # A pod that lived longer has not failed soon: the count begins anew (as a kubelet's)
+# Seconds before the second pod, and the longest wait.
+FIRST, LONGEST = 1.0, 300.0
+# Seconds. The failure of a pod that lived longer starts a new count, as in the kubelet's back-off.
+SOON = 600.0
+# Longest text of a count.
 _DIGITS = 4
-_MOST = 1_000  # No count goes higher; the wait has long been the longest
+# The highest count. The wait has reached its maximum long before.
+_MOST = 1_000
 
 
 @dataclass(frozen=True)
 class Pace:
-    """The pace of a completed pod that gives way to a new one."""
+    """When a completed pod may be replaced."""
 
-    failures: int  # pods in a row that failed soon after they were made, this one included
-    due: float  # when the next one may be made, in seconds since the epoch
-    # whether that time has come, and the number survives the pod: `status.failures` holds it
-    # already
+    # Number of pods in a row that failed soon after their creation, including this one.
+    failures: int
+    due: float  # When the next pod may be created, in seconds since the epoch.
+    # True if that time has come, and the number is safe: `status.failures` has it already.
     is_due: bool
 
 
 def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None:
-    """The pace of replacing a completed pod, by `status.failures`; None where it need not wait."""
+    """Returns when a completed pod may be replaced; None if it may be replaced without a wait.
+
+    `noted` is `status.failures` as Metacontroller sent it: instance number -> failures.
+    """
     began, ended = _life(pod, now)
     if not pod.refused_by_kubelet and ended - began > SOON:
         return None
@@ -42,7 +53,10 @@ def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None
 
 
 def _life(pod: Pod, now: float) -> tuple[float, float]:
-    """The times when a completed pod began and ended, as far as it tells."""
+    """Returns when a completed pod began and ended, in seconds since the epoch.
+
+    Without any usable time the pod's end is `now`.
+    """
     began = pod.made_at(now)
     ends = [status.now.terminated for status in pod.containers]
     times = [past(end.finished_at, now) for end in ends if end is not None]

@@ -1,8 +1,9 @@
-"""Facts of a pod, as one plain value.
+"""`Pod`: everything that the rules need to know of one observed pod, as an immutable value.
 
-`read.py` makes it of the pod's JSON, as far as any rule looks at it. It refers to no text that it
-was read from, and never changes. The whole JSON is looked at again only to answer it
-(`manifest.py`).
+`read.read` builds a `Pod` from the pod's JSON and copies only the fields that a rule uses. A `Pod`
+keeps no reference to the request that it was read from, so it can be cached between syncs as long
+as the pod's resourceVersion stays the same. Only `manifest.py` looks at the whole JSON, to build
+the response for the pod.
 """
 
 from collections.abc import Mapping
@@ -21,8 +22,12 @@ from tapp.pod.manifest import NO_MANIFEST, Manifest
 from tapp.words.times import SKEW, UNKNOWN, told
 from tapp.words.vocabulary import GATES, NODE_LOST
 
-NONE: Mapping[str, str] = MappingProxyType({})  # The entries of all pods that have none
+# An empty mapping, shared by all pods whose optional mappings have no entries.
+NONE: Mapping[str, str] = MappingProxyType({})
+# Kubernetes' default of `spec.terminationGracePeriodSeconds`.
 GRACE = float(stored.GRACE)
+# Beginnings of `reason: message` of a pod if its kubelet evicted or preempted the pod, or shut the
+# node down, without the condition DisruptionTarget (Kubernetes before 1.26).
 _DISRUPTED = (
     "Evicted: The node was low on resource",
     "Preempting",
@@ -30,164 +35,226 @@ _DISRUPTED = (
     "NodeShutdown",
     "Shutdown",
 )
-"""Reasons, with the begin of a message, of pods that kubelets without the condition have ended."""
 
 
 class PodSpec(msgspec.Struct, frozen=True, gc=False):
-    """The intended pod, as far as rules look at it: its spec, labels and annotations."""
+    """The parts of a pod's spec, labels and annotations that a rule uses."""
 
-    template_hash: str | None = None  # the revision label
-    uniq_hash: str | None = None  # the revision label without images
-    resources: Mapping[str, str] = {}  # container -> JSON of its resources, where it has any
-    # container -> the resources for which it is started again if they change
+    # The label with the revision of the template that the pod runs; None without the label.
+    template_hash: str | None = None
+    # The label with the hash of the template without images; None without the label.
+    uniq_hash: str | None = None
+    # Container name -> JSON of `resources`, for the containers that have any.
+    resources: Mapping[str, str] = {}
+    # Container name -> the resources whose resize restarts the container (`resizePolicy:
+    # RestartContainer`).
     resize_restarts: Mapping[str, tuple[str, ...]] = {}
-    template_images: Mapping[str, str] = {}  # container -> image as the template had it last
-    images: Mapping[str, str] = {}  # container -> image in the spec, init containers included
-    not_pulling: tuple[str, ...] = ()  # those whose tag would have them pull always, and do not
-    main_containers: tuple[str, ...] = ()  # names of the containers that are no init containers
-    running_containers: tuple[str, ...] = ()  # those that keep running: readiness depends on them
-    restart_policy: str = ALWAYS  # `spec.restartPolicy`, with Kubernetes' default
-    # container -> when the kubelet starts it again, of those that have a policy of their own
+    # Container name -> image in the template when this service last wrote the pod. Admission may
+    # have changed the image in the pod itself.
+    template_images: Mapping[str, str] = {}
+    # Container name -> image in the pod's spec; includes init containers.
+    images: Mapping[str, str] = {}
+    # Names of the containers whose pull policy by default would be Always (tag `latest`), but whose
+    # spec says another one.
+    not_pulling: tuple[str, ...] = ()
+    main_containers: tuple[str, ...] = ()  # Names of the containers in `spec.containers`.
+    # Names of the containers that keep running: `spec.containers` and native sidecars. The pod's
+    # readiness depends on them.
+    running_containers: tuple[str, ...] = ()
+    restart_policy: str = ALWAYS  # `spec.restartPolicy`; `Always` by default.
+    # Container name -> the container's own restart policy and rules, for the containers that have a
+    # `restartPolicy`.
     own_restarts: Mapping[str, Restarts] = {}
-    grace_seconds: float = GRACE  # `spec.terminationGracePeriodSeconds`, with Kubernetes' default
-    # container -> seconds after its start by which its startup probe has run once; only those with
-    # one
+    grace_seconds: float = GRACE  # `spec.terminationGracePeriodSeconds`, or Kubernetes' default.
+    # Container name -> seconds after the container's start within which the startup probe has run
+    # once, for the containers that have a startup probe.
     startup_seconds: Mapping[str, float] = {}
-    startup_whole: Mapping[str, float] = {}  # the same until it has failed as often as it may
-    readiness_whole: Mapping[str, float] = {}  # the same of readiness probes
-    probed_alive: tuple[str, ...] = ()  # containers that may be stopped as a probe fails
-    has_hook: bool = False  # whether a container has a postStart hook
-    gates: tuple[str, ...] = ()  # condition types of `spec.readinessGates`
-    scheduling_gates: tuple[str, ...] = ()  # names of `spec.schedulingGates`
-    scheduler: str = "default-scheduler"  # `spec.schedulerName`, with Kubernetes' default
-    claims: tuple[str, ...] = ()  # names of the claims that it mounts
-    # names that its containers mount, of volumes that it was not asked to have: admission has added
-    # them. Where nothing tells what was asked for, all but its own claims.
+    # Container name -> seconds after the container's start within which the startup probe has
+    # reached its `failureThreshold` if it always fails.
+    startup_whole: Mapping[str, float] = {}
+    # Container name -> seconds after the container's start within which the readiness probe has
+    # reached its `failureThreshold` if it always fails.
+    readiness_whole: Mapping[str, float] = {}
+    # Names of the containers that have a liveness or startup probe: the kubelet may stop such a
+    # container because the probe fails.
+    probed_alive: tuple[str, ...] = ()
+    has_hook: bool = False  # True if a container has a postStart hook.
+    gates: tuple[str, ...] = ()  # The condition types in `spec.readinessGates`.
+    scheduling_gates: tuple[str, ...] = ()  # The names in `spec.schedulingGates`.
+    scheduler: str = "default-scheduler"  # `spec.schedulerName`, or Kubernetes' default.
+    claims: tuple[str, ...] = ()  # Names of the PersistentVolumeClaims that the pod's volumes use.
+    # Names of the volumes that containers mount although Metacontroller's copy of the pod lacks
+    # them: admission has added them. Without that copy: all mounted volumes except those of the
+    # instance's own claims and of the service account token.
     added: tuple[str, ...] = ()
-    # whether an admission policy has cut the spec out of Metacontroller's copy when it was created
+    # True if the admission policy `tapp-lean-pods` removed the spec from Metacontroller's copy of
+    # the pod when the pod was created.
     lean: bool = False
-    subdomain: str = ""  # the Service that its host name is in
-    unmergeable: str = ""  # a path that Metacontroller cannot merge, "" if it never applied it
-    marked: bool = False  # it has a gate that this service serves, or `drain`, `lost` or `hold`
-    # a summary of its labels and annotations, as far as Metacontroller wrote them for the template
-    # (`tapp/declared/metadata.py`); empty if Metacontroller wrote none
+    # `spec.subdomain`: the headless Service under which the pod's host name is published; empty
+    # without one.
+    subdomain: str = ""
+    # Path of the first list that has two entries with the same merge key, so that Metacontroller
+    # cannot merge it. Empty if there is no such list, or Metacontroller has never applied the pod.
+    unmergeable: str = ""
+    # True if the pod has a readiness gate of this service, or an annotation about a drain, a lost
+    # node or a hold.
+    marked: bool = False
+    # Summary of the labels and annotations that Metacontroller wrote for the template
+    # (`Metadata.summary`); empty if Metacontroller wrote none.
     metadata: bytes = b""
-    # what its containers had of its metadata when they started, as far as the template may change
-    # that (`tapp/declared/reads.py`)
+    # Container name -> the labels and annotations that the container's environment reads, with a
+    # digest of each value (`tapp/declared/reads.py`). A change of such a value restarts the
+    # container.
     reads: Reads = {}
-    # who is asked to restart by annotations that people set on this pod: container, "" for all ->
-    # digest of the text
+    # Restarts that users request by annotations on this pod: container name, or an empty string for
+    # all containers -> digest of the annotation's value.
     requests: Mapping[str, str] = {}
-    asked: tuple[str, ...] = ()  # those of them that no update has met yet
-    written: str = ""  # the revision of its template as it is written, where that has placeholders
-    bare_hash: str = ""  # its template's, without images and resources; "": it does not say
-    # the annotation by which somebody has moved its update forward or back, as far as it can be a
-    # number; not the one that it has of its template
+    asked: tuple[str, ...] = ()  # The keys of `requests` that no update has carried out yet.
+    # Revision of the template before its placeholders were filled in; empty if the template has
+    # none.
+    written: str = ""
+    # Hash of the instance's own template without images and resources; empty if the pod was made
+    # from a template without placeholders.
+    bare_hash: str = ""
+    # The update-priority annotation that somebody set on this pod, cut to the length of a number;
+    # empty without such an annotation, or if it comes from the template.
     update_priority: str = ""
-    restarted_at: str = ""  # the annotation by which its template asked for new pods
-    drain: str = ""  # the annotation that asks to take it out of its Services
-    lost: str = ""  # the annotation that says since when its node is lost
-    hold: Hold | None = None  # what it says of a hold, and of what is wanted; None for nothing
-    is_watched: bool = False  # whether it has the label of pods whose status this service writes
-    evicted_in_time: bool = False  # it tolerates a node that is not heard of, for a time only
+    # The template's annotation `kubectl.kubernetes.io/restartedAt`, which requests new pods.
+    restarted_at: str = ""
+    # The annotation that requests that the pod leaves its Services: the revision of the coming
+    # update.
+    drain: str = ""
+    # The annotation that marks the pod as lost with its node: the time since which the node is
+    # silent.
+    lost: str = ""
+    # The hold on the pod and the pending action; None if the pod has neither.
+    hold: Hold | None = None
+    # True if the pod has the label that selects it for the hook `/pod-status`.
+    is_watched: bool = False
+    # True if the pod tolerates an unreachable node only for a limited time, or not at all.
+    evicted_in_time: bool = False
 
     def resources_of(self, container: str) -> Any:
-        """The resources of a container; None where it has none."""
+        """Returns the `resources` of a container; None without any."""
         return msgspec.json.decode(self.resources.get(container, "null"))
 
     @property
     def served_gates(self) -> tuple[str, ...]:
-        """Its readiness gates that this service opens and closes."""
+        """The readiness gates of the pod that this service opens and closes."""
         return tuple(gate for gate in self.gates if gate in GATES)
 
     @property
     def drains(self) -> bool:
-        """True if it is asked to leave its Services: for another revision than its own."""
+        """True if the pod has to leave its Services before an update to another revision."""
         asked = is_ours(self.drain) and self.drain != self.template_hash
         return asked and bool(self.served_gates)
 
     @property
     def is_ours(self) -> bool:
-        """True if both revisions were written by this service."""
+        """True if this service wrote both revision labels of the pod."""
         return is_ours(self.template_hash) and is_ours(self.uniq_hash)
 
     def starts_again(self, name: str, exit_code: int | None) -> bool:
-        """True if the kubelet starts a container again that has ended with this code.
+        """Returns True if the kubelet restarts a container that has ended with `exit_code`.
 
-        A plain init container that succeeded is done. None: see `Restarts.follow`.
+        `exit_code` None stands for an end that has no exit code of the container itself, such as an
+        eviction; it counts as a failure, and no restart rule applies to it.
         """
+        # A plain init container that has succeeded is done, whatever the restart policy.
         if exit_code == 0 and name in self.images and name not in self.running_containers:
             return False
         return (self.own_restarts.get(name) or Restarts(self.restart_policy)).follow(exit_code)
 
     def starts_all(self, name: str, exit_code: int | None) -> bool:
-        """True if the kubelet then starts all of the pod anew, at once and in place."""
+        """Returns True if a restart rule makes the kubelet restart all containers of the pod.
+
+        `exit_code` is the one with which the container `name` has ended. The kubelet then restarts
+        the whole pod in place and without a back-off (action RestartAllContainers).
+        """
         if exit_code is None or name not in self.own_restarts:
             return False
         return self.own_restarts[name].action(exit_code) == RESTART_ALL
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
-    """One observed pod."""
+    """One observed pod: what its metadata, spec and status say."""
 
     name: str  # `metadata.name`
-    spec: PodSpec  # what it is to be
-    unreadable: str = ""  # what could not be read, "" if all could; such a pod is left alone
-    manifest: Manifest = NO_MANIFEST  # whole, of a pod that is foreign; else empty
-    node: str = ""  # the node that it is bound to, "" where there is none yet
-    terminating: bool = False  # whether it is on its way out
-    acknowledged: bool = False  # whether a kubelet has written anything into its status
-    # `metadata.deletionTimestamp`: the end of the grace period, RFC 3339; "" if the pod is not
-    # being deleted
+    spec: PodSpec  # Spec, labels and annotations.
+    # Reason why a part of the pod could not be read; empty if everything could. A pod that cannot
+    # be read is left alone.
+    unreadable: str = ""
+    # The whole pod, only if the pod is `foreign`; otherwise empty, to save memory.
+    manifest: Manifest = NO_MANIFEST
+    # Name of the node that the pod is bound to; empty while the pod is not scheduled.
+    node: str = ""
+    terminating: bool = False  # True if the pod is being deleted.
+    acknowledged: bool = False  # True if a kubelet has written into the pod's status.
+    # `metadata.deletionTimestamp`: when the grace period ends, RFC 3339. Empty if the pod is not
+    # being deleted.
     gone_by: str = ""
-    finalizers: tuple[str, ...] = ()  # `metadata.finalizers`, of a pod that is being deleted
-    phase: str = "Pending"  # `status.phase`; before a kubelet has looked at it, `Pending`
-    ready: bool | None = None  # its condition `Ready`, None where it has none
-    ready_since: str = ""  # when that last changed; "" where nobody knows
-    conditions_text: bytes = b""  # `status.conditions` as JSON
-    containers: tuple[ContainerStatus, ...] = ()  # of all containers, init containers first
-    restarts: bool = False  # whether one of them has been started more than once
+    # `metadata.finalizers` if the pod is being deleted, otherwise empty.
+    finalizers: tuple[str, ...] = ()
+    phase: str = "Pending"  # `status.phase`; `Pending` by default.
+    # Status of the condition Ready; None if the pod has no such condition.
+    ready: bool | None = None
+    ready_since: str = ""  # When the condition Ready last changed, RFC 3339; empty if unknown.
+    conditions_text: bytes = b""  # `status.conditions` as JSON.
+    containers: tuple[ContainerStatus, ...] = ()  # Status of all containers, init containers first.
+    restarts: bool = False  # True if at least one container has a restart count above 0.
     reason: str = ""  # `status.reason`
-    message: str = ""  # that and `status.message`, as far as there are any: why it failed
+    # `status.reason` and `status.message`, joined by a colon: why the pod has failed.
+    message: str = ""
     uid: str = ""  # `metadata.uid`
     created: str = ""  # `metadata.creationTimestamp`
-    generation: int = 0  # `metadata.generation`: one more with each change of the spec
-    # the generation that its kubelet has seen, as it says; 0 where it does not say (before
-    # Kubernetes 1.34)
+    # `metadata.generation`: the API server raises it with each change of the spec.
+    generation: int = 0
+    # `status.observedGeneration`: the generation that the kubelet has seen; 0 if unknown (before
+    # Kubernetes 1.34).
     observed_generation: int = 0
-    # the record of the last in-place update; None if there was none, or somebody broke the
-    # annotation
+    # The record that the last update in place left on the pod; None if there was no such update, or
+    # the annotation is not valid.
     last_update: InPlaceRecord | None = None
-    failures_text: str = ""  # the annotation that counts failed pods in a row
-    # names of the containers that run, or ran last, the image that the spec names. This and the
-    # next two are empty where there is no record.
+    failures_text: str = ""  # The annotation that counts consecutive failed pods of the instance.
+    # Names of the containers that run, or ran last, the image in the spec, according to the names
+    # of the images. Empty if the pod has no record of an update.
     runs_wanted: tuple[str, ...] = ()
-    kubelet_wrote: str = ""  # when the kubelet last wrote the status, by the server's clock; ""
-    spec_written: str = ""  # when an image or the record was last written, by the same clock
+    # When the kubelet last wrote the status, by the API server's clock, RFC 3339; empty if unknown,
+    # or if the pod has no record of an update.
+    kubelet_wrote: str = ""
+    # When somebody last wrote an image or the record of an update, by the API server's clock, RFC
+    # 3339; empty if unknown, or if the pod has no record of an update.
+    spec_written: str = ""
     version: str = ""  # `metadata.resourceVersion`
-    # container -> JSON of the resources that it has, as its kubelet says; empty where it says
-    # nothing of them (before Kubernetes 1.33)
+    # Container name -> JSON of the resources that the kubelet has given to the container
+    # (`status.containerStatuses[].resources`). Empty before Kubernetes 1.33.
     given: Mapping[str, str] = NONE
-    # container -> who else has set its image; looked for where the images of the pod and of its
-    # template differ
+    # Container name -> field manager that last set the container's image, if it is not this
+    # service. Filled only if an image of the pod differs from its template.
     image_writers: Mapping[str, str] = NONE
-    update_over: bool = False  # whether its last in-place update is over, whatever the time
-    # when the newest of what serves in it began, in seconds since the epoch; `UNKNOWN` where nobody
-    # knows
+    # True if the pod itself proves that its last update in place is finished, at whatever time a
+    # rule looks at it.
+    update_over: bool = False
+    # When the newest container, or Ready, began (`availability.since`), in seconds since the epoch;
+    # `UNKNOWN` if the pod has no usable time. Like `update_over` and `probed_at`, this follows from
+    # the other fields. It is stored because each sync needs it, also for pods that have not
+    # changed.
     since: float = UNKNOWN
-    # by when each of its probes has run once that has to, in seconds since the epoch; `UNKNOWN`
-    # where none has to. This and the two before follow from the rest: they are asked for again at
-    # each sync of a pod that stays as it is.
+    # When the pod's probes have certainly run (`availability.probed_at`), in seconds since the
+    # epoch; `UNKNOWN` if no probe has to be waited for.
     probed_at: float = UNKNOWN
 
     @property
     def foreign(self) -> bool:
-        """True if it carries no revision of ours: its template is compared field by field."""
+        """True if another controller made the pod: it carries no revision of this service.
+
+        The pod's spec is then compared with the template field by field.
+        """
         return not self.unreadable and not self.spec.is_ours
 
     @property
     def conditions(self) -> dict[str, Condition]:
-        """Type -> condition, without those that cannot be read."""
+        """Condition type -> condition; conditions that cannot be decoded are left out."""
         try:
             found = objects.decode_conditions(self.conditions_text or b"null") or []
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -196,11 +263,11 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def silent(self) -> bool:
-        """True if its node has stopped reporting; the pod may well serve.
+        """True if the node has stopped reporting; the pod may still be serving.
 
-        The node lifecycle controller turns `Ready` False and leaves the rest as it was, which no
-        kubelet ever writes for longer than a second: every container ready, every readiness gate
-        open, the pod not. Since when: `tapp/pod/lost.py`.
+        The node lifecycle controller then sets Ready to False and leaves everything else as it was:
+        ContainersReady and all readiness gates stay True. A kubelet writes that combination for at
+        most a second. `lost.told_silence` says since when the node is silent.
         """
         if self.ready is not False or self.phase != "Running":
             return False
@@ -209,25 +276,30 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         return all(item is not None and item.status == "True" for item in found)
 
     def told(self, time: Any, now: float, otherwise: float = UNKNOWN) -> float:
-        """Returns a time of this pod's status, or `otherwise` if the time cannot be right.
+        """Returns a time of this pod's status in seconds since the epoch, or `otherwise`.
 
-        See `times.told`; nor can a time be right that is long before the pod's creation.
+        `otherwise` is returned if `times.told` rejects the time, or if the time is more than `SKEW`
+        seconds before the pod's creation.
         """
         at = told(time, now)
         return otherwise if at < self.made_at(now) - SKEW else at
 
     def made_at(self, now: float) -> float:
-        """Returns when this pod was created, in seconds since the epoch; `UNKNOWN` if not told."""
+        """Returns when the pod was created, in seconds since the epoch, or `UNKNOWN`."""
         return told(self.created, now)
 
     @property
     def made_failed(self) -> bool:
-        """True if this service made it Failed because its node is lost: it did not fail."""
+        """True if this service set the phase Failed because the
+        node is lost: the program did not fail.
+        """
         return self.phase == "Failed" and bool(self.spec.lost) and self.reason == NODE_LOST
 
     @property
     def unacknowledged(self) -> bool:
-        """True if this pod is bound to a node, and the kubelet there has not looked at it yet."""
+        """True if the pod is bound to a node whose kubelet has
+        not written into the pod's status yet.
+        """
         if not self.node or self.phase != "Pending" or self.acknowledged:
             return False
         scheduled = self.conditions.get("PodScheduled")
@@ -235,12 +307,14 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def disruption(self) -> str:
-        """Who has ended this pod although its work was not done; "" if nobody has.
+        """The reason why the pod was ended before its work was done; empty if it was not.
 
-        The reason of the condition DisruptionTarget (KEP-3329), whoever wrote the phase Failed:
-        eviction API, taint manager, scheduler, PodGC, kubelet. A pod that has succeeded is done,
-        whatever was about to end it. A kubelet that evicts a pod for exceeding limits of its own
-        (ephemeral-storage, the size of an emptyDir) writes no such condition.
+        The reason of the condition DisruptionTarget (KEP-3329) says that the eviction API, the
+        taint manager, the scheduler, the pod garbage collector or the kubelet ended the pod. Only a
+        pod with phase Failed counts: a pod that has succeeded is done, even if it was about to be
+        evicted. A kubelet that evicts a pod because the pod exceeds its own limits
+        (ephemeral-storage, size of an emptyDir) writes no such condition, so that counts as a
+        failure of the pod.
         """
         if self.phase != "Failed":
             return ""
@@ -251,20 +325,22 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def completed(self) -> bool:
-        """True if the pod has ended for good."""
+        """True if the pod's phase is Succeeded or Failed."""
         return self.phase in COMPLETED
 
     @property
     def ran_to_its_end(self) -> bool:
-        """True if it has completed, and its kubelet would start nothing of it again (getPhase).
+        """True if the pod has completed, and its restart
+        policy would restart none of its containers.
 
-        An init container that failed for good ends its pod; else the main containers do. In a pod
-        that others have ended (evicted, by its deadline), how a container ended need not be known,
-        nor have failed; it counts as one that failed then.
+        This repeats the kubelet's `getPhase` (pkg/kubelet/kubelet_pods.go): an init container that
+        has failed for good ends the pod; otherwise the pod ends when all main containers have ended
+        for good.
         """
         spec, ends = self.spec, dict[str | None, Terminated]()
         for status in self.containers:
             ended = status.now.terminated
+            # A waiting container shows its last end in `lastState`.
             if status.now.waiting is not None:
                 ended = status.before.terminated
             if ended is not None:
@@ -273,7 +349,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         for name in spec.images.keys() - set(spec.running_containers):
             if codes.get(name) and not spec.starts_again(name, codes[name]):
                 return self.completed
+        # An evicted pod, or one beyond its deadline, fails although no container reported a
+        # failure. Its containers count as failed then.
         by_others = self.phase == "Failed" and not any(map(codes.get, spec.main_containers))
+        # The status may lack a container of a pod that was ended.
         unknown = 0 if self.phase == "Succeeded" else None
         return self.completed and not any(
             spec.starts_again(name, None if by_others else codes.get(name, unknown))
@@ -283,12 +362,15 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def running(self) -> bool:
-        """True if the pod runs and is not on its way out."""
+        """True if the pod's phase is Running and the pod is not being deleted."""
         return not self.terminating and self.phase == "Running"
 
     @property
     def refused_by_kubelet(self) -> bool:
-        """Bound to a node, ended, and no container was ever started there."""
+        """True if the pod was bound to a node and has ended there without starting a container.
+
+        A kubelet refuses a pod in this way if, for example, the node has no cpu left.
+        """
         return (
             self.completed
             and bool(self.node)
@@ -300,16 +382,20 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def tells_generation(self) -> bool:
-        """True if the kubelet says which spec it has seen (Kubernetes >= 1.34)."""
+        """True if the kubelet reports which generation of the
+        spec it has seen (Kubernetes 1.34 or newer).
+        """
         return bool(self.observed_generation)
 
     @property
     def kubelet_is_behind(self) -> bool:
-        """True if the kubelet says that it has not seen the newest spec."""
+        """True if the kubelet reports that it has not seen the newest spec yet."""
         return 0 < self.observed_generation < self.generation
 
     def container(self, name: str) -> ContainerStatus:
-        """The status of a container; an empty one if the kubelet has not reported it."""
+        """Returns the status of a container; an empty
+        status if the kubelet has not reported one.
+        """
         for status in self.containers:
             if status.name == name:
                 return status

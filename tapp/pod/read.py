@@ -1,4 +1,9 @@
-"""Reads a pod: its JSON, decoded as far as any rule looks at it, into one plain value."""
+"""Reads a pod: `read` turns the JSON of an observed pod into a `Pod`.
+
+Users, admission and other controllers may have written anything into a pod. A part of a wrong type
+that a decision depends on makes the pod unreadable (`Pod.unreadable`), so that it is left alone.
+Any other value of a wrong type is replaced by a default.
+"""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -39,13 +44,15 @@ from tapp.words.vocabulary import (
     WRITTEN,
 )
 
+# Condition types that only a kubelet writes.
 _OF_A_KUBELET = (b'"Initialized"', b'"ContainersReady"', b'"PodReadyToStartContainers"')
-"""Types of conditions that only a kubelet writes."""
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
-    """Reads what a pod tells; `unreadable` is what is known not to be readable."""
+    """Reads a pod; `unreadable` says why the caller could
+    not decode a part of the pod, or is empty.
+    """
     meta, status, annotations = pod.metadata, pod.status, manifest.annotations
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
     spec, wrong_type = _spec(pod, manifest, {} if record is None else record.asked)
@@ -65,11 +72,14 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
             "observed_generation": status.observed_generation or 0,
             "given": _given(status),
         }
+        # The next facts are used only while an update in place may be unfinished, and cost time to
+        # find.
         if record is not None:
             facts["runs_wanted"] = _runs_wanted(containers, spec.images)
     unreadable = unreadable or wrong_type
     if record is not None:
         facts["kubelet_wrote"], facts["spec_written"] = times_of(meta.managed_fields)
+    # Somebody, or admission, has changed an image.
     if any(spec.images.get(name, image) != image for name, image in spec.template_images.items()):
         facts["image_writers"] = image_writers(meta.managed_fields)
     found = Pod(
@@ -101,6 +111,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
     main = [] if unreadable else raw.get("containers") or []
     init = [] if unreadable else raw.get("initContainers") or []
     both = [*main, *init]
+    # Native sidecars are init containers with `restartPolicy: Always`.
     running = [*main, *(item for item in init if item.get("restartPolicy") == "Always")]
     requests = requests_of(annotations, RESTART_INSTANCE)
     projected = manifest.projected or {}
@@ -164,11 +175,13 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
 
 
 def _rests(container: dict[str, Any]) -> bool:
+    """Returns True if the default pull policy of a container is Always, but it has another one."""
     policy = text_of(container.get("imagePullPolicy"))
     return policy not in ("", "Always") and pull_policy(container.get("image")) == "Always"
 
 
 def _resize_restarts(containers: list[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Returns for each container the resources whose resize restarts it (`resizePolicy`)."""
     found = {
         item["name"]: tuple(
             text_of(policy.get("resourceName"))
@@ -182,6 +195,7 @@ def _resize_restarts(containers: list[dict[str, Any]]) -> dict[str, tuple[str, .
 
 
 def _given(status: PodStatus) -> Mapping[str, str]:
+    """Returns the resources that the kubelet reports for each container, as JSON."""
     found: dict[str, str] = {}
     for raw in (status.init_container_statuses, status.container_statuses):
         if b'"resources"' in bytes(raw):
@@ -193,27 +207,32 @@ def _given(status: PodStatus) -> Mapping[str, str]:
 
 
 def _reads(containers: list[dict[str, Any]], manifest: Manifest) -> Reads:
-    """Metadata of ours that containers have; no update changes what others wrote."""
+    """Returns the labels and annotations that each container reads into its environment.
+
+    Only metadata that Metacontroller applied counts, because an update in place changes no other.
+    """
     metadata = (manifest.projected or manifest.document)["metadata"]
     labels, annotations = (metadata.get(part) or {} for part in ("labels", "annotations"))
     return read_by(containers, labels, annotations)
 
 
 def _metadata(manifest: Manifest) -> bytes:
-    """Returns a summary of a pod's metadata, as far as Metacontroller wrote it."""
+    """Returns a summary of the labels and annotations that Metacontroller wrote on the pod."""
     projected = manifest.projected
     return b"" if projected is None else authors_metadata(projected.get("metadata")).summary()
 
 
 def _claims(volumes: Any) -> tuple[str, ...]:
+    """Returns the names of the PersistentVolumeClaims in a list of volumes."""
     sources = [item.get("persistentVolumeClaim") for item in maps_of(volumes)]
     return tuple(text_of(item.get("claimName")) for item in maps_of(sources))
 
 
 def _added(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
-    """Mounts that were not asked for.
+    """Returns the volumes that containers mount although Metacontroller did not request them.
 
-    Where nobody knows what was, all but the pod's own claims and the credentials that it is given.
+    Without Metacontroller's copy of the spec (`applied`), these are all mounted volumes except
+    those of the instance's own claims and of the service account token.
     """
     if isinstance(applied, dict):
         return tuple(mounted(applied))
@@ -226,24 +245,34 @@ def _added(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
 
 
 def _is_lean(pod: PodObject, manifest: Manifest) -> bool:
-    """Returns True if the policy `tapp-lean-pods` was in force when a pod was created.
+    """Returns True if the policy `tapp-lean-pods` was in force when the pod was created.
 
-    The policy alone creates pods without managed fields. An update without the policy brings a part
-    of the spec back into Metacontroller's copy.
+    Only that policy makes pods without managed fields. Updates made after the policy was removed
+    bring a part of the spec back into Metacontroller's copy.
     """
     unmanaged = bytes(pod.metadata.managed_fields) in (bytes(objects.NOTHING), b"[]")
     return unmanaged and manifest.projected is not None and "spec" not in manifest.projected
 
 
+# Prefix of the volume that the ServiceAccount admission plugin adds for the token.
 _TOKEN = "kube-api-access-"  # noqa: S105 - what admission calls the volume with credentials
 
 
 def _runs(containers: list[dict[str, Any]], kind: str, most: int | None) -> dict[str, float]:
-    """Container -> seconds until its probe has run, for those that have such a probe.
+    """Returns for each container with a probe the seconds until that probe has certainly run.
 
-    Its delay, a period for each run (at most so many, else as many as it may fail), as long as the
-    last one may take, and one more because times are cut to the second. Kubernetes' defaults where
-    the pod does not say (core/v1 Probe).
+    The seconds are counted from the container's start:
+
+        initialDelaySeconds + runs * periodSeconds + timeoutSeconds + 1
+
+    Times in a status are cut to the second, hence the last one. Missing fields have Kubernetes'
+    defaults.
+
+    Args:
+        containers: of the pod's spec.
+        kind: `startupProbe` or `readinessProbe`.
+        most: number of runs; None for `failureThreshold` runs, each of which may last until its
+            timeout.
     """
     found = {}
     for item in containers:
@@ -261,24 +290,27 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-_LONGEST_PRIORITY = 40  # Characters that are kept: more is no number, and enough to show
+# Characters of the annotation that are kept. A longer text cannot be a priority, and this many are
+# enough for a message.
+_LONGEST_PRIORITY = 40
 
 
 def _seconds(spec: Mapping[str, Any], key: str, default: float) -> float:
-    """A number of seconds; the default where it is none that Kubernetes could hold."""
+    """Returns a number of seconds in a spec, or the default if the value cannot be one."""
     value = spec.get(key)
     return float(value) if isinstance(value, int) and 0 <= value < _MOST_SECONDS else default
 
 
+# No field of seconds in Kubernetes (int32 or int64) has a sensible value as large as this.
 _MOST_SECONDS = 1 << 40
-_LONGEST_WAIT = float(1 << 32)  # Metacontroller counts nanoseconds: a century is enough
+# Metacontroller counts nanoseconds in 64 bits, so waits are limited to about a century.
+_LONGEST_WAIT = float(1 << 32)
 
 
 def _readiness(text: bytes) -> tuple[dict[str, Any], str]:
-    """The facts of `status.conditions`, and what of it is of a wrong type.
+    """Returns the facts of `status.conditions`, and why these cannot be read, or an empty string.
 
-    Only `Ready` decides on anything at once: another condition that cannot be read makes no pod
-    unreadable.
+    Only the condition Ready makes a pod unreadable, because only Ready is decided on directly.
     """
     facts: dict[str, Any] = {"conditions_text": text}
     unreadable = ""
@@ -289,6 +321,7 @@ def _readiness(text: bytes) -> tuple[dict[str, Any], str]:
     for condition in found:
         if condition.type == "Ready":
             since = text_of(condition.last_transition_time)
+            # Ready itself can be read, so the condition that cannot be is another one.
             unreadable = "" if condition.status in ("True", "False") else unreadable
             return {**facts, "ready": condition.status == "True", "ready_since": since}, unreadable
     return facts, unreadable
@@ -297,7 +330,7 @@ def _readiness(text: bytes) -> tuple[dict[str, Any], str]:
 def _containers(status: PodStatus) -> tuple[ContainerStatus, ...]:
     found: list[ContainerStatus] = []
     for raw in (status.init_container_statuses, status.container_statuses):
-        # A container of unknown state is one that has not started.
+        # A status that cannot be decoded counts as a container that has not started.
         with suppress(*_UNREADABLE):
             found += objects.decode_statuses(raw) or []
     return tuple(found)
@@ -306,6 +339,7 @@ def _containers(status: PodStatus) -> tuple[ContainerStatus, ...]:
 def _runs_wanted(
     containers: tuple[ContainerStatus, ...], images: Mapping[str, str]
 ) -> tuple[str, ...]:
+    """Returns the names of the containers whose status names the image in the spec."""
     return tuple(
         status.name
         for status in containers
@@ -328,6 +362,9 @@ _decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
 def _wrong_type(pod: PodObject) -> str:
+    """Returns the first part of a pod that has a wrong type,
+    with the reason; empty if all are right.
+    """
     parts: tuple[tuple[str, Callable[[Any], Any], msgspec.Raw], ...] = (
         ("metadata.labels", _decode_strings, pod.metadata.labels),
         ("metadata.annotations", _decode_strings, pod.metadata.annotations),

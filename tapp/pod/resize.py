@@ -1,7 +1,10 @@
-"""Other resources for containers that run (pods/resize): what is to change, and how far it is.
+"""Resizes of running containers (`pods/resize`): what to
+change, what prevents it, and its progress.
 
-What the API server refuses is known beforehand (ValidatePodResize): another QoS class, something
-taken away, anything but cpu and memory. What a kubelet makes of it, it says in the pod's status.
+`wanted_of` compares a pod with its template. A change that the API server would refuse
+(ValidatePodResize) is found beforehand, as an obstacle: another QoS class, a removed request or
+limit, resources other than cpu and memory. `resizing_of` says how far the kubelet has come, from
+the pod's status.
 """
 
 from collections.abc import Mapping
@@ -25,26 +28,31 @@ from tapp.kube.resources import (
 from tapp.pod.pod import Pod, PodSpec
 from tapp.words.quoted import quoted
 
-DEFERRED, INFEASIBLE = "Deferred", "Infeasible"  # Reasons of a pod's condition `PodResizePending`
+# Reasons of the pod condition PodResizePending.
+DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
 
 
 class Wanted(NamedTuple):
-    """Resources that a pod's containers are to have and have not."""
+    """The resources that a pod's template sets and the pod does not have yet."""
 
-    resources: Mapping[str, Any] = {}  # container -> its resources, whole, as they are taken
-    restarts: tuple[str, ...] = ()  # containers that are started again for it (`resizePolicy`)
-    obstacle: str = ""  # why that needs a new pod, or ""
-    wrong: str = ""  # why no pod can have it at all, or ""
-    shrinks: bool = False  # whether the memory limit of a container falls that is not started again
+    # Container name -> the container's complete `resources`, as sent to the API server.
+    resources: Mapping[str, Any] = {}
+    # Names of the containers that the kubelet restarts for the resize (`resizePolicy`).
+    restarts: tuple[str, ...] = ()
+    obstacle: str = ""  # Reason why the change needs a new pod; empty if it does not.
+    wrong: str = ""  # Reason why no pod at all can have these resources; empty if a pod can.
+    # True if the memory limit of a container decreases without a restart of the container.
+    shrinks: bool = False
 
 
 def wanted_of(spec: PodSpec, template: Template) -> Wanted:
-    """Resources that a pod lacks of its template."""
+    """Returns the resources that the pod's containers have to get from the template."""
     changes: dict[str, Any] = {}
     restarts, obstacles, wrong, shrinks = [], list[str](), list[str](), False
     for container in running(template.spec):
         name, resources = container["name"], container.get("resources") or {}
         before = spec.resources_of(name)
+        # Two texts may stand for the same quantities, such as 500m and 0.5.
         if asked_for(before) == asked_for(resources):
             continue
         changes[name] = with_requests(resources)
@@ -54,11 +62,13 @@ def wanted_of(spec: PodSpec, template: Template) -> Wanted:
         restarts += [name] if again else []
         obstacles += _obstacles(name, spec, (old, new), (before, resources))
         wrong += _wrong(name, new)
+        # Kubernetes before 1.34 refuses to decrease a memory limit without a restart.
         limit = "limits", "memory"
         shrinks = shrinks or (not again and new.get(limit, 0) < old.get(limit, 0))
     if changes and template.spec.get("resources"):
         obstacles.append("resources of the pod as a whole stand beside them")
     elif changes and not obstacles:
+        # ValidatePodResize refuses a change of the pod's QoS class.
         now = {name: spec.resources_of(name) for name in spec.images}
         classes = quality(now.values()), quality({**now, **changes}.values())
         if classes[0] != classes[1]:
@@ -90,7 +100,7 @@ def _obstacles(
 
 
 def _wrong(name: str, sizes: Sizes) -> list[str]:
-    """Resources that the API server takes from nobody."""
+    """Returns why the API server would refuse the resources of a container in any pod."""
     found = [
         f"{kind}.{resource} of container {quoted(name)} is no quantity that Kubernetes takes"
         for (kind, resource), value in sorted(sizes.items())
@@ -103,7 +113,7 @@ def _wrong(name: str, sizes: Sizes) -> list[str]:
 
 
 def obstacle_to_resize(pod: Pod, wanted: Wanted) -> str:
-    """The reason why a pod needs a successor to have what is wanted; "" if it does not."""
+    """Returns why the pod has to be replaced to get the wanted resources, or an empty string."""
     if wanted.obstacle:
         return wanted.obstacle
     if not pod.given:
@@ -114,15 +124,18 @@ def obstacle_to_resize(pod: Pod, wanted: Wanted) -> str:
 
 
 class Resizing(msgspec.Struct, frozen=True, gc=False):
-    """A pod whose kubelet has yet to give its containers the resources of its spec."""
+    """A resize that the kubelet has not finished."""
 
-    pending: str = ""  # why it has not begun: `Deferred`, `Infeasible`; "" if that is not the case
-    message: str = ""  # what the kubelet says of it
-    restarts: bool = False  # whether a container is started again for it
+    # The reason why the kubelet has not started: `Deferred` or `Infeasible`; empty if it has.
+    pending: str = ""
+    message: str = ""  # The kubelet's message about the resize.
+    restarts: bool = False  # True if a container restarts for the resize.
 
 
 def resizing_of(pod: Pod) -> Resizing | None:
-    """Progress of a kubelet with the resources of a pod's spec; None if it is done."""
+    """Returns the unfinished resize of a pod; None if the
+    containers have the resources of the spec.
+    """
     spec, restarts, behind = pod.spec, False, False
     for name, text in pod.given.items():
         if text == spec.resources.get(name):
@@ -131,6 +144,7 @@ def resizing_of(pod: Pod) -> Resizing | None:
         if given == (wanted or {}):
             continue
         new, old = sizes_of(wanted), sizes_of(given)
+        # The kubelet may report resources that the spec does not set; those are ignored.
         keys = [key for key in new if key[1] in RESIZABLE and new[key] != old.get(key)]
         if keys:
             behind = True
@@ -144,10 +158,12 @@ def resizing_of(pod: Pod) -> Resizing | None:
     return Resizing(pending[0] if pending else "", message, restarts)
 
 
+# Endings of the condition types PodResizePending and PodResizeInProgress.
 _KINDS = ("Pending", "InProgress")
 
 
 def _standing(condition: Condition | None) -> tuple[str, str] | None:
+    """Returns reason and message of a condition that is True; None if it is not."""
     if condition is None or condition.status != "True":
         return None
     return condition.reason or "", condition.message or ""

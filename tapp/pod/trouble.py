@@ -1,7 +1,8 @@
-"""Trouble of an instance, in the words of its pod's own status.
+"""Reports the trouble that keeps a pod from serving, as a sentence for the user.
 
-A sentence for whatever will not get well by waiting alone, and only what the status says: what only
-the events know is left to `kubectl describe`. Some is trouble only when it lasts (`TROUBLE_AFTER`).
+Entry point: `trouble`. It uses only the pod's status; the events of a pod are left to `kubectl
+describe`. Failures that usually end by themselves count as trouble after a while
+(`tapp/pod/waiting.py`).
 """
 
 import re
@@ -26,39 +27,48 @@ from tapp.words.quoted import quoted, short
 from tapp.words.times import UNKNOWN, written
 
 TROUBLE_AFTER = SHOWN
-LONG_WAIT = 300.0  # The kubelet's longest pause before a crashed container is started again
-_SHORT_WAIT = 8.0  # A shorter pause is no back-off: the first restart is at once, the next in 10 s
+# The kubelet's longest back-off before it restarts a container that has crashed, in seconds.
+LONG_WAIT = 300.0
+# Seconds. A shorter pause is no back-off: the kubelet's first restart comes at once, the second
+# after 10 s.
+_SHORT_WAIT = 8.0
 _LOOP = "CrashLoopBackOff"
 _PATIENCE = Patience()
 
+# Reasons of a waiting container whose image cannot be pulled (pkg/kubelet/images/types.go).
 _PULLS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
           "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed")  # fmt: skip
+# Reasons of a waiting container that cannot be created or started (pkg/kubelet/kuberuntime,
+# pkg/kubelet/container/sync_result.go).
 _STARTS = (
     *("CreateContainerConfigError", "CreateContainerError", "RunContainerError"),
     *("PostStartHookError", "PreCreateHookError", "PreStartHookError"),
 )
+# The kubelet's prefix of a registry's message.
 _BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(: )?')
 
 
 def trouble(pod: Pod, update: Progress, now: float, patience: Patience = _PATIENCE) -> Trouble:
-    """Finds what keeps a pod from serving, or what it waits for; it is not Terminating."""
+    """Returns the trouble of a pod, or what the pod waits for. The pod is not being deleted."""
     if pod.completed:
         return _ended(pod, update)
+    # A Ready pod may still crash again and again, and be Ready in between.
     if (pod.ready is True and not (pod.restarts and _recent(pod, now))) or _begins_anew(pod):
         return NONE
     found = [_container(pod, status, update, now) for status in pod.containers]
     if not pod.ready:
         found += [ended_for_good(pod, update.unfinished)]
+        # A pod whose update is unfinished waits for that update.
         if not (update.unfinished or any(item.text for item in found)):
             found += [waits_of(pod, now, patience)]
     return joined(found)
 
 
 def silence(pod: Pod, since: float, now: float, *, moved: bool, limit: float) -> Trouble:
-    """A node that does not report; no trouble if the pod's instance is to start elsewhere.
+    """Returns the trouble of a pod whose node does not report since `since`.
 
-    `moved`: this service starts instances of lost nodes elsewhere (`forceDeletePod`), after `limit`
-    seconds.
+    If `moved` is True, this service starts the instance on another node after `limit` seconds
+    (`forceDeletePod`), so that the silence is no trouble.
     """
     if pod.unacknowledged:
         found = unacknowledged(pod, since, now, Patience(lost=limit))
@@ -76,21 +86,24 @@ def silence(pod: Pod, since: float, now: float, *, moved: bool, limit: float) ->
 
 
 def _begins_anew(pod: Pod) -> bool:
-    """True if the kubelet starts all of a pod anew, which it does at once and without a back-off.
+    """Returns True if the kubelet restarts all containers of the pod, because of a restart rule.
 
-    The containers that it ends for that look as if they had failed by themselves.
+    It does so without a back-off. The containers that it stops for that look as if they had failed.
     """
     ends = [(each.name or "", each.now.terminated) for each in pod.containers]
     return any(end is not None and pod.spec.starts_all(name, end.exit_code) for name, end in ends)
 
 
 def _recent(pod: Pod, now: float) -> bool:
-    """True if a pod has become Ready within the longest pause between two crashes."""
+    """Returns True if the pod became Ready within the
+    longest back-off, so that it may crash again.
+    """
     since = pod.told(pod.ready_since, now)
     return since == UNKNOWN or now - since < LONG_WAIT
 
 
 def _ended(pod: Pod, update: Progress) -> Trouble:
+    """Returns the trouble of a completed pod."""
     quote = f" ({quotation(pod.message)})" if pod.message else ""
     if ended_by_update(pod, update):
         name = next(name for name in update.unfinished if name in pod.spec.main_containers)
@@ -105,6 +118,7 @@ def _ended(pod: Pod, update: Progress) -> Trouble:
 
 
 def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) -> Trouble:
+    """Returns the trouble of a container that has not started, or crashes again and again."""
     known = status.name or ""
     name, image = short(known), short(pod.spec.images.get(known, ""))
     waiting, ended = status.now.waiting, status.now.terminated
@@ -115,8 +129,8 @@ def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) 
         quote = f": {quotation(waiting.message)}" if waiting.message else ""
         return Trouble(f"container {name}: {waiting.reason}{quote}")
     if replaced is not None and status.now.running is None:
-        # Stopped for another image, which does not start. A back-off follows only a failed attempt,
-        # whatever it is called; a container that has ended may be about to be started.
+        # The kubelet stopped this container for another image. A back-off, under whichever reason,
+        # shows that a start has failed; otherwise the container may be about to start.
         text = f"container {name} was stopped for image {image}, which has not started since"
         if waiting is not None and waiting.reason == _LOOP:
             return Trouble(text)
@@ -127,7 +141,7 @@ def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) 
 
 
 def _pull(waiting: Waiting, image: str) -> str:
-    """One sentence for the reasons that take turns while an image cannot be had."""
+    """Returns one sentence for all reasons that alternate while an image cannot be pulled."""
     if waiting.reason == "InvalidImageName":
         return f"InvalidImageName: {quoted(image)} is no image name"
     if waiting.reason == "ErrImageNeverPull":
@@ -138,14 +152,15 @@ def _pull(waiting: Waiting, image: str) -> str:
 
 
 def _pull_error(waiting: Waiting) -> str:
-    """The registry's words, without the kubelet's."""
+    """Returns the registry's message without the kubelet's prefix."""
     return quotation(_BACK_OFF.sub("", waiting.message or "").removeprefix("ErrImagePull: "))
 
 
 def no_image(pod: Pod) -> str:
-    """The words on an image that a pod cannot start without, "" where it has all (yet).
+    """Returns reason and message of a failed image pull that
+    keeps the pod from starting; empty if none.
 
-    Of a volume that is an image, too: its container waits for the same reasons.
+    Images of image volumes count, too: the container that mounts one waits with the same reasons.
     """
     for status in pod.containers:
         waiting = status.now.waiting
@@ -155,12 +170,12 @@ def no_image(pod: Pod) -> str:
 
 
 def has_own_trouble(pod: Pod, own: str, wanted: Collection[str], now: float) -> bool:
-    """Returns True if a puller does not start, and not for want of an image that it is to pull.
+    """Returns True if a puller pod has a failure that is not due to an image that it shall pull.
 
-    `own` is the image of its container, `wanted` are those of its volumes. The kubelet first makes
-    the sandbox, then pulls the images of volumes, and only then the container's own image
-    (kuberuntime_manager.go, SyncPod). So trouble with that image or with the container comes after
-    all pulls.
+    `own` is the image of the puller's container, `wanted` are the images of its volumes. The
+    kubelet creates the sandbox, pulls the images of the volumes, and pulls the container's image
+    last (kuberuntime_manager.go, SyncPod). So a failure of the container or of its image means that
+    all wanted images have been pulled.
     """
     started = pod.conditions.get("PodReadyToStartContainers")
     if started is not None and started.status == "False" and trouble(pod, NO_UPDATE, now).text:
@@ -170,18 +185,18 @@ def has_own_trouble(pod: Pod, own: str, wanted: Collection[str], now: float) -> 
         if waiting is not None and waiting.reason in _STARTS:
             return True
         if waiting is not None and waiting.reason in _PULLS and own not in wanted:
-            # One name may be the beginning of another: the longest one is meant.
+            # One image name may be the prefix of another: the longest one in the message is meant.
             named = [image for image in (own, *wanted) if image in (waiting.message or "")]
             return max(named, key=len, default="") == own
     return False
 
 
 def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
-    """A container that ends again and again: waiting for its next start, or just started anew.
+    """Returns the trouble of a container that crashes again and again.
 
-    In its back-off a kubelet shows `terminated` for most of the time, and only now and then
-    `CrashLoopBackOff`. A container that runs again is trusted when it has run for as long as it was
-    kept waiting before.
+    During its back-off a container is shown as `terminated` most of the time, and as waiting with
+    `CrashLoopBackOff` only now and then. A container that runs again is trusted after it has run
+    for as long as its last back-off took.
     """
     name, count, running = status.name or "", status.restart_count or 0, status.now.running
     waiting = status.now.waiting is not None and status.now.waiting.reason == _LOOP
@@ -192,7 +207,8 @@ def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
         ended = UNKNOWN if last is None else pod.told(last.finished_at, now)
         record = pod.last_update.containers.get(name) if pod.last_update is not None else None
         if record is not None and last is not None and last.container_id == record.id:
-            return NONE  # stopped for an update, not by itself
+            # The container before was stopped for an update.
+            return NONE
         paused = began - ended if UNKNOWN not in (began, ended) else 0.0
         wait = began + min(paused, LONG_WAIT) - now
         if not count or paused < _SHORT_WAIT or wait <= 0:

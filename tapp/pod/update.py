@@ -1,8 +1,10 @@
-"""An update in place: what it sets, what stands in its way, and what it records on the pod.
+"""An update in place: which containers it changes, what prevents it, and the record that it writes.
 
-Containers restart for another image, or because their metadata says so (`tapp/declared/reads.py`):
-these are started again with the image that they run, by another name of it. When they are updated
-is in `inplace.py`.
+An update in place changes the image of containers, and the kubelet restarts them. A container that
+has to restart without a new image (because the template requests it, or because its environment
+reads metadata that changes, `tapp/declared/reads.py`) gets another name of the image that it runs.
+The record on the pod says which containers the update replaces. `inplace.py` reads that record to
+decide when the update is finished.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,11 +25,12 @@ from tapp.words.vocabulary import TEMPLATE_HASH
 
 
 def changed_images(spec: PodSpec, template: Template) -> dict[str, str]:
-    """Container name -> new image, for the containers whose image an in-place update sets.
+    """Returns the containers whose image an update in place
+    to `template` changes, with the new images.
 
-    What the template said when the pod was last written is compared with what it says now, so that
-    a container whose image admission rewrote is left alone unless its own template changed. Without
-    that record (an adopted pod) the pod's own spec is compared. By name, never by index.
+    The template's image is compared with the template's image at the last write
+    (`template_images`), so that an image that admission rewrote is left alone until the template
+    changes it. Without that annotation (an adopted pod) it is compared with the pod's own image.
     """
     return {
         name: image
@@ -37,10 +40,10 @@ def changed_images(spec: PodSpec, template: Template) -> dict[str, str]:
 
 
 def edited(pod: Pod) -> str:
-    """Images that somebody else has set in a pod that runs its template; "" where none are known.
+    """Returns which images somebody else has set in a pod that runs its template; empty if none.
 
-    An image that differs from the template's may also be the work of admission (a mirror), which
-    belongs to whoever sent the request.
+    Images without a known writer are left out, because admission may have changed them (for example
+    to a mirror), and managed fields attribute such a change to the sender of the request.
     """
     spec = pod.spec
     return ", ".join(
@@ -52,14 +55,21 @@ def edited(pod: Pod) -> str:
 
 
 def restarts_of(spec: PodSpec, template: Template, before: Metadata | None) -> list[str]:
-    """The containers that shall start again, with whatever image: by their template, or asked for.
+    """Returns the containers that have to restart even if their image stays the same.
 
-    Of those that the template has; what else is in the pod is somebody else's. `before` has the
-    labels and annotations of the template that the pod was made of, None if that is not known: what
-    has not changed since is not written, whatever the pod has.
+    They restart because of their template or an annotation on the pod. Containers that the template
+    lacks are left alone.
+
+    Args:
+        spec: the pod's spec.
+        template: the template that the pod shall run.
+        before: labels and annotations of the template that the pod was made from; None if unknown.
+            A key that is equal in both templates is not written, even if the pod's value differs,
+            so it restarts nothing.
     """
     asked = [n for n in template.images if "" in spec.asked or n in spec.asked]
-    # What reads the revision itself may keep the one that the same template had.
+    # The two revisions differ only in whether resources count, so the template itself is the same.
+    # A container that reads the revision label need not restart for that.
     renamed = spec.template_hash == template.other_revision != template.revision
     reading = {} if renamed else restarting(spec.reads, template.reads)
     if before is not None:
@@ -73,36 +83,43 @@ def restarts_of(spec: PodSpec, template: Template, before: Metadata | None) -> l
 
 
 def _is_changed(entry: str, before: Metadata, now: Metadata) -> bool:
-    """Returns True if an update writes an entry of the metadata (`labels/app`)."""
+    """Returns True if an update writes an entry of the metadata, such as `labels/app`."""
     part, _, key = entry.partition("/")
     return key == TEMPLATE_HASH or before.of(part).get(key) != now.of(part).get(key)
 
 
 class Restart(NamedTuple):
-    """The way to start containers once more with the image that they run."""
+    """A way to restart containers with the image that they run, or why there is no such way."""
 
-    images: Mapping[str, str]  # container -> another name of its image
-    waits: str = ""  # why that has to wait, or ""
-    obstacle: str = ""  # why it cannot be done in place, or ""
+    # Container name -> another name of its image; empty if the restart is not possible now.
+    images: Mapping[str, str]
+    waits: str = ""  # Reason why the restart has to wait; empty if it need not.
+    obstacle: str = ""  # Reason why the restart is not possible in place; empty if it is.
 
 
 def plan_restart(
     pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str, str]
 ) -> Restart:
-    """Finds how to start these containers once more, none with another image's content.
+    """Returns how to restart containers with the image that they run.
 
-    `images` are set at the same time: what mends a pod does not wait for what does not run.
+    `images` are the images that the same update changes. If there are any, a container that does
+    not run is an obstacle and nothing to wait for: the update may be the repair of a broken pod.
     """
     found = {}
     for name in names:
         asked, status = pod.spec.images[name], pod.container(name)
+        # A container that was stopped for an update and does not run again has no digest that could
+        # be used.
         if not status.container_id or (name in update.unfinished and status.now.running is None):
             why = f"container {quoted(name)} does not run"
             return Restart({}, obstacle=why) if images else Restart({}, waits=f"{why} yet")
         if name in update.unfinished or pod.kubelet_is_behind:
             return Restart({}, waits=f"the last update of container {quoted(name)} is not finished")
+        # The digest in the status can be used only if it is the digest of the image that the spec
+        # names.
         known = runs_image(asked, status.image, status.image_id)
         names = pinned(asked, status.image_id, pod.spec.template_images.get(name, ""))
+        # The kubelet restarts a container only if the text of its image changes.
         other = [text for text in names if known and text != asked]
         if not other:
             return Restart(
@@ -113,7 +130,10 @@ def plan_restart(
 
 
 def obstacle_to(names: Iterable[str], pod: Pod) -> str:
-    """The obstacle to a restart in place where nothing else differs; "" if there is none."""
+    """Returns why the given containers cannot restart in place, or an empty string.
+
+    It assumes that the pod's spec does not differ from the template in anything else.
+    """
     spec = pod.spec
     if spec.unmergeable:
         return (
@@ -123,6 +143,8 @@ def obstacle_to(names: Iterable[str], pod: Pod) -> str:
         if name not in spec.images:
             return f"its pod has no container {quoted(name)}"
     for name in names:
+        # The kubelet does not restart an ended container for a new image: it follows the restart
+        # policy (pkg/kubelet/container/helpers.go, ShouldContainerBeRestarted).
         ended = pod.container(name).now.terminated
         if ended is not None and not spec.starts_again(name, ended.exit_code):
             return (
@@ -139,34 +161,52 @@ def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
     update: Progress,
     now: float,
 ) -> str:
-    """The annotation for an update, as sorted JSON: what is to be replaced, and since when.
+    """Returns the record of an update, which goes into an annotation of the pod, as JSON.
 
-    `restarts` are those of `images` that stay the same, by another name; `update` is the last one.
+    Args:
+        pod: the pod before the update.
+        revision: the revision that the update brings the pod to.
+        images: container name -> new image, for all containers that the update restarts.
+        restarts: the containers of `images` that only get another name of the image that they run.
+        update: how far the previous update of the pod has come.
+        now: the time of this sync.
     """
     containers = dict(update.unfinished)
     for name in images:
         containers[name] = _replaced(pod, name, update.unfinished.get(name))
     for name in restarts:
-        if pod.container(name).now.running is None:  # the kubelet may be starting it as it was
+        # The kubelet may be starting this container by the old spec, under the old name of the
+        # image.
+        if pod.container(name).now.running is None:
             ran = containers[name]
             containers[name] = RanImage(ran.id, ran.image, [pod.spec.images[name]])
         containers[name] = msgspec.structs.replace(containers[name], again=True)
+    # The time of the write matters only if `observedGeneration` is missing.
     at = "" if pod.tells_generation else written(now)
     return encode_record(InPlaceRecord(at, containers, dict(pod.spec.requests)), revision)
 
 
 def _replaced(pod: Pod, name: str, before: RanImage | None) -> RanImage:
-    """The entry of a container in the record: what it runs now, and what may follow first."""
+    """Returns the record of a container: its current
+    image, and the images that may be started first.
+
+    `before` is the container's entry in the unfinished previous update, or None.
+    """
     status, asked = pod.container(name), pod.spec.images[name]
     id = status.container_id or ""
     if before is None:
-        # A kubelet that is behind has not seen somebody else's change: what it runs is not known.
+        # The kubelet has not seen the newest spec, so the container may still run an older image.
         return RanImage(id, "" if pod.kubelet_is_behind else asked)
+    # The image of the previous update may still be started before the one of this update.
     overtaken = [image for image in before.overtaken if image != asked] + [asked]
     if id and id == before.id:
         return RanImage(id, before.image, overtaken[-_MOST_OVERTAKEN:])
+    # Another container than the recorded one: its image is known only if the status names the
+    # wanted one.
     image = asked if runs_image(asked, status.image, status.image_id) else ""
     return RanImage(id, image, overtaken[-_MOST_OVERTAKEN:])
 
 
-_MOST_OVERTAKEN = 3  # Images of overtaken writes in a record: a worker is one spec behind
+# Overtaken images that a record keeps. A pod worker is at most one spec behind, so these are
+# enough.
+_MOST_OVERTAKEN = 3

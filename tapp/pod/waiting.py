@@ -1,9 +1,9 @@
-"""Waits of a pod: what it needs before it can serve, since when, and for how long that is usual.
+"""Finds the step that a pod that is not Ready waits for, and tells a wait from trouble.
 
-A kubelet, a scheduler or a program that takes long looks the same as one that never ends. So each
-wait is shown after `SHOWN` seconds, and is trouble after a time that its kind usually takes no
-longer than (`Patience`). A wait that is for somebody else to end, such as a readiness gate of
-another controller or a scheduler, is shown and never becomes trouble.
+Entry point: `waits_of`. A slow kubelet, scheduler or program looks the same as one that never
+finishes. So each wait is shown to the user after `SHOWN` seconds, and becomes trouble after a
+patience that depends on its kind (`Patience`). A wait that somebody else has to end, such as a
+readiness gate of another controller, never becomes trouble.
 """
 
 from collections.abc import Iterable
@@ -16,35 +16,45 @@ from tapp.words.quoted import short
 from tapp.words.ranges import name_list
 from tapp.words.times import UNKNOWN, written
 
-SHOWN = 30.0  # Seconds that a pod may take for what usually takes none
-_SANDBOX = 60.0  # Seconds in which volumes are attached and the network is set up
+# Seconds before a wait is shown: most waits are over by then.
+SHOWN = 30.0
+# Seconds that attaching the volumes and setting up the network may take.
+_SANDBOX = 60.0
 _NEVER = float("inf")
-_LONGEST = 300  # Characters that are quoted of a kubelet or a registry
+# Characters of a kubelet's or registry's message that are quoted.
+_LONGEST = 300
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds after which a wait is trouble; the operator's settings."""
+    """Seconds after which a wait counts as trouble; the operator may set them."""
 
-    unschedulable: float = 300.0  # without a node: a cluster autoscaler may be adding one
-    start: float = 600.0  # on a node, until the containers have started: images, init containers
-    lost: float = 300.0  # on a node whose kubelet does not acknowledge the pod
+    unschedulable: float = 300.0  # Without a node: meanwhile a cluster autoscaler may add one.
+    # From the binding to a node until the containers have started (image pulls, init containers).
+    start: float = 600.0
+    lost: float = 300.0  # Bound to a node whose kubelet does not acknowledge the pod.
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """The trouble of one instance, or what its pod waits for."""
+    """The trouble of a pod, or what the pod waits for."""
 
-    text: str = ""  # a sentence without its instance, "" if nothing is wrong (yet)
-    wait: float | None = None  # seconds until to look again, None where time changes nothing
-    waiting: str = ""  # a sentence on what the pod waits for, "" if it is trouble, or is too young
+    # The trouble, as a sentence without its instance; empty if nothing is wrong (yet).
+    text: str = ""
+    # Seconds until this has to be checked again; None if time changes nothing.
+    wait: float | None = None
+    # Sentence about the step that the pod waits for; empty if the wait is trouble, or too short to
+    # be shown.
+    waiting: str = ""
 
 
 NONE = Trouble()
 
 
 def after(text: str, since: float, now: float, patience: float = SHOWN) -> Trouble:
-    """Returns a wait: trouble after `patience` seconds, and shown after `SHOWN` seconds."""
+    """Returns a wait since `since` as trouble after
+    `patience` seconds, and shown after `SHOWN` seconds.
+    """
     left, hidden = since + patience - now, since + SHOWN - now
     if left <= 0:
         return Trouble(text)
@@ -54,7 +64,7 @@ def after(text: str, since: float, now: float, patience: float = SHOWN) -> Troub
 
 
 def joined(found: Iterable[Trouble]) -> Trouble:
-    """Returns all of these as one."""
+    """Combines several troubles and waits into one."""
     found = list(found)
     waits = [item.wait for item in found if item.wait is not None]
     texts = [item.text for item in found if item.text]
@@ -63,9 +73,9 @@ def joined(found: Iterable[Trouble]) -> Trouble:
 
 
 def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
-    """Returns what a pod that is not Ready waits for, as far as no container has failed.
+    """Returns what a pod that is not Ready waits for, provided that no container has failed.
 
-    The first of these that applies: a node, the kubelet, volumes and network, the start of the
+    The first unfinished step counts: a node, the kubelet, volumes and network, the start of the
     containers, readiness.
     """
     scheduled = pod.conditions.get("PodScheduled")
@@ -79,6 +89,9 @@ def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
 
 
 def _node(pod: Pod, condition: Condition | None, now: float, patience: Patience) -> Trouble:
+    """Returns the wait for a scheduler, for the removal of
+    scheduling gates, or for a suitable node.
+    """
     if condition is None:
         made = pod.made_at(now)
         text = f"no scheduler has looked at its pod{_since(made)} (spec.schedulerName: "
@@ -95,7 +108,7 @@ def _node(pod: Pod, condition: Condition | None, now: float, patience: Patience)
 
 
 def unacknowledged(pod: Pod, bound: float, now: float, patience: Patience) -> Trouble:
-    """Returns the wait of a pod for the kubelet of the node that the pod was bound to then."""
+    """Returns the wait for the kubelet of the node that the pod was bound to at `bound`."""
     text = (
         f"its pod was bound to node {short(pod.node)}{_at(bound)}, and the kubelet there has not "
         "acknowledged it: the node may be down"
@@ -104,7 +117,9 @@ def unacknowledged(pod: Pod, bound: float, now: float, patience: Patience) -> Tr
 
 
 def _sandbox(pod: Pod, now: float) -> Trouble | None:
-    """On a node, and not even its sandbox is up: volumes or the network are missing."""
+    """Returns the wait for the pod's volumes and network;
+    None if both are there, or it is unknown.
+    """
     condition = pod.conditions.get("PodReadyToStartContainers")
     if condition is None or condition.status != "False":
         return None
@@ -117,7 +132,9 @@ def _sandbox(pod: Pod, now: float) -> Trouble | None:
 
 
 def _start(pod: Pod, now: float, patience: Patience) -> Trouble:
-    """The first container that has not started, or an init container that has not ended."""
+    """Returns the wait for the first container that has not
+    started or init container that has not ended.
+    """
     began = max(bound_at(pod, now), _sandbox_since(pod, now))
     for status in pod.containers:
         name, running = status.name or "", status.now.running
@@ -139,7 +156,8 @@ def _start(pod: Pod, now: float, patience: Patience) -> Trouble:
             text = f"{kind} {short(name)} has not started{_since(began)}: its image {image} is "
             return after(f"{text}still being pulled, or created", began, now, patience.start)
         else:
-            return NONE  # its own words say more
+            # `trouble.py` reports the container's own failure.
+            return NONE
     if pod.containers:
         return NONE
     text = f"no container of its pod has been created{_since(began)}"
@@ -147,24 +165,23 @@ def _start(pod: Pod, now: float, patience: Patience) -> Trouble:
 
 
 def _sandbox_since(pod: Pod, now: float) -> float:
+    """Returns when volumes and network became ready, or `UNKNOWN`."""
     condition = pod.conditions.get("PodReadyToStartContainers")
     return UNKNOWN if condition is None else pod.told(condition.last_transition_time, now)
 
 
 def _has_failed(status: ContainerStatus) -> bool:
-    """True if a container waits after a failure, which its reason names."""
+    """Returns True if a container waits because of a failure, which its reason names."""
     waiting = status.now.waiting
     return waiting is not None and waiting.reason not in {None, "", *_USUAL}
 
 
-_USUAL = (
-    "ContainerCreating",
-    "PodInitializing",
-)  # Reasons of containers that may be about to start
+# Reasons of waiting containers that have not failed.
+_USUAL = ("ContainerCreating", "PodInitializing")
 
 
 def _readiness(pod: Pod, now: float) -> Trouble:
-    """Returns which readiness gates and containers keep a running pod from being Ready."""
+    """Returns which probes and readiness gates keep a running pod from being Ready."""
     known = pod.conditions
     found = [
         f"container {short(status.name or '')}: its "
@@ -184,6 +201,7 @@ def _readiness(pod: Pod, now: float) -> Trouble:
 
 
 def _unmet(condition: Condition | None) -> str:
+    """Returns the rest of a sentence about a readiness gate that is not True."""
     if condition is None:
         return "is unmet: nobody has set its condition yet"
     text = ": ".join(part for part in (condition.reason, condition.message) if part)
@@ -191,10 +209,10 @@ def _unmet(condition: Condition | None) -> str:
 
 
 def ended_for_good(pod: Pod, spared: Iterable[str]) -> Trouble:
-    """Returns which containers have ended and do not start again while others of the pod go on.
+    """Returns which containers have ended and will not restart, while other containers go on.
 
-    Such a pod is never Ready again. That is trouble if a container has failed; one that has
-    succeeded may be meant to end first. Containers that are `spared` are being updated.
+    Such a pod never becomes Ready again. It is trouble if a container has failed; a container that
+    has succeeded may be meant to end first. `spared` are the containers that are being updated.
     """
     spec, ended, others = pod.spec, list[tuple[ContainerStatus, int]](), list[str]()
     if pod.phase not in {"Running", "Pending"}:
@@ -216,6 +234,9 @@ def ended_for_good(pod: Pod, spared: Iterable[str]) -> Trouble:
 
 
 def _end(pod: Pod, status: ContainerStatus, code: int) -> str:
+    """Returns how a container has ended, and why it does
+    not restart, as the beginning of a sentence.
+    """
     name, end = status.name or "", status.now.terminated
     reason = (
         end.reason if end is not None and end.reason not in {None, "Error", "Completed"} else ""
@@ -231,7 +252,7 @@ def _end(pod: Pod, status: ContainerStatus, code: int) -> str:
 
 
 def _turned(pod: Pod, condition: Condition, now: float) -> float:
-    """Returns when a condition turned, or when the pod was created if its time is not usable."""
+    """Returns when a condition last changed, or else when the pod was created."""
     return pod.told(condition.last_transition_time, now, pod.made_at(now))
 
 
@@ -244,5 +265,5 @@ def _at(at: float) -> str:
 
 
 def quotation(text: str | None) -> str:
-    """Returns a quotation, on one line and not too long."""
+    """Returns a text on one line, cut to `_LONGEST` characters."""
     return short(" ".join((text or "").split()), _LONGEST)
