@@ -1,1 +1,1 @@
-"""Metacontroller's semantics: caches, claiming, hooks, children."""
+"""Metacontroller: its caches, its controllers, and the calls of their hooks."""

@@ -1,8 +1,9 @@
-"""The informer caches between the API server and Metacontroller, which may lag.
+"""Metacontroller's informer caches, which may lag behind the API server.
 
-Each kind has its own watch: it sees that kind's events in order, but possibly late and
-independently of other kinds. So a cache is always a true state of the past, per kind.
-Source: client-go's informers.
+Each kind has its own watch. A watch delivers the events of its kind in order, possibly late, and
+independently of other kinds. So the cached objects of a kind are always a true past state of that
+kind, but two kinds may be cached as of different times. `Cache.feed` takes the events,
+`Cache.entries` and `Cache.owned_by` answer the controllers. Source: client-go's informers.
 """
 
 from collections import deque
@@ -21,16 +22,16 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One cached object, with its JSON and what is worth remembering about it."""
+    """One cached object, with its JSON and its key, computed once."""
 
     obj: Object
     _json: bytes | None = None
-    applied: bytes | None = None  # What the hook wanted when nothing had to be written
+    applied: bytes | None = None  # JSON of the hook's object that needed no write
     _key: str | None = None
 
     @property
     def key(self) -> str:
-        """Return `namespace/name`, or the name of a cluster-scoped object."""
+        """`namespace/name`, or the name of a cluster-scoped object."""
         if self._key is None:
             namespace, name = key_of(self.obj)
             self._key = f"{namespace}/{name}" if namespace else name
@@ -38,7 +39,7 @@ class Entry:
 
     @property
     def json(self) -> bytes:
-        """Return the object's JSON, encoded once."""
+        """The object's JSON, encoded at its first use."""
         if self._json is None:
             self._json = _encoder.encode(self.obj)
         return self._json
@@ -56,7 +57,10 @@ class _Informer:
 
 
 class Cache:
-    """The cluster as Metacontroller's caches have it."""
+    """All informer caches of one Metacontroller.
+
+    `lag` holds the delay of a kind's events in seconds, by the kind's name.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.lag: dict[str, float] = {}
@@ -65,11 +69,11 @@ class Cache:
         self._handlers: list[Handler] = []
 
     def on_change(self, handler: Handler) -> None:
-        """Call the handler with (kind, before, after) when the cache learns of a change."""
+        """Calls the handler with (kind, old entry, new entry) at every change of the cache."""
         self._handlers.append(handler)
 
     def feed(self, event: Event) -> None:
-        """Take an event from the API server: at once, or after the kind's lag."""
+        """Takes an event from the API server; the cache changes now, or after the kind's lag."""
         informer = self._informer(event.kind)
         lag = self.lag.get(event.kind.name, 0.0)
         if not lag and not informer.paused and not informer.waiting:
@@ -80,24 +84,24 @@ class Cache:
             self._clock.after(lag, lambda: self._deliver(event.kind))
 
     def pause(self, kind: Kind) -> None:
-        """Stop delivering this kind's events."""
+        """Stops the delivery of this kind's events."""
         self._informer(kind).paused = True
 
     def resume(self, kind: Kind) -> None:
-        """Deliver what piled up, and go on as usual."""
+        """Delivers all waiting events of this kind and ends the pause."""
         informer = self._informer(kind)
         informer.paused = False
         while informer.waiting:
             self._apply(informer.waiting.popleft()[1])
 
     def advance(self, kind: Kind, events: int = 1) -> None:
-        """Deliver that many of the events that wait, though the kind is paused."""
+        """Delivers the given number of waiting events of a kind that stays paused."""
         informer = self._informer(kind)
         for _ in range(min(events, len(informer.waiting))):
             self._apply(informer.waiting.popleft()[1])
 
     def replace(self, kind: Kind, objects: Iterable[Object]) -> None:
-        """Take a full list, as after a relist, and report what differs from before."""
+        """Replaces all objects of a kind, as a relist does; each difference counts as a change."""
         before = self._informer(kind).entries
         after = {key_of(obj): obj for obj in objects}
         for key in sorted(before.keys() | after.keys()):
@@ -107,16 +111,19 @@ class Cache:
                 self._apply(Event(kind, None if old is None else old.obj, new, 0))
 
     def get(self, kind: Kind, key: Key) -> Entry | None:
-        """Return the cached object."""
+        """Returns the cached object, or None."""
         return self._informer(kind).entries.get(key)
 
     def entries(self, kind: Kind, namespace: str = "") -> list[Entry]:
-        """Return the cached objects of a kind, of one namespace if given, by name."""
+        """Returns the cached objects of a kind, sorted; an empty namespace means all namespaces."""
         found = sorted(self._informer(kind).entries.items())
         return [entry for key, entry in found if namespace in ("", key[0])]
 
     def owned_by(self, kind: Kind, uid: str, namespace: str = "") -> list[Entry]:
-        """Return what this owner controls; with an empty uid, what nobody controls."""
+        """Returns the cached objects that the owner with this uid controls.
+
+        An empty uid means objects without a controller; an empty namespace means all namespaces.
+        """
         found = sorted(self._informer(kind).owned.get(uid, {}).items())
         return [entry for key, entry in found if namespace in ("", key[0])]
 
@@ -153,7 +160,7 @@ def _owner_uid(obj: Object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The surroundings of one Metacontroller; any of them may be real or simulated."""
+    """The parts that a Metacontroller works with; each may be simulated or real."""
 
     store: Store
     cache: Cache

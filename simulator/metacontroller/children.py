@@ -1,9 +1,9 @@
-"""Bringing children from what is observed to what the hook wants.
+"""Writes children until the observed objects match the hook's desired objects.
 
-Source: Metacontroller's pkg/controller/common/manage_children.go. First all deletes (uid
-precondition, background), then creates and updates kind by kind. AlreadyExists, NotFound and
-Conflict are swallowed; any other error is remembered, and the remaining children are still
-processed.
+`Children.manage` deletes all children that are not desired, and then creates and updates kind by
+kind. AlreadyExists, NotFound and Conflict errors are ignored, because the next sync sees the new
+state. Any other error is collected, and the remaining children are still processed. Source:
+Metacontroller 4.17.2, pkg/controller/common/manage_children.go.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,10 @@ Observed = Mapping[Kind, Mapping[str, Entry]]
 
 
 class Children:
-    """Manages the children of one parent during one sync."""
+    """Writes the children of one parent during one sync.
+
+    `methods` holds the update strategy of each kind.
+    """
 
     def __init__(self, store: Store, kinds: Kinds, methods: Mapping[Kind, str]) -> None:
         self._store = store
@@ -45,7 +48,7 @@ class Children:
         self._methods = methods
 
     def manage(self, parent: Object, observed: Observed, wanted: list[Desired]) -> list[str]:
-        """Write what has to be written; return the errors."""
+        """Deletes, creates and updates children as needed; returns the error messages."""
         errors: list[str] = []
         desired: dict[Kind, dict[str, Desired]] = {}
         for child in wanted:
@@ -77,6 +80,8 @@ class Children:
             self._store.delete(kind, *key_of(obj), DeleteOptions(uid_of(obj), "Background"))
 
     def _apply(self, kind: Kind, parent: Object, entry: Entry | None, child: Desired) -> None:
+        # The hook's object and the cached object are the same as at an earlier sync that wrote
+        # nothing, so the merge is skipped.
         if entry is not None and entry.applied == child.raw:
             return
         desired = _labelled(child.decode(), parent)

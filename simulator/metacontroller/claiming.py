@@ -1,9 +1,14 @@
-"""The children of a parent: claiming, adopting, releasing.
+"""Finds the children of a parent; adopts and releases objects on the way.
 
-Source: Metacontroller's pkg/dynamic/controllerref. Owned and matching: claimed, also while it
-terminates. Owned and not matching: released, unless the parent is being deleted. Nobody's and
-matching: adopted, after a live look at the parent. The hook sees the cached form, from before the
-adoption.
+`claim` applies Metacontroller's rules (4.17.2, pkg/dynamic/controllerref):
+
+* An object that the parent controls and its selector matches is a child, even during its deletion.
+* An object that the parent controls and its selector does not match is released, unless the parent
+  is being deleted.
+* A matching object without a controller is adopted, after a live read has shown that the parent is
+  not being deleted.
+
+The hook gets the cached object from before the adoption.
 """
 
 from collections.abc import Callable
@@ -41,7 +46,11 @@ def atomic_update(
     *,
     status: bool = False,
 ) -> Object:
-    """Read, change and write the living object; retry when somebody else was faster."""
+    """Reads the live object, changes it and writes it; retries after conflicts.
+
+    Returns the written object, or the live object if `change` returns its argument. Raises
+    NotFoundError if the live object has another uid.
+    """
     for attempt in range(RETRIES):
         current = store.get(kind, *key_of(obj))
         if uid_of(current) != uid_of(obj):
@@ -60,14 +69,17 @@ def atomic_update(
 
 
 def selector_of(parent: Object) -> Object:
-    """Return the selector of a parent's children, as Metacontroller generates it."""
+    """Returns the selector that Metacontroller generates for the children of a parent."""
     return {"matchLabels": {"controller-uid": uid_of(parent)}}
 
 
 def claim(
     environment: Environment, parent_kind: Kind, parent: Object, child_kind: Kind
 ) -> list[Entry]:
-    """Return the parent's children of one kind, adopting and releasing on the way."""
+    """Returns the parent's children of one kind; adopts and releases objects.
+
+    Raises ClaimError with all errors after every object has been processed.
+    """
     store, cache, selector = environment.store, environment.cache, selector_of(parent)
     home = namespace_of(parent)
     candidates = cache.owned_by(child_kind, uid_of(parent), home)

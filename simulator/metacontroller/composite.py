@@ -1,7 +1,8 @@
-"""A CompositeController manifest, read: which resources, which hooks, which strategies.
+"""Parses a CompositeController manifest: parent and child resources, hooks, update strategies.
 
-Source: Metacontroller's pkg/apis/metacontroller/v1alpha1. The Rolling
-strategies, and selectors that are not generated, are not modelled and are refused.
+`read` is the entry point. Rolling update strategies and selectors that are not generated raise
+ValueError, because the simulator does not model them. Source: Metacontroller 4.17.2,
+pkg/apis/metacontroller/v1alpha1.
 """
 
 import re
@@ -17,7 +18,7 @@ _INFORMER_RESYNC = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One webhook."""
+    """One webhook; `seconds` is its timeout, `strict` refuses unknown keys in responses."""
 
     url: str
     version: str = "v1"
@@ -27,7 +28,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class ChildResource:
-    """One kind of children and how they are updated."""
+    """One kind of children and its update strategy."""
 
     api_version: str
     plural: str
@@ -36,7 +37,7 @@ class ChildResource:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """One CompositeController."""
+    """The content of one CompositeController."""
 
     manifest: Object
     name: str
@@ -52,25 +53,25 @@ class Composite:
 
     @property
     def finalizer(self) -> str:
-        """Return the finalizer that parents get when there is a finalize hook."""
+        """The finalizer that parents get if the controller has a finalize hook."""
         return f"metacontroller.io/compositecontroller-{self.name}"
 
     def matches(self, parent: Object) -> bool:
-        """Tell whether the parent is one of those that this controller selects."""
+        """Returns True if the controller's label selector matches the parent."""
         return selects(self.parent_selector, labels_of(parent))
 
     def cares_for(self, parent: Object) -> bool:
-        """Tell whether the parent is selected, or still carries the finalizer."""
+        """Returns True if the label selector matches the parent, or it has the finalizer."""
         return self.finalizer in finalizers_of(parent) or self.matches(parent)
 
 
 def seconds(text: str) -> float:
-    """Read a Go duration such as `1m30s`."""
+    """Parses a Go duration such as `1m30s` into seconds."""
     return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
 
 
 def hook_of(hooks: Object, name: str) -> Hook | None:
-    """Read one of a controller's hooks."""
+    """Returns the hook of this name, or None if the controller does not have it."""
     hook = hooks.get(name)
     if not hook or not hook.get("webhook"):
         return None
@@ -87,13 +88,16 @@ def hook_of(hooks: Object, name: str) -> Hook | None:
 
 
 def resync_of(spec: Object) -> float:
-    """Return how often every parent is synced without a reason: never more than once a second."""
+    """Returns the seconds between two syncs of an unchanged parent, at least 1."""
     asked = spec.get("resyncPeriodSeconds")
     return _INFORMER_RESYNC if asked is None else max(float(asked), 1.0)
 
 
 def read(manifest: Object) -> Composite:
-    """Read a CompositeController manifest."""
+    """Parses a CompositeController manifest.
+
+    Raises ValueError if the manifest needs a feature that is not modeled.
+    """
     spec = manifest["spec"]
     parent, hooks = spec["parentResource"], spec.get("hooks") or {}
     if not spec.get("generateSelector"):

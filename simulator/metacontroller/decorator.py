@@ -1,12 +1,13 @@
 """Metacontroller, running one DecoratorController.
 
-It is called for every event of every object that its selectors match, and what its hook answers is
-put into the object itself: labels, annotations and the status. Source: Metacontroller 4.17.2,
-pkg/controller/decorator (controller.go, hooks.go, selector.go). One sync: ask the hook, PUT the
-status, PUT the object.
+A sync runs for every event of every object that the controller's selectors match. The sync calls
+the hook and writes the response into the object itself: first the status (PUT of the subresource),
+and then labels and annotations (PUT of the object). Source: Metacontroller 4.17.2,
+pkg/controller/decorator (controller.go, hooks.go, selector.go).
 
-Not modelled, and refused: attachments, the hooks finalize and customize, annotation selectors,
-ignoreStatusChanges. Nor is a finalizer taken off that an older form of the controller left.
+Not modeled, and refused: attachments, the hooks finalize and customize, annotation selectors,
+ignoreStatusChanges. Not modeled either: the removal of a finalizer that an earlier version of the
+controller has added.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +42,7 @@ DecoratedKey = tuple[str, str, str, str]  # apiVersion, kind, namespace and name
 
 @dataclass(frozen=True, slots=True)
 class Decorated:
-    """One kind of objects that are decorated, and which of them."""
+    """One resource type that is decorated, and the selector of its objects."""
 
     api_version: str
     plural: str
@@ -50,7 +51,7 @@ class Decorated:
 
 @dataclass(frozen=True, slots=True)
 class DecoratorManifest:
-    """One DecoratorController."""
+    """The content of one DecoratorController."""
 
     manifest: Object
     name: str
@@ -60,7 +61,10 @@ class DecoratorManifest:
 
 
 def read_decorator(manifest: Object) -> DecoratorManifest:
-    """Read a DecoratorController manifest; raise ValueError for what is not modelled."""
+    """Parses a DecoratorController manifest.
+
+    Raises ValueError if the manifest needs a feature that is not modeled.
+    """
     spec = manifest["spec"]
     hooks = spec.get("hooks") or {}
     asked = ["attachments"] if spec.get("attachments") else []
@@ -86,7 +90,7 @@ def read_decorator(manifest: Object) -> DecoratorManifest:
 
 
 class Decorator(Loop[DecoratedKey]):
-    """Keeps all objects of one DecoratorController in sync."""
+    """Syncs all objects of one DecoratorController."""
 
     def __init__(
         self,
@@ -106,7 +110,10 @@ class Decorator(Loop[DecoratedKey]):
         self._cache.on_change(self._on_change)
 
     def _on_change(self, kind: Kind, old: Entry | None, new: Entry | None) -> None:
-        """An update counts by what it leads to: an object that lost its label is left alone."""
+        """Enqueues an object if its new state matches the selector.
+
+        An object that has lost its matching label is not synced again.
+        """
         resource, entry = self._resources.get((kind.api_version, kind.plural)), new or old
         if resource is None or entry is None:
             return
@@ -140,10 +147,11 @@ class Decorator(Loop[DecoratedKey]):
     def _write(
         self, key: DecoratedKey, kind: Kind, obj: Object, answer: protocol.Decoration
     ) -> None:
-        """PUT the status, and then the object, of which only labels and annotations count.
+        """Writes the status, and then labels and annotations, if anything changes.
 
-        The second PUT follows the first also where nothing else changed. A 404 or 409 of either is
-        no error, and ends the sync: whatever happened causes the next one.
+        A changed status causes the second PUT, too, even if labels and annotations stay the same. A
+        404 or 409 ends the sync without an error, because the change that caused it brings the next
+        sync.
         """
         if answer.resync_after > 0:
             self.queue.add_after(key, answer.resync_after)

@@ -1,4 +1,4 @@
-"""Calling hooks and keeping a record of it. Source: Metacontroller's pkg/hooks."""
+"""Calls hooks and records the calls. Source: Metacontroller 4.17.2, pkg/hooks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from simulator.objects.objects import Key, Object
 
 @dataclass(slots=True)
 class HookCall:
-    """One call of a hook, for tests and timelines."""
+    """One call of a hook: request, response and error, for tests and timelines."""
 
     time: float
-    hook: str  # `sync`, `finalize` or `customize`; `decorate` is the sync of a DecoratorController
+    hook: str  # `sync`, `finalize`, `customize`, or `decorate` (sync of a decorator)
     parent: Key
     parts: list[bytes]
     answer: Answer | None = None
@@ -25,19 +25,19 @@ class HookCall:
 
     @property
     def request(self) -> Object:
-        """Return the decoded request."""
+        """The decoded request."""
         decoded: Object = msgspec.json.decode(b"".join(self.parts))
         return decoded
 
     @property
     def response(self) -> Object:
-        """Return the decoded answer, empty if there was none."""
+        """The decoded response; empty if the hook has not responded."""
         decoded: Object = msgspec.json.decode(self.answer.body) if self.answer else {}
         return decoded
 
 
 class Caller:
-    """Sends requests to hooks, and tells a listener of each."""
+    """Sends requests to hooks and reports each call to a listener."""
 
     def __init__(
         self, clock: Clock, client: HookClient, on_call: Callable[[HookCall], None]
@@ -47,7 +47,7 @@ class Caller:
         self._on_call = on_call
 
     def call(self, hook: Hook, name: str, parent: Key, parts: list[bytes]) -> bytes:
-        """Return the body of the answer; raise HookError if there is none."""
+        """Returns the body of the hook's response; raises HookError for a failure."""
         call = HookCall(self._clock.now, name, parent, parts)
         self._on_call(call)
         try:

@@ -1,4 +1,7 @@
-"""The way to the hook, over HTTP or in process by WSGI. Source: Metacontroller's pkg/hooks."""
+"""Clients that send a request to a hook: `HttpHook` over HTTP, `WsgiHook` in this process.
+
+Source: Metacontroller 4.17.2, pkg/hooks.
+"""
 
 import http.client
 import io
@@ -12,7 +15,7 @@ TOO_MANY = 429
 
 
 class HookError(Exception):
-    """The hook could not be called, or its answer could not be used."""
+    """The call of a hook failed, or its response cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +28,23 @@ class Answer:
 
 
 class HookClient(Protocol):
-    """Sends one POST request."""
+    """A client that sends one POST request."""
 
     def post(self, url: str, body: bytes, seconds: float) -> Answer:
-        """Return the answer, or raise HookError if there is none within so many seconds."""
+        """Returns the response; raises HookError if none arrives within the given seconds."""
 
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class WsgiHook:
-    """Calls a WSGI application in this process; only the path of the URL matters."""
+    """Calls a WSGI application in this process; only path and query of the URL matter."""
 
     def __init__(self, application: Wsgi) -> None:
         self._application = application
 
     def post(self, url: str, body: bytes, seconds: float, **more: object) -> Answer:  # noqa: ARG002
-        """Call the application and collect its answer; `more` are WSGI variables."""
+        """Calls the application and returns its response; `more` are additional WSGI variables."""
         parts = urlsplit(url)
         environ = {
             "REQUEST_METHOD": "POST",
@@ -81,9 +84,10 @@ class WsgiHook:
 
 
 class HttpHook:
-    """Calls a server; `base`, if given, replaces scheme and host of the manifest's URL.
+    """Calls a hook over HTTP or HTTPS.
 
-    `headers` are sent besides, asked for at each call.
+    `base`, if not empty, replaces scheme and host of the manifest's URL. `headers` is called before
+    each request and returns additional headers.
     """
 
     def __init__(self, base: str = "", headers: Callable[[], dict[str, str]] = dict) -> None:
@@ -91,7 +95,7 @@ class HttpHook:
         self._headers = headers
 
     def post(self, url: str, body: bytes, seconds: float) -> Answer:
-        """Send the request over a connection of its own."""
+        """Sends the request over a new connection."""
         target = urlsplit(self._base + urlsplit(url).path if self._base else url)
         connect = (
             http.client.HTTPSConnection if target.scheme == "https" else http.client.HTTPConnection

@@ -1,7 +1,10 @@
-"""The loop of every controller of Metacontroller around a sync: queue, back-off, resync, restart.
+"""The loop around the syncs of a controller: queue, retries with back-off, resync, restart.
 
-Source: processNextWorkItem of the composite and of the decorator controller, which are alike; the
-handlers that are called again for every object once in a resync period.
+`Loop` is the base class of the composite and the decorator controller. Each key in its `WorkQueue`
+stands for one object. A sync has two phases: `_decide` reads, calls the hook, and returns a
+function that writes. `hook_seconds` may pass in between. Source: processNextWorkItem in
+Metacontroller 4.17.2, pkg/controller/composite/controller.go and
+pkg/controller/decorator/controller.go, which are alike.
 """
 
 from abc import ABC, abstractmethod
@@ -16,19 +19,21 @@ from simulator.objects.clock import Clock, Timer
 from simulator.objects.kinds import UnknownKindError
 
 FIRST_RETRY, LONGEST_RETRY = 0.005, 1000.0
-# More doublings than lead to the longest retry; without a bound the power overflows.
+# The number of doublings from FIRST_RETRY after which the retry is certainly the longest one.
+# Without this limit the power overflows.
 DOUBLINGS = 32
-# A sync takes some time, so that a hot loop is a loop through time.
+# Every sync takes some simulated time, so a hot loop moves the clock and is found.
 SHORTEST = 0.001
 
 K = TypeVar("K", bound=Hashable)
 
 
 class WorkQueue(Generic[K]):
-    """Calls `process` for one parent at a time and never twice at once for the same.
+    """Calls `process` with the keys of objects, and never with a key whose sync has not ended.
 
-    Source: client-go's rate-limiting work queue. Of several delayed adds the earliest counts;
-    failures back off from 5 ms, doubling, to 1,000 s, and a success forgets them.
+    Of several delayed requests for a key the earliest counts. A failed sync is retried after 5 ms,
+    doubled with each failure up to 1,000 s; a success resets the delay. Source: client-go's
+    rate-limiting work queue.
     """
 
     def __init__(self, clock: Clock, process: Callable[[K], None], delay: float) -> None:
@@ -42,7 +47,7 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
 
     def add(self, key: K) -> None:
-        """Ask for a sync; repeated requests become one."""
+        """Requests a sync soon; several requests before its start become one."""
         if key in self._active:
             self._again.add(key)
         elif key not in self._soon:
@@ -51,7 +56,10 @@ class WorkQueue(Generic[K]):
             )
 
     def add_after(self, key: K, seconds: float, *, background: bool = False) -> None:
-        """Ask for a sync some time from now; in the background nobody waits for it to come."""
+        """Requests a sync in the given seconds.
+
+        A background request does not keep the world from being at rest (`Clock`).
+        """
         timer = self._later.get(key)
         if timer is not None:
             if timer.due <= self._clock.now + seconds:
@@ -62,7 +70,7 @@ class WorkQueue(Generic[K]):
         )
 
     def done(self, key: K, *, failed: bool = False) -> None:
-        """Report the end of a sync; a failed one is tried again after its back-off."""
+        """Reports the end of a sync; a failed sync is retried after its back-off."""
         self._active.discard(key)
         if failed:
             failures = self._failures.get(key, 0)
@@ -75,7 +83,7 @@ class WorkQueue(Generic[K]):
             self.add(key)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Cancels all requests and resets all delays."""
         for timer in (*self._soon.values(), *self._later.values()):
             self._clock.cancel(timer)
         self._soon.clear()
@@ -102,9 +110,9 @@ _FAILURES = (ApiError, HookError, ClaimError, UnknownKindError)
 class Loop(ABC, Generic[K]):
     """Syncs objects by their keys, one after the other.
 
-    `outcomes` holds the error of each object's last sync, empty after a success. `hook_seconds`
-    is the simulated time between what a sync observes and what it writes. `on_failure` hears of
-    each sync that failed.
+    `outcomes` holds the error of each object's last sync, or an empty string after a success.
+    `hook_seconds` is the simulated time between a sync's reads and its writes. `on_failure` is
+    called for each failed sync.
     """
 
     def __init__(self, clock: Clock, resync_seconds: float) -> None:
@@ -118,7 +126,7 @@ class Loop(ABC, Generic[K]):
         self._plan_resync(self._life)
 
     def restart(self) -> None:
-        """Lose everything that is only in memory, and start over from the cache."""
+        """Loses all state in memory and syncs every cached object, as a new process does."""
         self._life += 1
         self.outcomes.clear()
         self.queue.clear()
@@ -128,17 +136,21 @@ class Loop(ABC, Generic[K]):
 
     @abstractmethod
     def _keys(self) -> Iterable[K]:
-        """Return the keys of all objects in the cache."""
+        """Returns the keys of all objects in the cache that the controller syncs."""
 
     @abstractmethod
     def _decide(self, key: K) -> Writes | None:
-        """Do all before the hook's answer; return what acts on it, None if nothing is to sync."""
+        """Runs the first phase of a sync, up to the hook's response.
+
+        Returns the second phase, which writes; None if the object needs no sync.
+        """
 
     def _forget(self) -> None:
-        """Lose what else is only in memory."""
+        """Loses the state in memory that a subclass has."""
 
     def _plan_resync(self, life: int) -> None:
         def resync() -> None:
+            # A timer that was started before a restart must not run afterwards.
             if life == self._life:
                 self._enqueue_all()
                 self._plan_resync(life)

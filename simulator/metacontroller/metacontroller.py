@@ -1,11 +1,11 @@
 """Metacontroller, running one CompositeController.
 
-It reads the cluster through informer caches, asks the hook, and writes through a `store.Store`.
-Source: its pkg/controller/composite, version 4.17.2. One sync: finalizer, claim children, find
-related objects, ask the hook, manage children, write status.
+`Metacontroller` reads the cluster through informer caches, calls the hooks, and writes through a
+`store.Store`. One sync sets the finalizer, claims children, finds related objects, calls the hook,
+writes children, and writes the status. Source: Metacontroller 4.17.2, pkg/controller/composite.
 
-Not modelled: Rolling strategies with their own kind of revisions, selectors that are not generated,
-server-side apply, ETags, client QPS.
+Not modeled: Rolling strategies and their revisions, selectors that are not generated, server-side
+apply, ETags, limits of client QPS.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,7 +43,7 @@ from simulator.objects.objects import (
 
 @dataclass(frozen=True, slots=True)
 class Finalizer:
-    """The finalizer of one controller, `enabled` if it has a finalize hook.
+    """The finalizer of one controller; `enabled` if the controller has a finalize hook.
 
     Source: pkg/controller/common/finalizer.
     """
@@ -53,11 +53,11 @@ class Finalizer:
     environment: Environment
 
     def on(self, parent: Object) -> bool:
-        """Tell whether the parent carries it."""
+        """Returns True if the parent has the finalizer."""
         return self.name in finalizers_of(parent)
 
     def sync(self, parent: Object) -> Object:
-        """Add or remove it as it should be; return the parent, the same one if it was right."""
+        """Adds or removes the finalizer as needed; returns the parent, unchanged or as written."""
         if self.on(parent) == self.enabled:
             return parent
         if self.enabled and is_terminating(parent):
@@ -65,11 +65,14 @@ class Finalizer:
         return self._edit(parent, add=self.enabled)
 
     def remove(self, parent: Object) -> Object:
-        """Let the parent go; return it as it is then."""
+        """Removes the finalizer, so that the parent can be deleted; returns the new parent."""
         return self._edit(parent, add=False)
 
     def should_finalize(self, parent: Object) -> bool:
-        """Tell whether children of a parent that is being deleted are still to be managed."""
+        """Returns True if children of a parent in deletion are still written.
+
+        Foreground deletion and orphaning leave the children to the garbage collector.
+        """
         present = finalizers_of(parent)
         if FOREGROUND in present or ORPHAN in present or not self.on(parent):
             return False
@@ -88,17 +91,17 @@ class Finalizer:
 
 
 class ManageError(ClaimError):
-    """Some children could not be written; the others were."""
+    """Some children could not be written; all others were."""
 
 
 def _aggregate(errors: list[str]) -> str:
-    """Several errors in one, as k8s.io/apimachinery/pkg/util/errors writes them."""
+    """Joins different error messages as k8s.io/apimachinery/pkg/util/errors does."""
     known = list(dict.fromkeys(errors))
     return known[0] if len(known) == 1 else f"[{', '.join(known)}]"
 
 
 class Metacontroller(Loop[Key]):
-    """Keeps all parents of one CompositeController in sync."""
+    """Syncs all parents of one CompositeController."""
 
     def __init__(
         self,
@@ -120,7 +123,7 @@ class Metacontroller(Loop[Key]):
         self._triggers = Triggers(composite, environment, self._related, self.queue.add)
 
     def parent(self, key: Key) -> Object | None:
-        """Return the parent of this key as it was last seen."""
+        """Returns the parent of this key from the cache, or None."""
         entry = self._triggers.parent(key)
         return None if entry is None else entry.obj
 
@@ -131,7 +134,7 @@ class Metacontroller(Loop[Key]):
         self._related.forget()
 
     def _decide(self, key: Key) -> Writes | None:
-        """Do all that comes before the first write of a child: the last step asks the hook."""
+        """Runs a sync up to the hook's response; returns the function that writes."""
         entry, parent_kind = self._triggers.parent(key), self._triggers.parent_kind
         if entry is None or parent_kind is None or not self.composite.cares_for(entry.obj):
             return None
@@ -181,7 +184,7 @@ class Metacontroller(Loop[Key]):
         answer: protocol.SyncAnswer,
     ) -> None:
         if answer.resync_after > 0:
-            # After the resync period it changes nothing: the next sync comes sooner anyway.
+            # A delay beyond the resync period has no effect, because the resync comes first.
             late = answer.resync_after > self._resync_seconds
             self.queue.add_after(key, answer.resync_after, background=late)
         if answer.finalized:

@@ -1,9 +1,10 @@
-"""The hook protocol: request bytes, and what may stand in an answer.
+"""The hook protocol: builds request bodies and decodes responses.
 
-Requests are put together from the JSON that the cache keeps per object, so a thousand children are
-not encoded again at every sync. Source: Metacontroller's pkg/controller/composite/api and
-pkg/hooks; in strict mode an answer with unknown keys is refused. (Metacontroller refuses
-duplicate ones, too, which no encoder writes.)
+Requests are joined from the JSON that the cache keeps of each object, so that a sync does not
+encode a thousand children again. Only the metadata of desired children is decoded until a child has
+changed. Source: Metacontroller 4.17.2, pkg/controller/composite/api and pkg/hooks. In strict mode a
+response with unknown keys is refused. (Metacontroller also refuses duplicate keys; the simulator
+does not, because no JSON encoder writes them.)
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +31,7 @@ Group = Mapping[Kind, Iterable[Entry]]
 
 
 class TooManyRequestsError(HookError):
-    """429: the hook asks to be left alone for a while."""
+    """429: the hook asks Metacontroller to retry after the given seconds."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"too many requests, retry after {seconds:g} s")
@@ -62,11 +63,11 @@ class Desired:
 
     @property
     def key(self) -> str:
-        """Return the name that identifies the child among those of its kind."""
+        """The key of the child among all of its kind: `namespace/name`, or the name."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def decode(self) -> Object:
-        """Return the whole object, with its namespace."""
+        """Returns the complete object, with its namespace filled in."""
         obj: Object = msgspec.json.decode(self.raw)
         if self.namespace and namespace_of(obj) != self.namespace:
             obj["metadata"] = {**(obj.get("metadata") or {}), "namespace": self.namespace}
@@ -75,7 +76,7 @@ class Desired:
 
 @dataclass(frozen=True, slots=True)
 class SyncAnswer:
-    """A decoded answer of the sync or finalize hook."""
+    """A decoded response of the sync or finalize hook."""
 
     status: Object
     children: list[Desired]
@@ -85,9 +86,10 @@ class SyncAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Decoration:
-    """A decoded answer of a DecoratorController's sync hook.
+    """A decoded response of a DecoratorController's sync hook.
 
-    A label or annotation that is None is to be removed; a status that is None stays as it is.
+    A label or annotation with the value None has to be removed. A status of None leaves the status
+    as it is.
     """
 
     labels: dict[str, str | None]
@@ -105,6 +107,8 @@ def _group(name: str, group: Group, parent: Object, version: str) -> Iterable[by
         separator, comma = b",", b""
         for entry in group[kind]:
             key = entry.key
+            # Version v1 of the protocol drops objects outside the parent's namespace (Convert in
+            # pkg/controller/common/api/v2/common.go) and uses bare names as keys.
             if version != "v2" and home:
                 if namespace_of(entry.obj) != home:
                     continue
@@ -119,7 +123,7 @@ def _group(name: str, group: Group, parent: Object, version: str) -> Iterable[by
 def sync_request(
     hook: Hook, controller: bytes, parent: Entry, groups: tuple[Group, Group], *, finalizing: bool
 ) -> list[bytes]:
-    """Build the body for sync and finalize, in parts; `groups` are children and related."""
+    """Returns the body for sync or finalize in parts; `groups` are children and related objects."""
     children, related = groups
     return [
         b'{"controller":' + controller + b',"parent":',
@@ -131,12 +135,12 @@ def sync_request(
 
 
 def customize_request(controller: bytes, parent: Entry) -> list[bytes]:
-    """Build the body for customize."""
+    """Returns the body for customize in parts."""
     return [b'{"controller":' + controller + b',"parent":', parent.json, b"}"]
 
 
 def decorate_request(controller: bytes, decorated: Entry) -> list[bytes]:
-    """Build the body for a decorator that has no attachments, customize or finalize hook."""
+    """Returns the body for a decorator's sync hook in parts."""
     return [
         b'{"controller":' + controller + b',"object":',
         decorated.json,
@@ -145,7 +149,7 @@ def decorate_request(controller: bytes, decorated: Entry) -> list[bytes]:
 
 
 def check_status(answer: Answer) -> None:
-    """Raise unless the hook answered 200."""
+    """Raises HookError unless the status of the response is 200."""
     if answer.status == TOO_MANY:
         after = answer.headers.get("retry-after", "")
         raise TooManyRequestsError(float(after) if after.isascii() and after.isdigit() else 0.0)
@@ -155,7 +159,7 @@ def check_status(answer: Answer) -> None:
 
 
 def decode_object(body: bytes, known: tuple[str, ...], *, strict: bool) -> dict[str, msgspec.Raw]:
-    """Split a JSON object into its fields; refuse what strict mode refuses."""
+    """Splits a JSON object into its fields; in strict mode raises HookError for unknown fields."""
     with _unmarshalling():
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw] | None) or {}
     unknown = sorted(set(fields) - set(known))
@@ -166,7 +170,7 @@ def decode_object(body: bytes, known: tuple[str, ...], *, strict: bool) -> dict[
 
 @contextmanager
 def _unmarshalling() -> Iterator[None]:
-    """An answer that is none of a hook, told in Metacontroller's words."""
+    """Turns decoding errors into a HookError with Metacontroller's message."""
     try:
         yield
     except (msgspec.DecodeError, ValueError) as error:
@@ -174,7 +178,7 @@ def _unmarshalling() -> Iterator[None]:
 
 
 def decode_sync(body: bytes, hook: Hook, home: str) -> SyncAnswer:
-    """Decode an answer of sync or finalize; children without a namespace get `home`."""
+    """Decodes a response of sync or finalize; `home` is the namespace of children without one."""
     fields = decode_object(body, SYNC_FIELDS, strict=hook.strict)
     with _unmarshalling():
         status: Object | None = _field(fields, "status", dict[str, Json] | None)
@@ -192,7 +196,7 @@ def _field(fields: Mapping[str, msgspec.Raw], name: str, shape: Json) -> Json:
 
 @lru_cache(maxsize=4096)
 def _child(raw: bytes, home: str) -> Desired:
-    """Read a child's head; the same texts come again with every sync."""
+    """Decodes the metadata of a child; cached, because each sync brings the same texts again."""
     if raw == b"null":
         raise HookError("null in children: the real Metacontroller panics")
     head = msgspec.json.decode(raw, type=_Head)
@@ -203,7 +207,7 @@ def _child(raw: bytes, home: str) -> Desired:
 
 
 def decode_decorate(body: bytes, hook: Hook) -> Decoration:
-    """Decode an answer of a decorator's sync hook; attachments are not modelled."""
+    """Decodes a response of a decorator's sync hook; raises HookError if it has attachments."""
     fields = decode_object(body, DECORATE_FIELDS, strict=hook.strict)
     with _unmarshalling():
         labels: dict[str, str | None] | None = _field(fields, "labels", _STRINGS)
@@ -211,14 +215,14 @@ def decode_decorate(body: bytes, hook: Hook) -> Decoration:
         status: Object | None = _field(fields, "status", dict[str, Json] | None)
         attachments: list[Json] | None = _field(fields, "attachments", list[Json] | None)
         resync: float | None = _field(fields, "resyncAfterSeconds", float | None)
-        _field(fields, "finalized", bool | None)  # means nothing without a finalize hook
+        _field(fields, "finalized", bool | None)  # checked only: no finalize hook
     if attachments:
         raise HookError("attachments are not modelled")
     return Decoration(labels or {}, annotations or {}, status, resync or 0.0)
 
 
 def decode_customize(body: bytes, hook: Hook) -> list[Object]:
-    """Decode an answer of customize: its rules."""
+    """Decodes a response of customize and returns its rules."""
     fields = decode_object(body, ("relatedResources",), strict=hook.strict)
     with _unmarshalling():
         return _field(fields, "relatedResources", list[dict[str, Json]] | None) or []

@@ -1,8 +1,8 @@
-"""Related objects: the customize hook's rules, their cache, and what they select.
+"""Related objects: the rules of the customize hook, and the objects that the rules select.
 
-Source: Metacontroller's pkg/controller/common/customize. Answers are cached for 20 minutes per
-(parent uid, generation). No selector means everything. Not modelled: namespace selectors, and what
-is refused of rules.
+`Related` calls the hook and caches its rules for 20 minutes for each parent's uid and generation. A
+rule without a selector selects all objects of its resource. Source: Metacontroller 4.17.2,
+pkg/controller/common/customize. Not modeled: namespace selectors, and the validation of rules.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _NOT_ASKED: tuple[list[Object], float] = [], float("-inf")
 
 
 class Related:
-    """Answers which related objects a parent has, and which parents an object concerns."""
+    """Finds the related objects of a parent, and the parents to which an object is related."""
 
     def __init__(
         self, composite: Composite, environment: Environment, ask: Callable[[Entry], list[Object]]
@@ -40,7 +40,7 @@ class Related:
         self._answers: dict[tuple[str, int], tuple[list[Object], float]] = {}
 
     def rules(self, parent: Entry) -> list[Object]:
-        """Return the parent's rules, asking the hook if they are not cached."""
+        """Returns the parent's rules, from the cache or from the hook."""
         key = uid_of(parent.obj), generation_of(parent.obj)
         rules, until = self._answers.get(key, _NOT_ASKED)
         if until <= self._clock.now:
@@ -49,11 +49,11 @@ class Related:
         return rules
 
     def forget(self) -> None:
-        """Forget all cached answers."""
+        """Empties the cache of rules."""
         self._answers.clear()
 
     def objects(self, parent: Entry) -> dict[Kind, list[Entry]]:
-        """Return the related objects of a parent, by kind."""
+        """Returns the related objects of a parent, by kind."""
         found: dict[Kind, dict[str, Entry]] = {}
         if self._hook is None:
             return {}
@@ -66,7 +66,10 @@ class Related:
         return {kind: list(group.values()) for kind, group in found.items()}
 
     def concerns(self, parent: Entry, kind: Kind, obj: Object) -> bool:
-        """Tell whether a change of this object is a reason to sync the parent."""
+        """Returns True if a rule of the parent selects the object.
+
+        If the hook fails, the answer is False: the parent's own sync reports the failure.
+        """
         try:
             rules = self.rules(parent)
         except HookError:

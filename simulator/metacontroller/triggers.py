@@ -1,8 +1,9 @@
-"""Changes of objects that are a reason to sync a parent.
+"""Decides which parents have to be synced after a change of an object in the cache.
 
-Source: the event handlers in Metacontroller's pkg/controller/composite/controller.go. A child
-counts for its controller; an orphan for every parent that would adopt it; a related object for
-every parent whose rules select its old or new form.
+`Triggers` subscribes to the caches. A changed child enqueues its controller. A changed object
+without a controller enqueues every parent that would adopt it. Any other object enqueues every
+parent whose rules of related objects select its old or new state. Source: the event handlers in
+Metacontroller 4.17.2, pkg/controller/composite/controller.go.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ from simulator.objects.objects import (
 
 
 def only_status(old: Object, new: Object) -> bool:
-    """Tell whether an update is none for those who ignore status changes."""
+    """Returns True if an update of a parent can be ignored with `ignoreStatusChanges`."""
     return (
         not is_terminating(new)
         and generation_of(old) == generation_of(new)
@@ -39,7 +40,7 @@ def only_status(old: Object, new: Object) -> bool:
 
 
 class Triggers:
-    """Listens to the caches and enqueues parents."""
+    """Subscribes to the caches and enqueues parents."""
 
     def __init__(
         self,
@@ -57,13 +58,13 @@ class Triggers:
         self._cache.on_change(self._on_change)
 
     def parents(self, namespace: str = "") -> list[Entry]:
-        """Return all parents in the cache."""
+        """Returns the cached parents; an empty namespace means all namespaces."""
         if self.parent_kind is None:
             return []
         return self._cache.entries(self.parent_kind, namespace)
 
     def parent(self, key: Key) -> Entry | None:
-        """Return one parent from the cache."""
+        """Returns the cached parent of this key, or None."""
         return None if self.parent_kind is None else self._cache.get(self.parent_kind, key)
 
     def _on_change(self, kind: Kind, old: Entry | None, new: Entry | None) -> None:
