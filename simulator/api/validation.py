@@ -3,7 +3,7 @@
 Each `check_...` function raises InvalidError (422) with the path of the first invalid field.
 Sources: Kubernetes v1.37.2, pkg/apis/core/validation, and apimachinery's ObjectMeta validation.
 Pods are validated partly. Of the fields that may change in a running pod, images and tolerations
-are modelled; changes of deadlines and scheduling gates are refused like all other changes.
+are modeled; changes of deadlines and scheduling gates are refused like all other changes.
 """
 
 from simulator.api.defaults import CONTAINER_LISTS, containers_of

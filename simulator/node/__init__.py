@@ -1,1 +1,1 @@
-"""Nodes, kubelets and what a pod does on them."""
+"""Nodes: the scheduler, the kubelets, and the pods that they run."""

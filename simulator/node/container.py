@@ -1,7 +1,8 @@
-"""One container of a pod on a node: the processes that it has been, and what is known of them.
+"""One container of a pod on a node: its processes, and the kubelet's memory of it.
 
-A `Run` is the truth of the container runtime. What the kubelet has noticed of it is another matter:
-`pod_worker.py`. Sources: pkg/kubelet/kuberuntime, client-go's flowcontrol.Backoff.
+A `Run` is one process as the container runtime knows it, so it is the truth. The kubelet publishes
+it later (`pod_worker.py`). A `Container` has the newest runs and the back-offs of crashes and
+pulls. Sources: Kubernetes v1.37.2, pkg/kubelet/kuberuntime, and client-go's flowcontrol.Backoff.
 """
 
 from collections.abc import Callable
@@ -16,30 +17,29 @@ Stamp = Callable[[float], str]
 
 @dataclass(slots=True)
 class Run:
-    """One process, alive or dead."""
+    """One process of a container, running or ended."""
 
     id: str
-    image: str  # As the spec spelt it
-    shown: str  # The name that the node reports for it
+    image: str  # as the pod's spec spells it
+    shown: str  # as the node reports it in the container's status
     image_id: str
     restarts: int
     started: float
-    serves_from: float  # From when on its readiness probe would succeed
-    starts_from: float  # From when on its startup probe would
-    ends_at: float | None = None  # The time of its end, if nothing else happens
+    serves_from: float  # the time from which its readiness probe succeeds
+    starts_from: float  # the time from which its startup probe succeeds
+    ends_at: float | None = None  # the time when it will end; None: it does not end without a cause
     exit_code: int = 0
     finished: float | None = None
-    stopping: bool = False  # It was asked to stop
-    unhealthy: bool = False  # Its liveness or startup probe has failed for good
-    metadata: Object = field(default_factory=dict)  # What its environment took at the start
+    stopping: bool = False  # the kubelet has told it to stop
+    unhealthy: bool = False  # its liveness or startup probe has finally failed
+    metadata: Object = field(default_factory=dict)  # the pod's metadata when the process started
 
     @property
     def alive(self) -> bool:
-        """Tell whether the process runs."""
         return self.finished is None
 
     def state(self, stamp: Stamp) -> Object:
-        """Return it as the state of a containerStatus."""
+        """Returns the state of a containerStatus that shows this process."""
         if self.finished is None:
             return {"running": {"startedAt": stamp(self.started)}}
         return {
@@ -54,14 +54,18 @@ class Run:
 
 
 class BackOff:
-    """Waits before the next attempt, by key; forgotten after twice the limit."""
+    """Delays between attempts, by key; twice the limit without an attempt resets a key's delay."""
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[float, float]] = {}
         self._over: set[str] = set()
 
     def next(self, key: str, event: float, now: float, first: float, limit: float) -> None:
-        """Count one attempt; the wait after it is twice as long as the one before."""
+        """Counts an attempt at time `now`; its delay is twice the last one, up to `limit`.
+
+        The delay starts with `first` again if `event`, the failure that caused the attempt, is
+        later than twice the limit after the last attempt.
+        """
         entry = self._entries.get(key)
         fresh = entry is None or event - entry[1] > 2 * limit
         wait = first if entry is None or fresh else min(2 * entry[0], limit)
@@ -69,89 +73,89 @@ class BackOff:
         self._over.discard(key)
 
     def ends(self, key: str, since: float, limit: float) -> float | None:
-        """Return when the wait that began then is over, None if there is no wait."""
+        """Returns when a delay that began at `since` ends; None if there is no delay."""
         entry = self._entries.get(key)
         if entry is None or key in self._over or since - entry[1] > 2 * limit:
             return None
         return since + entry[0]
 
     def updated(self, key: str) -> float:
-        """Return when the key was counted last."""
+        """Returns the time of the key's last attempt; 0 without an attempt."""
         return self._entries[key][1] if key in self._entries else 0.0
 
     def wait(self, key: str) -> float:
-        """Return how long the key waits."""
+        """Returns the key's current delay in seconds; 0 without an attempt."""
         return self._entries[key][0] if key in self._entries else 0.0
 
     def end_all(self) -> None:
-        """Let every wait be over; the next one is as long as it would have been."""
+        """Ends all current delays; the next ones are as long as without this call."""
         self._over = set(self._entries)
 
 
 @dataclass(slots=True)
 class Container:
-    """A container of the spec, with the kubelet's memory of it."""
+    """One container of the pod's spec, with its processes and the kubelet's memory of it."""
 
     name: str
     init: bool = False
     sidecar: bool = False
-    runs: list[Run] = field(default_factory=list)  # Newest first; one dead one is kept
-    reason: tuple[str, str] | None = None  # The reason why the last attempt to start it failed
+    runs: list[Run] = field(default_factory=list)  # newest first, at most two
+    reason: tuple[str, str] | None = None  # reason and message of the last start's failure
     crashes: BackOff = field(default_factory=BackOff)
     pulls: BackOff = field(default_factory=BackOff)
     pull_errors: dict[str, str] = field(default_factory=dict)
     startup: Prober | None = None
     readiness: Prober | None = None
-    removed: int = 0  # The number of its starts when the runtime forgot it, for all to start again
-    stuck: str = ""  # The image under which it was found not to come up: it stays as it is shown
+    removed: int = 0  # restartCount of the next process after `remove`
+    stuck: str = ""  # the image with which it does not start; its status then stays
 
     def stays(self, image: str) -> bool:
-        """Tell whether nothing is done about it while it is to run this image."""
+        """Returns True if the kubelet leaves the container alone while its spec has this image."""
         return bool(self.stuck) and self.stuck == image
 
     @property
     def run(self) -> Run | None:
-        """Return the newest run."""
+        """The newest process, or None."""
         return self.runs[0] if self.runs else None
 
     @property
     def alive(self) -> bool:
-        """Tell whether a process of it runs."""
+        """True if a process of the container runs."""
         return bool(self.runs) and self.runs[0].alive
 
     @property
     def once(self) -> bool:
-        """Tell whether it is done when it has succeeded, whatever the policy."""
+        """True for an init container that is no sidecar: it runs until it succeeds."""
         return self.init and not self.sidecar
 
     @property
     def last_exited(self) -> Run | None:
-        """Return the newest run that has ended."""
+        """The newest process that has ended, or None."""
         return next((run for run in self.runs if not run.alive), None)
 
     @property
     def probers(self) -> list[Prober]:
-        """Return those that there are."""
+        """The workers of the container's startup and readiness probe."""
         return [one for one in (self.startup, self.readiness) if one is not None]
 
     def passes_from(self, run: Run) -> float:
-        """Return from when on every probe of it that there is would succeed."""
+        """Returns the time from which all probes of the container succeed for a process."""
         return max(
             run.starts_from if self.startup is not None else 0.0,
             run.serves_from if self.readiness is not None else 0.0,
         )
 
     def add(self, run: Run) -> None:
-        """Take note of a new process."""
+        """Adds a new process and drops the oldest."""
         self.runs = [run, *self.runs][:KEPT]
 
     def remove(self) -> None:
-        """Let the runtime forget it."""
+        """Removes all processes, as the runtime does before the whole pod starts again."""
         if self.run is not None:
             self.removed, self.runs = self.run.restarts + 1, []
 
     def forget(self) -> None:
-        """Lose what is only in the kubelet's memory."""
+        """Loses what only the kubelet's memory holds."""
         self.reason = None
         self.crashes, self.pulls = BackOff(), BackOff()
         self.pull_errors.clear()

@@ -1,10 +1,11 @@
-"""The kubelets of all nodes: they let `pod_worker.PodWorker` run each pod, and write what it says.
+"""The kubelets of all nodes of a cluster.
 
-Each pod has at most one timer. Not modelled: probes that fail later on, ephemeral
-containers, static pods, volumes.
+`Kubelet` subscribes to the cluster, gives each scheduled pod a `pod_worker.PodWorker`, advances the
+worker when its next action is due, and writes the status that the worker publishes. Each pod has at
+most one timer. Tests steer the kubelets through `behaviour` (`simulator.node.levers`) and the
+methods `finish`, `evict`, `fail_liveness`, `retry`, `release` and `restart`.
 
-Levers for tests: `behaviour` (`simulator.node.levers`), `finish`, `evict`, `fail_liveness`,
-`retry`, `release`, `restart`.
+Not modeled: probes that fail after a success, ephemeral containers, static pods, volumes.
 """
 
 import random
@@ -28,11 +29,11 @@ class Kubelet:
     def __init__(self, cluster: Cluster, clock: Clock, rng: random.Random) -> None:
         self.behaviour = Levers()
         self.lost_nodes: set[str] = set()
-        """Nodes that are not heard of: their containers live on."""
+        """Names of nodes that have stopped reporting; their containers go on running."""
         self.sight: Sight | None = None
-        """The way to take over pods that other kubelets ran; None: there are none such."""
+        """Reads the status of pods that other kubelets have run; None if there are no such pods."""
         self.managed_fields = True
-        """True if the API server says in `managedFields` when a kubelet wrote a status."""
+        """True if the API server records the kubelet's writes of a status in `managedFields`."""
         self._cluster = cluster
         self._clock = clock
         self._rng = rng
@@ -42,49 +43,50 @@ class Kubelet:
         cluster.subscribe(self._on_event)
 
     def worker(self, pod: Object) -> PodWorker | None:
-        """Return what runs for a pod: the truth, whatever its status says."""
+        """Returns the worker of a pod, which knows the pod's true state, or None."""
         return self._workers.get(uid_of(pod))
 
     def finish(self, pod: Object, exit_code: int = 0, container: str | None = None) -> None:
-        """Let a running pod's main containers (or the one that is named) exit now."""
+        """Makes the running main containers of a pod, or the given container, exit now."""
         self._workers[uid_of(pod)].finish(exit_code, container, self._clock.now)
         self._work(uid_of(pod))
 
     def fail_liveness(self, pod: Object, container: str) -> None:
-        """Let a container's liveness probe fail: the kubelet restarts it."""
+        """Makes a container's liveness probe fail, so that the kubelet restarts the container."""
         self._workers[uid_of(pod)].fail_liveness(container, self._clock.now)
         self._work(uid_of(pod))
 
     def evict(self, pod: Object, reason: str = "Evicted") -> None:
-        """End a pod as the node's eviction manager does: phase Failed, all containers dead."""
+        """Evicts a pod as the node's eviction manager does: phase Failed, all containers killed."""
         message = "The node was low on resource: memory."
         self._workers[uid_of(pod)].evict(reason, message, self._clock.now)
         self._work(uid_of(pod))
 
     def retry(self) -> None:
-        """Let every container that waits for its next attempt try now."""
+        """Ends all back-offs, so that every waiting container is tried again now."""
         for uid, worker in list(self._workers.items()):
             worker.retry(self._clock.now)
             self._work(uid)
 
     def release(self) -> None:
-        """Finish the deletes that hung (set `behaviour.hangs_on_delete` back first)."""
+        """Continues deletions that `behaviour.hangs_on_delete` blocked; reset that lever first."""
         for uid, worker in list(self._workers.items()):
             if is_terminating(worker.local.pod):
                 worker.ask(self._clock.now)
                 self._work(uid)
 
     def restart(self, node: str) -> None:
-        """Start a node's kubelet anew; its containers live on."""
+        """Restarts the kubelet of a node; the containers go on running."""
         for uid, worker in list(self._workers.items()):
             if worker.local.pod["spec"].get("nodeName") == node:
                 worker.restart(self._clock.now)
                 self._work(uid)
 
     def resume(self, node: str) -> None:
-        """Let a node that was lost hear of what it missed, and be heard.
+        """Lets the kubelet of a lost node see the changes that it missed, and report again.
 
-        Containers of pods that are gone live on until now, and get their grace period.
+        Containers of pods that were deleted meanwhile have run until now; they get their grace
+        period.
         """
         self.lost_nodes.discard(node)
         for uid, worker in list(self._workers.items()):
@@ -178,7 +180,7 @@ def _was_run(pod: Object) -> bool:
 
 
 def _removed(pod: Object) -> Object:
-    """Return what a kubelet makes of a pod that it runs and that is gone from the API."""
+    """Returns a pod that is gone from the API as its kubelet treats it: in deletion."""
     grace = pod["spec"].get("terminationGracePeriodSeconds", GRACE)
     gone = with_meta(pod, deletionGracePeriodSeconds=grace)
     return gone if is_terminating(gone) else with_meta(gone, deletionTimestamp="now")

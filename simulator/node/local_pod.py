@@ -1,7 +1,8 @@
-"""A pod as its node has it: the API object that the kubelet knows, its containers, its status.
+"""A pod on its node: the API object that the kubelet knows, its containers, and its status.
 
-`publish` computes the whole status, at the start of a sync; a probe changes single fields of it in
-between. So the status may be older than the truth: `serves` tells the truth.
+`LocalPod.publish` computes the status at the start of a sync. Between two syncs the probes change
+single fields of the status. So the published status may be older than the true state, which
+`LocalPod.serves` tells. The phase and the conditions are computed in `pod_status.py`.
 """
 
 import random
@@ -24,55 +25,55 @@ from simulator.objects.objects import Object, generation_of
 from tapp.kube.images import canonical_name
 from tapp.kube.restarts import COMPLETED
 
-PROBE_SECONDS = 0.1  # Seconds of a probe that the kubelet asks for beside the ticks
-RESIZING = {"PodResizePending", "PodResizeInProgress"}  # There only while they are True
+PROBE_SECONDS = 0.1  # until a probe runs that the kubelet requests between two ticks
+RESIZING = {"PodResizePending", "PodResizeInProgress"}  # exist only while True
 
 
 @dataclass
 class Node:
-    """The parts that the pods of a node share."""
+    """The state that the pods of one node share."""
 
     levers: Levers
     rng: random.Random
     stamp: Stamp
     names: dict[str, str] = field(default_factory=dict)
-    """Digest -> the first name that the node knew it by, which it reports for good."""
-    pulled: set[str] = field(default_factory=set)  # Images that it has because a volume needed them
+    """Digest -> the first name by which the node knew an image; the node reports this name."""
+    pulled: set[str] = field(default_factory=set)  # images that were pulled for an image volume
 
     def name_of(self, image: str) -> str:
-        """Return the name that is reported for an image."""
+        """Returns the name that the node reports for an image."""
         digest = self.levers.digest(image)
         return self.names.setdefault(digest, self.levers.known.get(digest, canonical_name(image)))
 
     def spread(self, seconds: float) -> float:
-        """Return a time that is a bit longer."""
+        """Returns the seconds with a random share added, up to `Levers.jitter`."""
         return seconds * (1 + self.rng.random() * self.levers.jitter)
 
 
 class LocalPod:
-    """One pod on a node."""
+    """One pod on its node."""
 
     def __init__(self, pod: Object, node: Node, now: float, address: str = "") -> None:
         self.pod = pod
-        """The API object as last heard of."""
+        """The API object that the kubelet has seen last."""
         self.acting = pod
-        """The API object as of the last publication."""
+        """The API object of the last publication, on which the running sync acts."""
         self.node = node
         self.now = now
         self.status: Object = {}
-        """The published status: the kubelet's part of the API object's status."""
+        """The published status: the part of the API object's status that the kubelet writes."""
         self.end: tuple[str, str, str] | None = None
-        """Phase, reason and message, once it has ended for good."""
+        """Phase, reason and message of a pod that has finally ended."""
         self.gone = False
-        """It is being deleted and nothing of it runs: the API object may go."""
+        """True if the pod is in deletion and all its containers have stopped."""
         self.ending = ""
-        """The phase that it is about to end in: published when nothing of it runs any more."""
+        """The final phase of a pod whose containers are still being stopped; else empty."""
         self.given: dict[str, Object] = {
             name: one["resources"] for name, one in statuses_of(pod).items() if "resources" in one
         }
-        """Container -> the resources that it has, as another kubelet has told or as given here."""
+        """Container name -> the resources that the container really has."""
         self.sandboxed = False
-        """Its sandbox has been made: the runtime knows something of it."""
+        """True if the pod's sandbox exists, so that the runtime knows the pod."""
         self._shown: dict[str, Object] = {}
         self._conditions: list[Object] = []
         self._address = address
@@ -90,17 +91,17 @@ class LocalPod:
 
     @property
     def all(self) -> list[Container]:
-        """Return every container, init containers first."""
+        """All containers, init containers first."""
         return self.inits + self.mains
 
     @property
     def begun(self) -> bool:
-        """Tell whether anything of it ever ran."""
+        """True if a process of a container exists, running or ended."""
         return any(one.runs for one in self.all)
 
     @property
     def unsized(self) -> list[str]:
-        """Return the containers that run with other resources than their spec's."""
+        """Names of running containers whose resources differ from the spec's."""
         specs = specs_of(self.pod) if self.node.levers.resizes else {}
         return [
             one.name
@@ -113,19 +114,23 @@ class LocalPod:
 
     @property
     def phase(self) -> str:
-        """Return the published phase."""
+        """The published phase."""
         return str(self.status.get("phase", "Pending"))
 
     def shown(self, name: str) -> Object:
-        """Return the published status of a container, {} if there is none yet."""
+        """Returns the published status of a container, or an empty mapping."""
         return self._shown.get(name) or {}
 
     def keep(self, name: str, shown: Object) -> None:
-        """Take a container's status as published."""
+        """Sets the published status of a container."""
         self._shown[name] = shown
 
     def serves(self, now: float) -> bool:
-        """Tell whether it really serves: all runs, nothing is told to stop, all probes succeed."""
+        """Returns True if the pod can really serve, whatever its status says.
+
+        All its containers and sidecars run, none of them is stopping, and their probes would
+        succeed.
+        """
         needed = [*self.mains, *(one for one in self.inits if one.sidecar)]
         return all(self._serves(one, now) for one in needed)
 
@@ -138,14 +143,14 @@ class LocalPod:
         return now >= one.passes_from(run)
 
     def recall(self) -> None:
-        """Begin with what the API object says, as a kubelet does that was started anew."""
+        """Starts with the status of the API object, as a restarted kubelet does."""
         self._shown = statuses_of(self.pod)
         self._conditions = list((self.pod.get("status") or {}).get("conditions") or [])
 
-    # Publishing.
+    # Publishing the status.
 
     def publish(self, pod: Object, *, final: bool = False) -> None:
-        """Compute the status anew; `final`: nothing of the pod will run again."""
+        """Computes the status; `final` if no container of the pod will run again."""
         self.acting = pod
         self._shown = {one.name: self._report(pod, one, final=final) for one in self.all}
         phase = phase_of(pod, self._shown, initialized=self._initialized, final=final)
@@ -159,14 +164,14 @@ class LocalPod:
         self.compose()
 
     def refuse(self, pod: Object, reason: str, message: str) -> None:
-        """End a pod of which nothing was ever started."""
+        """Ends a pod none of whose containers has been started."""
         self.end = "Failed", reason, message
         self.status = {"phase": "Failed", "reason": reason, "message": message}
         if self.node.levers.reports_generation:
             self.status["observedGeneration"] = generation_of(pod)
 
     def compose(self) -> None:
-        """Put the status together from the containers' and the conditions."""
+        """Builds the status from the published container statuses and the conditions."""
         pod, levers = self.acting, self.node.levers
         generation = generation_of(pod) if levers.reports_generation else None
         names = unready(pod["spec"], self._shown)
@@ -199,7 +204,7 @@ class LocalPod:
         self.status = status
 
     def merged(self, pod: Object) -> Object:
-        """Return the status of the API object with the published one in it."""
+        """Returns the API object's status with the kubelet's part replaced."""
         there = pod.get("status") or {}
         if not self.status:
             return dict(there)
@@ -207,7 +212,8 @@ class LocalPod:
         foreign = [one for one in there.get("conditions") or [] if one["type"] not in own]
         both = sorted([*foreign, *self._conditions], key=lambda one: str(one["type"]))
         status = {**there, **self.status, "conditions": both}
-        if there.get("phase") in COMPLETED:  # nothing leads out of these
+        # A final phase never changes again.
+        if there.get("phase") in COMPLETED:
             status |= {key: there[key] for key in ("phase", "reason", "message") if key in there}
         return status
 
@@ -248,7 +254,7 @@ class LocalPod:
             status["state"] = {"waiting": {"reason": reason, "message": message}}
         if final and "terminated" not in status["state"]:
             unknown: Object = {"reason": "ContainerStatusUnknown", "exitCode": KILLED}
-            unknown |= {"startedAt": None, "finishedAt": None}  # as a time that is none is written
+            unknown |= {"startedAt": None, "finishedAt": None}  # how Go encodes a zero time
             if run is not None:
                 unknown |= {"containerID": run.id}
             status["state"] = {"terminated": unknown}
@@ -263,9 +269,10 @@ class LocalPod:
         return status
 
     def _is_started(self, one: Container, before: Object) -> bool:
-        """Stale after a restart in place: what was started is called so until it is probed.
+        """Returns the value of `started` for a container's status.
 
-        Its readiness may be probed meanwhile, so Ready turns False and True again, and then False.
+        A container that was restarted in place keeps its old value until its startup probe runs.
+        The readiness probe may run before that, so Ready may turn False, True, and False again.
         """
         run, probe = one.run, one.startup
         if run is None or not run.alive:
@@ -300,7 +307,7 @@ class LocalPod:
     # Probes.
 
     def probe_at(self) -> float | None:
-        """Return when a probe looks next, if anything can come of it."""
+        """Returns the time of the next probe that may change the status, or None."""
         times = [self._looks_at(one, probe) for one in self.all for probe in one.probers]
         return min((time for time in times if time is not None), default=None)
 
@@ -308,7 +315,7 @@ class LocalPod:
         run, shown = one.run, self.shown(one.name)
         if run is None or run.id != shown.get("containerID"):
             return None
-        if "running" not in shown["state"]:  # its failure is noticed, and makes the worker sync
+        if "running" not in shown["state"]:  # the probe will fail, which starts a sync
             return probe.next_tick(probe.looked) if probe.run == run.id and probe.passed else None
         if probe.is_done(run.id):
             return None
@@ -320,7 +327,7 @@ class LocalPod:
         return probe.next_tick(probe.looked)
 
     def probe(self) -> bool:
-        """Let every probe look that is due; return whether anything was found out."""
+        """Runs all probes that are due; returns True if a result changed."""
         news = False
         for one in self.all:
             for probe in one.probers:

@@ -1,9 +1,11 @@
-"""Nodes: a scheduler that spreads pods evenly, and what happens when a node is lost.
+"""Nodes: a scheduler that spreads pods evenly, and the loss and recovery of nodes.
 
-Sources: kube-scheduler's binding, the node lifecycle controller (Ready becomes Unknown, the node is
-tainted, pods lose Ready at once and nothing else of their status changes), the taint manager
-(pkg/controller/tainteviction). Nobody answers on a lost node, so what is deleted stays Terminating,
-unless it was marked Failed before.
+`Nodes.lose` does what the node lifecycle controller does for a node that has stopped reporting.
+Ready of the node becomes Unknown, the node is tainted, and its pods lose Ready, while the rest of
+their status stays. `TaintManager` then evicts pods that do not tolerate the taint
+(pkg/controller/tainteviction). The kubelet of a lost node does not act, so deleted pods stay
+Terminating. Pods whose phase is final are deleted at once. Sources: Kubernetes v1.37.2,
+kube-scheduler's binding, pkg/controller/nodelifecycle.
 """
 
 from collections.abc import Callable
@@ -43,7 +45,7 @@ class Nodes:
         cluster.subscribe(self._on_event)
 
     def add(self, name: str) -> None:
-        """Add a ready node."""
+        """Adds a node that is ready."""
         labels = {"kubernetes.io/hostname": name}
         metadata = {"name": name, "labels": labels}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}}
@@ -51,7 +53,7 @@ class Nodes:
         self._cluster.edit(NODE, created, self._ready("True"))
 
     def lose(self, name: str) -> None:
-        """Cut a node off: its pods are not ready, and are evicted when they stop tolerating it."""
+        """Cuts a node off: its pods become unready, and are evicted after their toleration ends."""
         self._kubelet.lost_nodes.add(name)
         node = self._cluster.get(NODE, "", name)
         taint = {"key": UNREACHABLE, "effect": NO_EXECUTE}
@@ -62,7 +64,7 @@ class Nodes:
         self._cluster.edit(NODE, node, lambda old: {**old, "spec": {"taints": [taint]}})
 
     def recover(self, name: str) -> None:
-        """Bring a lost node back; its kubelet does what it missed."""
+        """Makes a lost node ready again; its kubelet then sees the changes that it missed."""
         node = self._cluster.get(NODE, "", name)
         self._cluster.edit(NODE, node, lambda old: {**self._ready("True")(old), "spec": {}})
         self._kubelet.resume(name)
@@ -103,7 +105,7 @@ class Nodes:
             self._clock.after(self._kubelet.behaviour.schedule_seconds, lambda: self._bind(uid))
 
     def _obstacle(self, pod: Object) -> str:
-        """Tell which claim of a pod is not there, in kube-scheduler's words; "" if none is."""
+        """Returns kube-scheduler's message about a missing claim of the pod, or an empty string."""
         for name in claims_of(pod):
             claim = self._cluster.find(CLAIM, namespace_of(pod), name)
             if claim is None:
@@ -142,12 +144,12 @@ class Nodes:
 
 
 class TaintManager:
-    """Evicts pods from a node that they do not tolerate (any more).
+    """Evicts pods from nodes whose NoExecute taints they do not tolerate.
 
-    It looks at a pod when the node's taints, the pod's node or its tolerations change. The first
-    toleration that fits a taint counts for it. An eviction that is pending is called off when the
-    taints go or the pod tolerates them without end; another finite `tolerationSeconds` neither
-    delays nor hastens it. Not modelled: the condition DisruptionTarget.
+    The manager checks a pod when the taints of its node, its node or its tolerations change. The
+    first toleration that matches a taint counts for the taint. A pending eviction is canceled if
+    the taints are removed or the pod tolerates them without a time limit; another finite
+    `tolerationSeconds` does not change its time. Not modeled: the condition DisruptionTarget.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:

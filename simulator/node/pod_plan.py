@@ -1,7 +1,8 @@
-"""One sync of a pod worker: which containers it kills, and which it starts.
+"""Plans one sync of a pod worker: which containers it kills, and which it starts.
 
-Source: pkg/kubelet/kuberuntime, computePodActions and computeInitContainerActions, without
-ephemeral containers and resize.
+`make_plan` compares the running containers with the pod's spec. Source: Kubernetes v1.37.2,
+pkg/kubelet/kuberuntime (computePodActions, computeInitContainerActions), without ephemeral
+containers and resize.
 """
 
 from dataclasses import dataclass, field
@@ -13,23 +14,26 @@ from tapp.kube.restarts import NEVER, RESTART_ALL, restarts_in
 
 @dataclass(slots=True)
 class Plan:
-    """In this order: kill one after the other, start one after the other."""
+    """The containers to kill and the containers to start, each one after the other."""
 
     kill: list[Container] = field(default_factory=list)
     start: list[Container] = field(default_factory=list)
-    kill_pod: bool = False  # Nothing is to run any more: everything is stopped at once
+    kill_pod: bool = False  # no container has to run any more: all are stopped at once
     remove: list[Container] = field(default_factory=list)
-    """All are killed at once and forgotten, in this order, and begin anew; nothing else is done."""
+    """Containers to kill at once and to remove in this order, before the whole pod starts again.
+
+    If the list is not empty, the sync does nothing else.
+    """
 
 
 def specs_of(pod: Object) -> dict[str, Object]:
-    """Return the containers of a pod's spec by name."""
+    """Returns the containers of a pod's spec by name, init containers included."""
     spec = pod["spec"]
     return {one["name"]: one for one in [*(spec.get("initContainers") or []), *spec["containers"]]}
 
 
 def to_be_started(pod: Object, container: Container) -> bool:
-    """Tell whether a container that does not run is to run (ShouldContainerBeRestarted)."""
+    """Returns True if a container that does not run has to run (ShouldContainerBeRestarted)."""
     run = container.run
     if "deletionTimestamp" in pod["metadata"]:
         return False
@@ -40,7 +44,7 @@ def to_be_started(pod: Object, container: Container) -> bool:
 
 
 def begins_anew(pod: Object, containers: list[Container]) -> list[Container]:
-    """Return those that ended by a rule that has the whole pod begin anew."""
+    """Returns the containers whose end restarts all containers (RestartAllContainers rules)."""
     specs = specs_of(pod)
     return [
         one
@@ -52,7 +56,7 @@ def begins_anew(pod: Object, containers: list[Container]) -> list[Container]:
 
 
 def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Plan:
-    """Compare what runs with what the spec says."""
+    """Plans the sync of a pod from its spec and the state of its containers."""
     plan, specs = Plan(), specs_of(pod)
     if sources := begins_anew(pod, [*mains, *inits]):
         plan.remove = [one for one in [*mains, *inits] if one not in sources] + sources
@@ -68,11 +72,12 @@ def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Pl
             if to_be_started(pod, one):
                 plan.start.append(one)
         elif run.image != specs[one.name]["image"]:
-            plan.kill.append(one)  # whatever the restart policy says
+            plan.kill.append(one)  # even with restartPolicy Never
             plan.start.append(one)
         elif run.unhealthy:
             plan.kill.append(one)
-            if restarts_in(pod["spec"], specs[one.name]).policy != NEVER:  # no rule is about that
+            # Restart rules are about exit codes, so only the policy counts here.
+            if restarts_in(pod["spec"], specs[one.name]).policy != NEVER:
                 plan.start.append(one)
         else:
             kept += 1
@@ -82,7 +87,7 @@ def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Pl
 
 
 def _initialized(pod: Object, inits: list[Container], mains: list[Container], plan: Plan) -> bool:
-    """Plan the init containers, last one first; tell whether the others may run."""
+    """Plans the init containers, last one first; returns True if main containers may run."""
     specs, begin = specs_of(pod), Begin(seen=any(one.alive for one in mains))
     begin.done = begin.seen or not inits
     for number in reversed(range(len(inits))):
@@ -115,9 +120,9 @@ def _initialized(pod: Object, inits: list[Container], mains: list[Container], pl
 
 @dataclass(slots=True)
 class Begin:
-    """The progress of the init containers."""
+    """The progress of the init containers, collected from the last one to the first."""
 
-    seen: bool  # One that comes later has begun, or a main container runs
+    seen: bool  # a later init container has begun, or a main container runs
     done: bool = False
     start: list[Container] = field(default_factory=list)
 

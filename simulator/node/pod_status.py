@@ -1,6 +1,6 @@
-"""The status that a kubelet computes for a pod from the statuses of its containers.
+"""Computes a pod's phase and conditions from the statuses of its containers.
 
-Sources: pkg/kubelet (getPhase), pkg/kubelet/status (the conditions).
+Sources: Kubernetes v1.37.2, pkg/kubelet/kubelet_pods.go (getPhase), pkg/kubelet/status/generate.go.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from simulator.objects.objects import Object
 from tapp.kube.restarts import COMPLETED, RESTART_ALL, RESTARTING_ALL, restarts_in
 
-Truth = tuple[bool, str, str]  # A condition's status, its reason and its message
+Truth = tuple[bool, str, str]  # status, reason and message of a condition
 _REMOVED = {
     "reason": RESTARTING_ALL,
     "message": "The container is removed because RestartAllContainers in place",
@@ -19,18 +19,18 @@ REMOVED: Object = {
         "terminated": {**_REMOVED, "exitCode": 137, "startedAt": None, "finishedAt": None}
     },
 }
-"""The status of a container that the runtime has forgotten, so that all start again."""
+"""The status of a container that was removed before all containers start again."""
 
 
 def statuses_of(pod: Object) -> dict[str, Object]:
-    """Return what the API object says of each container, by its name."""
+    """Returns the container statuses of a pod by name, init containers included."""
     status = pod.get("status") or {}
     lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
     return {one["name"]: one for some in lists for one in some or [] if one.get("name")}
 
 
 def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, final: bool) -> str:
-    """Compute the phase; `final`: nothing of the pod will be started again."""
+    """Returns the phase; `final` if no container of the pod will be started again."""
     spec = pod["spec"]
     waits = failed = False
     for one in spec.get("initContainers") or []:
@@ -59,7 +59,10 @@ def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, fin
 
 
 def _again(spec: Object, container: Object, status: Object) -> bool:
-    """Tell whether a container that ended is started again, by its policy or with all others."""
+    """Returns True if an ended container will be started again.
+
+    Its restart policy or a restart of all containers starts it.
+    """
     ended = _ended(status)
     if ended is None:
         return False
@@ -77,7 +80,7 @@ def _counts(spec: Object, status: Object) -> bool:
 
 
 def exit_code(status: Object) -> int | None:
-    """Return how the container ended, unless it runs or never ran."""
+    """Returns the exit code of a container; None if it runs or has never run."""
     ended = _ended(status)
     return None if ended is None else int(ended["exitCode"])
 
@@ -90,7 +93,7 @@ def _ended(status: Object) -> Object | None:
 
 
 def unready(spec: Object, shown: Mapping[str, Object]) -> list[str]:
-    """Return the containers for which a pod that runs is not Ready."""
+    """Returns the names of the containers that keep a running pod from being Ready."""
     sidecars = [
         one for one in spec.get("initContainers") or [] if one.get("restartPolicy") == "Always"
     ]
@@ -101,7 +104,7 @@ def unready(spec: Object, shown: Mapping[str, Object]) -> list[str]:
 def truths_of(
     pod: Object, phase: str, unready_names: list[str], *, initialized: bool
 ) -> dict[str, Truth]:
-    """Return the kubelet's conditions."""
+    """Returns the kubelet's own conditions: Initialized, ContainersReady, Ready."""
     closed = [_closed(gate, status) for gate, status in gates_of(pod).items() if status != "True"]
     reason = "ContainersNotReady"
     message = f"containers with unready status: [{' '.join(unready_names)}]"
@@ -117,7 +120,7 @@ def truths_of(
 
 
 def anew_of(pod: Object, phase: str, *, anew: bool) -> dict[str, Truth]:
-    """Return the condition of a pod with a rule that has all start again."""
+    """Returns the condition AllContainersRestarting if the pod has a RestartAllContainers rule."""
     spec = pod["spec"]
     both = [*(spec.get("initContainers") or []), *spec["containers"]]
     rules = [rule for one in both for rule in restarts_in(spec, one).rules]
@@ -130,7 +133,7 @@ def anew_of(pod: Object, phase: str, *, anew: bool) -> dict[str, Truth]:
 
 
 def gates_of(pod: Object) -> dict[str, str | None]:
-    """Return the status of each readiness gate's condition, None for one that is missing."""
+    """Returns the condition status of each readiness gate; None if the condition is missing."""
     known = {c["type"]: c["status"] for c in (pod.get("status") or {}).get("conditions") or []}
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
     return {gate: known.get(gate) for gate in gates}
@@ -149,7 +152,10 @@ def _truth(truth: bool, reason: str, message: str = "") -> Truth:
 def conditions(
     before: Iterable[Object], truths: Mapping[str, Truth], now: str, generation: int | None
 ) -> list[Object]:
-    """Set conditions, keep all others; a transition time stays while the status does."""
+    """Returns the conditions with the given ones set; the others stay.
+
+    The transition time of a condition changes only together with its status.
+    """
     known = {condition["type"]: condition for condition in before}
     result = [condition for kind, condition in known.items() if kind not in truths]
     for kind, (truth, reason, message) in truths.items():

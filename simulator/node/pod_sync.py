@@ -1,7 +1,9 @@
-"""One sync of a pod worker, as a generator: it yields whatever it is busy with.
+"""One sync of a pod worker, as a generator that yields while the worker is busy.
 
-What is yielded tells when it goes on. Source: pkg/kubelet SyncPod and SyncTerminatingPod,
-kuberuntime's SyncPod, doBackOff, startContainer and killContainer, images' image_manager.go.
+`Sync.run` yields functions that return the time until which the worker is busy, for example until a
+container has stopped. Sources: Kubernetes v1.37.2, pkg/kubelet (SyncPod, SyncTerminatingPod),
+pkg/kubelet/kuberuntime (SyncPod, doBackOff, startContainer, killContainer),
+pkg/kubelet/images/image_manager.go.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -14,20 +16,20 @@ from simulator.objects.objects import Object, is_terminating, meta
 from tapp.kube.images import is_reference
 from tapp.kube.stored import GRACE
 
-SANDBOX_SECONDS = 0.3  # Seconds to stop the rest of a pod whose containers have ended
-Busy = Callable[[], float]  # Until when, as it stands now
+SANDBOX_SECONDS = 0.3  # to stop the sandbox of a pod whose containers have ended
+Busy = Callable[[], float]  # returns the time until which the worker is busy
 
 
 class Sync:
-    """One sync; `run` it to its end, then ask how it went."""
+    """One sync of a pod; `run` it to its end, then read the fields."""
 
     def __init__(self, local: LocalPod) -> None:
         self.changed = False
-        """Some container is another than before."""
+        """True if a container was started, stopped, removed or resized."""
         self.failed = False
-        """Something could not be started, for another reason than a back-off."""
+        """True if a container could not be started or resized, except for a back-off."""
         self.backoffs: list[float] = []
-        """The times when the back-offs end for which something was not started."""
+        """The times when the back-offs end that delayed the start of containers."""
         self._local = local
 
     @property
@@ -35,7 +37,7 @@ class Sync:
         return self._local.node.levers
 
     def run(self) -> Iterator[Busy]:
-        """Act on the newest spec that is known when it begins."""
+        """Runs the sync for the newest spec that the kubelet has seen."""
         local, pod = self._local, self._local.pod
         if is_terminating(pod):
             yield from self._terminate(pod)
@@ -71,9 +73,10 @@ class Sync:
         yield from self._resize(pod)
 
     def _resize(self, pod: Object) -> Iterator[Busy]:
-        """Give containers that run the resources of the spec, by a restart where they ask for it.
+        """Gives running containers the resources of their spec.
 
-        What has no room now is tried again.
+        A container is restarted if its resizePolicy demands a restart. A deferred resize is tried
+        again.
         """
         local, levers = self._local, self._levers
         pending = levers.resize_pends(pod) if local.unsized else None
@@ -128,7 +131,7 @@ class Sync:
     def _start(
         self, pod: Object, one: Container, exited: Run | None
     ) -> Generator[Busy, None, bool]:
-        """Start a container unless it has to wait; return whether it was started."""
+        """Starts a container, unless a back-off delays it; returns True if it was started."""
         local, spec, levers = self._local, specs_of(pod)[one.name], self._levers
         image, first, limit = spec["image"], levers.backoff_seconds, levers.backoff_limit
         if exited is not None and exited.finished is not None:
@@ -160,7 +163,10 @@ class Sync:
     def _pull_volumes(
         self, pod: Object, one: Container
     ) -> Generator[Busy, None, tuple[str, str] | None]:
-        """Get the images that are volumes, before any container starts (getImageVolumes)."""
+        """Pulls the images of image volumes, before any container starts (getImageVolumes).
+
+        Returns reason and message of a failure, or None.
+        """
         for volume in pod["spec"].get("volumes") or []:
             source = volume.get("image")
             if source is not None:
@@ -174,7 +180,7 @@ class Sync:
     def _pull(
         self, pod: Object, one: Container, image: str, policy: str | None
     ) -> Generator[Busy, None, tuple[str, str] | None]:
-        """Get an image; return reason and message if it cannot be had."""
+        """Pulls an image; returns reason and message of a failure, or None."""
         local = self._local
         if image in local.node.pulled and policy != "Always":
             return None
@@ -182,7 +188,7 @@ class Sync:
             why = f'couldn\'t parse image name "{image}": invalid reference format'
             return "InvalidImageName", f'Failed to apply default image tag "{image}": {why}'
         if self._levers.plain(image) != image and policy != "Always":
-            return None  # the node has it: something of that digest has run here
+            return None  # an image with this digest has run on the node
         if policy == "Never":
             if image not in self._levers.bad_images:
                 return None

@@ -1,13 +1,14 @@
-"""The pod worker of a kubelet: one pod, one sync at a time, without any I/O or clock of its own.
+"""The pod worker of a kubelet: runs one sync of one pod at a time.
 
-A sync first *publishes* the pod as it is, with the generation that it is about to act on, and only
-then kills, pulls and starts, one container after the other. Whatever happens meanwhile, a newer
-spec too, waits for its end. What the runtime did shows at the next sync, which a look at the
-runtime brings about (once a second), a probe, a change of the pod, or the end of a back-off.
+A sync *publishes* the pod's state, with the generation that it acts on, and then kills, pulls and
+starts containers one after the other. A change that happens during a sync, even of the spec, waits
+for the end of the sync. A change in the runtime appears in the status at the next sync. A look at
+the runtime (once a second), a probe, a change of the pod, or the end of a back-off starts a sync.
 
-Whoever drives it calls `notice` when the API object changed and `advance` when `wake` has come, and
-writes `local.merged` (or removes the pod when `local.gone`). Sources: pkg/kubelet (pod_workers.go,
-pleg), and what was watched on a real node.
+The worker has no clock and does no I/O. Its owner calls `notice` after a change of the API object,
+and `advance` when the time `wake` has come. The owner then writes `local.merged`, or deletes the
+pod if `local.gone` is True. Sources: Kubernetes v1.37.2, pkg/kubelet (pod_workers.go, pleg), and
+observations on a real node.
 """
 
 from collections.abc import Iterator
@@ -38,10 +39,10 @@ class PodWorker:
         self._retry: float | None = None
         self._not_before = now
 
-    # What it is told.
+    # Inputs.
 
     def notice(self, pod: Object, now: float) -> None:
-        """Hear of a change of the API object."""
+        """Takes a new version of the API object and starts a sync if the kubelet reacts to it."""
         old, self.local.pod = self.local.pod, pod
         levers = self._node.levers
         if _matters(pod) != _matters(old):
@@ -50,21 +51,21 @@ class PodWorker:
             self.ask(now + self._node.spread(levers.gate_seconds))
 
     def finish(self, exit_code: int, container: str | None, now: float) -> None:
-        """Let the main containers, or the one that is named, exit by themselves."""
+        """Makes the main containers, or the given container, exit now."""
         local = self.local
         for one in local.mains if container is None else local.all:
             if container in (None, one.name) and one.run is not None and one.alive:
                 one.run.ends_at, one.run.exit_code = now, exit_code
 
     def fail_liveness(self, container: str, now: float) -> None:
-        """Let a container's liveness probe fail for good: the kubelet restarts it."""
+        """Makes a container's liveness probe fail, so that the container is restarted."""
         for one in self.local.all:
             if one.name == container and one.run is not None:
                 one.run.unhealthy = True
         self.ask(now)
 
     def evict(self, reason: str, message: str, now: float) -> None:
-        """End the pod as a node under pressure does: all is killed at once."""
+        """Ends the pod as a node under pressure does: all containers are killed at once."""
         local = self.local
         if local.end is not None:
             return
@@ -76,7 +77,7 @@ class PodWorker:
         local.publish(local.pod, final=True)
 
     def retry(self, now: float) -> None:
-        """Look again at everything that waits: for an image, a back-off or a probe."""
+        """Ends all back-offs, runs all probes now, and applies levers that have changed."""
         levers = self._node.levers
         for one in self.local.all:
             one.crashes.end_all()
@@ -89,10 +90,10 @@ class PodWorker:
         self.ask(now)
 
     def restart(self, now: float) -> None:
-        """The kubelet is started anew: containers live on, what was only in its memory is lost.
+        """Restarts the kubelet: containers go on running, and its memory is lost.
 
-        But what was published of the last container is believed of the one that runs, if that is
-        older than ten seconds (pkg/kubelet/prober, setReadyStateOnKubeletRestart).
+        The published readiness and `started` are inherited by containers that started more than ten
+        seconds ago (pkg/kubelet/prober/prober_manager.go, setReadyStateOnKubeletRestart).
         """
         self._work = None
         conditions = (self.local.pod.get("status") or {}).get("conditions") or []
@@ -101,7 +102,7 @@ class PodWorker:
             one.forget()
             run = one.run
             if run is not None and run.alive and run.stopping and run.exit_code == KILLED:
-                run.stopping, run.ends_at = False, None  # it ignored what it was told
+                run.stopping, run.ends_at = False, None  # it has ignored the signal and goes on
             old = run is not None and run.alive and run.started < now - _OLD
             for probe in one.probers if old and self._node.levers.keeps_ready else ():
                 if run is not None and probe.run != run.id and (ready or probe.startup):
@@ -110,21 +111,21 @@ class PodWorker:
         self.ask(now + self._node.spread(self._node.levers.react_seconds))
 
     def take_over(self, sight: Sight, now: float) -> None:
-        """Go on with a pod that another kubelet ran; see `simulator.node.takeover`."""
+        """Continues a pod that another kubelet has run; see `simulator.node.takeover`."""
         if not take_over(self.local, sight, now):
             self._asked = None
 
-    # What it does.
+    # Actions.
 
     @property
     def wake(self) -> float | None:
-        """Return when something happens by itself."""
+        """The time of the next action, or None."""
         times = [self.wake_soon, self._retry if self._work is None else None]
         return min((time for time in times if time is not None), default=None)
 
     @property
     def wake_soon(self) -> float | None:
-        """Return the same, without what is only tried again after a failure."""
+        """The time of the next action that is not a retry after a failure, or None."""
         times = [run.ends_at for run in self._alive()]
         times.append(self.local.probe_at() if self.local.end is None else None)
         if self._work is not None:
@@ -134,7 +135,7 @@ class PodWorker:
         return min((time for time in times if time is not None), default=None)
 
     def advance(self, now: float) -> None:
-        """Do everything that is due by now, in its order."""
+        """Runs all actions that are due by `now`, in their order."""
         while (time := self.wake) is not None and time <= now:
             self.local.now = max(self.local.now, self._node.levers.moment(time))
             self._step(self.local.now)
@@ -165,7 +166,10 @@ class PodWorker:
             self._plan_next(self._sync, now)
 
     def _plan_next(self, sync: Sync, now: float) -> None:
-        """The next sync begins after a look at the runtime, at once if there is something new."""
+        """Schedules the next sync: soon after a change, later after a failure or for a back-off.
+
+        No sync starts before the next look at the runtime.
+        """
         self._not_before = now + self._relist()
         if sync.changed:
             self.ask(self._not_before)
@@ -185,7 +189,7 @@ class PodWorker:
         return self._node.rng.random() if self._node.levers.by_chance else 0.5
 
     def ask(self, time: float) -> None:
-        """Let it sync, at that time or as soon after it as it can."""
+        """Requests a sync at a time, or as soon afterwards as possible."""
         self._asked = time if self._asked is None else min(self._asked, time)
 
     def _alive(self) -> list[Run]:
@@ -201,7 +205,7 @@ def _due(time: float | None, now: float) -> bool:
 
 
 def _matters(pod: Object) -> Json:
-    """The parts of an API object that make its kubelet sync it, beside readiness gates."""
+    """Returns the parts of an API object whose change starts a sync, except for readiness gates."""
     grace = (pod.get("metadata") or {}).get("deletionGracePeriodSeconds")
     finished = (pod.get("status") or {}).get("phase") in COMPLETED
     return generation_of(pod), is_terminating(pod), grace, finished

@@ -1,7 +1,8 @@
-"""A probe worker of a kubelet: one for each probe of a container, alive as long as the pod.
+"""A probe worker of a kubelet: one for each probe of a container, as long as the pod exists.
 
-It looks at what the kubelet has *published*, not at the runtime, and it ticks by itself: after a
-restart in place the first tick only notices the new container. Source: pkg/kubelet/prober.
+A worker checks the container that the kubelet has *published*, not the one that the runtime has. It
+runs at its own ticks. After a restart in place the first tick only notices the new container.
+Source: Kubernetes v1.37.2, pkg/kubelet/prober.
 """
 
 import math
@@ -13,49 +14,53 @@ from tapp.kube.stored import PROBE
 
 @dataclass(slots=True)
 class Prober:
-    """State of one probe worker."""
+    """The state of one probe worker."""
 
-    startup: bool  # A startup probe; otherwise a readiness probe
+    startup: bool  # True: a startup probe; False: a readiness probe
     since: float
     period: float = 10.0
     delay: float = 0.0
     threshold: int = 3
-    """Failures of a startup probe after which the container is restarted; those after which a
-    readiness probe has failed that goes on with what was published."""
-    run: str = ""  # The container that it has noticed
+    """The number of failures after which the probe has failed.
+
+    It counts for a startup probe, and for a readiness probe with an inherited result. Any other
+    readiness probe of a new process is unready from the beginning.
+    """
+    run: str = ""  # id of the process that the worker has noticed
     passed: bool | None = None
     failures: int = 0
     looked: float = 0.0
-    asked: float | None = None  # The time when the kubelet wants a look, before the next tick
-    implied: bool = False  # The spec does not show it: a lever asked for it
-    inherits: str = ""  # The container of which a new kubelet believes what is published
+    asked: float | None = None  # a requested time before the next tick
+    implied: bool = False  # a lever asks for this probe, not the spec
+    inherits: str = ""  # id of the process that keeps its published state (see `restart`)
 
     def goes_on(self, run: str) -> bool:
-        """Tell whether this container is what was published, for want of a result."""
+        """Returns True if a process keeps its published state because it has no result yet."""
         return self.inherits == run and (self.run != run or self.passed is None)
 
     def is_done(self, run: str) -> bool:
-        """Tell whether there is nothing more to find out about this container."""
+        """Returns True if further probes of a process cannot change the result."""
         if self.startup and self.inherits == run:
             return True
         return self.run == run and self.passed is not None and (self.passed or self.startup)
 
     def next_tick(self, now: float) -> float:
-        """Return when it ticks next."""
+        """Returns the time of the first tick after `now`."""
         ticks = math.floor((now - self.since) / self.period + 1e-9) + 1
         return self.since + ticks * self.period
 
     def begin(self, now: float) -> None:
-        """Take note that there is a new container to look at from the next tick on."""
+        """Records that a new process has to be probed from the next tick on."""
         self.looked = max(self.looked, now)
 
     def look(self, run: str, started: float, passes_from: float, now: float, shown: bool) -> bool:
-        """Look once at the published container, whose probe would succeed from then on.
+        """Probes the published process, whose probe succeeds from `passes_from` on.
 
-        `shown`: it is published as started. Return whether anything has been found out.
+        `shown` is the process' published `started`. Returns True if the worker has noticed a new
+        process or its result has changed.
         """
         if self.asked is not None:
-            self.asked, self.since = None, now  # and it ticks from now on
+            self.asked, self.since = None, now  # the ticks count from here
         self.looked = now
         news = self.run != run
         if news:
@@ -73,7 +78,7 @@ class Prober:
 
 
 def prober(spec: Object | None, now: float, *, startup: bool) -> Prober | None:
-    """Return the worker of a container's probe, if it has that probe."""
+    """Returns the worker of a probe; None without a probe."""
     if spec is None:
         return None
     return Prober(

@@ -1,8 +1,8 @@
-"""Taking over a pod that another kubelet runs, by what the API object says of it.
+"""Takes over a pod that another kubelet runs, from the status in the API object.
 
-What runs goes on as if this kubelet had started it. What does not come up stays exactly as it is
-shown until its image changes: of a crash, a missing image or a missing volume the API tells that
-it is so, not when it will be over.
+`take_over` continues running containers as if this kubelet had started them. A container that does
+not start or become ready keeps its status until its image changes. The API tells that the container
+crashes, or that its image or volume is missing, but not when this ends.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,17 @@ _STARTING = ("ContainerCreating", "PodInitializing", RESTARTING_ALL)
 
 @dataclass(frozen=True)
 class Sight:
-    """A reading of the status that another kubelet wrote."""
+    """Reads the status that another kubelet has written."""
 
-    # reads a time of the API; None for one that is missing or unreadable
+    # parses a timestamp of the API; None if it is missing or invalid
     moment: Callable[[str | None], float | None]
-    # seconds after which a container is taken as stuck that is being created, or that runs and is
-    # not ready
+    # Seconds until a container counts as stuck that is being created, or that runs and is not
+    # ready.
     patience: float
 
 
 def take_over(local: LocalPod, sight: Sight, now: float) -> bool:
-    """Begin with what the API object says; return whether anything is left to do by itself."""
+    """Starts with the status of the API object; returns True if the pod needs a sync now."""
     pod = local.pod
     status = pod.get("status") or {}
     if status.get("phase") in COMPLETED:
@@ -62,7 +62,7 @@ def take_over(local: LocalPod, sight: Sight, now: float) -> bool:
 
 
 def _complete(known: Object) -> Object:
-    """A container's status with everything in it that a kubelet always writes."""
+    """Returns a container status with defaults for fields that a kubelet always writes."""
     empty = {"image": "", "imageID": "", "restartCount": 0, "ready": False, "lastState": {}}
     return {**empty, **known, "state": known.get("state") or {"waiting": {"reason": "Unknown"}}}
 
@@ -76,7 +76,8 @@ def _fill(local: LocalPod, one: Container, known: Object, sight: Sight, now: flo
             probe.run = run.id
             passed = known.get("started") if probe.startup else known["ready"]
             probe.passed = True if passed else None
-            # When it ticks nobody can tell; of those that have passed all tick alike.
+            # The status does not show when a probe ticks. Probes that have passed all get the same
+            # ticks.
             probe.since = now if passed else run.started
             probe.looked = now
     local.keep(one.name, known)
@@ -85,7 +86,7 @@ def _fill(local: LocalPod, one: Container, known: Object, sight: Sight, now: flo
 
 
 def _run_of(local: LocalPod, one: Container, known: Object, sight: Sight, now: float) -> Run | None:
-    """The process that a status tells of: the one that runs, or the last one that ended."""
+    """Returns the process that a status shows: the running one, or the one that ended last."""
     state = known["state"]
     running, ended = state.get("running"), state.get("terminated")
     if running is None and ended is None:
@@ -116,10 +117,11 @@ def _run_of(local: LocalPod, one: Container, known: Object, sight: Sight, now: f
 
 
 def _is_current(pod: Object, known: Object, spelt: str, sight: Sight, now: float) -> bool:
-    """True if a container runs what the spec asks for, as far as can be told.
+    """Returns True if a container probably runs the image of the spec.
 
-    A runtime may report another name of the same image. And a kubelet says that it has seen a
-    generation before it stops a container because of it: right after that the name counts.
+    A runtime may report another name of the same image, so different names alone prove nothing. A
+    kubelet reports that it has seen a generation before it stops containers because of it. So the
+    name counts for a short time after the spec or the status was written.
     """
     if canonical_name(known["image"]) == canonical_name(spelt):
         return True
@@ -137,10 +139,11 @@ def _is_current(pod: Object, known: Object, spelt: str, sight: Sight, now: float
     return began > newest or now - newest > grace + AFTERWARDS
 
 
-AFTERWARDS = 60.0  # Seconds beyond the grace period in which a kubelet does what it has seen
+AFTERWARDS = 60.0  # seconds beyond the grace period in which a kubelet acts on a new spec
 
 
 def _written(pod: Object, sight: Sight) -> tuple[float | None, float | None]:
+    """Returns when the object, and when its status, was written last, by `managedFields`."""
     asked: list[float] = []
     reported: list[float] = []
     for entry in meta(pod).get("managedFields") or []:
@@ -151,12 +154,12 @@ def _written(pod: Object, sight: Sight) -> tuple[float | None, float | None]:
 
 
 def _is_broken(local: LocalPod, one: Container, known: Object, sight: Sight, now: float) -> bool:
-    """True if a container does not come up, and nothing tells that this will change by itself."""
+    """Returns True if a container does not start or become ready without a change of its image."""
     state, image = known["state"], specs_of(local.pod)[one.name]["image"]
     if local.end is not None:
         return False
     if one.run is not None and not _is_current(local.pod, known, image, sight, now):
-        return False  # its kubelet is about to do something about it
+        return False  # the kubelet is about to restart it
     waiting = state.get("waiting")
     if waiting is not None:
         if waiting.get("reason") not in _STARTING:
@@ -181,6 +184,6 @@ def _runs(one: Container, image: str) -> bool:
 
 
 def _is_awaited(local: LocalPod, one: Container) -> bool:
-    """True if a container's readiness without a probe is for the next sync to find."""
+    """Returns True if a container without probes is not published as ready yet."""
     shown = local.shown(one.name)
     return not one.stuck and not one.once and not one.probers and not shown.get("ready")

@@ -54,7 +54,7 @@ class Clock:
         return timer
 
     def cancel(self, timer: Timer | None) -> None:
-        """Cancels a timer; does nothing for None and for a timer that has run or was cancelled."""
+        """Cancels a timer; does nothing for None and for a timer that has run or was canceled."""
         if timer is not None and not timer.cancelled:
             timer.cancelled = True
             self._foreground -= not timer.background
