@@ -1,1 +1,1 @@
-"""Edits of a TApp, as JSON patches."""
+"""Edits of a TApp as pure functions, and what the API server says about an edit."""

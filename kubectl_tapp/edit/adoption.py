@@ -1,10 +1,11 @@
-"""Objects with the names of a TApp's pods and claims that are not seen as its own.
+"""Finds and adopts objects that have the names of a TApp's pods or claims and are not its children.
 
-Metacontroller finds children by the label `controller-uid` and takes what has no controller. So
-the label is all that is written; and a controller that is gone is taken off, which the garbage
-collector would do for claims, while it would delete pods. A claim that its Namespace does not own,
-as after a restore, gets that owner as well: else it would go with the TApp. ControllerRevisions
-stay as they are: their numbers are those of another TApp.
+Metacontroller finds children by the label `controller-uid` and adopts objects with this label that
+have no controller. So an adoption writes this label and removes an owner that has been deleted. The
+garbage collector would remove such an owner from a claim with other owners, but would delete a pod.
+A claim that its Namespace does not own, as after a restore from a backup, gets the Namespace as a
+second owner. Otherwise the claim would be deleted with the TApp. ControllerRevisions are not
+adopted, because their revision numbers belong to another TApp's history.
 """
 
 from collections.abc import Iterable
@@ -26,19 +27,19 @@ OF_STATEFULSETS = {
     "statefulset.kubernetes.io/pod-name": "$(tapp.name)",
     "apps.kubernetes.io/pod-index": "$(tapp.index)",
 }
-"""A label that the StatefulSet controller writes on each pod -> the placeholder for its value."""
+"""A label that the StatefulSet controller sets on each pod -> the placeholder for its value."""
 
 
 @dataclass(frozen=True)
 class Stray:
-    """An object with the name of a pod or claim of an instance."""
+    """An object that has the name of an instance's pod or claim and is not a child of the TApp."""
 
-    resource: str  # its plural
-    prefix: str  # its name up to the instance's number
-    id: int  # that number
+    resource: str  # `pods` or `persistentvolumeclaims`
+    prefix: str  # its name without the instance number
+    id: int  # the instance number in its name
     item: Document  # the object
-    whose: str  # in half a sentence
-    why_not: str = ""  # why it is not taken over; "" if it is
+    whose: str  # a phrase that says who owns the object
+    why_not: str = ""  # the reason why it cannot be adopted; "" if it can
 
 
 def strays(
@@ -48,7 +49,11 @@ def strays(
     living: dict[str, str],
     namespace: Document | None,
 ) -> list[Stray]:
-    """All of such a name that is not the TApp's, sorted; `living` are all TApps, uid -> name."""
+    """Returns all pods and claims with names of the TApp that are not its children, sorted.
+
+    `pods` and `claims` are those of the namespace. `living` has the names of all TApps in the
+    namespace by uid. `namespace` is None if the user may not read the Namespace.
+    """
     spec, name = spec_of(tapp), tapp["metadata"]["name"]
     prefixes = [(PODS, f"{name}-", pods)]
     prefixes += [(CLAIMS, f"{claim}-{name}-", claims) for claim in claim_templates(spec)]
@@ -81,7 +86,10 @@ def _why_not(item: Document, tapp: Document, *, beyond: bool) -> str:
 
 
 def _living(item: Document, tapp: Document) -> list[dict[str, Any]]:
-    """The owners but for an earlier TApp of this name: there is one of a name at a time."""
+    """Returns the owners of an object, except for a deleted TApp with the same name.
+
+    TApp names are unique in a namespace, so an owner with this name and another uid is deleted.
+    """
     return [
         owner
         for owner in item["metadata"].get("ownerReferences") or []
@@ -95,14 +103,20 @@ def _living(item: Document, tapp: Document) -> list[dict[str, Any]]:
 
 
 def unprotected(claim: Document, namespace: Document | None) -> bool:
-    """True if a claim would go with its TApp; an unreadable Namespace is believed to own it."""
+    """Returns True if a claim would be deleted with its TApp: its Namespace does not own it.
+
+    If the Namespace could not be read, any Namespace among the owners counts.
+    """
     owners = claim["metadata"].get("ownerReferences") or []
     uids = {owner.get("uid") for owner in owners if owner.get("kind") == "Namespace"}
     return namespace["metadata"]["uid"] not in uids if namespace else not uids
 
 
 def _protecting(item: Document, namespace: Document | None) -> list[Document]:
-    """The owner that a claim lacks, if it does; of a pod no Namespace is given."""
+    """Returns the Namespace as an owner reference if the claim lacks it, or an empty list.
+
+    `namespace` is None for pods, which need no second owner.
+    """
     if namespace is None or not unprotected(item, namespace):
         return []
     metadata = namespace["metadata"]
@@ -111,10 +125,12 @@ def _protecting(item: Document, namespace: Document | None) -> list[Document]:
 
 
 def adopting_patch(item: Document, tapp: Document, namespace: Document | None = None) -> Document:
-    """The patch that gives an object to a TApp: its label, without an owner that is gone.
+    """Returns the merge patch that makes an object a child of a TApp.
 
-    A merge patch, as `migration` writes; it names the uid and the version that were read, and is a
-    Conflict with any other. A claim's `namespace` is to own it as well.
+    The patch sets the label and removes an owner that has been deleted. If `namespace` is given,
+    the patch makes it an owner of a claim as well. The patch contains the uid and the
+    resourceVersion that were read, so the API server answers Conflict if the object has changed
+    since.
     """
     metadata = item["metadata"]
     owners = [*_living(item, tapp), *_protecting(item, namespace)]
@@ -126,7 +142,7 @@ def adopting_patch(item: Document, tapp: Document, namespace: Document | None = 
 
 
 def as_adopted(item: Document, tapp: Document) -> Document:
-    """The object as Metacontroller will show it to the service."""
+    """Returns the object as Metacontroller will send it to the service after the adoption."""
     metadata, owners = item["metadata"], _living(item, tapp)
     if controller_of(owners) is None:
         owners.append(controller_ref(tapp))
@@ -135,10 +151,10 @@ def as_adopted(item: Document, tapp: Document) -> Document:
 
 
 def lost_labels(tapp: Document, taken: Iterable[Stray], services: Iterable[Document]) -> list[str]:
-    """A sentence for each label of a StatefulSet that pods have and their templates have not.
+    """Returns a sentence for each StatefulSet label of adopted pods that their templates lack.
 
-    A pod that takes the place of such a pod lacks the label, and no Service that selects by it has
-    that pod as an endpoint. `services` are those of the namespace, as far as they may be read.
+    The replacement of such a pod lacks the label, so a Service that selects by this label no longer
+    routes requests to the pod. `services` are those of the namespace that the user may read.
     """
     spec = spec_of(tapp)
     pods = {each.id: each.item["metadata"] for each in taken if each.resource == PODS}

@@ -1,9 +1,12 @@
-"""Asks what the API server would make of an edit: a patch, or a file that is applied.
+"""Asks the API server by a dry run for the result of an edit: a patch, or an applied file.
 
-These two differ in what the file no longer has. The client takes away what the file had when it was
-applied last, as the annotation says that it leaves; the server takes away what the same manager
-applied last, as `metadata.managedFields` say. So what was applied one way and is planned the other
-way would keep what it will lose. Source: Kubernetes, "Server-Side Apply", and kubectl's `apply`.
+A client-side and a server-side apply remove different fields. The client removes the fields that
+the file had at the last client-side apply, as the annotation `last-applied-configuration` records.
+The server removes the fields that the same manager applied last, as `metadata.managedFields`
+records. A plan that uses the other way would keep fields that the apply removes. So `apply_method`
+finds out which way the user will use.
+
+Source: Kubernetes, "Server-Side Apply", and kubectl's `apply`.
 """
 
 from collections.abc import Mapping
@@ -21,23 +24,23 @@ from tapp.kube.merges import kubectl_applied
 
 KUBECTL = "kubectl"  # The field manager of `kubectl apply --server-side`
 _APPLIED = "f:kubectl.kubernetes.io/last-applied-configuration"
-"""Whoever updates this annotation applies by the client."""
+"""A manager that updates this annotation has used a client-side apply."""
 
 
 @dataclass(frozen=True)
 class ApplyMethod:
-    """The way in which a file is applied."""
+    """The way in which `kubectl apply` will apply a file: on the client or on the server."""
 
-    manager: str = ""  # field manager of a server-side apply; "" for a client-side one
-    force: bool = False  # take fields over from other managers
-    # it was applied by the client so far, and kubectl hands that over when it applies by the server
-    # for the first time; its dry run does not
+    manager: str = ""  # the field manager of a server-side apply; "" for a client-side apply
+    force: bool = False  # whether to take over fields that other managers own
+    # True for the first server-side apply after client-side ones. kubectl then migrates the
+    # ownership of the fields, but not in a dry run.
     first: bool = False
-    remark: str = ""  # a sentence for a person: which way, and why
+    remark: str = ""  # a sentence for the user that says which method the plan assumes, and why
 
     @property
     def options(self) -> list[str]:
-        """The options of `kubectl apply`."""
+        """The options of `kubectl apply` for this method."""
         more = ["--force-conflicts"] if self.force else []
         return ["--server-side", f"--field-manager={self.manager}", *more] if self.manager else []
 
@@ -45,11 +48,12 @@ class ApplyMethod:
 def apply_method(
     cluster: ClusterAccess, observed: Observed, asked: bool | None, *, force: bool
 ) -> ApplyMethod:
-    """Returns the way in which the file will be applied.
+    """Returns how the file will be applied.
 
-    That is as asked; else as the user's preferences for kubectl set it; else as the TApp was
-    applied last. Raises UsageError if conflicts are to be overridden by a client-side apply, which
-    has none.
+    `asked` is the user's choice: True for server-side, False for client-side, None for no choice.
+    Without a choice, the user's preferences for kubectl decide, and otherwise the way in which the
+    TApp was applied last. Raises UsageError if `force` is given for a client-side apply, which has
+    no conflicts.
     """
     preferred = options_of("apply", cluster.kuberc)
     by_server = _SWITCH.get(preferred.get("server-side", ""))
@@ -75,13 +79,14 @@ def apply_method(
 _SWITCH = dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True) | dict.fromkeys(
     ("0", "f", "F", "false", "FALSE", "False"), False
 )
-"""The texts that kubectl takes for a boolean. Source: Go, `strconv.ParseBool`."""
+"""The texts that kubectl accepts as a boolean. Source: Go, `strconv.ParseBool`."""
+# Preferences that a plan takes into account, and preferences that change only the output.
 _FOLLOWED = {"server-side", "field-manager", "force-conflicts"}
 _OF_OUTPUT = {"output", "template", "show-managed-fields", "allow-missing-template-keys"}
 
 
 def _unfollowed(remark: str, preferred: Mapping[str, str]) -> str:
-    """Returns the remark, and the preferences for `apply` that the plan does not follow."""
+    """Returns the remark, extended by the preferences for `apply` that the plan ignores."""
     more = sorted(preferred.keys() - _FOLLOWED - _OF_OUTPUT)
     if not more:
         return remark
@@ -104,7 +109,10 @@ def _remark(manager: str, asked: bool | None, why: str) -> str:
 
 
 def _last(cluster: ClusterAccess, observed: Observed) -> tuple[str, bool]:
-    """The manager that applied it last by the server ("": nobody); and if the client ever did."""
+    """Returns the field manager of the last apply, and if the TApp was ever applied client-side.
+
+    The field manager is "" if the last apply was client-side, or if the TApp was never applied.
+    """
     metadata = cluster.get(
         TAPPS, observed.name, observed.tapp["metadata"]["namespace"], managed=True
     )["metadata"]
@@ -131,7 +139,13 @@ def _updates_what_was_applied(managed: Document) -> bool:
 def tried(
     session: Session, observed: Observed, edited: Document, how: ApplyMethod | None
 ) -> tuple[Document, tuple[str, ...]]:
-    """The edit (`how`: of a file) as the API server would take it, or as it is, refused why."""
+    """Returns the result of the edit in a dry run, and the refusals of the API server.
+
+    `how` is the apply method if the edit is a file, and None if the edit is a patch. If the API
+    server refuses the edit, the edit itself is returned. If the user may not write the TApp, a
+    patch or a client-side apply is returned unchecked, with a note. Raises CommandError if the user
+    may not do a server-side apply, or if the API server cannot be reached.
+    """
     by_server = how is not None and bool(how.manager)
     try:
         return _asked(session.cluster, observed, edited, how), ()
@@ -143,6 +157,7 @@ def tried(
             raise CommandError(f"{error}; {_ONLY_THERE}") from None
         if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
             raise
+        # A conflict of a server-side apply is about field managers, not about the version.
         old = error.reason == "Conflict" and edited["metadata"].get("resourceVersion")
         hint = ": the file has metadata.resourceVersion, of an older state; leave it out"
         return edited, (f"{error}{hint if old and how is not None and not by_server else ''}",)
@@ -154,6 +169,8 @@ def _asked(
     if how is None:
         patch = json_patch(observed.tapp, edited)
         return cluster.patch(TAPPS, observed.name, patch, dry_run=True) if patch else edited
+    # The server-side dry run detects conflicts. For the first server-side apply its result would
+    # keep fields that the real apply removes, so the client-side result is used instead.
     found = cluster.apply(edited, how.options, dry_run=True)
     return cluster.apply(edited, dry_run=True) if how.first else found
 
@@ -165,7 +182,11 @@ _ONLY_THERE = (
 
 
 def untried(observed: Observed, edited: Document, how: ApplyMethod) -> Document:
-    """The TApp after a client-side apply, without a server's defaults, or a CommandError."""
+    """Returns the TApp after a client-side apply, without asking the API server.
+
+    The defaults that the API server would add are missing. Raises UsageError for a server-side
+    apply of an existing TApp, whose result only the API server knows.
+    """
     if not observed.tapp["metadata"].get("uid"):
         return edited
     if how.manager:

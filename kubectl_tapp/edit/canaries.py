@@ -1,8 +1,10 @@
-"""Canaries: who tries a template first, and how that ends, for all or for nobody.
+"""Starts, promotes and aborts canaries: templates that some instances run before the others.
 
-A copy that `set image --canary` made is noted in an annotation of the TApp, with the template that
-it is a copy of: who ends the canary need not know either, and the copy leaves the pool with it. A
-template that its author put into the pool stays there.
+`check_named` and `pick` choose the instances, `find` finds an existing canary, `promoted` and
+`aborted` end it. `set image --canary` copies a template into the pool. An annotation of the TApp
+records the copy and its original, so that any user can end the canary without naming them. The copy
+is removed from the pool with its canary. A template that the author of the TApp put into the pool
+stays there.
 """
 
 import json
@@ -23,21 +25,24 @@ from tapp.words.vocabulary import CANARIES
 
 @dataclass(frozen=True)
 class Canary:
-    """A template that some instances try."""
+    """A template that some instances run instead of another template."""
 
     name: str
-    base: str  # the template that it is tried instead of
-    ids: list[int]  # the instances that run it, ascending
-    copy: bool  # whether it was made for this alone
+    base: str  # the name of the template that the canary replaces
+    ids: list[int]  # the numbers of the instances that run the canary, sorted
+    copy: bool  # whether the template was copied for the canary, and is removed with it
 
 
 def with_note(tapp: Document, name: str, base: str) -> Document:
-    """The TApp with the note that a template is a copy of another one, for a canary."""
+    """Returns the TApp with a note that template `name` is a copy of `base` for a canary."""
     return _with_notes(tapp, notes_of(tapp) | {name: base})
 
 
 def notes_of(tapp: Document) -> dict[str, str]:
-    """Copies made for canaries: name -> the template that was copied; nonsense is none."""
+    """Returns the copies that were made for canaries: template name -> name of the original.
+
+    Entries that are not valid, or whose template is no longer in the pool, are left out.
+    """
     text = (tapp["metadata"].get("annotations") or {}).get(CANARIES)
     try:
         found = json.loads(text or "{}")
@@ -54,12 +59,11 @@ def _with_notes(tapp: Document, notes: dict[str, str]) -> Document:
 
 
 def find(tapp: Document, template: str | None = None, base: str | None = None) -> Canary:
-    """The canary that is meant.
+    """Returns the canary with this template, or the only canary of the TApp if `template` is None.
 
-    Without `template` the only one. `base` is what it is tried instead of; without it the template
-    that it is a copy of, or else the one that all others run.
-
-    Raises CommandError: there is none, or several may be meant.
+    `base` is the template that the canary replaces. If it is None, the original of a copy is used,
+    and for other canaries the template that all other instances run. Raises UsageError if there is
+    no canary, or if several would fit.
     """
     spec, notes = spec_of(tapp), notes_of(tapp)
     users = template_users(spec)
@@ -78,7 +82,12 @@ def find(tapp: Document, template: str | None = None, base: str | None = None) -
 def _only(
     tapp: Document, spec: TAppSpec, users: dict[str, list[int]], notes: dict[str, str]
 ) -> str:
-    """The only canary: of copies one that is run, else any copy, else any other that is run."""
+    """Returns the template name of the only canary. Raises UsageError unless there is exactly one.
+
+    Copies for canaries that instances run come first, then other copies, then other templates that
+    instances run.
+    """
+    # The default and the rolling template are not canaries, even if only some instances run them.
     usual = (spec.default_name, spec.rolling_name)
     others = [name for name in users if name not in usual and spec.find_template(name)]
     found = [name for name in notes if name in users] or [*notes] or others
@@ -101,14 +110,21 @@ def _others(spec: TAppSpec, users: dict[str, list[int]], name: str) -> str:
 
 
 def promoted(tapp: Document, canary: Canary) -> Document:
-    """The base with the canary's content, which the canary's instances run already."""
+    """Returns the TApp whose base template has the canary's content, and whose canary has ended.
+
+    The pods of the canary's instances are not updated, because they run this content already.
+    """
     spec = spec_of(tapp)
     body = body_of(spec, canary.name)
     return aborted(put(tapp, place_of(spec, canary.base), body), canary)
 
 
 def aborted(tapp: Document, canary: Canary) -> Document:
-    """The canary's instances with the base; a copy that nobody can need any more goes."""
+    """Returns the TApp whose canary instances run the base template again.
+
+    A template that was copied for the canary is removed from the pool, unless it is the rolling
+    template.
+    """
     spec = spec_of(tapp)
     entry = None if canary.base == spec.default_name else canary.base
     named: Document = (tapp.get("spec") or {}).get("templates") or {}
@@ -123,10 +139,11 @@ def aborted(tapp: Document, canary: Canary) -> Document:
 
 
 def check_named(plan: Plan, template: str, ids: list[int], base: str | None = None) -> str:
-    """Returns a sentence about instances that are named for a canary.
+    """Returns a sentence that describes the instances which the user has named for a canary.
 
-    `template` is what they are to run; with `base` they must run that one now. Raises UsageError if
-    one of them is stopped or has finished, or runs another template.
+    `template` is the template that the instances will run. If `base` is given, they must run `base`
+    or `template` now. Raises UsageError if an instance is stopped, has finished, or runs another
+    template.
     """
     spec = plan.world.tapp.spec
     chosen = [each for each in plan.instances if each.id in set(ids)]
@@ -150,14 +167,16 @@ def check_named(plan: Plan, template: str, ids: list[int], base: str | None = No
 
 
 def pick(plan: Plan, template: str, share: str, base: str | None = None) -> tuple[list[int], str]:
-    """Chooses instances so that a share of all that should run has a template, and says why these.
+    """Picks the instances of a canary, and returns them with a sentence that explains the choice.
 
-    Those that have it already count: 30% after 10% adds to them. Available ones first, because a
-    broken one tells nothing of the template; then the node with the fewest of them, because a
-    node's trouble is not the template's; then the highest number, which a roll-out of the others
-    reaches last. With `base` only those that run that template now.
+    `share` is a number or a percentage of all instances that should run. Instances that run
+    `template` already count, so 30% after 10% adds to them. If `base` is given, only instances that
+    run `base` now are picked. Available instances come first, because a broken pod says nothing
+    about the new template. Then the instances spread over nodes, because the failure of one node
+    says nothing about the template either. Then the highest numbers come first, which the rollout
+    of the others reaches last.
 
-    Raises CommandError: `share` is none.
+    Raises UsageError if `share` is not a share of these instances.
     """
     spec = plan.world.tapp.spec
     running = [
@@ -177,10 +196,11 @@ def pick(plan: Plan, template: str, share: str, base: str | None = None) -> tupl
 def _spread(
     free: list[int], node: dict[int, str], have: list[int], available: Collection[int]
 ) -> list[int]:
-    """All that are free, in the order in which they are picked.
+    """Returns the instances of `free` in the order in which a canary picks them.
 
-    The n-th of a node has as many before it as those that have the template and n - 1: so each
-    one's turn is known without a look at all of them for each pick.
+    Available instances come before the others. The key of the n-th instance on a node is n plus the
+    number of instances there that run the template already. Sorting by this key spreads the picks
+    over the nodes, without comparing all nodes for each pick.
     """
     taken = Counter(node[id] for id in have)
     turns: list[tuple[bool, int, int]] = []

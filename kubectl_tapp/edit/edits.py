@@ -1,7 +1,7 @@
-"""The verbs' edits of a TApp: pure functions from the document to the edited document.
+"""The edits that the verbs make: pure functions from a TApp document to the edited document.
 
-Nothing is mutated; parts that stay are shared. Only `spec` and, for the reason of a change, one
-annotation are ever touched. Which template a name stands for is `tapp.declared.model`'s to say.
+No document is modified, and unchanged parts are shared. The edits change only `spec` and, for the
+cause of a change, one annotation. `tapp.declared.model` decides which template a name stands for.
 """
 
 import re
@@ -21,12 +21,15 @@ from tapp.declared.placeholders import placeholders_in
 from tapp.declared.templates import running
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, RESTARTED_AT, InstanceStatus
 
-CHANGE_CAUSE = "kubernetes.io/change-cause"  # kubectl's: why the newest revision was made
+CHANGE_CAUSE = "kubernetes.io/change-cause"  # The annotation that `kubectl rollout history` shows
 Operation = dict[str, Any]
 
 
 def spec_of(tapp: Document) -> TAppSpec:
-    """The TApp's spec as the service reads it, or a CommandError with its first mistake."""
+    """Returns the TApp's spec as the service parses it.
+
+    Raises CommandError with the first mistake.
+    """
     try:
         return TAppSpec.model_validate(tapp.get("spec") or {})
     except ValidationError as error:
@@ -36,23 +39,27 @@ def spec_of(tapp: Document) -> TAppSpec:
 
 
 def used_templates(spec: TAppSpec) -> list[str]:
-    """The templates that instances are to run, those that do not exist left out; sorted."""
+    """Returns the sorted names of the existing templates that instances run."""
     return sorted(name for name in template_users(spec) if spec.find_template(name))
 
 
 def killed(tapp: Document, ids: Iterable[int]) -> Document:
-    """Stops instances: their pods go, their claims stay."""
+    """Stops instances: the service deletes their pods and keeps their claims."""
     wanted = dict.fromkeys(map(str, ids), str(InstanceStatus.KILLED))
     return entries(tapp, "statuses", wanted)
 
 
 def started(tapp: Document, ids: Iterable[int]) -> Document:
-    """Starts stopped instances; what else stands in their entry of `statuses` goes, too."""
+    """Starts stopped instances by removing their entries from spec.statuses."""
     return entries(tapp, "statuses", dict.fromkeys(map(str, ids)))
 
 
 def entries(tapp: Document, field: str, wanted: Mapping[str, str | None]) -> Document:
-    """All entries of a map at once: a copy for each of thousands takes minutes. None: gone."""
+    """Sets entries of a map in the spec; the value None removes an entry.
+
+    All entries are set in one copy of the map, because a copy for each of thousands of instances
+    would take minutes.
+    """
     before: Document = (tapp.get("spec") or {}).get(field) or {}
     kept = {key: value for key, value in before.items() if wanted.get(key, value) is not None}
     after = kept | {key: value for key, value in wanted.items() if value is not None}
@@ -62,7 +69,10 @@ def entries(tapp: Document, field: str, wanted: Mapping[str, str | None]) -> Doc
 def with_values(
     tapp: Document, ids: Iterable[int] | None, wanted: Mapping[str, str | None]
 ) -> Document:
-    """Sets values of instances, of all that have none of their own if `ids` is None. None: gone."""
+    """Sets values of instances; the value None removes a key.
+
+    If `ids` is None, the values become defaults for instances without a value of their own.
+    """
     spec: Document = tapp.get("spec") or {}
     if ids is None:
         return entries(tapp, "defaultValues", wanted)
@@ -77,7 +87,10 @@ def with_values(
 
 
 def using(tapp: Document, template: str, ids: Iterable[int]) -> Document:
-    """Gives instances a template, the default one by no entry; CommandError: there is none."""
+    """Lets instances run a template. Raises UsageError if the template does not exist.
+
+    For the default template the entries of the instances are removed from spec.templates.
+    """
     spec = spec_of(tapp)
     body_of(spec, template)
     entry = None if template == spec.default_name else template
@@ -85,7 +98,12 @@ def using(tapp: Document, template: str, ids: Iterable[int]) -> Document:
 
 
 def with_images(tapp: Document, images: Mapping[str, str], template: str | None = None) -> Document:
-    """Sets images of a template's containers, `*` for all not named; CommandError: no such one."""
+    """Sets the images of containers in a template: container name -> image.
+
+    The name `*` sets the image of all containers that are not named. If `template` is None, the
+    default template is changed. Raises UsageError if the template or a container does not exist, or
+    if the template is malformed.
+    """
     spec = spec_of(tapp)
     name = spec.default_name if template is None else template
     body = dict(body_of(spec, name))
@@ -114,9 +132,9 @@ def _with_image(container: Document, images: Mapping[str, str]) -> Document:
 
 
 def copied(tapp: Document, template: str, name: str) -> Document:
-    """The pool with a copy of a template under another name, which nobody may be running.
+    """Copies a template into the pool under another name.
 
-    Raises CommandError: there is no such template, or the other name is none, or in use.
+    Raises UsageError if the template does not exist, or if the name is invalid or in use.
     """
     spec = spec_of(tapp)
     body = body_of(spec, template)
@@ -135,11 +153,14 @@ def copied(tapp: Document, template: str, name: str) -> Document:
 
 
 _NAME = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
-"""The API server takes any text for a key of the pool; a name has to be typed again."""
+"""A name that users can type. The API server would accept any text as a key of the pool."""
 
 
 def running_containers(spec: TAppSpec, template: str) -> set[str]:
-    """The containers of a template that keep running. CommandError: there is no such template."""
+    """Returns the names of a template's containers that run for the whole life of the pod.
+
+    Raises UsageError if the template does not exist or is malformed.
+    """
     body = body_of(spec, template)
     if wrong := malformed_template(f"template {template!r}", body):
         raise UsageError(wrong)
@@ -149,7 +170,11 @@ def running_containers(spec: TAppSpec, template: str) -> set[str]:
 def restarted(
     tapp: Document, templates: Iterable[str], at: str, key: str = RESTARTED_AT
 ) -> Document:
-    """Asks for new pods of all that run these, as `kubectl rollout restart`; by `key` otherwise."""
+    """Restarts all instances of the given templates by an annotation in each template.
+
+    `key` is the annotation. By default it is that of `kubectl rollout restart`, which replaces the
+    pods.
+    """
     for name in templates:
         spec = spec_of(tapp)
         body_of(spec, name)
@@ -159,40 +184,38 @@ def restarted(
 
 
 def paused(tapp: Document) -> Document:
-    """Stops updates, and nothing else."""
     return put(tapp, ("spec", "updateStrategy", "paused"), value=True)
 
 
 def resumed(tapp: Document) -> Document:
-    """Lets updates go on."""
     return drop(tapp, ("spec", "updateStrategy", "paused"))
 
 
 def partitioned(tapp: Document, value: int | str) -> Document:
-    """Sets how many instances keep their revision; 0, or 0%: none does."""
+    """Sets spec.updateStrategy.partition, or removes the field for 0 and 0%."""
     path = ("spec", "updateStrategy", "partition")
     return drop(tapp, path) if value in (0, "0%") else put(tapp, path, value)
 
 
 def forced(tapp: Document, value: int | str) -> Document:
-    """Sets how many instances off the rolling template may be unavailable at once."""
+    """Sets forceUpdate.maxUnavailable, the budget of instances off the rolling template."""
     return put(tapp, ("spec", "updateStrategy", "forceUpdate", "maxUnavailable"), value)
 
 
 def scaled(tapp: Document, replicas: int) -> Document:
-    """Sets how many instances there are."""
     return put(tapp, ("spec", "replicas"), replicas)
 
 
 def with_template(tapp: Document, name: str, body: Document) -> Document:
-    """Gives a template another content, as a rollback does; one that has gone comes back."""
+    """Sets the content of a template, and adds the template to the pool if it does not exist."""
     return put(tapp, place_of(spec_of(tapp), name), body)
 
 
 def with_kept_values(tapp: Document, name: str, body: Document, kept: Document) -> Document:
-    """Takes the values that a template reads back to those that the history kept, if it did.
+    """Restores the values that a template's placeholders read, from a revision of the history.
 
-    Those of instances that run another template stay. CommandError: there were none, or too many.
+    `kept` are the values of the revision. The values of instances that run another template do not
+    change. Raises CommandError if the template reads values and the revision has none.
     """
     keys = placeholders_in(body).keys
     if keys and not kept:
@@ -222,12 +245,15 @@ def _without(values: Document | None, keys: Container[str]) -> Document:
 
 
 def with_cause(tapp: Document, cause: str) -> Document:
-    """Notes why the TApp was changed: it stands in the history of what is rolled out by it."""
+    """Sets the cause of the change, which the history shows for the revisions of this change."""
     return put(tapp, ("metadata", "annotations", CHANGE_CAUSE), cause)
 
 
 def moved(before: Document, after: Document, base: Document) -> Document:
-    """The same edit of a TApp whose metadata was written meanwhile."""
+    """Repeats an edit on a TApp whose labels and annotations have changed in the meantime.
+
+    `before` and `after` are the TApp before and after the edit, `base` is the TApp as it is now.
+    """
     old, new = ((each.get("metadata") or {}).get("annotations") or {} for each in (before, after))
     result = {**base, "spec": after.get("spec")}
     for key in sorted(old.keys() | new.keys()):
@@ -240,7 +266,7 @@ def moved(before: Document, after: Document, base: Document) -> Document:
 
 
 def body_of(spec: TAppSpec, name: str) -> Document:
-    """The content of a template. Raises CommandError: there is none; with the nearest name."""
+    """Returns the content of a template. Raises UsageError if the template does not exist."""
     body = spec.find_template(name)
     if body is None:
         hint = nearest(name, template_names(spec))
@@ -249,16 +275,17 @@ def body_of(spec: TAppSpec, name: str) -> Document:
 
 
 def place_of(spec: TAppSpec, name: str) -> tuple[str, ...]:
-    """The path at which the content of a template stands, or would stand."""
+    """Returns the path of a template in the TApp, also if the template does not exist yet."""
     if name != DEFAULT_TEMPLATE:
         return "spec", "templatePool", name
+    # The pool may have a template called `default`, which takes effect without spec.template.
     body = spec.find_template(name)
     pooled = body is not None and body is not spec.template
     return ("spec", "templatePool", name) if pooled else ("spec", "template")
 
 
 def put(document: Document, path: tuple[str, ...], value: Any) -> Document:
-    """The document with a value at a path; what is missing or null on the way becomes an object."""
+    """Sets a value at a path. Missing or null objects on the path are created."""
     key, *rest = path
     if rest:
         value = put(document.get(key) or {}, tuple(rest), value)
@@ -266,7 +293,7 @@ def put(document: Document, path: tuple[str, ...], value: Any) -> Document:
 
 
 def drop(document: Document, path: tuple[str, ...]) -> Document:
-    """The document without what stands at a path, if anything does."""
+    """Removes the value at a path, if it exists."""
     key, *rest = path
     if not rest:
         return {name: value for name, value in document.items() if name != key}
@@ -275,17 +302,17 @@ def drop(document: Document, path: tuple[str, ...]) -> Document:
 
 
 def json_patch(before: Document, after: Document) -> list[Operation]:
-    """The JSON patch (RFC 6902) that makes one document the other."""
+    """Returns the JSON patch (RFC 6902) that turns `before` into `after`."""
     patch: list[Operation] = jsonpatch.make_patch(before, after).patch
     return patch
 
 
 def guarded_patch(before: Document, after: Document) -> list[Operation]:
-    """A JSON patch that the API server refuses if the spec is not the one that was looked at.
+    """Returns a JSON patch that the API server refuses if the spec has changed since it was read.
 
-    It tests the generation, which changes with the spec only: status is written all the time while
-    something rolls out, so a test of the resourceVersion would fail again and again. Source:
-    Kubernetes API conventions, "metadata.generation".
+    The patch tests the uid and the generation. The generation changes only with the spec. A test of
+    the resourceVersion would fail again and again during a rollout, because the status changes all
+    the time. Source: Kubernetes API conventions, "metadata.generation".
     """
     metadata = before["metadata"]
     tests = [

@@ -1,4 +1,4 @@
-"""TApps from files: what `-f` names."""
+"""Reads TApps from manifest files, for `-f` and `--from`."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +14,11 @@ _KIND, _GROUP = "TApp", "apps.tkestack.io/"
 
 
 def read_tapp(path: str, name: str | None = None) -> Document:
-    """The TApp in a file (`-`: standard input), of this name or the only one; or a CommandError."""
+    """Returns the TApp with this name in a file, or the only TApp if `name` is None.
+
+    The path `-` stands for standard input. Raises CommandError if the file cannot be read, or if
+    there is no such TApp.
+    """
     documents = _documents(path)
     found = [each for each in documents if _is_tapp(each)]
     if not found:
@@ -52,13 +56,13 @@ def _documents(path: str) -> list[Document]:
 def _content(path: str) -> bytes | str:
     if path != "-":
         return Path(path).read_bytes()
-    # A stream that another program has put in place of standard input may have no bytes.
+    # Another program may have replaced sys.stdin by a text stream without a buffer.
     buffer = getattr(sys.stdin, "buffer", None)
     return sys.stdin.read() if buffer is None else buffer.read()
 
 
 def _objects(path: str, documents: list[Any]) -> Iterator[Document]:
-    """Yields the objects; what has a list `items` is a list of objects, whatever its kind."""
+    """Yields the objects in these documents, including the items of lists of any kind."""
     for each in documents:
         if not isinstance(each, dict):
             kind = type(each).__name__

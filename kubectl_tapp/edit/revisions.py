@@ -1,4 +1,7 @@
-"""The history of a TApp's templates, read from its ControllerRevisions."""
+"""Reads the history of a TApp's templates from its ControllerRevisions.
+
+`entries` returns the history, and `chosen` finds the revision that a rollback goes back to.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,25 +29,30 @@ REVISIONS = "controllerrevisions.apps"
 
 @dataclass(frozen=True)
 class Entry:
-    """One template as it was rolled out at a time."""
+    """One revision in the history: a template as it was rolled out."""
 
-    number: int  # its place in the history
-    template: str  # the template's name
-    hash: str  # its revision, as pods have it in their label
-    created: str  # when it was recorded, RFC 3339
-    cause: str  # why, in its author's words; "" where nothing was said
-    body: Document  # the template
-    current: bool  # whether the template is so now
-    values: Document  # what it read then: `values` and `defaultValues`, as the spec had them
-    same_values: bool  # whether these are so now
-    kept: str  # the instances that a partition keeps at it, as ranges; "" where it keeps none
-    values_changed: str  # in which of these it differs from the entry before it, for a person
-    changes: list[Difference] | None  # from the template's entry before; None for the first
-    missing: str = ""  # which revisions between both are not kept, for a person; "" for none
+    number: int  # the revision number
+    template: str  # the name of the template
+    hash: str  # the template hash, which is the label of the pods
+    created: str  # when the revision was created, RFC 3339
+    cause: str  # the cause that the author gave; "" if none was given
+    body: Document  # the content of the template
+    current: bool  # whether the template has this content now
+    values: (
+        Document  # the fields `values` and `defaultValues` that the template's placeholders read
+    )
+    same_values: bool  # whether the spec has the same values now
+    kept: str  # the instances that a partition keeps at this revision, as ranges; "" for none
+    # the values that differ from the previous revision of the template, as a phrase
+    values_changed: str
+    # the differences from the previous revision of the template; None for the first revision
+    changes: list[Difference] | None
+    # a phrase about revisions between both that have been deleted; "" if none is missing
+    missing: str = ""
 
     @property
     def short(self) -> str:
-        """The changes in a few words: images first, then how many fields more."""
+        """The changes in a few words: images first, then the number of other fields."""
         if self.changes is None and self.missing:
             return f"{_images(self.body)} ({self.missing})"
         if self.changes is None:
@@ -61,11 +69,11 @@ class Entry:
 
     @property
     def short_hash(self) -> str:
-        """As much of the hash as tells revisions apart, and as `--to` takes."""
+        """The beginning of the hash, which identifies a revision and which `--to` accepts."""
         return self.hash[:SHORT]
 
     def as_document(self) -> Document:
-        """The entry for a machine."""
+        """Returns the entry for `--output`."""
         return {
             "revision": self.number,
             "templateName": self.template,
@@ -80,18 +88,18 @@ class Entry:
         }
 
 
-_LEAST = 6  # Characters of a hash to be given: fewer are too easily those of another one
-SHORT = len(PREFIX) + 8  # Characters of a hash that tell revisions apart
+_LEAST = 6  # The fewest characters of a hash that a user may give: fewer are often ambiguous
+SHORT = len(PREFIX) + 8  # Characters of a hash that are shown to identify a revision
 
 
 def _container(path: str) -> str:
-    """The name in `spec.containers[app].image`."""
+    """Returns the container name in a path such as `spec.containers[app].image`."""
     _, _, rest = path.partition("[")
     return rest.partition("]")[0] or path
 
 
 def _images(body: Document) -> str:
-    """The images of a template's containers: `app: nginx:2`."""
+    """Returns the images of a template's containers as text: `app: nginx:2`."""
     spec = body.get("spec") or {}
     texts = [f"{each.get('name')}: {each.get('image')}" for each in spec.get("containers") or []]
     return ", ".join(texts)
@@ -99,17 +107,18 @@ def _images(body: Document) -> str:
 
 @dataclass(frozen=True)
 class _Before:
-    """The record that a template had before another one."""
+    """The previous revision of the same template."""
 
-    record: Document | None  # None if it is the first one, or if nobody knows
-    missing: str = ""  # which revisions in between are not kept, for a person
+    record: Document | None  # its ControllerRevision; None for the first or a deleted one
+    missing: str = ""  # a phrase about revisions in between that have been deleted
 
 
 def _befores(records: list[tuple[int, Document]]) -> dict[int, _Before]:
-    """Returns for each number the record of its template before it.
+    """Returns revision number -> the previous revision of the same template.
 
-    A rollback gives an old record a new number, so that its old number is missing. The record that
-    a later rollback has moved is the one that was there, if one is missing and one was moved.
+    A rollback gives an existing ControllerRevision a new number, so that its old number is missing.
+    If exactly one number is missing and one later rollback has moved a ControllerRevision, that
+    ControllerRevision had the missing number.
     """
     numbers, found = {number for number, _ in records}, dict[int, _Before]()
     by_template = grouped((each["metadata"]["annotations"][TEMPLATE], x) for x in records
@@ -139,7 +148,10 @@ _ROLLBACK = "kubectl tapp rollback "
 
 
 def entries(observed: Observed) -> list[Entry]:
-    """The history, oldest first, ours alone. CommandError: revisions or spec cannot be read."""
+    """Returns the history of the TApp, oldest revision first.
+
+    Raises CommandError if the ControllerRevisions could not be read, or if the spec is invalid.
+    """
     observed.require(REVISIONS)
     spec = spec_of(observed.tapp)
     templates = Templates(spec)
@@ -197,7 +209,7 @@ def _values_in(record: Document) -> Document:
 
 
 def _values_changed(before: Document, after: Document) -> str:
-    """The values that differ, and of which instances: `value a of 1, 4`."""
+    """Returns a phrase about the values that differ, with their instances: `value a of 1, 4`."""
     old, new = ({"": each.get("defaultValues") or {}} for each in (before, after))
     old, new = {**old, **(before.get("values") or {})}, {**new, **(after.get("values") or {})}
     whose: dict[str, list[str]] = {}
@@ -216,7 +228,11 @@ def _values_changed(before: Document, after: Document) -> str:
 
 
 def _is_now(wanted: Template, digest: str, body: Document) -> bool:
-    """Tell whether a record is of a template as it is, if resources began to count, too."""
+    """Returns True if a recorded template has the same content as the current template `wanted`.
+
+    The hashes may differ although the content is the same, if `ignores_resources` has changed
+    since. So the hash of the recorded content is computed with the current setting.
+    """
     if digest == wanted.revision:
         return True
     kept = resolve("", body, ignores_resources=wanted.ignores_resources)
@@ -224,7 +240,7 @@ def _is_now(wanted: Template, digest: str, body: Document) -> bool:
 
 
 def ours(revisions: Iterable[Document]) -> Iterable[Document]:
-    """Each that this service has written."""
+    """Yields the ControllerRevisions that this service has written."""
     for each in revisions:
         metadata, data = each["metadata"], each.get("data")
         named = TEMPLATE in (metadata.get("annotations") or {})
@@ -244,11 +260,14 @@ def chosen(  # noqa: PLR0913 - what a person says of a revision
     with_values: bool = False,
     ends: str = "the verb abort or promote",
 ) -> Entry:
-    """The revision to roll back to; by default the one before, of the template that changed last.
+    """Returns the revision that a rollback goes back to.
 
-    `to` is a number, or six or more characters that its hash begins with. `with_values`: other
-    values alone make it another one. `ends` names the commands that end a canary. Raises
-    CommandError: there is none, or more than one fits.
+    `to` is a revision number, or at least six characters of the beginning of a hash. Without `to`,
+    the result is the previous revision of `template`, or of the template that changed last.
+    `with_values` also accepts a revision that differs from the current template only in values.
+    `ends` names the commands that end a canary, for the error message.
+
+    Raises CommandError if no revision fits, or several do, and UsageError if `to` is too short.
     """
     known = [each for each in history if template in (None, each.template)]
     if template is not None and not known:
@@ -269,9 +288,10 @@ def chosen(  # noqa: PLR0913 - what a person says of a revision
 
 
 def _named(known: list[Entry], to: str, of: str) -> Entry:
-    """The one that a word means: digits are a number, whatever hash begins with them.
+    """Returns the revision that `to` names. Digits are always a revision number.
 
-    A number that has left the history would otherwise be the beginning of some other's hash.
+    Otherwise the number of a deleted revision could match the beginning of another revision's hash.
+    `of` is a phrase for the error message.
     """
     if is_whole(to):
         fitting = [each for each in known if to == str(each.number)]
@@ -294,9 +314,10 @@ def _named(known: list[Entry], to: str, of: str) -> Entry:
 
 
 def _changed_last(known: list[Entry], spec: TAppSpec) -> str:
-    """The template whose newest form is the newest of all; one not recorded yet is newer still.
+    """Returns the name of the template that changed last, among the templates that instances run.
 
-    What nobody runs is not meant, such as a canary that was taken back by hand.
+    A template whose current content has no revision yet counts as newer than all others. Templates
+    that no instance runs do not count, such as a canary that was taken back by hand.
     """
     used = template_users(spec).keys() & set(template_names(spec))
     recorded = {each.template for each in known if each.current}

@@ -1,9 +1,10 @@
-"""Asks the API server whether it would take what an edit makes new: pods, claims and Services.
+"""Asks the API server by dry runs whether it would create the pods, claims and Services of an edit.
 
-The API server takes a TApp with a pod template that it would refuse in every pod: a CRD's schema
-cannot have all the rules for pods. Then Metacontroller deletes the pods of such a template, and
-creates none. So one pod of each new template is created by a dry run, as Metacontroller would
-create it, and one claim and one Service of each template that is new.
+The API server accepts a TApp with an invalid pod template, because the schema of a CRD cannot
+express all rules for pods. The service would then delete the pods of the template, and the API
+server would refuse the new ones. So one pod of each new template is created in a dry run, as
+Metacontroller would create it. The same is done with one claim of each new claim template, and with
+one Service of a new Service template.
 """
 
 import re
@@ -33,34 +34,37 @@ from tapp.storage.new_claims import NewClaim
 from tapp.storage.services import OwnServices
 from tapp.words.vocabulary import CONTROLLER_UID, TEMPLATE_HASH
 
-_NO_UID = "00000000-0000-4000-8000-000000000000"  # Of an object that is not there yet
-_MOST = 20  # Dry runs of one edit
+_NO_UID = "00000000-0000-4000-8000-000000000000"  # Stands for the uid of a TApp to be created
+_MOST = 20  # The most dry runs for one edit
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One object of a template that has made no object yet."""
+    """One object to create in a dry run, for a template without objects."""
 
-    what: str  # such as "pods of template 'blue'"
-    changed: bool  # whether the edit changes the template; else it was so before
+    what: str  # the description for messages, such as "pods of template 'blue'"
+    changed: bool  # whether the edit changes the template
     document: Document  # the object as Metacontroller would create it
 
 
 @dataclass(frozen=True)
 class Tried:
-    """Sentences about what the API server said to the trials."""
+    """Sentences about the results of the dry runs."""
 
-    refused: tuple[str, ...] = ()  # of templates that the edit changes
-    stuck: tuple[str, ...] = ()  # of templates that were refused before, or that lack an object
-    remarks: tuple[str, ...] = ()  # of what was not checked, and why
+    refused: tuple[str, ...] = ()  # refusals of templates that the edit changes
+    # refusals that the edit does not cause: the template is unchanged, or refers to an object that
+    # does not exist yet
+    stuck: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # objects that the API server could not check, with the reasons
 
 
 def tried_children(
     cluster: ClusterAccess, observed: Observed, edited: Document, toleration_seconds: int
 ) -> Tried:
-    """Asks the API server for a dry run of each trial.
+    """Asks the API server by a dry run for an object of each new template, and returns the results.
 
-    Raises KubectlError if the API server cannot be reached.
+    `toleration_seconds` is an option of the service that changes its pods. Raises KubectlError if
+    the API server cannot be reached.
     """
     found = list(trials(observed, edited, toleration_seconds))
     refused, stuck, remarks = list[str](), list[str](), list[str]()
@@ -82,9 +86,13 @@ def tried_children(
 
 
 def _not_checked(error: KubectlError) -> str | None:
-    """Returns why an error says nothing about the object, "" if the object is fine, else None."""
+    """Returns why an error says nothing about the object, or None if it is about the object.
+
+    Returns "" if the error shows that the object is valid.
+    """
     text = str(error)
-    if error.reason == "AlreadyExists":  # the last of all checks
+    # The API server checks the name last, so everything else about the object is valid.
+    if error.reason == "AlreadyExists":
         return ""
     if error.reason == "Forbidden":
         return f"you may not create such an object ({error})"
@@ -96,7 +104,10 @@ def _not_checked(error: KubectlError) -> str | None:
 
 
 def _lacks_another(error: KubectlError) -> bool:
-    """True if admission misses another object, which may be created with the same file."""
+    """Returns True if admission refused an object because another object does not exist.
+
+    The same file may create that other object.
+    """
     return error.reason == "Denied" and bool(_MISSING.search(str(error)))
 
 
@@ -106,11 +117,11 @@ _MISSING = re.compile(
 
 
 def trials(observed: Observed, edited: Document, toleration_seconds: int) -> Iterator[Trial]:
-    """Yields one pod, claim or Service of each template that is new.
+    """Yields one pod, claim or Service of each new template.
 
-    A template of pods is new if no pod has its revision, and an instance runs it or the edit
-    changes it. Nothing is tried of a spec that the service cannot read, and of a template that it
-    cannot fill in: the plan says so anyway.
+    A pod template is new if no pod has its hash and if an instance runs it or the edit changes it.
+    Nothing is yielded for a spec that the service cannot parse, or for a template with placeholders
+    that have no value: the plan reports these mistakes without the API server.
     """
     live = observed.tapp["metadata"]
     space = edited["metadata"].get("namespace") or live.get("namespace") or "default"
@@ -134,7 +145,7 @@ _Found = Iterator[tuple[str, bool, Document]]
 
 
 def _spec_before(tapp: Document) -> TAppSpec | None:
-    """Returns the spec of a TApp that is there, or None."""
+    """Returns the current spec of a TApp, or None if the TApp is new or its spec is invalid."""
     if not tapp["metadata"].get("uid"):
         return None
     with suppress(ValidationError):
@@ -147,7 +158,9 @@ def _pods(
 ) -> _Found:
     spec = tapp.spec
     users = template_users(spec)
+    # The API server has accepted a pod of each of these templates.
     proven = {labels_of(pod).get(TEMPLATE_HASH) for pod in observed.pods}
+    # These fields change the pods of all templates, so that no earlier pod proves anything.
     around = before is None or any(
         getattr(before, field) != getattr(spec, field)
         for field in ("service_name", "volume_claim_templates", "force_delete_pod")
@@ -157,6 +170,7 @@ def _pods(
         changed = body is not None and (before is None or before.find_template(name) != body)
         if body is None or not (ids or changed):
             continue
+        # A template that no instance runs is tried as if instance 0 ran it.
         id = ids[0] if ids else 0
         alone = spec if ids else spec.model_copy(update={"templates": {str(id): name}})
         template = Templates(alone, tapp.metadata.name, tapp.metadata.namespace).of(id)
@@ -191,9 +205,9 @@ def _services(before: TAppSpec | None, tapp: TApp, templates: Templates) -> _Fou
 
 
 def _as_created(document: Document, owner: Document) -> Document:
-    """Returns the object with what Metacontroller adds: its label, annotation and owner.
+    """Returns the object with the label, annotation and owner that Metacontroller adds.
 
-    `blockOwnerDeletion` is left out, because not everybody may ask for it.
+    `blockOwnerDeletion` is False, because True would need a right that the user may lack.
     """
     uid = owner["metadata"]["uid"]
     labelled = with_meta(document, labels={CONTROLLER_UID: uid, **labels_of(document)})
