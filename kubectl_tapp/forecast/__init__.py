@@ -1,1 +1,1 @@
-"""The future of an edit, played by the real decisions on the simulator."""
+"""Forecasts of an edit: the service's decisions, run on a simulated cluster."""

@@ -1,7 +1,7 @@
-"""Assumptions of a plan without a cluster: whatever its files need is there. That is said.
+"""Assumptions of a plan without a cluster: all components and StorageClasses exist.
 
-Only a cluster knows its components and its StorageClasses. To plan as if they were missing would
-refuse what most clusters do.
+Without these assumptions, a plan would report refusals that most clusters would not cause. `said`
+tells the user what was assumed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,12 +17,12 @@ from tapp.world import Options
 
 
 def registration() -> Registration:
-    """The registration of this release with every component, and its operator's defaults."""
+    """Returns this release's CompositeController with all components and default options."""
     return Registration(with_services(shipped.manifest(shipped.COMPOSITE)), Options(resize=True))
 
 
 def storage_classes(claims: Iterable[Document] = ()) -> list[Document]:
-    """A default StorageClass and all that claims name; all of them let their claims grow."""
+    """Returns a default StorageClass and the ones that claims name; all allow expansion."""
     names = ["standard", *(str(each["spec"].get("storageClassName") or "") for each in claims)]
     return [_storage_class(name) for name in dict.fromkeys(filter(None, names))]
 
@@ -39,7 +39,7 @@ def _storage_class(name: str) -> Document:
 
 
 def said(found: Forecast, *tapps: Document) -> Iterator[str]:
-    """A sentence for each thing that a plan of these TApps has taken for granted."""
+    """Yields a sentence for each assumption that affects a plan of these TApps."""
     if "grown" in found.claims.values():
         yield "StorageClasses are assumed to let claims grow (allowVolumeExpansion: true)"
     specs = [spec for tapp in tapps if (spec := read_spec(tapp)) is not None]

@@ -1,7 +1,7 @@
-"""Simulated kubelets for a forecast, as slow as this TApp's are known to be.
+"""Settings of the simulated kubelets: they are as slow as the TApp's real pods have been.
 
-What is known to be broken stays broken: an image that some instance cannot run and none runs, a pod
-without a node, a pod that does not go.
+`behaviour` is the entry point. Problems that the real cluster shows continue in the simulation: an
+image that fails everywhere, a pod without a node, a pod that is not deleted in time.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,16 +17,17 @@ from tapp.kube.resources import asked_for
 from tapp.kube.stored import PROBE
 from tapp.words.times import seconds
 
+# Fields of a pod spec that decide which nodes fit
 _ASKED = (
     *("nodeSelector", "affinity", "topologySpreadConstraints"),
     *("priorityClassName", "runtimeClassName"),
 )
-_OF_NODES = "node.kubernetes.io/"  # Tolerations of these are added by admission
+_OF_NODES = "node.kubernetes.io/"  # Prefix of the tolerations that admission adds to pods
 Demands = tuple[object, ...]
 
 
 def unplaced(pods: Iterable[Document]) -> dict[str, tuple[Demands, str]]:
-    """Name of each pod that found no node -> what it asked for, and what the scheduler said."""
+    """Returns the pods without a node: name to scheduling demands and the scheduler's message."""
     told = ((pod, _unschedulable(pod)) for pod in pods)
     return {
         pod["metadata"]["name"]: (demands(pod), message)
@@ -43,7 +44,7 @@ def _unschedulable(pod: Document) -> str | None:
 
 
 def demands(pod: Document) -> Demands:
-    """A scheduler's view of a pod's spec, equal for pods that find the same nodes."""
+    """Returns the fields that the scheduler reads; pods with equal fields fit the same nodes."""
     spec = pod.get("spec") or {}
     tolerated = [
         item
@@ -67,24 +68,26 @@ def _host_ports(container: Document) -> list[object]:
     return [port["hostPort"] for port in container.get("ports") or [] if port.get("hostPort")]
 
 
-TICK = 1 / 16  # Seconds between times: what takes equally long ends together, to the last bit
+TICK = 1 / 16  # Seconds between two simulated times; times that should be equal are exactly equal
 STARTING = ("ContainerCreating", "PodInitializing")
-_OVERHEAD = 0.5  # Seconds that a simulated pod takes beside its containers: to be bound, seen
-PATIENCE = 120.0  # Seconds for a start, where nothing is known, until a pod counts as stuck
-_LATE = 60.0  # Seconds after its grace period: a pod still there will not go by itself
+_OVERHEAD = 0.5  # Seconds that a simulated pod needs to be scheduled and observed
+PATIENCE = 120.0  # Seconds after which a start counts as failed, if no start was observed
+_LATE = 60.0  # A pod that still exists this many seconds after its grace period does not terminate
 
 
 @dataclass
 class Behaviour(Levers):
-    """Levers with this TApp's own times."""
+    """Settings of simulated kubelets with the times of this TApp's templates."""
 
-    paces: dict[str, Durations] = field(default_factory=dict)  # image -> its containers' times
-    # pod -> what it found no node for, and the scheduler's words
+    # image to the times of its containers
+    paces: dict[str, Durations] = field(default_factory=dict)
+    # pod name to its scheduling demands and the scheduler's message
     unplaced: dict[str, tuple[Demands, str]] = field(default_factory=dict)
-    staying: frozenset[str] = frozenset()  # uids of pods that do not go although they are deleted
+    # uids of pods that are being deleted and do not terminate
+    staying: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Leaves nothing to chance: equal instances take equal times, so waves stay waves."""
+        """Removes all randomness, so that equal instances take equally long."""
         self.jitter, self.by_chance, self.relist_seconds = 0.0, False, 4 * TICK
         self.start_seconds, self.init_seconds = TICK, TICK
         self.schedule_seconds, self.react_seconds = 3 * TICK, 3 * TICK
@@ -94,11 +97,14 @@ class Behaviour(Levers):
 
     @property
     def patience(self) -> float:
-        """Seconds after which what has not come up will not: three times what is usual."""
+        """Seconds after which a start counts as failed: three times the usual duration."""
         return max([3 * pace.start for pace in self.paces.values()], default=PATIENCE)
 
     def pull_of(self, pod: Document, container: str, image: str, *, fresh: bool) -> float:
-        """A pod's start counts once, at its first container; a new image in place each time."""
+        """Returns the seconds for an image pull.
+
+        A new pod pulls once, at its first container. An update in place pulls each time.
+        """
         pace = self.paces.get(image)
         if pace is None:
             return self.pull_time(image)
@@ -108,11 +114,11 @@ class Behaviour(Levers):
         return max(pace.begin - _OVERHEAD, 0.0) if container == first["name"] else 0.0
 
     def pull_error(self, image: str) -> str:
-        """No registry was asked, so none is quoted; as each kubelet's, it names the image."""
+        """Returns the message of a failed image pull, which names the image as a kubelet does."""
         return f"{image} is taken as broken"
 
     def no_room(self, pod: Document, _nodes: int) -> str:
-        """As it was said of the pod that has none."""
+        """Returns the scheduler's message about a pod without a node."""
         return self.unplaced.get(pod["metadata"]["name"], ((), ""))[1]
 
     def _finds_no_node(self, pod: Document) -> bool:
@@ -120,23 +126,29 @@ class Behaviour(Levers):
         return known is not None and known[0] == demands(pod)
 
     def stop_of(self, _pod: Document, image: str) -> tuple[float, int]:
-        """As long as is known; the grace period ends it anyway."""
+        """Returns the seconds until the container stops, and its exit code.
+
+        The simulated kubelet kills it after the grace period anyway.
+        """
         pace = self.paces.get(image)
         return (self.stop_seconds if pace is None else pace.stop), self.stop_code
 
     def moment(self, time: float) -> float:
-        """The next tick."""
+        """Returns the time rounded up to the next tick."""
         return in_ticks(time)
 
     def passing(self, image: str) -> float:
-        """Until its probes succeed."""
+        """Returns the seconds until the container's probes succeed."""
         return NEVER if image in self.unready_images else self.passes.get(image, 0.0)
 
 
 def behaviour(
     paces: Iterable[tuple[Durations, Document]], pods: Iterable[Document], now: float
 ) -> Behaviour:
-    """The behaviour that fits each template's times and its body, those of the old spec first."""
+    """Returns the settings for these templates, with problems that the pods show.
+
+    `paces` has the times and the body of each template, those of the spec before the edit first.
+    """
     known, pods = Behaviour(), list(pods)
     for known_pace, body in paces:
         times: Any = {name: in_ticks(getattr(known_pace, name)) for name in TIMES}
@@ -154,7 +166,7 @@ def behaviour(
 
 
 def in_ticks(seconds: float) -> float:
-    """A time as a multiple of a tick: then all sums of times are exact."""
+    """Returns the seconds rounded up to a multiple of a tick, so that sums of times are exact."""
     return ceil(seconds / TICK) * TICK
 
 
@@ -172,16 +184,16 @@ def _does_not_go(pod: Document, now: float) -> bool:
 
 @dataclass(frozen=True)
 class Broken:
-    """An image that no instance is known to run well."""
+    """An image that fails in at least one pod and runs well in none."""
 
-    image: str  # as the pods' specs spell it
-    reason: str  # what the containers say, such as `CrashLoopBackOff`
-    pods: tuple[str, ...]  # names of the pods that say so
+    image: str  # the image as written in the pods' specs
+    reason: str  # reason in the containers' status, such as `CrashLoopBackOff`
+    pods: tuple[str, ...]  # names of the pods that report the failure
     how: str  # `pull`, `crash` or `unready`
 
 
 def broken_images(pods: Iterable[Document], now: float, patience: float) -> list[Broken]:
-    """The images that some container fails with, and none runs well with."""
+    """Returns the images that fail in at least one container and run well in none."""
     well, failing = set[str](), dict[str, list[tuple[str, str, str]]]()
     for pod in pods:
         images = {one["name"]: one.get("image", "") for one in containers(pod.get("spec") or {})}
@@ -199,7 +211,7 @@ def broken_images(pods: Iterable[Document], now: float, patience: float) -> list
 
 
 def _failure(status: Mapping[str, Any], now: float, patience: float) -> tuple[str, str] | None:
-    """The reason and the kind of a container's failure; None if it may yet come up."""
+    """Returns the reason and kind of the container's failure, or None if it may still start."""
     state = status.get("state") or {}
     waiting, ended, running = (state.get(name) for name in ("waiting", "terminated", "running"))
     if waiting is not None and waiting.get("reason") not in STARTING:
@@ -213,7 +225,7 @@ def _failure(status: Mapping[str, Any], now: float, patience: float) -> tuple[st
 
 
 def take_as_broken(known: Behaviour, broken: Iterable[Broken], assumed: Iterable[str]) -> None:
-    """Lets no container of these images come up any more."""
+    """Lets every container with one of these images fail."""
     for item in broken:
         where = {"crash": known.crashing_images, "unready": known.unready_images}
         where.get(item.how, known.bad_images).add(item.image)

@@ -1,10 +1,10 @@
-"""`plan --fail-if`: conditions on a forecast, for scripts.
+"""Conditions on a forecast for `plan --fail-if`, for scripts.
 
 recreate            some instance gets a new pod
-delete>1            more than one instance goes
-unavailable>20%     more than 20% of those that should run are unavailable at one time
-duration>10m        it takes longer
-stuck               something does not come to its end, and not because updates are paused
+delete>1            more than one instance is deleted
+unavailable>20%     more than 20% of the instances that should run are unavailable at one time
+duration>10m        the edit takes longer than 10 minutes
+stuck               an instance never reaches its goal, and updates are not paused
 """
 
 import re
@@ -39,7 +39,7 @@ _MEASURES: dict[str, Callable[[Forecast], float]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition: `text` as it was written; `holds` tells whether it does."""
+    """One condition; `text` is the condition as written on the command line."""
 
     text: str
     word: str
@@ -48,7 +48,7 @@ class Condition:
     unit: str
 
     def holds(self, forecast: Forecast) -> bool:
-        """Tell whether it holds for this forecast."""
+        """Returns True if the condition is true for this forecast."""
         return _COMPARE[self.compare](_MEASURES[self.word](forecast), self._limit(forecast))
 
     def _limit(self, forecast: Forecast) -> float:
@@ -58,7 +58,7 @@ class Condition:
 
 
 def read_condition(text: str) -> Condition:
-    """A condition as the command line has it. CommandError: it is none, and what can be written."""
+    """Reads a condition from the command line; raises UsageError with the valid forms."""
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise _no_condition(text, "write WORD or WORD>NUMBER, such as recreate or unavailable>2")

@@ -1,4 +1,4 @@
-"""The values of an edit's forecast (`foresee.py`); every reason is the deciding code's own."""
+"""The data of a forecast, which `foresee.py` and `meaning.py` produce and `show/` prints."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,107 +10,122 @@ from tapp.declared.differences import Difference
 
 
 class Outcome(StrEnum):
-    """An instance's fate."""
+    """The effect of an edit on one instance."""
 
     UNCHANGED = "unchanged"
-    LABELLED = "labels only"  # Its pod gets other labels or annotations; nothing restarts
+    LABELLED = "labels only"  # Labels or annotations of its pod change; nothing restarts
     IN_PLACE = "in place"
     RECREATED = "recreated"
     CREATED = "created"
     DELETED = "deleted"
-    WAITING = "waiting"  # It is to change, and does not: what it waits for does not come by itself
+    WAITING = "waiting"  # It should change, but waits for an event that does not come without help
 
 
 @dataclass(frozen=True)
 class TemplateChange:
-    """The changes in one template."""
+    """The changes of one template."""
 
     name: str  # the template's name
     how: str  # `changed`, `added` or `removed`
-    differences: tuple[Difference, ...] = ()  # field by field, of one that is changed
-    instances: tuple[int, ...] = ()  # numbers of the instances that are to run it, after the edit
+    differences: tuple[Difference, ...] = ()  # the fields that differ, if the template is changed
+    instances: tuple[int, ...] = ()  # numbers of the instances that run it after the edit
 
 
 @dataclass(frozen=True)
 class InstanceForecast:
-    """The fate of one instance."""
+    """The effect of the edit on one instance."""
 
-    id: int  # its number
-    outcome: Outcome  # what becomes of it
-    template: str = ""  # name of the template that it is to run
-    containers: tuple[str, ...] = ()  # those that restart in place
-    fields: tuple[str, ...] = ()  # the template's fields because of which it is recreated
-    reason: str = ""  # its first verdict that changes it, such as `TemplateChanged`, or ""
-    message: str = ""  # the same in the deciding code's words
-    began: float | None = None  # when first touched, seconds from now; None: not, or in `rest`
-    done: float | None = None  # when it is available again, or gone
-    waits_for: str = ""  # what it still waits for in the end, in a sentence; "" for nothing
-    claims: dict[str, str] = field(default_factory=dict)  # `kept`, `created`, `grown` or `deleted`
+    id: int  # the instance's number
+    outcome: Outcome  # the effect on the instance
+    template: str = ""  # name of the template that the instance runs after the edit
+    containers: tuple[str, ...] = ()  # names of the containers that restart in place
+    fields: tuple[str, ...] = ()  # fields of the template that require a new pod
+    reason: str = ""  # reason of the decision that changes it, such as `TemplateChanged`, or empty
+    message: str = ""  # message of this decision
+    # when it is first written to, in seconds from now; None if never, or in `rest`
+    began: float | None = None
+    # when it is available again or deleted, in seconds from now; None if unknown
+    done: float | None = None
+    waits_for: str = ""  # a sentence about the event that it still waits for at the end, or empty
+    # claim name to its effect: `kept`, `created`, `grown` or `deleted`
+    claims: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Step:
-    """All that is written at one time."""
+    """The writes that happen at one time."""
 
-    at: float  # when, in seconds from now
+    at: float  # the time, in seconds from now
     created: tuple[int, ...] = ()  # instances whose pod is created
     updated: tuple[int, ...] = ()  # instances whose pod is updated in place
-    recreated: tuple[int, ...] = ()  # instances whose pod is deleted, and made anew
-    deleted: tuple[int, ...] = ()  # instances whose pod goes for good
-    unavailable: int = 0  # how many are to run and do not serve after it
+    recreated: tuple[int, ...] = ()  # instances whose pod is deleted so that a new one replaces it
+    deleted: tuple[int, ...] = ()  # instances whose pod is deleted without a replacement
+    unavailable: int = 0  # the most instances that are unavailable until the next step
 
 
 @dataclass(frozen=True)
 class Rest:
-    """Instances whose turns are like those that were played, and follow them."""
+    """Instances whose updates were not simulated, because they repeat the simulated ones."""
 
-    instances: tuple[int, ...]  # their numbers; what becomes of each stands with the others
-    at: float  # when what was played is done, in seconds from now
-    seconds: float  # that they take about, from then on
+    instances: tuple[int, ...]  # their numbers; their outcomes are in `Forecast.instances`
+    at: float  # when the simulated updates are complete, in seconds from now
+    seconds: float  # estimated seconds that the rest takes after that
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The effects of an edit."""
+    """The effects of an edit of a TApp."""
 
-    name: str  # the TApp
+    name: str  # name of the TApp
     namespace: str
-    templates: tuple[TemplateChange, ...] = ()  # what changes in which template
-    fields: tuple[tuple[str, Any, Any], ...] = ()  # elsewhere in the spec: path, before, after
-    instances: tuple[InstanceForecast, ...] = ()  # by number, those of before and those of after
-    steps: tuple[Step, ...] = ()  # what is written, in order, as far as it was played
-    writes: tuple[Write, ...] = ()  # to children, as far as played; of refused ones the first
-    rest: Rest | None = None  # who follows in the same way; None: it was played to its end
-    limits: tuple[Limit, ...] = ()  # the budgets that hold
-    should_run: int = 0  # how many instances should run in the end
-    unavailable_before: int = 0  # how many are to run and do not serve now (`record.unavailable`)
-    unavailable_worst: int = 0  # the most that are to run and do not serve at one time
-    unavailable: tuple[tuple[float, int], ...] = ()  # how many these are, from which time on
-    duration: float = 0.0  # seconds until nothing more changes
-    pace: tuple[str, ...] = ()  # what the times are from, a sentence for each template
-    stuck: tuple[str, ...] = ()  # what does not come to its end, and why, in sentences
-    paused: tuple[str, ...] = ()  # what waits only because a person paused updates, in sentences
-    refusals: tuple[tuple[str, str], ...] = ()  # new conditions: type, message
-    remarks: tuple[str, ...] = ()  # on the edit itself: whom it does not reach, how it is applied
-    notes: tuple[str, ...] = ()  # what was assumed of what is not known
-    refused: tuple[str, ...] = ()  # it cannot be made at all, in the refuser's words
-    # instance -> (seconds from now, state): what a timeline shows of what was played
+    templates: tuple[TemplateChange, ...] = ()  # the templates that change
+    # other fields of the spec that change: path, old and new value
+    fields: tuple[tuple[str, Any, Any], ...] = ()
+    # the instances before and after the edit, by number
+    instances: tuple[InstanceForecast, ...] = ()
+    steps: tuple[Step, ...] = ()  # the simulated writes in order of time
+    # the simulated writes to children; of repeated refusals only the first
+    writes: tuple[Write, ...] = ()
+    # updates that follow and were not simulated; None if all were simulated
+    rest: Rest | None = None
+    limits: tuple[Limit, ...] = ()  # the budgets that apply
+    should_run: int = 0  # number of instances that should run after the edit
+    unavailable_before: int = 0  # number of unavailable instances now
+    unavailable_worst: int = 0  # the most instances that are unavailable at one time
+    # number of unavailable instances over time: seconds from now, and the number
+    unavailable: tuple[tuple[float, int], ...] = ()
+    duration: float = 0.0  # seconds until the last change
+    # a sentence for each template about its assumed times and their sources
+    pace: tuple[str, ...] = ()
+    # sentences about instances that never reach their goal, with the reason
+    stuck: tuple[str, ...] = ()
+    # sentences about instances that wait only because updates are paused
+    paused: tuple[str, ...] = ()
+    refusals: tuple[tuple[str, str], ...] = ()  # conditions that the edit causes: type and message
+    # sentences about the edit itself, such as fields that do not affect existing pods
+    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences about assumptions
+    refused: tuple[str, ...] = ()  # why the edit is refused as a whole, in the API server's words
+    # instance number to its states over time: seconds from now, and the state
     states: dict[int, tuple[tuple[float, str], ...]] = field(default_factory=dict)
-    claims: dict[str, str] = field(default_factory=dict)  # `kept`, `created`, `grown` or `deleted`
-    services: dict[str, str] = field(default_factory=dict)  # `created`, `changed` or `deleted`
-    at_once: str = ""  # how many instances off the rolling template go down together
-    played: bool = True  # whether it was played; else it is one decision, without order and times
+    # claim name to its effect: `kept`, `created`, `grown` or `deleted`
+    claims: dict[str, str] = field(default_factory=dict)
+    # Service name to its effect: `created`, `changed` or `deleted`
+    services: dict[str, str] = field(default_factory=dict)
+    at_once: str = ""  # a phrase about instances off the rolling template that are updated together
+    # True if it was simulated; False if it is one decision, without order and times
+    played: bool = True
 
     def of(self, outcome: Outcome) -> list[InstanceForecast]:
-        """The instances with this outcome."""
+        """Returns the instances with this outcome."""
         return [each for each in self.instances if each.outcome is outcome]
 
 
 @dataclass(frozen=True)
 class Assumptions:
-    """Knowledge that a person has and the cluster does not."""
+    """Facts that the user or the caller knows and the cluster does not show."""
 
-    broken: tuple[str, ...] = ()  # images that will not come up
-    refused: tuple[str, ...] = ()  # what the API server said to the edit, tried by a dry run
-    made_up: bool = False  # the pods are simulated ones, whose times tell nothing
-    remarks: tuple[str, ...] = ()  # what is to be known of the edit itself
+    broken: tuple[str, ...] = ()  # images that the simulated kubelets cannot start
+    refused: tuple[str, ...] = ()  # the API server's refusal of the edit, from a dry run
+    made_up: bool = False  # True if the pods are simulated, so that their times show nothing
+    remarks: tuple[str, ...] = ()  # sentences about the edit, for `Forecast.remarks`

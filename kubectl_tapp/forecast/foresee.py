@@ -1,4 +1,9 @@
-"""Foresees an edit: the real decisions run on the simulator, which begins as the cluster is now."""
+"""Forecasts an edit of a TApp by running the service's decisions on a simulated cluster.
+
+`forecast` is the entry point for `kubectl tapp plan`. The simulation starts with the objects of the
+real cluster. It estimates times from the TApp's own pods, and assumes that images which fail now go
+on failing. `as_running` makes the starting point for a plan of files without a cluster.
+"""
 
 import copy
 from dataclasses import replace
@@ -34,7 +39,7 @@ from tapp.plan import Plan
 from tapp.words.kinds import PLAIN
 from tapp.words.ranges import name_list
 
-QUIET = 900.0  # Seconds without any change after which a forecast takes it that nothing more comes
+QUIET = 900.0  # A forecast ends after at least this many seconds without a change
 _NOTHING = Assumptions()
 
 
@@ -45,7 +50,7 @@ def forecast(
     now: float,
     assumptions: Assumptions = _NOTHING,
 ) -> Forecast:
-    """Plays a TApp with this edit; one without a uid is not there yet."""
+    """Returns the forecast of the edit; a TApp without a uid does not exist yet."""
     edited, now = _placed(edited, observed.tapp), in_ticks(now)
     base = Forecast(
         observed.name,
@@ -83,9 +88,10 @@ def forecast(
 
 
 def as_running(tapp: Document, registration: Registration, now: float) -> Observed:
-    """A TApp from a file, as if it had run for an hour, all it asks done; WireError: it cannot run.
+    """Returns the objects of a TApp from a file as if it had been running for an hour.
 
-    What else its cluster has is assumed (`kubectl_tapp.forecast.assumed`).
+    The rest of its cluster is assumed (`assumed.py`). Raises hooks.wire.decode.WireError if the
+    TApp is invalid.
     """
     tapp, now = _placed(tapp, tapp), in_ticks(now)
     nothing = {**tapp, "metadata": {**tapp["metadata"], "uid": None}}
@@ -113,7 +119,7 @@ def as_running(tapp: Document, registration: Registration, now: float) -> Observ
 
 
 def _placed(edited: Document, live: Document) -> Document:
-    """The edited TApp with a namespace and its CRD's default, without what only a server writes."""
+    """Returns the TApp with a namespace and the CRD's defaults, without fields that servers set."""
     edited = copy.deepcopy(edited)
     metadata = edited.setdefault("metadata", {})
     metadata.setdefault("namespace", live["metadata"].get("namespace") or "default")
@@ -129,8 +135,8 @@ _OF_THE_SERVER = (
     "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields",
     "ownerReferences",
 )  # fmt: skip
-"""Metadata that a file has if it was read from a cluster. Its owner is in that cluster: without it
-the TApp would be collected."""
+"""Metadata of a file that was read from a cluster. The owner is left out, too: it does not exist on
+the simulated cluster, so garbage collection would delete the TApp."""
 
 
 def _times(observed: Observed, plan: Plan | None) -> Timing:
@@ -140,7 +146,7 @@ def _times(observed: Observed, plan: Plan | None) -> Timing:
 
 
 def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durations, Document]]:
-    """The paces of all templates' containers, those of the old spec first."""
+    """Returns the times and the body of each template, those of the spec before the edit first."""
     return [
         (times.pace(name, body), body)
         for tapp in (live, edited)
@@ -149,6 +155,7 @@ def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durati
 
 
 def _sources(edited: Document, times: Timing) -> list[str]:
+    """Returns a sentence for each template about its assumed times and their sources."""
     found = []
     for name, body in template_bodies(edited).items():
         pace = times.pace(name, body)
@@ -164,7 +171,7 @@ def _sources(edited: Document, times: Timing) -> list[str]:
 
 
 def _quiet(edited: Document, known: Behaviour) -> float:
-    """Seconds without any change after which nothing more comes."""
+    """Returns after how many seconds without a change the forecast ends."""
     spec: dict[str, Any] = edited.get("spec") or {}
     strategy = spec.get("updateStrategy")
     in_place = strategy.get("inPlaceUpdateStrategy") if isinstance(strategy, dict) else None

@@ -1,7 +1,7 @@
-"""The meaning of an edit for each instance: one decision of the service's code, nothing played.
+"""Tells what an edit means for each instance, from one decision and without a simulation.
 
-A verb asks this before it writes. How it goes on, in which order and how long, only
-`foresee.forecast` plays, for `kubectl tapp plan`.
+Verbs show this before they write. The order and the duration are only in the forecast that
+`foresee.forecast` simulates for `kubectl tapp plan`.
 """
 
 from dataclasses import replace
@@ -22,11 +22,13 @@ from tapp.words.times import written
 def meaning(
     observed: Observed, edited: Document, registration: Registration, now: float
 ) -> tuple[Forecast, list[int]]:
-    """Decides once about the edited TApp: a forecast without order and times, and whom it concerns.
+    """Decides once about the edited TApp, and returns a forecast and the affected instances.
 
-    Raises hooks.wire.decode.WireError: the service could not read the edited TApp.
+    The forecast has neither order nor times. Raises hooks.wire.decode.WireError if the edited TApp
+    is invalid.
     """
-    # Who waits for a turn, or for others to come first, is created or deleted, too.
+    # Without these limits the one decision covers all instances, also those that would wait for a
+    # later sync or for another instance.
     options = replace(registration.options, max_new_pods_bytes=1 << 60)
     registration = registration._replace(options=options)
     after = decide(replace(observed, tapp=_at_once(edited)), registration, now)
@@ -49,7 +51,7 @@ def meaning(
 
 
 def _at_once(edited: Document) -> Document:
-    """The same without an order."""
+    """Returns the TApp with podManagementPolicy Parallel, so that no instance waits for another."""
     spec = edited.get("spec") or {}
     if spec.get("podManagementPolicy") != "OrderedReady":
         return edited
@@ -57,9 +59,9 @@ def _at_once(edited: Document) -> Document:
 
 
 def _at_once_said(after: Plan) -> str:
-    """Says that instances off the rolling template are updated together, if more than one is.
+    """Returns a phrase if several instances off the rolling template are updated together.
 
-    Their budget is all of them, unless updateStrategy.forceUpdate.maxUnavailable says otherwise.
+    Their budget is 100%, unless updateStrategy.forceUpdate.maxUnavailable is set.
     """
     spec = after.world.tapp.spec
     rolling = spec.rolling_name
@@ -76,7 +78,7 @@ def _at_once_said(after: Plan) -> str:
 
 
 def touched(before: Plan, after: Plan) -> list[int]:
-    """The instances to which an edit means something else than before."""
+    """Returns the instances for which the edit changes the revision or whether they should run."""
     known, wanted = _meanings(before), _meanings(after)
     return sorted(id for id in {*known, *wanted} if known.get(id) != wanted.get(id))
 
@@ -90,10 +92,11 @@ def _meanings(plan: Plan) -> dict[int, tuple[object, ...]]:
 
 
 def _run_log(after: Plan) -> RunLog:
-    """The decision as a run that has done all of it at once."""
+    """Returns the record of a run that carries out the whole decision at once."""
     acts, left = due_writes(after)
     made = [act.instance for act in acts if act.verb == "create" and act.instance is not None]
-    # What is asked for is refused where no pod can be made.
+    # The condition CreationBlocked covers only instances whose pod was requested. The pods that
+    # this decision creates count as requested, so that the forecast has the condition.
     asked = {written(after.now): made} if made else {}
     last = replace(after, cases=left, troubles={}, not_created=asked)
     looks = [(after.now, unavailable(after))]

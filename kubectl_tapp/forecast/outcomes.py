@@ -1,4 +1,4 @@
-"""From the record of a run to what a person asks: who, why, when, how many, and what is stuck."""
+"""Turns the record of a run into a forecast: outcomes, steps, budgets, and stuck instances."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -38,7 +38,7 @@ class Outcomes:
     now: float
 
     def __post_init__(self) -> None:
-        """Sorts it by instances."""
+        """Groups the record by instance."""
         before, log = self.before, self.log
         self._first: dict[int, Instance] = _by_id(before or log.first)
         self._last: dict[int, Instance] = _by_id(log.last)
@@ -54,7 +54,7 @@ class Outcomes:
         self._fields: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def forecast(self, base: Forecast, *, pace: Iterable[str], notes: Iterable[str]) -> Forecast:
-        """All of it, put into `base`."""
+        """Returns `base` with everything that the record shows."""
         log = self.log
         claims = self._claims()
         ids = sorted({*self._first, *self._last, *self._acts})
@@ -142,7 +142,7 @@ class Outcomes:
             return (Outcome.RECREATED if comes_back else Outcome.DELETED), verdict
         if creates:
             return Outcome.CREATED, creates[0].verdict or verdict
-        # What is told to a pod on hold changes nothing about it.
+        # A notice on a pod on hold does not change the instance.
         verdicts = [act.verdict for act in updates if act.verdict is not None]
         changing = [each for each in verdicts if each.reason != Reason.HELD]
         in_place = next(
@@ -164,7 +164,7 @@ class Outcomes:
     def _forcing(
         self, first: Instance | None, outcome: Outcome, verdict: Verdict | None
     ) -> tuple[str, ...]:
-        """The fields of the template because of which there is a new pod."""
+        """Returns the fields of the template that require a new pod."""
         if outcome is not Outcome.RECREATED or first is None or first.pod is None:
             return ()
         if verdict is None or verdict.action is not Action.RECREATE:
@@ -188,7 +188,7 @@ class Outcomes:
         return self._fields[key]
 
     def _body(self, revision: str, id: int) -> Document | None:
-        """The template of a revision, with what this instance has in its placeholders."""
+        """Returns the template of a revision, with the placeholders of this instance filled."""
         templates = self._templates_before
         if templates is not None:
             found = templates.of(id)
@@ -197,7 +197,7 @@ class Outcomes:
         return self._bodies.get(revision)
 
     def _known_bodies(self) -> dict[str, Document]:
-        """Revision -> the template's body: of the spec as it is, and of what was kept."""
+        """Returns revision to template, from the current spec and the ControllerRevisions."""
         found: dict[str, Document] = {
             kept["metadata"]["labels"][TEMPLATE_HASH]: kept["data"]["template"]
             for kept in ours(self.observed.revisions)
@@ -210,7 +210,7 @@ class Outcomes:
         return found
 
     def _done(self, id: int, done: list[DecidedWrite]) -> float | None:
-        """The time it was last seen to change, after its last write."""
+        """Returns when the instance changed last after a write, in seconds from now, or None."""
         spans = self.log.states.get(id)
         if not done or not spans:
             return None
@@ -285,7 +285,7 @@ class Outcomes:
         plan = self.log.first
         return () if plan is None else tuple(each for each in limits(plan) if each.instances)
 
-    # What else is said of the edit.
+    # Conditions.
 
     def _refusals(self) -> tuple[tuple[str, str], ...]:
         before = {(f.type, f.message) for f in refusals(self.before)} if self.before else set()
@@ -300,7 +300,7 @@ class Outcomes:
         return kept | self._became("PersistentVolumeClaim", "grown")
 
     def _became(self, kind: str, updated: str) -> dict[str, str]:
-        """Child of a kind -> `created`, `deleted` or this word."""
+        """Returns name to `created`, `deleted` or `updated`'s value, for children of a kind."""
         rest = () if self.log.rest is None else self.log.rest.acts
         results = {"create": "created", "delete": "deleted", "update": updated}
         return {

@@ -1,4 +1,8 @@
-"""Runs a TApp forward on the simulator, and keeps what its decisions were."""
+"""Runs a TApp on the simulated cluster, and records the decisions and writes.
+
+`Run.play` is the entry point. The simulated Metacontroller calls the service's functions in this
+process (`InProcess`). A run ends if nothing has changed for some time.
+"""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -42,14 +46,14 @@ from tapp.world import Options
 
 
 class InProcess:
-    """Calls the functions that the service calls, with the same errors."""
+    """Stands in for the service: calls its functions, and answers errors as the service does."""
 
     def __init__(
         self, options: Options, clock: Callable[[], float], on_plan: Callable[[Plan], None]
     ) -> None:
-        """Answers as a service does; `on_plan` hears of each sync's plan before it is answered."""
+        """`on_plan` is called with the plan of each sync, before the sync is answered."""
+        # The error of the last request; empty if the request was answered.
         self.refused = ""
-        """The error of the last request, "" after one that was answered."""
         self._options = options
         self._clock = clock
         self._on_plan = on_plan
@@ -62,7 +66,7 @@ class InProcess:
         }
 
     def post(self, url: str, body: bytes, seconds: float) -> Answer:  # noqa: ARG002
-        """Answers one call."""
+        """Answers one call; the last part of the URL names the hook."""
         try:
             answer = self._answers[url.rpartition("/")[2]](body)
         except WireError as error:
@@ -84,17 +88,18 @@ class InProcess:
 
 
 LONGEST = 30 * 24 * 3600.0  # Simulated seconds after which a forecast gives up
-_NO_RESYNC = 10**9  # Seconds between syncs without a reason: a resync shows nothing new
-SYNC_DELAY = 3 * TICK  # Seconds in which Metacontroller gathers events before it syncs
+_NO_RESYNC = 10**9  # Seconds between syncs without an event; a resync would not change the forecast
+# Seconds for which the simulated Metacontroller collects events before a sync
+SYNC_DELAY = 3 * TICK
 
 
 class Run:
-    """One run: a world around an observation, an edit, and what follows."""
+    """One run: a simulated cluster with copies of the real objects, and its record."""
 
     def __init__(
         self, observed: Observed, registration: Registration, behaviour: Behaviour, now: float
     ) -> None:
-        """Builds the world."""
+        """Builds the simulated cluster at the time `now`, in seconds since the epoch."""
         self.log = RunLog()
         self._name = observed.name
         self._before: dict[int, tuple[str, str]] = {}
@@ -129,7 +134,7 @@ class Run:
         return self.world.clock.unix()
 
     def apply(self, edited: Document) -> None:
-        """Writes the edited TApp, as its author would; an ApiError where it is refused."""
+        """Writes the edited TApp as its author would; raises ApiError if the write is refused."""
         cluster, metadata = self.world.cluster, edited["metadata"]
         kind = self.world.kinds.of(edited)
         live = cluster.find(kind, metadata["namespace"], metadata["name"])
@@ -140,11 +145,11 @@ class Run:
         cluster.update(kind, with_meta({**live, "spec": edited.get("spec")}, **parts))
 
     def play(self, edited: Document, patience: float) -> RunLog:
-        """Writes the edited TApp and follows what becomes of it; an ApiError where it is refused.
+        """Writes the edited TApp, and runs the cluster until `patience` seconds without a change.
 
-        Of a long roll only so many turns are played (`turns.py`). Then those under way are let come
-        to their end while updates are paused, and one more decision says what the rest waits for.
-        After `patience` seconds without any change nothing more comes.
+        Of a long rollout only the first updates are simulated (`turns.py`). Updates that are under
+        way are then completed while the TApp is paused, and another decision tells what happens to
+        the other instances. Raises ApiError if the write is refused.
         """
         log = self.log
         self.apply(edited)
@@ -162,7 +167,10 @@ class Run:
         return log
 
     def _follow(self, patience: float, until: Callable[[], bool]) -> None:
-        """Runs until nothing is due, nothing has changed for so many seconds, or this is so."""
+        """Runs until `until` returns True or nothing more happens.
+
+        Nothing more happens if no event is due, or after `patience` seconds without a change.
+        """
         clock, log = self.world.clock, self.log
         count = len(self.world.writes)
         limit = self._changed + LONGEST
@@ -177,10 +185,10 @@ class Run:
                 count = len(self.world.writes)
 
     def _rest(self, edited: Document, stopped: float) -> Unplayed:
-        """One more decision about those whose turn did not come.
+        """Decides once more, without the pause, about the instances that were not updated yet.
 
-        What was written to them since updates were paused, as a drain is taken back, is not what
-        becomes of them.
+        Writes to these instances since the pause are removed from the record, because they only
+        undo the preparations of an update.
         """
         played, self._judging = self._plan, True
         self.apply(edited)
@@ -218,7 +226,7 @@ class Run:
             del self._before[id]
 
     def _resize(self, patch: Patch) -> None:
-        """The service's own write; one that is refused is asked for again."""
+        """Patches a pod's resources as the service does; a later sync retries a refused patch."""
         id = int(patch.name.removeprefix(f"{self._name}-"))
         with suppress(ApiError):
             self.world.patch_resize(*patch)
@@ -280,7 +288,10 @@ def _objects(observed: Observed) -> list[Document]:
 
 
 def _namespace(observed: Observed) -> Document:
-    """The Namespace as claims know it, where it may not be read itself."""
+    """Returns a Namespace for the simulation if the user may not read the real one.
+
+    Its uid is the one that owner references of the claims have.
+    """
     name = observed.tapp["metadata"]["namespace"]
     owners = [
         owner
@@ -294,7 +305,10 @@ def _namespace(observed: Observed) -> Document:
 
 
 def _policies(pods: list[Document]) -> list[Policy]:
-    """The admission that shows in the pods: what keeps Metacontroller's annotation small."""
+    """Returns the admission policy that the pods show: one that removes `spec` from an annotation.
+
+    The annotation is Metacontroller's record of what it applied last.
+    """
     applied = [
         pod["metadata"].get("annotations", {}).get(LAST_APPLIED)
         for pod in pods
@@ -304,13 +318,17 @@ def _policies(pods: list[Document]) -> list[Policy]:
 
 
 def _is_served(observed: Observed) -> bool:
-    """Tell whether somebody writes the status of pods: nothing says that nobody does."""
+    """Returns True unless a condition says that nobody writes the pods' status."""
     found = conditions(observed.tapp).get("PodStatusNotWritten") or {}
     return found.get("status") != "True"
 
 
 def silent_nodes(observed: Observed, controller: Document, now: float) -> frozenset[str]:
-    """Nodes that are not heard of; for a moment a gate that was just opened looks the same."""
+    """Returns the nodes that have stopped reporting.
+
+    A node is left out if one of its pods is Ready: such a node reports, although a readiness gate
+    that was opened a moment ago looks like a silent node.
+    """
     if not observed.pods:
         return frozenset()
     request = Request(observed.request(controller), Parent, Memo(0))

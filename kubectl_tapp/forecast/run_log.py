@@ -1,4 +1,4 @@
-"""The record of a run of a TApp's decisions: seen, written, and left without an end."""
+"""The record of a run: decisions, writes, and the instances that did not reach their goal."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,70 +14,73 @@ from tapp.words.groups import grouped
 from tapp.words.kinds import SERVICE
 from tapp.words.reasons import Disposition, Reason
 
+# Outcomes of writes that are normal or that Metacontroller retries
 _PASSING = ("ok", "no-op", "Conflict", "NotFound")
-_MEANT = (Reason.PAUSED, Reason.HELD)  # Reasons of waits that somebody wants
-_SHOWN = 5  # The most refused writes that are told of
+_MEANT = (Reason.PAUSED, Reason.HELD)  # Reasons for which a user lets instances wait on purpose
+_SHOWN = 5  # The most refused writes that are listed
 
 
 @dataclass(frozen=True)
 class Write:
-    """One write of Metacontroller to a child, as an API server would log it."""
+    """One write of Metacontroller to a child, as an audit log would show it."""
 
-    at: float  # when: in seconds since the epoch, in a forecast from now
+    at: float  # seconds since the epoch; in a `Forecast` seconds from now
     verb: str  # `create`, `update`, `delete` or `status`
-    kind: str  # the child's kind
-    name: str  # the child's name
-    paths: tuple[str, ...] = ()  # the fields that an update changes
+    kind: str  # kind of the child
+    name: str  # name of the child
+    paths: tuple[str, ...] = ()  # fields that an update changes
     outcome: str = "ok"  # `ok`, `no-op` or the reason of a refusal
-    message: str = ""  # the refusal's words
+    message: str = ""  # message of a refusal
 
 
 @dataclass(frozen=True)
 class DecidedWrite(Write):
-    """One write with the verdict that asked for it."""
+    """One write with the decision that caused it."""
 
-    instance: int | None = None  # the pod's instance; None for other children
-    verdict: Verdict | None = None  # the instance's verdict
+    instance: int | None = None  # number of the pod's instance; None for other children
+    verdict: Verdict | None = None  # the decision about the instance
 
 
 @dataclass(frozen=True)
 class Unplayed:
-    """Instances that have a turn like those that were played, after them."""
+    """Updates that were not simulated, because they repeat the simulated ones."""
 
-    acts: tuple[DecidedWrite, ...]  # what becomes of them, as one more decision says; without times
-    at: float  # when what was played was done, in seconds since the epoch
-    seconds: float  # that it takes about from then on
+    # the writes that follow, according to one more decision; their times mean nothing
+    acts: tuple[DecidedWrite, ...]
+    at: float  # when the simulated updates were complete, in seconds since the epoch
+    seconds: float  # estimated seconds that the rest takes after that
 
     @property
     def ids(self) -> list[int]:
-        """The instances."""
+        """Numbers of the instances."""
         return [act.instance for act in self.acts if act.instance is not None]
 
 
 @dataclass
 class RunLog:
-    """All that a run came to."""
+    """The record of one run."""
 
-    looks: list[tuple[float, int]] = field(default_factory=list)  # when, and how many unavailable
+    # when the number of unavailable instances changed, and the new number
+    looks: list[tuple[float, int]] = field(default_factory=list)
     acts: list[DecidedWrite] = field(default_factory=list)
     states: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
-    """Instance -> since when it was in which state: what a timeline shows."""
+    """Instance number to its states over time: seconds since the epoch, and the state."""
     first: Plan | None = None
     last: Plan | None = None
-    ended: float = 0.0  # The time when the last thing changed, in seconds since the epoch
-    refused: str = ""  # The reason why the hooks cannot read the TApp at all
+    ended: float = 0.0  # when the last change happened, in seconds since the epoch
+    refused: str = ""  # why the hooks cannot read the TApp, or empty
     gave_up: bool = False
-    rest: Unplayed | None = None  # The rest that was not played, as it goes on in the same way
-    played: bool = True  # True if it was run to its end; else it is one decision
+    rest: Unplayed | None = None  # updates that follow and were not simulated
+    played: bool = True  # True if it was simulated to its end; False if it is one decision
 
 
 def unavailable(plan: Plan) -> int:
-    """The number of instances that are to run and do not serve, as everywhere."""
+    """Returns the number of instances that should run and are not available."""
     return plan.budgets.should_run - len(plan.available)
 
 
 def stuck(log: RunLog) -> list[str]:
-    """Sentences: which instances do not come to where the edit wants them, and why."""
+    """Returns sentences about instances that do not reach their goal, and about refused writes."""
     last = log.last
     if last is None:
         return []
@@ -110,7 +113,7 @@ def stuck(log: RunLog) -> list[str]:
 
 
 def paused(log: RunLog) -> list[str]:
-    """Sentences about who waits for the person that paused updates: meant so, and not stuck."""
+    """Returns a sentence about the instances that wait because updates are paused."""
     last = log.last
     cases = [] if last is None else last.cases
     ids = [instance.id for instance, verdict in cases if verdict.reason == Reason.PAUSED]
@@ -124,9 +127,10 @@ _VERBS = {
 
 
 def due_writes(after: Plan) -> tuple[list[DecidedWrite], list[tuple[Instance, Verdict]]]:
-    """The writes of all that is due, as if all were done at once; and who is left, with the reason.
+    """Returns the writes for everything that is due, and the instances for which nothing is due.
 
-    What waits for a budget comes by itself: what is going to happen then, its verdict says.
+    An update that waits for its budget counts as due, because it happens without help. Each
+    remaining instance comes with its decision, which has the reason.
     """
     acts, left = [], []
     for instance, verdict, decision in zip(

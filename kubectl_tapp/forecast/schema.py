@@ -1,9 +1,9 @@
-"""Checks a TApp from a file against the schema of the CRD, and its pods against simple API rules.
+"""Checks a TApp from a file against the CRD's schema, and its pods against some API rules.
 
-Without a cluster nobody else does. Of the schema: types, required fields, enums, patterns, bounds.
-Of the API server's own rules for pods: fields with a few values, numbers with bounds, names of
-ports. Rules between fields (CEL) and the rest of the API server's validation are not checked;
-`UNCHECKED` says so.
+Used for plans without a cluster. From the schema it checks types, required fields, enums, patterns
+and bounds. From the API server's rules for pods it checks fields with a few valid values, bounds of
+numbers, and names of ports. It does not check rules between fields (CEL) and other rules of the API
+server; `UNCHECKED` tells the user so.
 """
 
 import re
@@ -18,7 +18,7 @@ UNCHECKED = (
     "no API server was asked: the CRD's rules between fields, most of Kubernetes' rules for pods, "
     "quotas, admission and your rights were not checked; plan with a cluster checks them"
 )
-_MOST = 10  # Mistakes that are told
+_MOST = 10  # The most mistakes that are listed
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
     "number": (int, float),
@@ -35,7 +35,7 @@ _ONE_OF: dict[str, tuple[str, ...]] = {
     "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
     "preemptionPolicy": ("Never", "PreemptLowerPriority"),
 }
-"""Field of a pod -> its values. Source: k8s.io/kubernetes, pkg/apis/core/validation."""
+"""Field of a pod to its valid values. Source: k8s.io/kubernetes, pkg/apis/core/validation."""
 _BOUNDS: dict[str, tuple[int, int]] = {
     "containerPort": (1, 65535), "hostPort": (0, 65535),
     **dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"), (0, 2**31 - 1)),
@@ -44,12 +44,13 @@ _BOUNDS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("defaultMode", "mode"), (0, 0o777)),
     "activeDeadlineSeconds": (1, 2**31 - 1), "maxSkew": (1, 2**31 - 1), "weight": (1, 100),
 }  # fmt: skip
-"""Field of a pod -> its least and its greatest value. Source: as above."""
+"""Field of a pod to its least and greatest value. Source: k8s.io/kubernetes,
+pkg/apis/core/validation."""
 _FREE = ("labels", "annotations", "matchLabels", "nodeSelector", "limits", "requests")
 
 
 def mistakes(tapp: Document) -> tuple[str, ...]:
-    """Returns sentences about what an API server would refuse, as far as a file can tell."""
+    """Returns sentences about mistakes for which an API server would refuse the TApp."""
     versions = shipped.manifest(shipped.DEFINITION)["spec"]["versions"]
     schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     found: list[str] = list(_checked("spec", tapp.get("spec"), schema))
@@ -67,7 +68,7 @@ def mistakes(tapp: Document) -> tuple[str, ...]:
 
 
 def _checked(path: str, value: Any, schema: Document) -> Iterator[str]:
-    """Yields what is wrong with a value; null is left to the API server, which drops most."""
+    """Yields the mistakes of a value; null is ignored, because the API server drops most nulls."""
     if value is None:
         return
     if schema.get("x-kubernetes-int-or-string"):
@@ -123,7 +124,7 @@ _SIZES = (
 
 
 def _of_pod(path: str, value: Any, section: str = "") -> Iterator[str]:
-    """Yields what is wrong with the parts of a pod spec, by the names of their fields."""
+    """Yields the mistakes in a pod spec; `section` is the field that contains `value`."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _of_pod(f"{path}[{index}]", item, section)
@@ -137,7 +138,7 @@ def _of_pod(path: str, value: Any, section: str = "") -> Iterator[str]:
 
 
 def _of_field(path: str, key: str, value: Any, section: str) -> Iterator[str]:
-    """Yields what is wrong with one field of a pod spec, which is inside `section`."""
+    """Yields the mistakes of one field of a pod spec; `section` is the field that contains it."""
     if isinstance(value, str) and "$(" not in value:
         values = _ONE_OF.get(key)
         if values and value not in values:

@@ -1,8 +1,8 @@
-"""Corrects a forecast by the pods and claims that bear the names of those to be created.
+"""Corrects a forecast if pods or claims with the names of new children exist already.
 
-They are not the TApp's, as before `adopt`, so the forecast does not know them. Metacontroller does
-not report that such a pod is there already: it creates none, and the instance has no pod of its
-own. A claim that is there is used by the new pod, with its data.
+Such objects do not belong to the TApp, for example before `kubectl tapp adopt`, so the forecast
+ignores them. Metacontroller does not report a pod that has the name already: it creates no pod, and
+the instance stays without one. A claim that exists already is used by the new pod, with its data.
 """
 
 from collections.abc import Iterable, Mapping, Sized
@@ -20,13 +20,13 @@ from tapp.storage.claims import instance_number
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
 
-_FEW = 100  # Names of one call; more are looked for among all objects of the namespace
+_FEW = 100  # Names in one call of kubectl; for more names all objects of the namespace are listed
 _LONGEST = 200  # Characters of a list of names
 _POD = "a pod of its name is there already"
 
 
 def with_taken(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forecast:
-    """Returns the forecast, with the pods and claims that are there already and not the TApp's."""
+    """Returns the forecast, corrected for existing pods and claims that are not the TApp's."""
     name, space = found.name, found.namespace
     rest = () if found.rest is None else found.rest.instances
     ids = [x.id for x in found.instances if x.outcome is Outcome.CREATED or x.id in rest]
@@ -72,7 +72,7 @@ def _each(names: Sized) -> str:
 def _named(
     cluster: ClusterAccess, resource: str, names: list[str], space: str
 ) -> list[Document] | str:
-    """Returns the objects of these names that are there, or why they cannot be read."""
+    """Returns the existing objects with these names, or why they cannot be read."""
     if not names:
         return []
     if len(names) <= _FEW:
@@ -85,7 +85,10 @@ def _named(
 
 
 def _whose(item: Document, tapp: Document) -> str:
-    """Returns whose an object is, and what gives it to the TApp; "" if it is the TApp's."""
+    """Returns who owns the object and how the TApp can adopt it.
+
+    The text is empty if the object belongs to the TApp.
+    """
     text, metadata = advised(item, tapp), tapp["metadata"]
     controller = controller_of(item["metadata"].get("ownerReferences"))
     if text and controller is not None and controller.get("kind") == "StatefulSet":
@@ -108,7 +111,8 @@ def _without(found: Forecast, pods: Mapping[int, str], claims: Iterable[str]) ->
         waiting = replace(each, outcome=Outcome.WAITING, waits_for=why)
         return replace(waiting, message="", began=None, done=None)
 
-    # A step of labels alone has no instances, and stays.
+    # Steps that create only these pods are left out. Steps that change only labels name no
+    # instances, and stay.
     steps = (
         replace(each, created=tuple(id for id in each.created if id not in pods))
         for each in found.steps

@@ -1,4 +1,4 @@
-"""The templates of a TApp as documents, and what an edit changes in them and around them."""
+"""The differences between a TApp and its edited version: in templates, and in other fields."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ _OF_TEMPLATES = ("template", "templatePool")
 
 
 def read_spec(tapp: Document) -> TAppSpec | None:
-    """The spec as the service reads it; None where it cannot."""
+    """Returns the spec as the service reads it, or None if it is invalid."""
     try:
         return TAppSpec.model_validate(tapp.get("spec") or {})
     except ValidationError:
@@ -28,7 +28,7 @@ def read_spec(tapp: Document) -> TAppSpec | None:
 
 
 def template_bodies(tapp: Document) -> dict[str, Document]:
-    """Template -> its body, of all that there are in the spec."""
+    """Returns name to pod template, for all valid templates of the spec."""
     spec = read_spec(tapp)
     if spec is None:
         return {}
@@ -42,13 +42,13 @@ def template_bodies(tapp: Document) -> dict[str, Document]:
 
 
 def templates_of(tapp: Document) -> Templates | None:
-    """The templates of each instance; None where the spec cannot be read."""
+    """Returns the templates of the instances, or None if the spec is invalid."""
     spec, meta = read_spec(tapp), tapp["metadata"]
     return None if spec is None else Templates(spec, meta["name"], meta.get("namespace") or "")
 
 
 def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChange, ...]:
-    """The changes of an edit in each template."""
+    """Returns the templates that the edit adds, removes or changes."""
     exists = bool(observed.tapp["metadata"].get("uid"))
     before = template_bodies(observed.tapp) if exists else {}
     after = template_bodies(edited)
@@ -67,7 +67,7 @@ def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChan
 
 
 def other_fields(before: Document, after: Document) -> tuple[tuple[str, Any, Any], ...]:
-    """The changes of an edit outside the templates: path, before, after."""
+    """Returns the fields outside the templates that the edit changes: path, old and new value."""
     exists = bool(before["metadata"].get("uid"))
     old, new = (_without_templates(tapp.get("spec")) for tapp in (before, after))
     if not exists:
@@ -84,10 +84,10 @@ def _without_templates(spec: Any) -> Document:
 
 
 def unreached(before: Document, after: Document) -> tuple[str, ...]:
-    """A sentence for what changes beside the templates, for others than those that are there.
+    """Returns sentences about changes that do not affect existing pods or claims.
 
-    Growth is left out: what becomes of that, the decisions say. A TApp without a uid is not there
-    yet.
+    Larger claims are left out, because the decisions report these. A TApp without a uid does not
+    exist yet, so that everything is new.
     """
     old, new = read_spec(before), read_spec(after)
     if not before["metadata"].get("uid") or old is None or new is None:

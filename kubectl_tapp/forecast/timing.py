@@ -1,7 +1,9 @@
-"""The times this TApp's instances take to start, restart and stop, from what its pods show.
+"""Estimates how long the TApp's instances take to start, restart and stop, from its pods.
 
-Only what was an update counts as one: a container that ended otherwise (an outage, a crash) tells
-nothing of it. The record that an update leaves on a pod names the container that it replaced.
+Only containers that an update has replaced count, because a crash or an outage has other causes.
+The service's record on a pod names the container that an update in place has replaced.
+
+`Durations` has the times of a template; `Timing.pace` computes them as medians of the samples.
 """
 
 from collections.abc import Iterable
@@ -18,43 +20,43 @@ from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import IN_PLACE_UPDATE
 
 BEGIN, READY, SWAP, STOP = 5.0, 5.0, 3.0, 5.0
-"""Assumed times, in seconds, where nothing is known: until its containers run; until a probe
-succeeds; to put another image in place; until a container that is asked to stop has stopped."""
-TIMES = ("begin", "ready", "swap", "stop")  # These times, as `Durations` has them
-LONGEST = 3600.0  # Longer ones were something else: a pod that waited, a person who looked
-_SEEN = 5.0  # Seconds after a pod's end until the next is made, with nothing else to wait for
+"""Assumed seconds without samples: until a new pod's containers run; until its probes succeed;
+until a container runs with another image in place; until a container stops."""
+TIMES = ("begin", "ready", "swap", "stop")  # Names of these times, as fields of `Durations`
+LONGEST = 3600.0  # Longer intervals have another cause, such as a person who debugs the pod
+_SEEN = 5.0  # Seconds that may pass between the end of a pod and the creation of the next
 
 
 @dataclass(frozen=True)
 class Durations:
-    """The durations of one template's instances, in seconds."""
+    """Durations of one template's instances, in seconds."""
 
     begin: float  # from a pod's creation until its containers run
-    ready: float  # from there until it is Ready
-    swap: float  # from a container's end in an update in place until the next one runs
-    stop: float  # from the wish to stop a container until it has stopped
-    starts: int = 0  # how many starts `begin` and `ready` are from; 0: they are assumed
-    swaps: int = 0  # the same for `swap`
-    stops: int = 0  # the same for `stop`
+    ready: float  # from then until the pod is Ready
+    swap: float  # from a container's end until the updated container runs
+    stop: float  # from the request to stop a container until it has stopped
+    starts: int = 0  # number of samples for `begin` and `ready`; 0 if these are assumed
+    swaps: int = 0  # number of samples for `swap`; 0 if it is assumed
+    stops: int = 0  # number of samples for `stop`; 0 if it is assumed
 
     @property
     def start(self) -> float:
-        """From a pod's creation until it is Ready."""
+        """Seconds from a pod's creation until it is Ready."""
         return self.begin + self.ready
 
 
-Samples = dict[str, list[float]]  # Observed times, by the names of `TIMES`
+Samples = dict[str, list[float]]  # Observed times in seconds, by the names of `TIMES`
 
 
 @dataclass
 class Timing:
-    """The times that are known: of each template, and of all of them."""
+    """The observed times, for each template and for all templates together."""
 
     by_template: dict[str, Samples] = field(default_factory=dict)
     all: Samples = field(default_factory=lambda: _merged(()))
 
     def pace(self, template: str, body: Document) -> Durations:
-        """The durations of a template's instances; `body` is what is known of it beforehand."""
+        """Returns the durations of a template's instances; `body` is the pod template."""
         own = self.by_template.get(template, {})
         probed = any(
             "readinessProbe" in item or "startupProbe" in item
@@ -74,7 +76,7 @@ class Timing:
 
 
 def timing(observed: Observed, templates: dict[str, str]) -> Timing:
-    """Reads the times of all pods; `templates` are theirs, by name."""
+    """Reads the times of all pods; `templates` maps the name of a pod to its template."""
     samples = [(templates.get(pod["metadata"]["name"], ""), _of_pod(pod)) for pod in observed.pods]
     by_template = {name: _merged(found) for name, found in grouped(samples).items()}
     return Timing(by_template, _merged(by_template.values()))
@@ -110,7 +112,10 @@ def _of_pod(pod: Document) -> Samples:
 
 
 def _replaced(pod: Document, container: Document) -> float | None:
-    """The end of the container that an update in place replaced by this one; None: it was none."""
+    """Returns when the container ended that an update in place replaced by this one.
+
+    None if no update has replaced a container.
+    """
     annotations = pod["metadata"].get("annotations") or {}
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
     ran = None if record is None else record.containers.get(str(container.get("name")))
@@ -126,7 +131,7 @@ def _grace(spec: Document) -> float:
 
 
 def _ready_since(pod: Document) -> float | None:
-    """Since when all containers are ready: a readiness gate is not a matter of how they start."""
+    """Returns when all containers became ready; readiness gates are not part of a start."""
     known = conditions(pod)
     ready = known.get("ContainersReady") or known.get("Ready") or {}
     return _at(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
@@ -135,9 +140,10 @@ def _ready_since(pod: Document) -> float | None:
 def _note(
     samples: list[float], before: float | None, after: float | None, most: float = LONGEST
 ) -> None:
-    """Adds what lies between two times, if that can have been what it is taken for.
+    """Adds the seconds between two times as a sample, if they are plausible.
 
-    A stop takes its grace period at `most`; until the next pod is made a moment passes.
+    A sample is at most `most` seconds long. An interval that is longer by more than `_SEEN` has
+    another cause and is ignored.
     """
     if (
         before is not None

@@ -1,4 +1,8 @@
-"""The turns of a roll: when enough of them were played, and how long the rest takes about."""
+"""Decides when enough updates of a long rollout were simulated, and estimates the rest.
+
+After `PLAYED` times the budget, all further updates repeat the ones before. The rest takes the
+average time of the simulated instances.
+"""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -12,13 +16,13 @@ from tapp.plan import Plan
 from tapp.words.groups import grouped
 from tapp.words.reasons import Reason
 
-PLAYED = 8  # Budgets' worth of instances that are played: as many steps as the text of a plan shows
-Made = tuple[str, ...]
+PLAYED = 8  # Number of times that each budget is used in a simulation
+Made = tuple[str, ...]  # A template's name and its images
 _COMING = (*DELAYED, Reason.PULLING)
 
 
 def waiting(plan: Plan) -> list[Instance]:
-    """The instances that serve, and are to be updated in a turn to come."""
+    """Returns the available instances that are still to be updated."""
     return [
         instance
         for instance, verdict in plan.cases
@@ -29,18 +33,19 @@ def waiting(plan: Plan) -> list[Instance]:
 
 @dataclass
 class PlayedTurns:
-    """The turns that were played, by the budget that they are spent from."""
+    """The simulated updates, grouped by their budget."""
 
-    pace: dict[str, float] = field(default_factory=dict)  # seconds an instance, once `enough`
+    # name of the budget to seconds for each instance, after `enough` was True
+    pace: dict[str, float] = field(default_factory=dict)
     _began: dict[str, float] = field(default_factory=dict)
     _taken: dict[str, dict[int, Made]] = field(default_factory=lambda: defaultdict(dict))
-    """Budget -> instance -> what it is made of."""
+    """Name of the budget to instance number to the template and images of the update."""
 
     def enough(self, plan: Plan) -> bool:
-        """Looks at one more decision: whether what follows only goes on in the same way.
+        """Returns True if the remaining updates only repeat those simulated so far.
 
-        That is so where each budget that instances wait for has been spent so many times, and each
-        template and image that they wait for has come up somewhere: another one may not.
+        True if each budget that instances wait for was used `PLAYED` times, and each template and
+        image that they wait for has started somewhere: a new one might fail.
         """
         for instance, verdict in plan.cases:
             if verdict.action in DISRUPTIVE:
@@ -64,7 +69,7 @@ class PlayedTurns:
         return long
 
     def seconds(self, plan: Plan) -> float:
-        """The time those take that wait, budgets being spent beside each other."""
+        """Returns the seconds for the waiting instances; different budgets are used in parallel."""
         rows = grouped((_budget(plan, each), each.id) for each in waiting(plan))
         return max((self.pace.get(name, 0.0) * len(ids) for name, ids in rows.items()), default=0.0)
 
