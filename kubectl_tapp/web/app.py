@@ -84,7 +84,7 @@ class Door:
         return _failed(403, problem) if problem else None
 
     def _enters(self) -> bool:
-        """Returns True if the request has the user's secret, or the secret for one use in time."""
+        """Returns True if the request has the user's secret, or the unused secret for one use."""
         key, once = (request.args.get(each, "") for each in ("key", "once"))
         if (request.method, request.path) != ("GET", "/"):
             return False

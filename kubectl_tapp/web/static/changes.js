@@ -1,4 +1,4 @@
-// Changes: a form, the plan of what it asks for, and the question whether to do it.
+// The dialogs for changes: a form, then the plan of the change, then the question whether to carry it out.
 import {LATE, ask} from "/connection.js";
 import {ranges} from "/one.js";
 import {make, show} from "/show.js";
@@ -9,7 +9,7 @@ const text = (name, label, more = {}) => ({name, label, ...more});
 const ids = (more = {}) => ({name: "ids", label: "Instances (0-3,7 or all)", required: true, ids: true, ...more});
 const template = (label, more = {}) => ({name: "template", label, choices: (one) => one.model.templates?.map((each) => [each.name, each.name]) ?? [], ...more});
 
-// Name of a change -> its title, and what it asks for; the server has the verbs of these names.
+// The name of each change, with its title and the fields of its form. The server maps the names to verbs.
 const CHANGES = {
   image: ["Image", template("Template", {required: true}), {name: "images", images: true},
     text("canary", "Only a canary: so many, 3 or 10%"), text("partition", "Keep back so many, 3 or 30%")],
@@ -57,7 +57,7 @@ function input(one, field) {
   return found;
 }
 
-// A line for each container of the chosen template.
+// Returns an input for the image of each container of the selected template.
 function images(one, form) {
   const box = make("div", {className: "images"});
   const fill = () => {
@@ -100,7 +100,7 @@ function open(one, name) {
   const heading = make("h2", {id: "dialog-title", tabIndex: -1}, `${title}: ${one.namespace}/${one.name}`);
   const shape = () => show(dialog, [heading, form]);
 
-  // Asks, and says in `result` how it goes until there is an answer.
+  // Sends the request, and shows in `result` that it is waiting until the response arrives.
   async function asked(path, body, result) {
     const wait = (text) => Object.assign(result, {textContent: text, className: "waits"});
     wait("Waiting for the answer.");
@@ -146,7 +146,8 @@ function open(one, name) {
 
   async function carryOut(key, go, result) {
     go.ariaDisabled = true;
-    go.onclick = null; // A plan is good for one write. The button stays enabled so that it keeps the focus.
+    // A plan can be carried out once. The button stays enabled, because a disabled one would lose the focus.
+    go.onclick = null;
     try {
       const found = await asked("/api/do", {key}, result);
       const last = found.text.trimEnd().split("\n").at(-1);

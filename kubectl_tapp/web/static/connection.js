@@ -1,17 +1,17 @@
-// The connection with the server: requests that end in time, and models that are followed.
-// A browser has six connections with a server, for all of its tabs together. So no request stays open: each tab asks
-// for the changes since its last answer, a hidden tab rarely.
+// The connection with the server: requests with a time limit (`ask`), and models that stay up to date (`follow`).
+// A browser opens at most six connections to a server, for all of its tabs together. So no request stays open: each
+// tab polls for the changes since its last response, and a hidden tab polls rarely.
 
 const $ = (id) => document.getElementById(id);
 const STORED = `tapp-key-${location.port}`;
-const SOON = 10, LONG = 40; // Seconds for an answer from memory, and for one that kubectl is asked for (30 s at most)
-export const LATE = 10; // Seconds after which the page says that it still waits
+const SOON = 10, LONG = 40; // Seconds for a response without and with calls of kubectl, which take at most 30 s
+export const LATE = 10; // Seconds after which the page tells the user that it is still waiting
 const AGAIN = 300, REST = 1000, RETRY = 2000, HIDDEN = 15000; // Milliseconds between two requests
 
 export const keep = (key) => localStorage.setItem(STORED, key);
 
-// Asks the server. Throws an Error with a sentence for the user; its `status` is that of the answer, its
-// `timedOut` is true if there was none in time.
+// Sends a request and returns the response's JSON. Throws an Error with a sentence for the user: its `status` is the
+// HTTP status of the response, its `timedOut` is true if there was no response in time.
 export async function ask(path, {body, seconds = LONG, signal} = {}) {
   const options = {headers: {"X-TApp-Key": localStorage.getItem(STORED) ?? ""}};
   if (body !== undefined) {
@@ -41,13 +41,13 @@ export async function ask(path, {body, seconds = LONG, signal} = {}) {
 
 export const askNow = (path, signal) => ask(path, {seconds: SOON, signal});
 
-// Says in the page's head how the connection is: "live", "waiting" or "lost".
+// Shows the state of the connection in the page's header: "live", "waiting" or "lost".
 export function linked(state, text) {
   $("link").dataset.link = state;
   if ($("link").textContent !== text) $("link").textContent = text;
 }
 
-// Puts a change into a model, which the server says once: parts, and of some parts single items.
+// Merges a change into the model. A change replaces whole parts, and single items of the parts tiles, rows and log.
 function merge(model, change) {
   if (change.whole) {
     for (const key of Object.keys(model)) delete model[key];
@@ -65,7 +65,7 @@ function merge(model, change) {
   return model;
 }
 
-// Waits, but no longer than until the tab is shown again, the machine is back in its network, or nobody follows.
+// Waits this long, or until the tab is shown again, the machine is online again, or the signal is aborted.
 export function rest(milliseconds, signal) {
   return new Promise((done) => {
     const over = new AbortController();
@@ -77,7 +77,8 @@ export function rest(milliseconds, signal) {
   });
 }
 
-// Follows a model until the signal is aborted, through lost connections and restarts of the server.
+// Keeps a model up to date and renders each change until the signal is aborted. Survives lost connections and
+// restarts of the server.
 export async function follow(path, query, signal, render) {
   const model = {};
   for (let version = "", pause = AGAIN; !signal.aborted;) {

@@ -1,4 +1,4 @@
-// One TApp: its instances as a grid or a table, what is to be said of them, why, and what happened.
+// The view of one TApp: a grid or a table of its instances, notices, the budget, explanations, and a timeline.
 import {ask} from "/connection.js";
 import {SIGNS, when} from "/page.js";
 import {toolbar} from "/changes.js";
@@ -21,7 +21,7 @@ const inside = (text, id) => text.split(",").some((run) => {
   return run.trim() !== "" && first <= id && id <= (last ?? first);
 });
 
-// A table; each row is its key, and then its cells.
+// Returns a table element; each row of `rows` is an array of the row's key and its cells.
 function rowsOf(caption, heads, rows) {
   const cells = ([key, first, ...rest]) => make("tr", {"data-key": key}, make("th", {scope: "row"}, first), ...rest.map((each) => make("td", {}, each)));
   return make("table", {}, make("caption", {}, caption), make("thead", {}, make("tr", {}, ...heads.map((each) =>
@@ -63,15 +63,15 @@ export class One {
     if (change.log) this.log(change.whole ? model.log : change.log);
     if (ids.length && !$("table").hidden) this.table();
     if (this.asked !== null && ids.includes(String(this.asked))) this.why(this.asked);
-    document.body.offsetHeight; // laid out: the time is that of a whole redraw
+    document.body.offsetHeight; // Forces the layout, so that the measured time includes it.
     if (ids.length) document.body.dataset.redraw = `${ids.length} ${(performance.now() - begun).toFixed(1)}`;
   }
 
-  // One tile made anew or changed; whether it came or went.
+  // Creates, changes or removes the tile of an instance. Returns true if the tile is new or removed.
   tile(id, item) {
     const before = this.tiles.get(id);
     if (!item) {
-      this.tiles.delete(id); // arrange() removes it, and passes on the focus
+      this.tiles.delete(id); // arrange() then removes the element and moves the focus.
       this.selected.delete(id);
       return true;
     }
@@ -92,7 +92,7 @@ export class One {
     return !before;
   }
 
-  // All tiles by their numbers, the partition as a line where it begins or ends.
+  // Shows all tiles sorted by number, with a line where the instances that the partition keeps begin or end.
   arrange() {
     const ids = [...this.tiles.keys()].sort((a, b) => a - b);
     const {kept = [], size = 0} = this.model.partition ?? {};
@@ -132,7 +132,7 @@ export class One {
     show($("budget"), [bar, make("p", {}, budget.sentences.join(" · "))]);
   }
 
-  // Which template and revision runs where; a letter for each, so that a tile can say it.
+  // Shows the revisions that run, with their instances. Tiles refer to a revision by its letter.
   runs() {
     const groups = new Map();
     for (const [id, item] of Object.entries(this.model.tiles)) {
@@ -275,13 +275,13 @@ export class One {
     this.choose(ids);
   }
 
-  // Makes a tile the one that Tab leads to.
+  // Makes this tile the only one in the order of the Tab key.
   reach(tile) {
     for (const each of $("grid").querySelectorAll('[tabindex="0"]')) if (each !== tile) each.tabIndex = -1;
     tile.tabIndex = 0;
   }
 
-  // Gives the focus to an instance, as it is shown; to the nearest one if it is gone.
+  // Moves the focus to the instance's tile or row, or to the nearest instance if it does not exist any more.
   focus(id) {
     const nearest = [...this.tiles.keys()].sort((a, b) => Math.abs(a - id) - Math.abs(b - id) || b - a)[0];
     if (nearest === undefined) $("name").focus();

@@ -1,4 +1,4 @@
-// The page: the list of all TApps, and which of list and TApp is shown.
+// The entry point of the page: shows the list of all TApps (All) or a single TApp (One), as the address says.
 import {askNow, follow, keep, linked, rest} from "/connection.js";
 import {One} from "/one.js";
 import {become, make, passFocus, show} from "/show.js";
@@ -11,7 +11,7 @@ export const SIGNS = {
   stopped: ["■", "stopped"], unknown: ["?", "unknown"],
 };
 
-// A time, in seconds or as Kubernetes writes it, in the zone of who reads it.
+// Returns an element that shows a time (epoch seconds, or Kubernetes' text) in the time zone of the user.
 export function when(told, withDate = false) {
   if (!told || told < 0) return make("span", {}, "-");
   const at = new Date(typeof told === "number" ? told * 1000 : told);
@@ -43,7 +43,7 @@ class All {
     show($("namespace"), [make("option", {value: ""}, "all"), ...spaces.map((each) => make("option", {value: each, "data-key": each}, each))]);
     this.filter();
     this.paint();
-    // Who comes back from a TApp finds the focus where it was.
+    // A user who comes back from a TApp finds the focus on its row again.
     const back = this.from && $("rows").querySelector(`a[href="${CSS.escape(this.from)}"]`);
     if (!back) return;
     if (document.activeElement === document.body) back.focus();
@@ -90,7 +90,7 @@ class All {
 const place = (each) => `${each.namespace}/${each.name}`;
 const HEIGHTS = {ok: 0.45, old: 0.6, kept: 0.6, moving: 0.8, bad: 1, held: 0.7, stopped: 0.15, unknown: 0.3};
 
-// Thousands of instances in one strip: colour and height say how each run of them stands.
+// Draws all instances of a TApp as one strip: color and height show the state of each run of equal instances.
 function paint(canvas, strip) {
   const context = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
   const total = strip.reduce((sum, [, many]) => sum + many, 0) || 1;
@@ -122,9 +122,9 @@ function route(event) {
   if (name) {
     const one = new One(namespace, name, settings, leave.signal);
     follow("/api/tapp", {namespace, name}, leave.signal, (model, change) => one.render(model, change));
-    if (event) $("name").focus(); // What had the focus is hidden now.
+    if (event) $("name").focus(); // The element that had the focus is hidden now.
   } else {
-    // A browser takes the focus from a hidden element later, when the list may be drawn already.
+    // Otherwise the browser would remove the focus from the hidden element later, after `render` has set it.
     if (event) document.activeElement?.blur();
     $("rows").tBodies[0].replaceChildren();
     const all = new All(leave.signal, shown);

@@ -1,9 +1,9 @@
-// Drawing: elements are made once and then changed where they differ, so that the keyboard's focus, selected
-// text, scroll positions and opened parts survive every refresh.
+// Updates the page's elements. `show` changes only the parts of existing elements that differ, so that the keyboard's
+// focus, selected text, scroll positions and opened details survive every refresh.
 
 const FOCUSABLE = "a[href], button:not([disabled]), input, select, textarea, summary, [tabindex]";
 
-// Makes an element. Texts of tenants become text, never markup: nothing here writes HTML.
+// Creates an element. Strings become text nodes and never HTML, because they may come from other users.
 export function make(tag, more = {}, ...inside) {
   const found = document.createElement(tag);
   for (const [key, value] of Object.entries(more)) {
@@ -16,8 +16,9 @@ export function make(tag, more = {}, ...inside) {
 
 const keyOf = (node) => node.dataset?.key || null;
 
-// Makes `nodes` (elements and texts) the children of `parent`. A child stays if it is one of the nodes itself, or has
-// the data-key of one, or is the next without a key and with the same tag; then it takes over attributes and content.
+// Makes `nodes` (elements and strings) the children of `parent`. An existing child is kept if it is one of `nodes`, has
+// the same data-key, or is the next child without a key and with the same tag. A kept child takes over the attributes
+// and the content of the new node.
 export function show(parent, nodes) {
   const wanted = nodes.filter((each) => each).map((each) => (each.nodeType ? each : document.createTextNode(each)));
   const own = new Set(wanted), known = new Map();
@@ -27,7 +28,7 @@ export function show(parent, nodes) {
     if (!known.has(name)) known.set(name, []);
     known.get(name).push(child);
   }
-  for (const each of known.values()) each.reverse(); // so that pop() takes them in order
+  for (const each of known.values()) each.reverse(); // so that pop() returns the first one
   const kept = wanted.map((each) => {
     if (each.parentNode === parent) return each;
     const old = known.get(keyOf(each) ?? each.nodeName)?.pop();
@@ -41,20 +42,20 @@ export function show(parent, nodes) {
   for (const each of going) each.remove();
   let at = parent.firstChild;
   for (const each of kept) {
-    // An element that is moved loses the focus, so the others move around it.
+    // A moved element would lose the focus, so the elements before it are moved behind it instead.
     if (each.contains(document.activeElement)) while (at !== each) { const next = at.nextSibling; parent.append(at); at = next; }
     if (each === at) at = at.nextSibling;
     else parent.insertBefore(each, at);
   }
 }
 
-// Gives an element the attributes and the content of another that was made new.
+// Gives an existing element the attributes and the content of a newly created one.
 export function become(old, made) {
   if (old.nodeType !== Node.ELEMENT_NODE) {
     if (old.data !== made.data) old.data = made.data;
     return;
   }
-  // The page's Content-Security-Policy forbids to write the attribute `style`.
+  // The Content-Security-Policy forbids setAttribute("style"), so style.cssText is copied below.
   const plain = (element) => [...element.attributes].filter((each) => each.name !== "style");
   for (const {name} of plain(old)) if (!made.hasAttribute(name)) old.removeAttribute(name);
   for (const {name, value} of plain(made)) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
@@ -65,8 +66,8 @@ export function become(old, made) {
 
 const usable = (element) => element.checkVisibility() && !element.disabled;
 
-// Gives the focus to a neighbor of an element that goes: the next one that stays, else the one before, else whatever
-// can have the focus and stands before them.
+// Moves the focus from an element that is removed to its next sibling that stays, else to the previous one, else to
+// the last focusable element before it.
 export function passFocus(gone, stays) {
   for (const step of ["nextElementSibling", "previousElementSibling"]) {
     for (let each = gone[step]; each; each = each[step]) {
