@@ -1,1 +1,1 @@
-"""`python -m demo`: a TApp's life on an embedded cluster, decided by the real service over HTTP."""
+"""`python -m demo`: plays the life of a TApp on an embedded cluster with the real service."""

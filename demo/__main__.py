@@ -1,8 +1,8 @@
-"""Plays the story; exits with 0 only if every act reached its goals.
+"""Plays the acts of the demo, and exits with 0 only if every act reaches its goals.
 
-`python -m demo`, or `make demo`: the acts that show why TApp exists; the whole story with --all, or
-`make demo ALL=1`. With --film FILE it writes what would be seen as a moving picture. With --web, or
-`make demo WEB=1`, it serves the page of `kubectl tapp web` instead.
+`python -m demo` or `make demo` plays the acts that show why TApp exists; `--all` or `make demo
+ALL=1` plays all acts. `--film FILE` writes the output as an animated SVG instead. `--web` or `make
+demo WEB=1` serves the page of `kubectl tapp web` on the embedded cluster instead.
 """
 
 import argparse
@@ -28,7 +28,7 @@ INTERRUPTED = 130
 
 
 def play(stage: Stage, act: Act, number: int, screen: Screen) -> list[Goal]:
-    """One act: change the spec, let the cluster come to rest, show what happened."""
+    """Plays one act: changes the spec, runs the cluster until it settles, and prints the result."""
     screen.title(number, act)
     before = stage.spec
     running = act.play(stage)
@@ -52,7 +52,7 @@ def play(stage: Stage, act: Act, number: int, screen: Screen) -> list[Goal]:
 
 
 def outcome(running: Play) -> list[Goal]:
-    """The goals, which an act returns at its end."""
+    """Resumes the act's generator after its change, and returns its goals."""
     try:
         next(running)
     except StopIteration as end:
@@ -62,10 +62,13 @@ def outcome(running: Play) -> list[Goal]:
 
 
 def main(*, everything: bool = False, film: Path | None = None) -> int:
-    """Plays the brief acts, or all; `film` is where to write an SVG instead. The exit code."""
+    """Plays the brief acts, or all acts, and returns the exit code.
+
+    `film` is the SVG file to write instead of printing.
+    """
     signal.signal(signal.SIGTERM, _leave)
     started = time.monotonic()
-    # A line that the terminal wraps would break the animation.
+    # If the terminal wrapped a line, the animation would overwrite the wrong lines.
     console = Console(width=min(WIDTH, Console().width))
     acts = [act for act in ACTS if everything or act.brief]
     screen = Screen(console) if film is None else Film(film)
@@ -90,7 +93,7 @@ def main(*, everything: bool = False, film: Path | None = None) -> int:
 
 
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:
-    """Unwinds, so that the service is stopped, too."""
+    """Exits by an exception, so that the service is stopped."""
     sys.exit(128 + number)
 
 

@@ -1,7 +1,7 @@
-"""The service on the embedded cluster's time: each call says what time it is.
+"""The service with the time of the embedded cluster, which each call gives in a header.
 
-This module is the service's: gunicorn imports it, and the demo does not. It is `hooks.app` with
-another clock, which a service needs where something has to last: a drain, the silence of a node.
+Gunicorn imports this module instead of `hooks.app`. Rules that depend on time, such as a node that
+stops reporting, then follow the simulated time.
 """
 
 import time
@@ -13,11 +13,11 @@ from hooks.app import create_app
 
 
 def application() -> Flask:
-    """The WSGI application, with the default settings."""
+    """Returns the WSGI application with default settings."""
     return create_app(clock=_now)
 
 
 def _now() -> float:
-    """Seconds since the epoch, as the call says; the machine's where it does not."""
+    """Returns the time in seconds since the epoch: the request's, or else the machine's."""
     seconds = request.headers.get(TIME_HEADER)
     return float(seconds) if seconds else time.time()

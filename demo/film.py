@@ -1,7 +1,7 @@
-"""The demo as a moving picture: `python -m demo --film FILE` writes an SVG that needs no script.
+"""The demo as an animated picture: `python -m demo --film FILE` writes an SVG without scripts.
 
-Each picture is what the demo prints, as rich draws a terminal. They lie upon each other, and their
-styles show one after the other: a browser plays CSS animations in `<img>`, too.
+Each picture shows what the demo prints, drawn by rich. The pictures are on top of each other, and
+CSS animations show them in turn. Browsers play these animations in `<img>` as well.
 """
 
 import io
@@ -20,9 +20,11 @@ from demo.screen import BAR, Screen, chart, legend
 from demo.stage import Act, Document, Goal, Stage
 
 COLUMNS = 80
-LETTER, LINE, MARGIN = 12.2, 24.4, 24  # A letter, a line, the space around, in rich's units
-STEPS = 4  # Pictures in which a chart is drawn
-READ, DRAW, LOOK = 4.5, 0.3, 7.0  # Seconds to read a change, draw a piece, look at the end
+# Width of a letter, height of a line, and the margin, in the units of rich's SVG
+LETTER, LINE, MARGIN = 12.2, 24.4, 24
+STEPS = 4  # Number of pictures in which a chart is drawn
+# Seconds for a change, for a step of a chart, and for the end of an act
+READ, DRAW, LOOK = 4.5, 0.3, 7.0
 
 PICTURE = "{styles}\0{backgrounds}{matrix}"
 PAGE = """\
@@ -43,49 +45,49 @@ svg > g:last-of-type {{ visibility: visible; }}
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that is seen for some seconds."""
+    """A picture that is shown for some seconds."""
 
-    styles: str  # CSS of the texts
-    texts: str  # SVG
-    lines: int  # how many there are
-    seconds: float  # how long it is seen
+    styles: str  # CSS of the text
+    texts: str  # SVG of the text
+    lines: int  # number of lines
+    seconds: float  # how long it is shown
 
 
 class Film(Screen):
-    """A screen that keeps pictures of what it is told to show."""
+    """A screen that records pictures instead of printing."""
 
     def __init__(self, path: Path) -> None:
-        """`path` is where the film is written when the story has come to its end."""
+        """`path` is the file that `close` writes."""
         super().__init__(_console())
         self._path = path
         self.pictures: list[Picture] = []
         self.titles: list[str] = []
 
     def open(self, base: str) -> None:
-        """Nothing: who looks at a picture cannot call the service."""
+        """Prints nothing: the introduction names the address of a service that a film lacks."""
 
     def title(self, number: int, act: Act) -> None:
-        """The act begins: this stands above all of its pictures."""
+        """Remembers the title and text of the act for all of its pictures."""
         self.titles.append(act.title)
         self._head = [Rule(Text(f"{number}. {act.title}", style="bold"), align="left"), act.text]
 
     def change(self, before: Document, after: Document | None) -> None:
-        """The spec's difference."""
+        """Records the difference of the spec."""
         with self._picture(READ):
             super().change(before, after)
 
     def chart(self, stage: Stage) -> None:
-        """The instances by time, bit by bit."""
+        """Records the chart in several steps."""
         self._stage = stage
         for step in range(1, STEPS):
             with self._picture(DRAW):
                 self._chart(stage, BAR * step // STEPS)
 
     def reasons(self, stage: Stage) -> None:
-        """Nothing yet: they are shown with the goals."""
+        """Prints nothing, because `goals` shows the reasons as well."""
 
     def goals(self, goals: Iterable[Goal]) -> None:
-        """The end of an act: what happened, why, and what had to be reached."""
+        """Records the last picture of an act: the chart, the reasons and the goals."""
         with self._picture(LOOK):
             self._chart(self._stage, BAR)
             super().reasons(self._stage)
@@ -97,7 +99,8 @@ class Film(Screen):
         self._print()
         self._print(chart(stage, upto))
 
-    def close(  # its figures are those of one machine
+    # The number of calls and the seconds differ on each machine, so the film does not show them.
+    def close(
         self,
         stage: Stage,  # noqa: ARG002
         missed: list[str],
@@ -105,7 +108,7 @@ class Film(Screen):
         *,
         left_out: int,  # noqa: ARG002
     ) -> None:
-        """Writes the film."""
+        """Writes the film, unless a goal was missed."""
         for goal in missed:
             print(f"no film, because a goal was missed: {goal}", file=sys.stderr)
         if not missed:
@@ -113,7 +116,7 @@ class Film(Screen):
 
     @contextmanager
     def _picture(self, seconds: float) -> Iterator[None]:
-        """Takes a picture of what is printed meanwhile, under the act's title."""
+        """Records as one picture the text that is printed in the context."""
         self.console = _console()
         for line in self._head:
             self._print(line)
@@ -126,7 +129,7 @@ class Film(Screen):
         self.pictures.append(Picture(styles, texts, lines, seconds))
 
     def svg(self) -> str:
-        """The whole film, from its first picture again and again."""
+        """Returns the film as SVG; it repeats without end."""
         seconds = sum(picture.seconds for picture in self.pictures)
         at, styles, groups = 0.0, [], []
         for number, picture in enumerate(self.pictures):

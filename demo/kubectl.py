@@ -1,7 +1,7 @@
-"""kubectl in front of the embedded cluster, as far as the plugin uses it: without a cluster.
+"""A stand-in for kubectl that works on the embedded cluster.
 
-It answers in kubectl's words: get, list, watch, patch (json and merge, with `test` and
-resourceVersion), create, replace, evictions, dry runs.
+It understands the calls of the plugin: get, list, watch, patch (JSON and merge patches, with `test`
+and resourceVersion), create, replace, evictions and dry runs. It answers in kubectl's words.
 """
 
 import copy
@@ -25,7 +25,7 @@ from tapp.kube.merges import merge_patch
 
 Document = dict[str, Any]
 
-_NAMED = 2  # Words of a call that names no object: `get pods`
+_NAMED = 2  # Number of words in a call that names no object: `get pods`
 _WITH_VALUE = ("-n", "-l", "-o", "-f")
 _LONG = {"-n": "--namespace", "-l": "--selector", "-o": "--output", "-f": "--filename"}
 _SWITCHES = (
@@ -35,20 +35,20 @@ _SWITCHES = (
 
 
 class RefusedError(Exception):
-    """A text of kubectl on stderr."""
+    """An error that kubectl prints to stderr."""
 
 
 @dataclass
 class Kubectl:
-    """kubectl, as far as the plugin uses it."""
+    """A stand-in for kubectl, with the context of a user."""
 
-    world: World  # the cluster
-    namespace: str = "default"  # of the current context
-    # held while the cluster is used: by whoever lets its time pass, too
+    world: World  # the embedded cluster
+    namespace: str = "default"  # namespace of the current context
+    # protects the cluster against concurrent use, such as by the thread that runs its time
     lock: AbstractContextManager[Any] = field(default_factory=threading.RLock)
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
-        """One call."""
+        """Runs one call of kubectl."""
         try:
             with self.lock:
                 return Finished(0, self._answer(list(arguments), stdin), "")
@@ -58,7 +58,7 @@ class Kubectl:
             return Finished(1, "", f"Error from server ({error.reason}): {error}\n")
 
     def follow(self, arguments: Sequence[str]) -> "Followed":
-        """`get --watch`: all that is there, then what changes."""
+        """Starts `get --watch`: the existing objects, then each change."""
         words, options = split([*arguments])
         followed = Followed()
         try:
@@ -92,10 +92,10 @@ class Kubectl:
         return printed(self._put(verb, document, options, dry))
 
     def _writes(self, *, dry: bool) -> None:
-        """Called before each write."""
+        """Called before each write, for subclasses."""
 
     def _check(self, verb: str, word: str, kind: Kind | None, options: dict[str, str]) -> None:
-        """Refuses what the user may not do: nothing."""
+        """Raises an error if the user may not do this; everything is allowed here."""
 
     def _managed(self, live: Document) -> Document:
         return live
@@ -185,7 +185,8 @@ class Kubectl:
 
     def _update(self, kind: Kind, changed: Document, dry: bool) -> Document:
         cluster: Any = self.world.cluster
-        if dry:  # on a shallow copy that nobody listens to
+        if dry:
+            # A shallow copy without listeners, so that no watch and no controller sees the write.
             cluster = copy.copy(cluster)
             cluster._objects = {each: dict(found) for each, found in cluster._objects.items()}
             cluster._homes, cluster._listeners = dict(cluster._homes), []
@@ -212,34 +213,34 @@ class Kubectl:
 
 
 class Followed:
-    """A watch of the embedded cluster."""
+    """A running watch of the embedded cluster."""
 
     def __init__(self) -> None:
-        """It goes on until it is stopped."""
+        """The watch runs until `stop` or `end` is called."""
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._done = Finished(0, "", "")
         self.ended = False
 
     def tell(self, type_: str, document: Document) -> None:
-        """One event."""
+        """Adds an event to the output."""
         self._lines.put(json.dumps({"type": type_, "object": document}) + "\n")
 
     def end(self, error: str = "") -> None:
-        """No more comes."""
+        """Ends the output, with an error if one is given."""
         self._done, self.ended = Finished(int(bool(error)), "", error), True
         self._lines.put(None)
 
     def lines(self) -> Iterator[str]:
-        """The lines of its output, until it ends or is stopped."""
+        """Yields the lines of the output until the watch ends."""
         while (line := self._lines.get()) is not None:
             yield line
 
     def stop(self) -> None:
-        """Ends it."""
+        """Ends the watch."""
         self.end()
 
     def done(self) -> Finished:
-        """Its output and exit code."""
+        """Returns the exit code and the error output."""
         return self._done
 
 
@@ -255,7 +256,7 @@ def _tell(
 
 
 def split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
-    """The words of a call, and its options."""
+    """Splits the arguments of a call into words and options."""
     words, options, rest = [], {}, iter(arguments)
     for word in rest:
         if word in _WITH_VALUE or (
@@ -271,7 +272,7 @@ def split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def matches(obj: Document, options: dict[str, str]) -> bool:
-    """True if an object is of the namespace, and has the labels and fields, that are asked for."""
+    """Returns True if the object fits the options for namespace, labels and fields."""
     where = options.get("--namespace")
     if where and namespace_of(obj) not in ("", where):
         return False
@@ -290,12 +291,15 @@ def matches(obj: Document, options: dict[str, str]) -> bool:
 
 
 def printed(document: Document) -> str:
-    """A document as kubectl prints it."""
+    """Returns the document as kubectl prints it."""
     return msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
 
 
 def json_patch(document: Document, operations: list[Document]) -> Document:
-    """The document after a JSON patch; a `test` that fails is refused as the API server does it."""
+    """Returns the document after a JSON patch.
+
+    Raises RefusedError with the API server's message if the patch does not fit.
+    """
     try:
         return dict(jsonpatch.apply_patch(document, operations))
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):

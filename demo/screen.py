@@ -1,4 +1,8 @@
-"""The output for a person: per act the change, the instances by time, the reasons, the goals."""
+"""Prints an act of the demo as text.
+
+The output has the changed spec, a chart of the instances over time, the reasons of the service's
+decisions, and the goals.
+"""
 
 import difflib
 import time
@@ -17,7 +21,7 @@ from rich.text import Text
 from demo.stage import Act, Decision, Document, Goal, Snapshot, Stage
 
 BAR = 32
-TAIL = 0.06  # The chart's length in lengths of the act, so that the end can be seen
+TAIL = 0.06  # Length of the chart after the act has ended, as a fraction of the act's length
 
 MARKS = {
     "Running": ("━", "green"), "Updating": ("▒", "yellow"), "Pending": ("░", "cyan"),
@@ -25,12 +29,12 @@ MARKS = {
     "Drained": ("▽", "yellow"), "Silent": ("?", "red"), "NotCreated": (" ", "bright_black"),
     "": (" ", ""),
 }  # fmt: skip
-BEFORE = ("─", "blue")  # Running, still as before the change
+BEFORE = ("─", "blue")  # The mark of a running instance at its old revision
 LOUDNESS = ("Broken", "Killing", "Pending", "Updating")
 
 
 def legend() -> Text:
-    """The meaning of the marks."""
+    """Returns the meaning of the marks in a chart."""
     words = {
         "Running": "running",
         "Updating": "updating",
@@ -47,7 +51,7 @@ def legend() -> Text:
 
 
 def chart(stage: Stage, upto: int = BAR) -> Table:
-    """The chart of an act, drawn up to some column."""
+    """Returns the chart of an act, drawn up to this column."""
     start, seconds = stage.started, stage.seconds
     label = f"{seconds:.1f} s"
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
@@ -87,7 +91,7 @@ def _bar(history: list[tuple[float, Snapshot]], start: float, seconds: float, fi
 
 
 def _loudest(snapshots: list[Snapshot]) -> Snapshot | None:
-    """Marks that must not be overlooked though they were short."""
+    """Returns the snapshot that matters most, so that a short one is not lost in a column."""
     for state in LOUDNESS:
         for snapshot in snapshots:
             if snapshot.state == state:
@@ -99,14 +103,14 @@ STYLES = {"+": "green", "-": "red", " ": "bright_black"}
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML as people write it: the items of a list stand deeper than its name."""
+    """Writes YAML with list items indented, as most people do."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
         super().increase_indent(flow, indentless=False)
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> list[Text]:
-    """The lines that go, the lines that come, and the fields above them."""
+    """Returns the removed and added lines, with the fields that contain them."""
     both = difflib.ndiff(_lines(before), _lines(after))
     merged = [(line[0], line[2:]) for line in both if line[0] in STYLES]
     shown: set[int] = set()
@@ -127,7 +131,7 @@ def _lines(spec: dict[str, Any]) -> list[str]:
 
 
 def _above(merged: list[tuple[str, str]], index: int) -> list[int]:
-    """The unchanged lines that lead to a line: its parents by indentation."""
+    """Returns the unchanged lines that contain a line, found by their indentation."""
     found, depth = [], _depth(merged[index][1])
     for above in range(index - 1, -1, -1):
         mark, line = merged[above]
@@ -161,14 +165,14 @@ NEXT = """\
 
 
 class Screen:
-    """Prints to a terminal, or plainly to whatever else reads."""
+    """Prints to a terminal, or without animation to a file or pipe."""
 
     def __init__(self, console: Console) -> None:
-        """`console` decides about colours and animation."""
+        """`console` decides about colors and animation."""
         self.console = console
 
     def open(self, base: str) -> None:
-        """The introduction, and how to read the rest."""
+        """Prints the introduction and the legend."""
         self._print()
         self._print(Text("TApp for today's Kubernetes", style="bold"))
         self._print(
@@ -178,14 +182,14 @@ class Screen:
         self._print(legend())
 
     def title(self, number: int, act: Act) -> None:
-        """The act begins."""
+        """Prints the title and text of an act."""
         self._print()
         self._print(Rule(Text(f"{number}. {act.title}", style="bold"), align="left"))
         if act.text:
             self._print(act.text)
 
     def change(self, before: Document, after: Document | None) -> None:
-        """The spec's difference."""
+        """Prints the difference of the spec."""
         self._print()
         if after is None:
             self._print("    $ kubectl delete tapp shop")
@@ -195,7 +199,7 @@ class Screen:
         self._print()
 
     def chart(self, stage: Stage) -> None:
-        """The instances by time; drawn bit by bit where somebody watches."""
+        """Prints the chart of the instances, drawn step by step on a terminal."""
         if not self.console.is_terminal:
             self._print(chart(stage))
             return
@@ -205,7 +209,10 @@ class Screen:
                 time.sleep(FRAME_SECONDS)
 
     def reasons(self, stage: Stage) -> None:
-        """The service's decisions with their reasons, and the status where it is not well."""
+        """Prints the service's decisions with their reasons.
+
+        If the condition Degraded is True, its message is printed as well.
+        """
         self._print()
         for line in reasons(stage):
             self._print(line)
@@ -215,14 +222,14 @@ class Screen:
             self._print(_because(degraded["reason"], degraded["message"]))
 
     def goals(self, goals: Iterable[Goal]) -> None:
-        """The goals, and which of them were reached."""
+        """Prints the goals, and which of them were reached."""
         self._print()
         for goal in goals:
             mark, style = ("✓", "green") if goal.reached else ("✗ missed:", "bold red")
             self._print(Text(f"  {mark} ", style=style).append(goal.text, style="default"))
 
     def close(self, stage: Stage, missed: list[str], seconds: float, *, left_out: int) -> None:
-        """The outcome and what to try next."""
+        """Prints whether all goals were reached, and what to try next."""
         self._print()
         self._print(Rule())
         if missed:
@@ -246,7 +253,7 @@ class Screen:
 
 
 def reasons(stage: Stage) -> list[RenderableType]:
-    """Decisions, one kind at a time: for whom, when, and the service's reason."""
+    """Returns the decisions of an act, grouped by action and reason, with times and instances."""
     kinds: dict[tuple[str, str], tuple[str, dict[float, list[int]]]] = {}
     latest: dict[int, tuple[str, str]] = {}
     for moment in stage.moments:
@@ -282,7 +289,7 @@ def _because(reason: str, message: str) -> Padding:
 
 
 def _listed(numbers: list[int]) -> str:
-    """`0 1`, or `0-5` where it is a run of three or more."""
+    """Returns `0 1`, or `0-5` for three or more consecutive numbers."""
     first, last = numbers[0], numbers[-1]
     if len(numbers) > 2 and numbers == list(range(first, last + 1)):  # noqa: PLR2004
         return f"{first}-{last}"

@@ -1,4 +1,4 @@
-"""The real service: gunicorn on a free loopback port, stopped at the end whatever happens."""
+"""Runs the real service: gunicorn on a free port of 127.0.0.1, which is stopped in any case."""
 
 import contextlib
 import http.client
@@ -16,17 +16,20 @@ ROOT = Path(__file__).parents[1]
 START_SECONDS = 20.0
 STOP_SECONDS = 10.0
 OK = 200
-APPLICATION = "demo.clock:application()"  # With a clock that follows the header `TIME_HEADER`
+APPLICATION = "demo.clock:application()"  # Uses the time in the header `TIME_HEADER`
 TIME_HEADER = "X-Seconds-Since-The-Epoch"
 
 
 class ServiceError(Exception):
-    """The service did not start; the message ends with the end of its log."""
+    """The service did not start; the message has the end of its log."""
 
 
 @contextlib.contextmanager
 def serve() -> Iterator[str]:
-    """Runs the service until the context ends, and yields its URL; or raises ServiceError."""
+    """Runs the service until the context ends, and yields its URL.
+
+    Raises ServiceError if the service does not start.
+    """
     with tempfile.TemporaryFile() as log:
         process, port = _start(log.fileno())
         try:
@@ -40,10 +43,11 @@ def serve() -> Iterator[str]:
 
 
 def _start(log: int) -> "tuple[subprocess.Popen[bytes], int]":
-    """Starts gunicorn as `make run` does, without anybody's settings; its process and its port."""
+    """Starts gunicorn without TAPP_ variables of the environment; returns process and port."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
     environment.pop("PROMETHEUS_MULTIPROC_DIR", None)
-    with socket.socket() as door:  # handed over: nobody can take the port before gunicorn does
+    # Gunicorn inherits the open socket, so no other process can take the port in between.
+    with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
         process = subprocess.Popen(  # noqa: S603 - our own service
             [sys.executable, "-m", "gunicorn", "--bind", f"fd://{door.fileno()}", APPLICATION],
@@ -53,7 +57,7 @@ def _start(log: int) -> "tuple[subprocess.Popen[bytes], int]":
             stdout=log,
             stderr=log,
             pass_fds=[door.fileno()],
-            start_new_session=True,  # Ctrl-C is ours to handle
+            start_new_session=True,  # Ctrl-C in the terminal must not reach gunicorn.
         )
         return process, door.getsockname()[1]
 

@@ -1,4 +1,4 @@
-"""The embedded cluster with one TApp on it, and a record of what every sync saw and decided."""
+"""The embedded cluster with one TApp, and a record of each sync: its observations and decisions."""
 
 import time
 from collections.abc import Callable, Generator
@@ -24,19 +24,18 @@ BROKEN = ("ImagePullBackOff", "ErrImagePull", "CrashLoopBackOff")
 
 
 class TimedHook:
-    """Calls the service and keeps the longest answer time."""
+    """Calls the service, counts the calls, and keeps the longest duration."""
 
     def __init__(self, base: str, clock: Clock) -> None:
-        """`base` is the service's URL, `clock` the cluster's."""
+        """`base` is the service's URL, `clock` is the clock of the cluster."""
         self._http = HttpHook(base, self._headers)
         self._clock = clock
+        # The simulated time in calls of the service; None means the current time of the cluster.
         self.at: float | None = None
-        """The simulated time that the service is given; None gives it the cluster's."""
         self.calls = 0
         self.slowest = 0.0
 
     def post(self, url: str, body: bytes, seconds: float) -> Answer:
-        """Call the service."""
         started = time.perf_counter()
         answer = self._http.post(url, body, seconds)
         self.slowest = max(self.slowest, time.perf_counter() - started)
@@ -50,7 +49,7 @@ class TimedHook:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One instance at one moment."""
+    """The state of one instance at one moment."""
 
     state: str
     template: str = ""
@@ -60,7 +59,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Decision:
-    """A sync's decision about one instance, and its reason."""
+    """The decision of a sync about one instance."""
 
     action: str
     reason: str
@@ -69,7 +68,7 @@ class Decision:
 
 @dataclass
 class Moment:
-    """One sync: when, what it saw, what it decided."""
+    """One sync: its time, the observed instances and the decisions."""
 
     time: float
     instances: dict[int, Snapshot] = field(default_factory=dict)
@@ -90,8 +89,8 @@ class Stage:
             decorators=[_read("metacontroller/components/pod-status/decorator-controller.yaml")],
         )
         self.spec: Document = {}
+        # Annotations of the TApp, which the next `apply` writes.
         self.annotations: dict[str, str] = {}
-        """Of the TApp, from its next change on."""
         self.moments: list[Moment] = []
         self.started = 0.0
         self.fewest_serving = 0
@@ -100,7 +99,7 @@ class Stage:
         self.world.watch(self._count_serving)
 
     def begin(self) -> None:
-        """Start an act: forget what earlier ones recorded."""
+        """Starts an act, and forgets the records of earlier acts."""
         self.world.hook_calls.clear()
         self.moments = [
             Moment(self.world.clock.now, moment.instances) for moment in self.moments[-1:]
@@ -110,18 +109,18 @@ class Stage:
         self._earlier_writes = len(self.world.writes)
 
     def apply(self, spec: Document) -> None:
-        """`kubectl apply` of the TApp with this spec."""
+        """Writes the TApp with this spec, like `kubectl apply`."""
         self.spec = spec
         metadata = {"name": NAME, "annotations": self.annotations}
         tapp = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": metadata}
         self.world.apply({**tapp, "spec": spec})
 
     def delete(self) -> None:
-        """`kubectl delete` of the TApp."""
+        """Deletes the TApp, like `kubectl delete`."""
         self.world.delete("TApp", NAME)
 
     def settle(self) -> None:
-        """Wait until nothing moves any more, and read what happened."""
+        """Runs the cluster until nothing moves, and records the syncs."""
         try:
             self.world.settle()
         finally:
@@ -137,7 +136,10 @@ class Stage:
                 self.moments.append(_finalize_moment(call))
 
     def _count_serving(self, event: Event) -> None:
-        """Count who really serves; while a container is replaced, Ready does not tell."""
+        """Counts the instances that really serve.
+
+        The condition Ready does not show this while a container is replaced in place.
+        """
         if event.kind.name != "Pod":
             return
         worker, name = self.world.kubelet.worker(event.object), event.object["metadata"]["name"]
@@ -148,7 +150,7 @@ class Stage:
         self.fewest_serving = min(self.fewest_serving, len(self._serving))
 
     def _sync_moment(self, call: HookCall) -> Moment:
-        """One sync's sight and decisions, by asking `/plan` with its request."""
+        """Returns the observations and decisions of a sync, by sending its request to `/plan`."""
         plan = self.plan(b"".join(call.parts), call.time)
         pods = _pods(call.request)
         moment = Moment(call.time)
@@ -159,7 +161,7 @@ class Stage:
         return moment
 
     def plan(self, request: bytes, at: float) -> Document:
-        """The service's decisions on a request of that time, explained."""
+        """Returns the service's explained decisions for a request at this time."""
         self.hook.at = at
         try:
             plan: Document = msgspec.json.decode(self.hook.post("/plan", request, 10).body)
@@ -169,7 +171,7 @@ class Stage:
 
     @property
     def seconds(self) -> float:
-        """The act's length, in simulated time."""
+        """Length of the act in simulated seconds."""
         return max([moment.time - self.started for moment in self.moments], default=0.0) or 0.1
 
     @property
@@ -181,9 +183,9 @@ class Stage:
 
     @property
     def bad_writes(self) -> list[Write]:
-        """Metacontroller's writes that were refused or changed nothing, since the beginning.
+        """Metacontroller's writes in all acts that were refused or changed nothing.
 
-        But for the PUT with which it follows each write of a pod's status.
+        Left out are the PUTs with which Metacontroller follows each write of a pod's status.
         """
         writes = self.world.writes
         status = {
@@ -198,46 +200,46 @@ class Stage:
 
     @property
     def touched(self) -> set[int]:
-        """Instances whose pods Metacontroller wrote to in this act."""
+        """Numbers of the instances whose pods Metacontroller wrote to in this act."""
         names = [write.name for write in self.writes if write.kind == "Pod"]
         return {int(name.rpartition("-")[2]) for name in names}
 
     @property
     def pods(self) -> dict[int, Document]:
-        """Instance -> pod."""
+        """Instance number to pod."""
         pods = self.world.list("Pod")
         return {int(pod["metadata"]["name"].rpartition("-")[2]): pod for pod in pods}
 
     @property
     def uids(self) -> dict[int, str]:
-        """Instance -> the pod's uid."""
+        """Instance number to the uid of the pod."""
         return {number: pod["metadata"]["uid"] for number, pod in self.pods.items()}
 
     @property
     def claims(self) -> dict[str, str]:
-        """Claim -> its uid."""
+        """Claim name to uid."""
         claims = self.world.list("PersistentVolumeClaim")
         return {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in claims}
 
     @property
     def status(self) -> Document:
-        """The TApp's status; empty where there is no TApp."""
+        """The TApp's status; empty if the TApp does not exist."""
         found = self.world.list("TApp")
         status: Document = found[0].get("status") or {} if found else {}
         return status
 
     def condition(self, type: str) -> Document:
-        """One of the TApp's conditions; empty where it is not there."""
+        """Returns a condition of the TApp, or an empty object."""
         return condition_of({"status": self.status}, type)
 
 
 def is_ready(pod: Document) -> bool:
-    """True if the pod's condition Ready is True."""
+    """Returns True if the pod's condition Ready is True."""
     return condition_of(pod, "Ready").get("status") == "True"
 
 
 def condition_of(item: Document, type: str) -> Document:
-    """One of the conditions of an object's status; empty where it is not there."""
+    """Returns a condition of an object's status, or an empty object."""
     known = (item.get("status") or {}).get("conditions") or []
     return next((condition for condition in known if condition["type"] == type), {})
 
@@ -269,7 +271,7 @@ def _snapshot(pod: Document | None, state: str, template: str) -> Snapshot:
 
 
 def _finalize_moment(call: HookCall) -> Moment:
-    """The sight of a finalize call; it deletes every pod."""
+    """Returns the observations of a finalize call, which deletes every pod."""
     moment = Moment(call.time)
     for number, pod in _pods(call.request).items():
         leaving = pod["metadata"].get("deletionTimestamp") is not None
@@ -285,7 +287,7 @@ Spec = dict[str, Any]
 
 @dataclass(frozen=True)
 class Goal:
-    """A goal of an act: its words, and its test."""
+    """A goal of an act, and whether it was reached."""
 
     text: str
     reached: bool
@@ -296,21 +298,21 @@ Play = Generator[Spec | None, None, list[Goal]]
 
 @dataclass(frozen=True)
 class Act:
-    """One change and what a person should know before it."""
+    """One change of the spec, with the text that a viewer reads before it."""
 
     title: str
     text: str
     play: Callable[[Stage], Play]
-    brief: bool = False  # True if it belongs to the few that show why TApp exists
+    brief: bool = False  # True if the act is one of the few that show why TApp exists
 
 
 def ready(stage: Stage) -> set[int]:
-    """Instances whose pod is Ready."""
+    """Returns the numbers of the instances whose pod is Ready."""
     return {number for number, pod in stage.pods.items() if is_ready(pod)}
 
 
 def images(stage: Stage) -> dict[int, str]:
-    """Instance -> the image that its container runs."""
+    """Returns instance number to the image that its container runs."""
     return {
         number: status["image"].removeprefix("docker.io/library/")
         for number, pod in stage.pods.items()
@@ -319,6 +321,6 @@ def images(stage: Stage) -> dict[int, str]:
 
 
 def complete(stage: Stage) -> Goal:
-    """The status says so, too."""
+    """Returns the goal that the TApp's condition Ready is True."""
     condition = stage.condition("Ready")
     return Goal("the status condition Ready is True", condition.get("status") == "True")

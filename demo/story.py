@@ -1,7 +1,7 @@
-"""The acts: what the user changes, and the goals that each change must reach.
+"""The acts of the demo: each is one change of the spec and the goals that it must reach.
 
-An act is a generator: it yields the next spec (None deletes the TApp), and when the cluster has
-come to rest it returns its goals. Goals look at the cluster, never at what the service says it did.
+An act is a generator. It yields the next spec, or None to delete the TApp. After the cluster has
+settled, the act returns its goals. Goals look at the cluster and not at the service's reports.
 """
 
 import json
@@ -27,16 +27,19 @@ from simulator.objects.clock import EPOCH
 
 NEXT = "nginx:1.30"
 GATE = "apps.tkestack.io/InPlaceUpdateReady"
-GRACE = 5  # Seconds of a drain
-LOST = 60  # Seconds of silence after which a node is lost
+GRACE = 5  # Seconds between leaving the Services and the update
+LOST = 60  # Seconds without a report after which a node is lost
 
 
 def drain(stage: Stage) -> Play:
-    """A new image for the pods that have the gate; the first ones leave their Services."""
+    """Changes an image: pods with the readiness gate leave their Services before the update."""
     before, closed_for = stage.uids, dict[int, float]()
 
     def measure(event: Event) -> None:
-        """For how long a pod's gate has been closed when its image changes; -inf if it is Ready."""
+        """Records how long the pod's readiness gate was closed when its image changed.
+
+        The value is negative infinity if the pod was still Ready.
+        """
         pod = event.object
         if event.kind.name == "Pod" and pod["spec"]["containers"][0]["image"] == NEXT:
             closed_at = math.inf if is_ready(pod) else false_since(condition_of(pod, GATE))
@@ -62,7 +65,7 @@ def drain(stage: Stage) -> Play:
 
 
 def lose_node(stage: Stage) -> Play:
-    """A node goes silent; what ran there starts elsewhere."""
+    """Silences a node; its instances start on other nodes."""
     nodes = {number: pod["spec"]["nodeName"] for number, pod in stage.pods.items()}
     before, claims, lost = stage.uids, stage.claims, nodes[5]
     moved = {number for number, node in nodes.items() if node == lost}
@@ -85,19 +88,22 @@ def lose_node(stage: Stage) -> Play:
 
 
 def false_since(condition: Spec) -> float:
-    """Since when a condition is False, in simulated time; infinity where it is not."""
+    """Returns when the condition became False, in simulated seconds.
+
+    Returns infinity if the condition is not False.
+    """
     if condition.get("status") != "False":
         return math.inf
     return seconds(condition["lastTransitionTime"])
 
 
 def seconds(time: str) -> float:
-    """A time of an object in simulated seconds."""
+    """Returns a time of an object in simulated seconds."""
     return datetime.fromisoformat(time).timestamp() - EPOCH.timestamp()
 
 
 def listed(numbers: set[int]) -> str:
-    """`2 and 5`."""
+    """Returns `2 and 5`."""
     return " and ".join(map(str, sorted(numbers)))
 
 
@@ -105,7 +111,7 @@ OLD, NEW, BAD, FIXED = "nginx:1.27", "nginx:1.28", "nginx:1.29-typo", "nginx:1.2
 
 
 def template(image: str, **more: Any) -> Spec:
-    """A pod template of the demo."""
+    """Returns a pod template of the demo."""
     mounts = [{"name": "data", "mountPath": "/data"}]
     container = {"name": "web", "image": image, "volumeMounts": mounts, **more}
     return {"metadata": {"labels": {"app": NAME}}, "spec": {"containers": [container]}}
@@ -118,7 +124,7 @@ CLAIM = {
 
 
 def create(stage: Stage) -> Play:
-    """Six instances, each with a claim."""
+    """Creates six instances, each with a claim."""
     yield {
         "replicas": 6,
         "updateStrategy": {"maxUnavailable": 2},
@@ -133,7 +139,7 @@ def create(stage: Stage) -> Play:
 
 
 def canary(stage: Stage) -> Play:
-    """One instance on a template of the pool."""
+    """Gives one instance a template of the pool."""
     before = stage.uids
     yield {**stage.spec, "templatePool": {"canary": template(NEW)}, "templates": {"5": "canary"}}
     return [
@@ -145,7 +151,7 @@ def canary(stage: Stage) -> Play:
 
 
 def roll(stage: Stage) -> Play:
-    """The default template follows; the canary has nothing left to do."""
+    """Gives the default template the canary's image; the canary instance needs no update."""
     before = stage.uids
     spec = {**stage.spec, "template": template(NEW)}
     yield {key: spec[key] for key in spec if key not in ("templatePool", "templates")}
@@ -159,7 +165,7 @@ def roll(stage: Stage) -> Play:
 
 
 def bad_image(stage: Stage) -> Play:
-    """An image that cannot be pulled."""
+    """Sets an image that cannot be pulled."""
     stage.world.kubelet.behaviour.bad_images = {BAD}
     yield {**stage.spec, "template": template(BAD)}
     degraded = stage.condition("Degraded")
@@ -174,7 +180,7 @@ def bad_image(stage: Stage) -> Play:
 
 
 def repair(stage: Stage) -> Play:
-    """The next template repairs the broken ones first."""
+    """Sets a good image; broken instances are updated first."""
     before = stage.uids
     yield {**stage.spec, "template": template(FIXED)}
     return [
@@ -189,7 +195,7 @@ def repair(stage: Stage) -> Play:
 
 
 def kill(stage: Stage) -> Play:
-    """One instance stops."""
+    """Stops one instance."""
     claims = stage.claims
     yield {**stage.spec, "statuses": {"3": "Killed"}}
     return [
@@ -201,7 +207,7 @@ def kill(stage: Stage) -> Play:
 
 
 def start(stage: Stage) -> Play:
-    """And starts again."""
+    """Starts the stopped instance again."""
     claims = stage.claims
     yield {key: value for key, value in stage.spec.items() if key != "statuses"}
     volumes = stage.pods[3]["spec"]["volumes"] if 3 in stage.pods else []  # noqa: PLR2004
@@ -215,7 +221,7 @@ def start(stage: Stage) -> Play:
 
 
 def force(stage: Stage) -> Play:
-    """Instances off the rolling template have a budget of their own."""
+    """Gives instances a template other than the rolling one, with a larger budget."""
     before, claims = stage.uids, stage.claims
     hotfix = template(FIXED, env=[{"name": "HOTFIX", "value": "on"}])
     hotfix["spec"]["readinessGates"] = [{"conditionType": GATE}]
@@ -241,7 +247,7 @@ def force(stage: Stage) -> Play:
 
 
 def scale_up(stage: Stage) -> Play:
-    """More instances."""
+    """Adds instances."""
     before = stage.uids
     yield {**stage.spec, "replicas": 8}
     kept = {number: uid for number, uid in stage.uids.items() if number in before}
@@ -253,7 +259,7 @@ def scale_up(stage: Stage) -> Play:
 
 
 def scale_down(stage: Stage) -> Play:
-    """Fewer instances."""
+    """Removes instances."""
     claims = stage.claims
     yield {**stage.spec, "replicas": 4}
     return [
@@ -266,7 +272,7 @@ def scale_down(stage: Stage) -> Play:
 
 
 def delete(stage: Stage) -> Play:
-    """The end."""
+    """Deletes the TApp."""
     claims = stage.claims
     yield None
     return [
@@ -280,7 +286,7 @@ def delete(stage: Stage) -> Play:
 
 
 def hotfixed(stage: Stage) -> set[int]:
-    """Instances whose container has the variable of the hotfix."""
+    """Returns the instances whose container has the variable of the hotfix."""
     return {number for number, pod in stage.pods.items() if pod["spec"]["containers"][0].get("env")}
 
 

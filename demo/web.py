@@ -1,4 +1,4 @@
-"""`make demo WEB=1`: the page of `kubectl tapp web` on the embedded cluster, in real time."""
+"""`make demo WEB=1`: serves the page of `kubectl tapp web` on the embedded cluster."""
 
 import threading
 import time
@@ -11,19 +11,19 @@ from demo.stage import NAME, Document, Stage
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.web.command import serve as serve_page
 
-BAD_IMAGE = "shop:broken"  # No node can pull it: for who wants to see a roll that is stuck
+BAD_IMAGE = "shop:broken"  # An image that no node can pull, to show a rollout that is stuck
 _TICK = 0.1
 
 
 def template(name: str, image: str) -> Document:
-    """A pod template of one container."""
+    """Returns a pod template with one container."""
     containers = [{"name": "web", "image": image}]
     spec = {"containers": containers, "terminationGracePeriodSeconds": 2}
     return {"metadata": {"labels": {"app": name}}, "spec": spec}
 
 
 def tapps() -> Iterator[Document]:
-    """The objects at first: the demo's TApp, and two beside it."""
+    """Yields the first objects: the demo's TApp, and two further ones."""
     pool = {"canary": template(NAME, "shop:2.0")}
     budget = {"maxUnavailable": 1}
     yield _tapp(
@@ -42,7 +42,7 @@ def _tapp(name: str, **spec: object) -> Document:
 
 @contextmanager
 def passing(kubectl: Kubectl) -> Iterator[None]:
-    """Lets the cluster's time pass as the clock does."""
+    """Runs the cluster in real time while the context lasts."""
     ended = threading.Event()
 
     def run() -> None:
@@ -63,12 +63,12 @@ def passing(kubectl: Kubectl) -> Iterator[None]:
 
 
 def session_of(kubectl: Kubectl) -> Session:
-    """A user of the embedded cluster, at its time."""
+    """Returns a session of a user of the embedded cluster, at the simulated time."""
     return Session(kubectl, kubectl.world.clock.unix)
 
 
 def main(port: int = 0, *, browser: bool = True) -> int:
-    """Serves the page until Ctrl-C; the exit code."""
+    """Serves the page until Ctrl-C, and returns the exit code."""
     with serve() as url:
         stage = Stage(url)
         stage.world.kubelet.behaviour.bad_images.add(BAD_IMAGE)
