@@ -1,1 +1,1 @@
-"""The parts of a release, made from metacontroller/ and nothing else: `make release`."""
+"""`make release`: builds the files of a release from metacontroller/ and charts/."""

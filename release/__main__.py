@@ -1,14 +1,14 @@
 """`make release VERSION=0.1.0 IMAGE=registry.example.com/tapp-hooks`: writes `dist/`.
 
-install.yaml, install-with-metacontroller.yaml, the chart, the wheel with `kubectl tapp`, archives
-of it that need no Python (plugin.py) with a manifest for krew, an SBOM of what the image's
-requirements bring, and the checksums of all of it.
+Written are install.yaml, install-with-metacontroller.yaml, the chart, the wheel with `kubectl
+tapp`, archives of the plugin that need no Python (plugin.py) with a manifest for krew, an SBOM of
+the image's requirements, and checksums.
 
-PAGE=https://github.com/OWNER/NAME is where it is published; without it there is no manifest for
-krew, and the chart does not say where it comes from. ARCHIVES=DIRECTORY has the plugin's archives
-of all platforms (`make plugin` on each); without it there is that of this platform. Needs kubectl
-(or kustomize) and helm on PATH, and the network for Metacontroller's chart and manifests
-(metacontroller.py) and PyPI.
+PAGE=https://github.com/OWNER/NAME is where the release is published; without it there is no
+manifest for krew, and the chart has no links. ARCHIVES=DIRECTORY has the plugin's archives of all
+platforms (`make plugin` on each); without it only the current platform's archive is built. Needs
+kubectl (or kustomize) and helm on PATH, and the network for Metacontroller's chart and manifests
+(metacontroller.py) and for PyPI.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ WHOLE = "install-with-metacontroller.yaml"
 
 
 def write_manifests(dist: Path, image: str) -> None:
-    """install.yaml, and the same after Metacontroller's own objects."""
+    """Writes install.yaml, and a second file that contains Metacontroller as well."""
     ours = composed((), image)
     write(dist / "install.yaml", ours)
     write(dist / WHOLE, [*metacontroller.manifests(), *ours])
 
 
 def write(file: Path, documents: list[Document]) -> None:
-    """One YAML file of several objects."""
+    """Writes objects to one YAML file."""
     text = yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False, width=100)
     file.write_text(text, encoding="utf-8")
 
 
 DIST = ROOT / "dist"
-REQUIREMENTS = ROOT / "requirements.txt"  # The file of requirements that the Dockerfile installs
+REQUIREMENTS = ROOT / "requirements.txt"  # The requirements that the Dockerfile installs
 HOME = re.compile(r"https://[\w.-]+(/[\w.-]+)+/?")
 IMAGE = re.compile(
     r"[a-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
@@ -55,7 +55,7 @@ IMAGE = re.compile(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; returns its exit code: 0 done, 1 not possible; wrong usage ends it with 2."""
+    """Builds a release; returns 0 if done and 1 if a step failed, exits with 2 for wrong usage."""
     parser = argparse.ArgumentParser(prog="make release", description="Writes a release to dist/.")
     parser.add_argument("--version", default="")
     parser.add_argument("--image", default="")
@@ -83,7 +83,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def tagged(version: str, image: str) -> str:
-    """The image with its tag or digest; raises ReleaseError where one is missing or wrong."""
+    """Returns the image with its tag or digest.
+
+    Raises ReleaseError if the version or the image is missing or invalid.
+    """
     if not version or not image:
         raise ReleaseError(
             "a release needs its version and the image that it installs: make release"
@@ -103,7 +106,7 @@ def tagged(version: str, image: str) -> str:
 
 
 def path_of(tool: str) -> str:
-    """The path of a tool; raises ReleaseError where it is not."""
+    """Returns the path of a tool; raises ReleaseError if the tool is not on PATH."""
     path = shutil.which(tool)
     if path is None:
         raise ReleaseError(
@@ -114,14 +117,14 @@ def path_of(tool: str) -> str:
 
 
 def page(home: str) -> str:
-    """The project's page, without a slash at its end; raises ReleaseError where it is none."""
+    """Returns the project's page without a trailing slash; raises ReleaseError if it is no URL."""
     if home and not HOME.fullmatch(home):
         raise ReleaseError(f"PAGE={home} is no page: give it as https://github.com/OWNER/NAME")
     return home.rstrip("/")
 
 
 def write_chart(dist: Path, image: str, helm: str, home: str) -> None:
-    """The packed chart, with Metacontroller's in it, after helm has found no fault with it."""
+    """Writes the packed chart with Metacontroller's chart in it, after `helm lint` has passed."""
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary) / "tapp"
         chart.copy(directory, VERSION, image, home)
@@ -133,13 +136,13 @@ def write_chart(dist: Path, image: str, helm: str, home: str) -> None:
 
 
 def write_wheel(dist: Path) -> None:
-    """The wheel with `kubectl tapp`."""
+    """Writes the wheel with `kubectl tapp`."""
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     call("the wheel", *pip, "--wheel-dir", dist, ROOT)
 
 
 def write_sbom(dist: Path) -> None:
-    """The image's requirements, with all that they need, as CycloneDX."""
+    """Writes the SBOM of the image's requirements and their dependencies in CycloneDX format."""
     with tempfile.TemporaryDirectory() as temporary:
         venv.create(temporary, with_pip=False)
         python = Path(temporary) / "bin" / "python"
@@ -151,14 +154,14 @@ def write_sbom(dist: Path) -> None:
 
 
 def call(what: str, *command: str | Path) -> None:
-    """Runs a step of the release; raises ReleaseError with the last line that it printed."""
+    """Runs a step of the release; raises ReleaseError with the last line of its output."""
     done = metacontroller.run(*command)
     if done.returncode != 0:
         raise ReleaseError(f"{what} cannot be made: {metacontroller.last(done.stderr)}")
 
 
 def write_checksums(dist: Path) -> None:
-    """SHA256SUMS, as `sha256sum --check` reads it."""
+    """Writes SHA256SUMS for `sha256sum --check`."""
     lines = [
         f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n"
         for file in sorted(dist.iterdir())

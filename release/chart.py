@@ -1,4 +1,4 @@
-"""The Helm chart of a release: charts/tapp, with the version, the image and where it comes from."""
+"""Copies the Helm chart charts/tapp for a release, with the version, the image and its origin."""
 
 import shutil
 from pathlib import Path
@@ -7,7 +7,8 @@ import yaml
 
 from .kustomize import ROOT, Document, parts
 
-CHART = ROOT / "charts" / "tapp"  # Files of kustomize in its files/ are links, which a copy follows
+# The files in its files/ are links to kustomize's files; copying follows them
+CHART = ROOT / "charts" / "tapp"
 ICON = "docs/img/icon.svg"
 _IMAGE = """\
   registry: ""
@@ -17,11 +18,11 @@ _IMAGE = """\
   # Such as sha256:...; it takes the place of the tag
   digest: ""
 """
-"""The lines of values.yaml in which the image stands."""
+"""The lines of values.yaml that hold the image."""
 
 
 def copy(directory: Path, version: str, image: str, home: str = "") -> None:
-    """Writes the chart to a directory that is not there yet; `home` is the project's page."""
+    """Copies the chart to a directory that does not exist yet; `home` is the project's page."""
     shutil.copytree(CHART, directory, ignore=shutil.ignore_patterns("charts", "Chart.lock"))
     described = directory / "Chart.yaml"
     content = yaml.safe_load(described.read_text(encoding="utf-8"))
@@ -35,7 +36,7 @@ def copy(directory: Path, version: str, image: str, home: str = "") -> None:
 
 
 def _origin(version: str, home: str) -> Document:
-    """The part of Chart.yaml that only a published release has."""
+    """Returns the fields of Chart.yaml that only a published release has."""
     if not home:
         return {}
     return {
@@ -47,10 +48,10 @@ def _origin(version: str, home: str) -> Document:
 
 
 def split(image: str) -> Document:
-    """An image's registry, repository, tag and digest: the chart's value `image`."""
+    """Returns registry, repository, tag and digest of an image, for the chart's value `image`."""
     named = parts(image)
     first, slash, rest = named["newName"].partition("/")
-    # As Docker has it: without a dot, a port or that name the first part is no registry.
+    # Docker's rule: the first part is a registry only if it has a dot or a port, or is localhost.
     registry = first if slash and ("." in first or ":" in first or first == "localhost") else ""
     return {
         "registry": registry,

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make kind`: from a clone to a running TApp on a kind cluster of its own, with the chart. A second run
-# continues. The cluster's kubeconfig is a file of its own, so that nobody's current context changes.
+# `make kind`: creates a kind cluster, installs TApp with the chart, and applies an example. A second run
+# updates the installation. The cluster has a separate kubeconfig, so the user's current context stays.
 set -eu
 cd "$(dirname "$0")/.."
 export KUBECONFIG="${1:-$PWD/build/kind}/kubeconfig"
@@ -15,12 +15,12 @@ docker build --tag "$image" .
 kind get clusters | grep -qx tapp || kind create cluster --name tapp --wait 5m
 kind export kubeconfig --name tapp
 kind load docker-image "$image" --name tapp
-if [ -n "${METACONTROLLER_CHART:-}" ]; then # where no network brings it
+if [ -n "${METACONTROLLER_CHART:-}" ]; then # without a network
   helm package "$METACONTROLLER_CHART" --destination charts/tapp/charts
 else
   helm dependency update charts/tapp
 fi
-# The image's id among the annotations: a second run restarts the service where it is another one.
+# The annotation has the image's id, so that a second run restarts the service if the image differs.
 helm upgrade --install tapp charts/tapp -n tapp-system --create-namespace --wait --timeout 5m \
   --set metacontroller.enabled=true,image="$image" \
   --set-string podAnnotations.image="$(docker image inspect -f '{{.Id}}' "$image")"

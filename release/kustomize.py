@@ -1,4 +1,4 @@
-"""The objects that kustomize makes of metacontroller/, the one source of manifests and chart."""
+"""Builds TApp's objects from metacontroller/ with kustomize, for manifests and chart."""
 
 import os
 import shutil
@@ -12,14 +12,14 @@ import yaml
 
 
 class ReleaseError(Exception):
-    """A release cannot be made; the message says in one sentence why, and what to do."""
+    """The release cannot be built; the message says why and what to do."""
 
 
 Document = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[1]
 INSTALL = ROOT / "metacontroller"
-PLACEHOLDER = "set-the-image.invalid/tapp-hooks"  # The image of metacontroller/base, untagged
+PLACEHOLDER = "set-the-image.invalid/tapp-hooks"  # The image in metacontroller/base, without a tag
 STUB = """\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -28,12 +28,15 @@ metadata: {name: tapps.apps.tkestack.io}
 
 
 def components() -> list[str]:
-    """The names of all components, sorted; this is also the order in which they are combined."""
+    """Returns the names of all components, sorted; kustomize applies them in this order."""
     return sorted(each.name for each in (INSTALL / "components").iterdir() if each.is_dir())
 
 
 def command() -> list[str]:
-    """The command that builds a kustomization here; raises ReleaseError where nothing does."""
+    """Returns the command that builds a kustomization: kubectl's or kustomize's.
+
+    Raises ReleaseError if neither is on PATH.
+    """
     if found := shutil.which("kubectl"):
         return [found, "kustomize"]
     if found := shutil.which("kustomize"):
@@ -45,13 +48,16 @@ def command() -> list[str]:
 
 
 def build(directory: Path) -> list[Document]:
-    """The objects of a kustomization, in kustomize's order; raises ReleaseError with its error."""
+    """Returns the objects of a kustomization in kustomize's order.
+
+    Raises ReleaseError with kustomize's error.
+    """
     done = subprocess.run(  # noqa: S603 - the maintainer's own tool, no shell
         [*command(), str(directory)],
         capture_output=True,
         text=True,
         check=False,
-        # It takes a tenth of a second, half of that to collect garbage.
+        # Garbage collection would take half of the time.
         env=os.environ | {"KUBECONFIG": os.devnull, "GOGC": "off"},
     )
     if done.returncode != 0:
@@ -62,10 +68,10 @@ def build(directory: Path) -> list[Document]:
 def composed(
     names: Iterable[str], image: str | None = None, *, stub: bool = False
 ) -> list[Document]:
-    """The objects of the base with these components, as in a user's `deploy`.
+    """Returns the objects of the base with these components, as a user's kustomization has them.
 
-    `image` is a name with a tag or a digest; None leaves the placeholder. `stub` builds with a
-    definition of TApp without a schema: the real one is half a megabyte, and none changes it.
+    `image` is a name with a tag or a digest; None leaves the placeholder. `stub` replaces the CRD
+    by a small one without a schema, which builds faster; components do not change the CRD.
     """
     deploy: Document = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -87,7 +93,7 @@ def composed(
 
 
 def parts(image: str) -> dict[str, str]:
-    """An image's name split as kustomize's `images:` wants it: newName with newTag or digest."""
+    """Returns the image as kustomize's `images:` needs it: newName with newTag or digest."""
     name, at, digest = image.partition("@")
     if at:
         return {"newName": name, "digest": digest}

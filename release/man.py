@@ -1,7 +1,7 @@
-"""`kubectl-tapp.1`: the manual page of the plugin, of the same texts as its `--help`.
+"""Writes the manual page `kubectl-tapp.1` from the texts of the plugin's `--help`.
 
-`python -m release.man` writes it, with `--check` it says whether it is as it should be. It is in
-the repository because a wheel brings it along.
+`python -m release.man` writes the page; `--check` only checks whether it is up to date. The page is
+in the repository because the wheel contains it.
 """
 
 import argparse
@@ -27,7 +27,7 @@ Another kubectl than the one on PATH, as it would be typed: k3s kubectl.
 
 
 def page() -> str:
-    """The page, as roff's man macros have it."""
+    """Returns the page in the format of roff's man macros."""
     whole = command()
     lines = [
         f'.TH KUBECTL\\-TAPP 1 "" "TApp {VERSION}" "User Commands"',
@@ -56,7 +56,7 @@ def page() -> str:
 
 
 def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every command with its whole name; what a group holds stands in its place."""
+    """Yields every command with its full name; the commands of a group replace the group."""
     for name, each in group.commands.items():
         if each.hidden:
             continue
@@ -72,7 +72,10 @@ def _usage(each: Any, name: str) -> str:
 
 
 def _options(each: Any, name: str) -> list[str]:
-    """Arguments and options, those that all commands have only once; `.TP` is a tag with a text."""
+    """Returns the arguments and options of a command.
+
+    Options that all commands share are returned only for the main command. `.TP` starts an entry.
+    """
     context, lines = _context(each, name), list[str]()
     for parameter in each.get_params(context):
         record = parameter.get_help_record(context)
@@ -86,12 +89,12 @@ _COMPLETION = ("install_completion", "show_completion")
 
 
 def _context(each: Any, name: str) -> Any:
-    """As it is called: every command inherits the settings of the whole, such as `-h`."""
+    """Returns the context of a call; commands inherit the main command's settings, such as `-h`."""
     return each.context_class(each, info_name=name, **command().context_settings)
 
 
 def _first(text: str) -> str:
-    """The first sentence, without its full stop, as `whatis` shows it."""
+    """Returns the first sentence without its full stop, for `whatis`."""
     return text.partition(". ")[0].rstrip(".")
 
 
@@ -101,13 +104,13 @@ def _text(text: str) -> list[str]:
 
 
 def _roff(text: str) -> str:
-    """A text that roff takes literally: its own characters, and a control at a line's start."""
+    """Returns the text with roff's special characters escaped."""
     found = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     return f"\\&{found}" if found.startswith((".", "'")) else found
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; 1 where the page is not as it should be."""
+    """Writes or checks the page; returns the exit code, 1 if the page is out of date."""
     parser = argparse.ArgumentParser(prog="python -m release.man")
     parser.add_argument("--check", action="store_true", help="write nothing")
     wanted = page()

@@ -1,8 +1,8 @@
-"""Metacontroller's own manifests and chart, fetched when a release is made: none of it is in git.
+"""Fetches Metacontroller's manifests and chart for a release; the repository does not contain them.
 
-Both come over the network from where Metacontroller publishes them. Where there is none, a checkout
-of Metacontroller serves as well: METACONTROLLER_MANIFESTS (its `manifests/production`) and
-METACONTROLLER_CHART (its `deploy/helm/metacontroller`, or a packed chart).
+Both are downloaded from where Metacontroller publishes them. Without a network, a checkout of
+Metacontroller serves instead: METACONTROLLER_MANIFESTS is the path of its `manifests/production`,
+METACONTROLLER_CHART that of its `deploy/helm/metacontroller` or of a packed chart.
 """
 
 import os
@@ -18,23 +18,26 @@ import yaml
 from .kustomize import INSTALL, Document, ReleaseError, build
 
 OVERLAY = INSTALL / "overlays" / "metacontroller"
-REPOSITORY = "oci://ghcr.io/metacontroller"  # The place where its chart is published
+REPOSITORY = "oci://ghcr.io/metacontroller"  # The registry of Metacontroller's chart
 
 
 def source() -> str:
-    """The place of its manifests, with the version, as the overlay says."""
+    """Returns the URL of Metacontroller's manifests, with the version, from the overlay."""
     content = yaml.safe_load((OVERLAY / "kustomization.yaml").read_text(encoding="utf-8"))
     (found,) = content["resources"]
     return str(found)
 
 
 def version() -> str:
-    """The version that the overlay pins, without its `v`."""
+    """Returns the version that the overlay pins, without the letter `v`."""
     return re.sub(r".*\?ref=v?", "", source())
 
 
 def manifests(environment: Mapping[str, str] = os.environ) -> list[Document]:
-    """Its objects, with the overlay's arguments; raises ReleaseError where they cannot be had."""
+    """Returns Metacontroller's objects with the arguments of the overlay.
+
+    Raises ReleaseError if they cannot be fetched.
+    """
     given = environment.get("METACONTROLLER_MANIFESTS")
     if not given:
         try:
@@ -58,7 +61,10 @@ def manifests(environment: Mapping[str, str] = os.environ) -> list[Document]:
 
 
 def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.environ) -> None:
-    """Puts Metacontroller's chart into `charts/` of ours; raises ReleaseError where it cannot."""
+    """Adds Metacontroller's chart to the directory `charts/` of TApp's chart.
+
+    Raises ReleaseError if it cannot be fetched.
+    """
     given = environment.get("METACONTROLLER_CHART")
     if not given:
         done = run(helm, "dependency", "update", chart)
@@ -84,11 +90,11 @@ def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.enviro
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs a command and waits for it."""
+    """Runs a command and returns its exit code and output."""
     return subprocess.run(command, text=True, capture_output=True, check=False)  # noqa: S603
 
 
 def last(output: str) -> str:
-    """The last line of what a tool printed."""
+    """Returns the last line of a tool's output that is not blank."""
     lines = [line for line in output.strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""

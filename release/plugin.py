@@ -1,7 +1,8 @@
-"""The plugin as an archive that needs no Python, and the manifest by which krew installs it.
+"""Builds the plugin as an archive that needs no Python, and the manifest that krew installs.
 
-`python -m release.plugin` makes the archive of the platform that it runs on: no other can be made
-there. `release` takes those of other platforms from a directory, and writes one manifest for all.
+`python -m release.plugin` builds the archive for the current platform, because PyInstaller cannot
+build for others. `release` takes the archives of other platforms from a directory, and writes one
+manifest for all archives.
 """
 
 import argparse
@@ -46,18 +47,18 @@ _COMPLETE = f"""\
 KUBECTL_TAPP_COMPLETES=1 exec {NAME} "$@"
 """
 _HIDDEN = ("kubectl_tapp.main", "kubectl_tapp.complete_command")
-"""Modules that the entry imports by a name that PyInstaller does not see."""
+"""Modules that the entry script imports by name, so that PyInstaller does not find them."""
 _UNUSED = (
     *("mypy", "hypothesis", "IPython", "pytest", "tkinter", "pip", "setuptools"),
     *("attr", "attrs", "chardet", "dotenv", "tomli_w"),
 )
-"""Modules that some of its imports would like to have, and the plugin does not."""
+"""Modules that dependencies import if they are installed, and that the plugin does not need."""
 
 
 def build(directory: Path) -> Path:
-    """Makes the archive of this platform; raises ReleaseError where it cannot.
+    """Builds the archive for the current platform; raises ReleaseError if that is not possible.
 
-    It holds a directory: one frozen file would unpack itself at each call.
+    The archive holds a directory, because a single frozen file would unpack itself at each call.
     """
     system, machine = _SYSTEMS.get(sys.platform), _MACHINES.get(platform.machine().lower())
     if not system or not machine:
@@ -94,7 +95,7 @@ def build(directory: Path) -> Path:
 
 
 def shipped() -> list[tuple[str, str]]:
-    """Files of the repository that the plugin reads, and where it looks for them."""
+    """Returns the files of the repository that the plugin reads, and their paths in the plugin."""
     included = _project()["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     return sorted(included.items())
 
@@ -110,7 +111,7 @@ def _project() -> Document:
 
 
 def _add_files(whole: Path) -> None:
-    """Completion, the manual page, and the licences of all that is in the archive."""
+    """Adds completion, the manual page, and the licenses of all packages."""
     script = whole / COMPLETES
     script.write_text(_COMPLETE, encoding="utf-8")
     script.chmod(0o755)
@@ -130,14 +131,14 @@ def _add(file: Path, place: Path) -> None:
 
 
 def licences(found: Distribution) -> Iterator[Path]:
-    """The texts that a package has to be given on with."""
+    """Yields the license files of a package."""
     for file in found.files or ():
         if re.match(r"(LICEN[CS]E|COPYING|NOTICE)", file.name):
             yield Path(str(file.locate()))
 
 
 def bundled() -> list[Distribution]:
-    """The packages that the plugin brings along: what it needs, and what these need."""
+    """Returns the packages that the plugin needs, with their dependencies."""
     project, found = _project()["project"], dict[str, Distribution]()
     names = [*project["dependencies"], *project["optional-dependencies"]["web"]]
     while names:
@@ -150,7 +151,7 @@ def bundled() -> list[Distribution]:
 
 
 def pack(whole: Path, archive: Path) -> None:
-    """Plain files alone: krew unpacks no links."""
+    """Packs regular files only, because krew does not unpack links."""
     with tarfile.open(archive, "w:gz", dereference=True) as packed:
         for file in sorted(each for each in whole.rglob("*") if each.is_file()):
             packed.add(file, f"{NAME}/{file.relative_to(whole)}", filter=_ownerless)
@@ -166,9 +167,9 @@ def _ownerless(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def collect(archives: Path | None, dist: Path) -> list[Path]:
-    """The archives in `dist`: copies of those in `archives`, or else this platform's own.
+    """Returns the archives in `dist`: copies from `archives`, or one built for this platform.
 
-    Raises ReleaseError where `archives` has none, or one of another version.
+    Raises ReleaseError if `archives` has no archive, or one of another version.
     """
     if archives is None:
         return [build(dist)]
@@ -181,7 +182,7 @@ def collect(archives: Path | None, dist: Path) -> list[Path]:
 
 
 def manifest(archives: list[Path], home: str) -> Document:
-    """The plugin's entry for krew's index; `home` is the project's page on a forge."""
+    """Returns the plugin's entry for krew's index; `home` is the project's page."""
     return {
         "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
         "kind": "Plugin",
@@ -229,7 +230,7 @@ def _platforms(archives: list[Path], home: str) -> Iterator[Document]:
 
 
 def write_plugin(dist: Path, archives: Path | None, home: str) -> None:
-    """The archives; and, where the home page of the project is known, tapp.yaml for krew."""
+    """Writes the archives and, if the project's page is known, tapp.yaml for krew."""
     found = collect(archives, dist)
     if home:
         text = yaml.dump(manifest(found, home), Dumper=_Dumper, sort_keys=False, width=100)
@@ -237,7 +238,7 @@ def write_plugin(dist: Path, archives: Path | None, home: str) -> None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what has lines in lines."""
+    """Writes texts of several lines as YAML blocks."""
 
 
 _Dumper.add_representer(
@@ -249,7 +250,7 @@ _Dumper.add_representer(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`make plugin`: the archive of this platform."""
+    """Runs `make plugin`, which builds the archive for the current platform."""
     parser = argparse.ArgumentParser(prog="make plugin", description="Writes the plugin's archive.")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist")
     dist = parser.parse_args(arguments).dist
