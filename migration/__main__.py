@@ -1,6 +1,7 @@
-"""`python -m migration`: prints what moving over would change; `--apply` does it.
+"""`python -m migration`: prints the changes of a move to Metacontroller; `--apply` makes them.
 
-Exit codes: 0 done, or nothing to do; 1 something failed or is in the way; 2 refused to start.
+Exit codes: 0 done, or nothing to do; 1 a change failed or a person has to decide; 2 nothing was
+tried.
 """
 
 from __future__ import annotations  # for Python 3.9
@@ -21,7 +22,7 @@ _TRIES = 3
 
 
 class RefusedError(Exception):
-    """Nothing was written, and the message says why and what to do."""
+    """Nothing was written; the message says why and what to do."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -55,10 +56,10 @@ def main(
     say: Say = print,
     confirm: Confirm | None = None,
 ) -> int:
-    """The command; returns its exit code.
+    """Runs the command and returns its exit code.
 
-    With --apply, `confirm` is called with the number of changes when all of them have been shown;
-    what it raises ends the command before anything is written.
+    With --apply, `confirm` is called with the number of changes after all changes were printed. An
+    exception that it raises ends the command before anything is written.
     """
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -134,7 +135,10 @@ def _wanted(kubectl: Kubectl, options: argparse.Namespace) -> list[Json]:
 def _plan(
     kubectl: Kubectl, tapps: Sequence[Json], keep_claims: bool, say: Say
 ) -> tuple[list[Move], int, int]:
-    """All moves, how many claims go with their TApp, how many namespaces could not be read."""
+    """Returns all moves, the number of unprotected claims, and the number of unreadable namespaces.
+
+    A claim is unprotected if it is deleted together with its TApp.
+    """
     moves: list[Move] = []
     unprotected_claims = unread = 0
     for namespace in sorted({tapp["metadata"]["namespace"] for tapp in tapps}):
@@ -162,9 +166,13 @@ def _namespace_uid(kubectl: Kubectl, name: str) -> str:
 
 
 def _check(kubectl: Kubectl, options: argparse.Namespace, moves: Sequence[Move], say: Say) -> None:
-    """Prints what speaks against writing; with --apply and without --force a RefusedError."""
+    """Prints problems and warnings of the cluster.
+
+    Raises RefusedError for a problem, if --apply is given and --force is not.
+    """
     problems, warnings = old_controller(kubectl, {move.namespace for move in moves})
-    # A dry run after the move must not ask people to remove what they have just installed.
+    # After a complete move, a dry run must not ask users to remove the CompositeController that
+    # they have just installed.
     if options.apply or any(move.changes or move.in_the_way for move in moves):
         more_problems, more_warnings = active_composite(kubectl)
         problems += more_problems
@@ -207,7 +215,7 @@ def _apply(kubectl: Kubectl, changes: Sequence[Change], say: Say) -> int:
 
 
 def _write(kubectl: Kubectl, change: Change) -> str:
-    """One patch; a guarded one that meets a newer object is tried again on top of that."""
+    """Sends one patch, and repeats a guarded patch on the newer object after a conflict."""
     child, body = change.child, change.patch
     for tries in range(1, _TRIES + 1):
         try:
@@ -227,7 +235,7 @@ def _write(kubectl: Kubectl, change: Change) -> str:
 
 
 def _rebased(body: Json, newer: Json) -> Json:
-    """A guarded patch on top of a newer object: its owners, and the one that we add."""
+    """Returns a guarded patch for a newer version of the object: its owners and the new one."""
     added = body["metadata"]["ownerReferences"][-1]
     owners = newer["metadata"].get("ownerReferences") or []
     others = [owner for owner in owners if owner.get("uid") != added["uid"]]

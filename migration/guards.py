@@ -1,4 +1,4 @@
-"""Checks of the cluster before anything is written, each with what to do where it fails."""
+"""Checks of the cluster before anything is written; each message says what to do."""
 
 from __future__ import annotations  # for Python 3.9
 
@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from migration.kubectl import Kubectl, KubectlError
 
 OLD_CONTROLLER = "tapp-controller"
-OLD_NAMESPACE = "kube-system"  # The namespace in the old controller's own manifest
+OLD_NAMESPACE = "kube-system"  # The namespace in the old controller's manifest
 OLD_WEBHOOK = "tapp-admission"
 COMPOSITE = "tapp-controller"
 
 
 def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Why not to go on, and warnings; only in `namespaces` if it may not look everywhere."""
+    """Returns problems and warnings about a running tapp-controller of the old kind.
+
+    If the user may not list Deployments in all namespaces, only `namespaces` are searched.
+    """
     only = f"--field-selector=metadata.name={OLD_CONTROLLER}"
     warnings = []
     try:
@@ -51,7 +54,10 @@ def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[st
 
 
 def old_webhook(kubectl: Kubectl) -> list[str]:
-    """A warning where the old controller's admission webhook refuses every write to a TApp."""
+    """Returns a warning if the old controller's admission webhook is registered.
+
+    Without its controller, the webhook refuses every write to a TApp.
+    """
     resource = "validatingwebhookconfigurations.admissionregistration.k8s.io"
     try:
         found = kubectl.find(resource, "", OLD_WEBHOOK)
@@ -67,7 +73,7 @@ def old_webhook(kubectl: Kubectl) -> list[str]:
 
 
 def active_composite(kubectl: Kubectl) -> tuple[list[str], list[str]]:
-    """The reasons not to go on where Metacontroller is in charge of TApps already, and warnings."""
+    """Returns a problem if the CompositeController exists already, and warnings."""
     try:
         found = kubectl.find("compositecontrollers.metacontroller.k8s.io", "", COMPOSITE)
     except KubectlError as error:

@@ -1,4 +1,4 @@
-"""The user's own kubectl as the way into the cluster: contexts and auth plugins all work."""
+"""Reads and writes the cluster through the user's kubectl, so that contexts and plugins work."""
 
 from __future__ import annotations  # for Python 3.9
 
@@ -18,7 +18,7 @@ LONGEST = 300.0  # Seconds after which a call of kubectl is stopped, a login inc
 
 @dataclass(frozen=True)
 class Finished:
-    """The end of one command: its exit code and what it printed."""
+    """The exit code and output of a command that has ended."""
 
     code: int
     out: str
@@ -29,10 +29,10 @@ Runner = Callable[[Sequence[str]], Finished]
 
 
 class KubectlError(Exception):
-    """kubectl could not do it: the API server's `reason` (`NotFound`, `Conflict`, ...), or ""."""
+    """A failed call; `reason` is the API server's, such as `NotFound`, or empty."""
 
     def __init__(self, command: str, message: str) -> None:
-        """`command` is what was asked for, `message` what kubectl said."""
+        """`command` is the call, `message` is kubectl's output."""
         super().__init__(f"{command}: {message}")
         self.reason = _reason(message)
 
@@ -71,7 +71,7 @@ class Kubectl:
     """Reads and patches objects of one cluster."""
 
     def __init__(self, kubeconfig: str = "", context: str = "", runner: Runner = run) -> None:
-        """Both empty: kubectl's own choice."""
+        """Empty arguments leave the choice to kubectl."""
         self._run = runner
         # With --request-timeout kubectl would ignore the service account of a pod
         # (kubernetes/kubernetes#49343).
@@ -83,20 +83,24 @@ class Kubectl:
 
     @property
     def target(self) -> str:
-        """The options of the cluster, as they stand behind a command to paste; "" without any."""
+        """The options that select the cluster, for commands that a user pastes.
+
+        Empty if the command line has none.
+        """
         return "".join(f" {shlex.quote(word)}" for word in self._start[1:])
 
     def list(self, resource: str, namespace: str | None, *more: str) -> list[Json]:
-        """All objects of a kind: its plural, with the group after a dot.
+        """Returns all objects of a kind; `resource` is its plural, with the group after a dot.
 
-        The namespace "" is kubectl's current one, None is all; `more` are further arguments.
+        An empty namespace is kubectl's current one, None means all namespaces. `more` are further
+        arguments.
         """
         scope = ["--all-namespaces"] if namespace is None else _in(namespace)
         items = self._json("get", resource, *scope, *more).get("items")
         return items if isinstance(items, list) else []
 
     def find(self, resource: str, namespace: str, name: str) -> Json | None:
-        """One object; None where it, or its kind, does not exist."""
+        """Returns one object, or None if the object or its kind does not exist."""
         try:
             return self._json("get", resource, name, *_in(namespace))
         except KubectlError as error:
@@ -105,7 +109,7 @@ class Kubectl:
             raise
 
     def patch(self, resource: str, namespace: str, name: str, body: Json) -> None:
-        """Merges `body` into an object."""
+        """Sends `body` as a merge patch of an object."""
         text = json.dumps(body)
         self._text("patch", resource, name, *_in(namespace), "--type=merge", f"--patch={text}")
 
@@ -142,7 +146,7 @@ def _short(arguments: Sequence[str]) -> str:
 
 
 def _reason(message: str) -> str:
-    """`Error from server (NotFound): ...` -> `NotFound`."""
+    """Returns `NotFound` for `Error from server (NotFound): ...`; empty if there is no reason."""
     if "the server doesn't have a resource type" in message:
         return "NoSuchKind"
     _, found, rest = message.partition("Error from server (")

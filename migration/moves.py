@@ -1,7 +1,8 @@
-"""The changes that are needed so that Metacontroller takes over a TApp's pods and claims.
+"""Plans the changes that let Metacontroller take over the pods and claims of a TApp.
 
-Values in, values out. Metacontroller selects children by the label `controller-uid`. It lets go of
-a child that has the right owner and not the label, so the label has to be there first.
+`plan_move` is the entry point; it neither reads nor writes the cluster. Metacontroller selects
+children by the label `controller-uid`. It gives up a child that has the right owner but lacks the
+label, so the label has to be written first.
 """
 
 from __future__ import annotations  # for Python 3.9
@@ -13,18 +14,21 @@ from typing import Any
 
 Json = dict[str, Any]
 
-CONTROLLER_UID = "controller-uid"  # tapp/words/vocabulary.py needs a newer Python than many have
+# A copy of the constant in tapp/words/vocabulary.py, which needs a newer Python
+CONTROLLER_UID = "controller-uid"
 PODS = "pods"
 CLAIMS = "persistentvolumeclaims"
 _KINDS = {PODS: "pod", CLAIMS: "claim"}
 
-POD_NAME = "statefulset.kubernetes.io/pod-name"  # On a StatefulSet's pods: the pod's own name
-OLD_READINESS_GATE = "tkestack.io/InPlaceUpdate"  # On every old pod; only the old controller sets
+# A label on the pods of a StatefulSet: the pod's own name
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+# On every old pod; only the old controller sets this condition
+OLD_READINESS_GATE = "tkestack.io/InPlaceUpdate"
 
 
 @dataclass(frozen=True)
 class Child:
-    """A pod or a claim by name."""
+    """A pod or a claim, identified by its name."""
 
     resource: str
     namespace: str
@@ -37,26 +41,26 @@ class Child:
 
 @dataclass(frozen=True)
 class Change:
-    """One patch of one object, and what it does in words."""
+    """One patch of one object, with its description."""
 
     child: Child
     what: str
     patch: Json
-    guarded: bool  # True if the patch holds only for the resourceVersion that was read
+    guarded: bool  # True if the patch applies only to the resourceVersion that was read
 
 
 @dataclass
 class Move:
-    """Everything about one TApp."""
+    """The plan for one TApp."""
 
     namespace: str
     name: str
     uid: str
-    target: str = ""  # the options of the cluster, behind a command to paste
-    changes: list[Change] = field(default_factory=list)  # what `--apply` does
-    done: int = 0  # children that have the right label already
-    in_the_way: list[str] = field(default_factory=list)  # what a person has to decide
-    warnings: list[str] = field(default_factory=list)  # sentences about what a person should know
+    target: str = ""  # the options that select the cluster, for commands that a user pastes
+    changes: list[Change] = field(default_factory=list)  # the changes that `--apply` makes
+    done: int = 0  # number of children that have the right label already
+    in_the_way: list[str] = field(default_factory=list)  # problems that a person has to solve
+    warnings: list[str] = field(default_factory=list)  # further facts that a person should know
 
 
 def plan_move(
@@ -66,10 +70,10 @@ def plan_move(
     namespace_uid: str | None,
     target: str = "",
 ) -> Move:
-    """The move of one TApp, among all pods and claims of its namespace.
+    """Returns the plan for one TApp; `pods` and `claims` are all of its namespace.
 
-    `namespace_uid` is the uid of the Namespace where claims are to outlive their TApp, else None.
-    `target` has the options of the cluster, as they stand behind a command to paste.
+    `namespace_uid` is the uid of the Namespace if claims should outlive their TApp, else None.
+    `target` has the options that select the cluster, for commands that a user pastes.
     """
     meta = tapp["metadata"]
     move = Move(meta["namespace"], meta["name"], meta["uid"], target)
@@ -118,7 +122,7 @@ def _label(move: Move, resource: str, child: Json) -> None:
 
 
 def _find_strangers(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
-    """Pods that have an instance's name and are not the TApp's: the instance cannot be created."""
+    """Finds pods of other owners that have the name of an instance, which prevent its creation."""
     replicas = (tapp.get("spec") or {}).get("replicas", 1)
     number = re.compile(re.escape(move.name) + "-(0|[1-9][0-9]*)")
     for pod in pods:
@@ -144,7 +148,7 @@ def _find_strangers(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
 
 
 def _find_pod_names(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
-    """Warns if pods have a StatefulSet's label of their name, which new pods would not have."""
+    """Warns if pods have the label of a StatefulSet's pod name, which new pods would lack."""
     spec = tapp.get("spec") or {}
     templates = [spec.get("template"), *(spec.get("templatePool") or {}).values()]
     labels = [((each or {}).get("metadata") or {}).get("labels") or {} for each in templates]
@@ -165,7 +169,10 @@ def _labels(obj: Json) -> Json:
 
 
 def _keep_claim(move: Move, claim: Json, namespace_uid: str | None) -> None:
-    """Plans the Namespace as a second owner; the garbage collector spares what has a live one."""
+    """Plans the Namespace as a second owner of the claim.
+
+    The garbage collector keeps an object as long as one of its owners exists.
+    """
     owners = _owners(claim)
     if namespace_uid is None:
         return
@@ -177,7 +184,8 @@ def _keep_claim(move: Move, claim: Json, namespace_uid: str | None) -> None:
         "name": move.namespace,
         "uid": namespace_uid,
     }
-    # A merge patch replaces the list, so it must not meet a newer one.
+    # A merge patch replaces the whole list of owners. With the resourceVersion, the API server
+    # refuses the patch if the list has changed since it was read.
     metadata = {
         "uid": claim["metadata"]["uid"],
         "resourceVersion": claim["metadata"]["resourceVersion"],
@@ -185,7 +193,7 @@ def _keep_claim(move: Move, claim: Json, namespace_uid: str | None) -> None:
     }
     what = f"second owner Namespace {move.namespace}"
     child = _child(CLAIMS, claim)
-    # One write per claim: the label, if it is due too, goes along.
+    # If the label is missing as well, one patch writes both.
     if move.changes and move.changes[-1].child == child:
         label = move.changes.pop()
         metadata = {**label.patch["metadata"], **metadata}
@@ -194,7 +202,7 @@ def _keep_claim(move: Move, claim: Json, namespace_uid: str | None) -> None:
 
 
 def unprotected(move: Move, claims: Sequence[Json]) -> int:
-    """The number of the TApp's claims that the garbage collector deletes together with it."""
+    """Returns the number of the TApp's claims that are deleted together with the TApp."""
     return sum(
         _controller(claim).get("uid") == move.uid and len(_owners(claim)) == 1 for claim in claims
     )
