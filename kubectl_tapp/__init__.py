@@ -1,7 +1,7 @@
-"""`kubectl tapp`: shows, explains, plans and makes changes of TApps with the service's own code.
+"""`kubectl tapp`: shows, explains and changes TApps, with the code that the service decides with.
 
-It reads the cluster through the user's kubectl (`cluster/`) and builds the request that
-Metacontroller would send (`base/observed.py`). It runs the service's decisions on this request,
-once (`decide/`) or repeatedly on a simulated cluster (`forecast/`). It writes only changes that
-were shown first.
+The plugin reads the cluster through the user's own kubectl (`cluster/`) and builds the sync request
+that Metacontroller would send (`base/observed.py`). It runs the service's decisions on this request
+once (`decide/`), or forward in time on the simulator (`forecast/`). It shows each change before it
+writes the change.
 """

@@ -1,8 +1,8 @@
-"""`kubectl_complete-tapp`: what kubectl calls to complete the words behind `kubectl tapp`.
+"""`kubectl_complete-tapp`, which kubectl calls to complete the words after `kubectl tapp`.
 
-kubectl passes the words of the line, the last one unfinished, and reads a choice a line, with a tab
-and a description where there is one, and on the last line a directive of cobra's. Source: kubectl's
-pkg/cmd/plugin/plugin_completion.go; cobra's ShellCompDirective.
+kubectl passes the words of the command line, the unfinished word last. It reads one choice per
+line, optionally followed by a tab and a description. The last line is a directive of cobra. Source:
+kubectl's pkg/cmd/plugin/plugin_completion.go; cobra's ShellCompDirective.
 """
 
 import os
@@ -14,17 +14,18 @@ from kubectl_tapp.base.streams import open_closed
 from kubectl_tapp.cluster.kubectl import Runner
 from kubectl_tapp.main import PROGRAM, finished, run
 
-_WORDS_ONLY, _FILES_TOO = 4, 0
+_WORDS_ONLY, _FILES_TOO = 4, 0  # Values of cobra's ShellCompDirective
+# The options whose value is a file name, which the shell completes.
 _WITH_FILE = ("-f", "--filename", "--kubeconfig", "--html")
 
 
 def complete(words: Sequence[str], runner: Runner | None = None) -> int:
-    """Prints the choices for the last of these words, which is unfinished, or empty.
+    """Prints the choices for the last word, which is unfinished or empty.
 
-    Returns the exit code, which is not 0 only if standard output cannot be written.
+    Returns the exit code. It is 0 unless standard output cannot be written.
     """
     *before, last = words or [""]
-    # The protocol of typer's own scripts for fish, which have the same form of choices.
+    # typer's protocol for the fish shell prints choices in the form that kubectl reads.
     line = f"{shlex.join([PROGRAM, *before])} {shlex.quote(last) if last else ''}"
     os.environ["_KUBECTL_TAPP_COMPLETE"] = "complete_fish"
     os.environ["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
@@ -35,6 +36,6 @@ def complete(words: Sequence[str], runner: Runner | None = None) -> int:
 
 
 def main() -> None:
-    """The program `kubectl_complete-tapp`."""
+    """Runs the program `kubectl_complete-tapp`."""
     open_closed()
     sys.exit(complete(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The programs `kubectl-tapp` and `kubectl_complete-tapp`: Ctrl-C is no error while they load."""
+"""Entry points of the programs, which exit quietly on Ctrl-C even while they import modules."""
 
 import importlib
 import sys
@@ -7,17 +7,17 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """`kubectl-tapp`."""
+    """Runs the program `kubectl-tapp`."""
     _start("kubectl_tapp.main")
 
 
 def complete() -> None:
-    """`kubectl_complete-tapp`."""
+    """Runs the program `kubectl_complete-tapp`."""
     _start("kubectl_tapp.complete_command")
 
 
 def _start(module: str) -> None:
     try:
-        importlib.import_module(module).main()  # what takes its time
+        importlib.import_module(module).main()  # The import takes most of the start time
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)

@@ -1,4 +1,7 @@
-"""`kubectl tapp`: the command line, and the one way out of it."""
+"""The command line of `kubectl tapp`: its commands, its errors and its exit codes.
+
+The entry point is `run`.
+"""
 
 import os
 import sys
@@ -69,7 +72,8 @@ register(app, plan)
 register(app, migrate)
 register(app, web)
 
-_ClickError: Any = typer.BadParameter.__mro__[2]  # All that the parser raises; typer has no name
+# The base class of all errors that the parser raises. typer does not export it.
+_ClickError: Any = typer.BadParameter.__mro__[2]
 
 
 def run(
@@ -78,7 +82,11 @@ def run(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """One call of the command; its exit code. Whatever goes wrong is one sentence on stderr."""
+    """Runs one command line and returns its exit code.
+
+    Each error ends with one sentence on standard error. `runner` runs kubectl, `clock` returns the
+    time in seconds and `sleep` waits; tests replace all three.
+    """
     completing = "_KUBECTL_TAPP_COMPLETE" in os.environ or any(
         word in _COMPLETION for word in arguments
     )
@@ -98,6 +106,7 @@ def run(
     except (KeyboardInterrupt, typer.Abort):
         code = Exit.INTERRUPTED
     except (BrokenPipeError, SystemExit) as error:
+        # click turns EPIPE into sys.exit(1).
         if isinstance(error, BrokenPipeError) or error.code == 1:
             return _pipe_closed()
         code = int(error.code or 0)
@@ -109,7 +118,7 @@ def run(
 
 
 def finished(code: int) -> int:
-    """Writes what standard output still holds; the exit code is another if that fails."""
+    """Flushes standard output and returns the exit code, which changes if the flush fails."""
     error = output_error()
     if isinstance(error, BrokenPipeError):
         return code or PIPE_CLOSED
@@ -120,7 +129,7 @@ def finished(code: int) -> int:
 
 @cache
 def command() -> Any:
-    """The parser, made from every command's signature: once in a process."""
+    """Returns the parser. It is built only once in a process, because that takes time."""
     return typer.main.get_command(app)
 
 
@@ -131,22 +140,22 @@ def _end(what: object, code: Exit) -> int:
 
 def _usage(error: Any) -> int:
     message = error.format_message().rstrip(".").replace("Value error, ", "")
-    if not message:  # no command: the help has been shown
+    if not message:  # The command line has no command, and the help has been printed
         return Exit.USAGE
     return _end(f"{message[0].lower()}{message[1:]}", Exit.USAGE)
 
 
 def _pipe_closed() -> int:
-    """Leave without a word: whoever read has seen enough."""
+    """Ends without a message, because the reader of the output has read enough."""
     discard_output()
     return PIPE_CLOSED
 
 
 def _system_error(error: OSError) -> int:
-    """Reports what the operating system refuses: mostly standard output, or a file."""
+    """Reports an error of the operating system, such as a full disk, and returns the exit code."""
     if output_error() is not None:
         return _end(unwritable(error), Exit.FAILED)
-    if "usable temporary directory" in str(error):  # Python's words
+    if "usable temporary directory" in str(error):  # The message of Python's `tempfile`
         what = "there is no writable temporary directory: name one in the variable TMPDIR"
         return _end(what, Exit.FAILED)
     where = f"{error.filename}: " if error.filename else "the system refuses it: "
@@ -163,7 +172,7 @@ def _fault(error: Exception) -> str:
 
 
 def main() -> None:
-    """The program `kubectl-tapp`."""
+    """Runs the program `kubectl-tapp`."""
     open_closed()
     sys.exit(run(sys.argv[1:]))
 

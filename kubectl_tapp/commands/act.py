@@ -1,7 +1,7 @@
-"""An edit, done: its plan first, then the question, then one guarded write.
+"""Carries out an edit of a TApp: plan, confirmation, one guarded write, and optionally a wait.
 
-Ctrl-C does no harm at any time: before the write nothing is written, the write itself is not
-interrupted, and after it the TApp goes on without us.
+The entry point is `carry_out`. Ctrl-C is safe at any time. Before the write nothing has been
+written, the write ignores Ctrl-C, and after the write the service continues without the plugin.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from kubectl_tapp.commands.waiting import WaitGoal, wait
 from kubectl_tapp.edit import edits
 
 Operations = Sequence[edits.Operation]
-_UNSURE = ("Timeout", "Unreachable")  # Failures that leave open whether a write was done
+_UNSURE = ("Timeout", "Unreachable")  # Errors after which a write may or may not have happened
 
 
 def carry_out(  # noqa: PLR0913 - what a verb under way consists of
@@ -32,10 +32,11 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     notes: Sequence[str],
     everything: bool,
 ) -> None:
-    """Shows what an edit does, asks, writes, and waits if that is asked for; or a CommandError.
+    """Shows the plan of an edit, asks for confirmation, writes it, and waits if `--wait` is given.
 
-    `seen` is the TApp of which the edit was made, `notes` are said before the question.
-    `everything` waits for all instances, not only for those that the edit means something to.
+    `seen` is the TApp before the edit. `notes` are printed before the question. If `everything` is
+    True, `--wait` waits for all instances, otherwise only for those that the edit concerns. Raises
+    CommandError if the edit is refused or not confirmed.
     """
     name = seen.name
     operations = edits.json_patch(seen.tapp, edited)
@@ -67,7 +68,7 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
 
 
 def _try_children(session: Session, seen: Observed, edited: Document) -> None:
-    """Asks the API server for the pods of new templates; CommandError: it refuses them."""
+    """Creates the pods of new templates in a dry run. Raises CommandError if one is refused."""
     from kubectl_tapp.edit.trial import tried_children  # noqa: PLC0415 - it costs start time
 
     options = session.cluster.registration(seen).options
@@ -79,7 +80,7 @@ def _try_children(session: Session, seen: Observed, edited: Document) -> None:
 
 
 def is_no_change(session: Session, name: str, operations: Operations, notes: Sequence[str]) -> bool:
-    """Says so, with the notes, where these operations change nothing of the spec."""
+    """Returns True if the operations do not change the spec, and tells the user so."""
     if any(str(each["path"]).startswith("/spec") for each in operations):
         return False
     session.say("\n".join([*notes, f"{name}: {NO_CHANGE}"]))
@@ -87,7 +88,7 @@ def is_no_change(session: Session, name: str, operations: Operations, notes: Seq
 
 
 def tell(session: Session, seen: Observed, operations: Operations, notes: Sequence[str]) -> None:
-    """Says what is to be known beside a plan: the notes, and who else writes this TApp."""
+    """Prints the notes, and warnings about other tools that write this TApp."""
     for note in ("", *notes) if notes else ():
         session.say(note)
     scaling = any(each["path"] == "/spec/replicas" for each in operations)
@@ -96,7 +97,7 @@ def tell(session: Session, seen: Observed, operations: Operations, notes: Sequen
 
 
 def follow(session: Session, watch: WaitGoal, tapp: Document) -> None:
-    """Waits after a write to this TApp; whoever interrupts that is told that it goes on."""
+    """Waits after a write. If the user interrupts the wait, a note says how to wait again."""
     try:
         wait(session, watch)
     except KeyboardInterrupt:
@@ -106,7 +107,10 @@ def follow(session: Session, watch: WaitGoal, tapp: Document) -> None:
 
 
 def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
-    """Shows what the edit means, and to whom. CommandError: the service would not take it."""
+    """Prints what the edit does, and returns the instances that it concerns.
+
+    Raises CommandError if the service would not accept the edit.
+    """
     from kubectl_tapp.forecast.meaning import meaning  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.show.plan import print_plan  # noqa: PLC0415
 
@@ -123,7 +127,11 @@ def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
 def _write(
     session: Session, seen: Observed, edited: Document, *, dry_run: bool = False
 ) -> Document:
-    """One guarded write. CommandError: refused; or nobody knows, and the sentence says so."""
+    """Writes the edit, guarded by the generation that was read, and returns the written TApp.
+
+    Raises CommandError if the write is refused. If it is unknown whether the write happened, the
+    message says so.
+    """
     cluster, name = session.cluster, seen.name
     patch = edits.guarded_patch(seen.tapp, edited)
     try:
@@ -137,14 +145,14 @@ def _write(
 def _with_newest_notes(
     session: Session, seen: Observed, edited: Document
 ) -> tuple[Observed, Document]:
-    """The TApp that was seen and the edit of it, both with the metadata of now.
+    """Returns the TApp that was read and its edit, both with the current labels and annotations.
 
-    Labels and annotations may be written by others while a person reads the plan: that changes no
-    generation, and a patch made of the old ones could take away what is new.
+    Other tools may write labels and annotations while the user reads the plan. That does not change
+    the generation, so a patch computed from the old ones could remove new ones.
     """
     live = session.cluster.get(TAPPS, seen.name)
     if changed(seen.tapp, live):
-        return seen, edited  # the guard refuses it
+        return seen, edited  # The guard of the patch refuses the write
     base = {**seen.tapp, "metadata": live["metadata"]}
     return replace(seen, tapp=base), edits.moved(seen.tapp, edited, base)
 
@@ -152,7 +160,7 @@ def _with_newest_notes(
 def _explained(
     session: Session, seen: Observed, edited: Document, error: KubectlError
 ) -> CommandError:
-    """The error to raise for a write that failed: was it done, and if not, why not."""
+    """Returns the error for a failed write: whether the write happened, and why it failed."""
     unsure = error.reason in _UNSURE
     try:
         live = session.cluster.get(TAPPS, seen.name)
@@ -169,7 +177,7 @@ def _explained(
 
 
 def changed(seen: Document, live: Document) -> CommandError | None:
-    """The error to raise where the plan is old: the TApp's spec is another than was seen."""
+    """Returns an error if the TApp's spec has changed since the plan was made, or None."""
     before, now = seen["metadata"], live["metadata"]
     if all(before.get(field) == now.get(field) for field in ("uid", "generation")):
         return None
@@ -177,7 +185,7 @@ def changed(seen: Document, live: Document) -> CommandError | None:
 
 
 def out_of_date(what: str) -> CommandError:
-    """The error to raise where a plan is old, because of what has changed since."""
+    """Returns the error for a plan whose objects have changed since."""
     message = f"{what} changed after the plan was made; nothing was written"
     return CommandError(f"{message}: look at its new plan", Exit.CHANGED)
 
@@ -190,8 +198,11 @@ _BY_KEY = {
     "helm.toolkit.fluxcd.io/name": "Flux",
     "meta.helm.sh/release-name": "Helm",
 }
-"""A label or annotation that a tool writes on what it applies -> the tool. Sources: Argo CD
-"Resource Tracking", Flux "Kustomization" and "HelmRelease", Helm "Labels and Annotations"."""
+"""A label or annotation that a tool sets on the objects that it applies -> the tool.
+
+Sources: Argo CD "Resource Tracking", Flux "Kustomization" and "HelmRelease", Helm "Labels and
+Annotations".
+"""
 _UNDONE = {
     "Argo CD": "its next sync undoes this, unless the Application ignores the difference",
     "Flux": "its next reconciliation undoes this",
@@ -200,9 +211,10 @@ _UNDONE = {
 
 
 def warnings(cluster: ClusterAccess, tapp: Document, *, scaling: bool) -> list[str]:
-    """A sentence for each tool that will undo an edit, as far as it can be known.
+    """Returns a sentence for each tool that will probably undo an edit.
 
-    Autoscalers are looked for where it is of `spec.replicas` (`scaling`), which they write.
+    If `scaling` is True, HorizontalPodAutoscalers count as well, because they write
+    `spec.replicas`.
     """
     metadata = tapp["metadata"]
     keys = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}

@@ -1,4 +1,4 @@
-"""`kubectl tapp adopt`: what bears the names of a TApp's pods and claims, and is nobody's."""
+"""`kubectl tapp adopt`: makes pods and claims with the TApp's names its children."""
 
 from dataclasses import replace
 from functools import partial
@@ -27,11 +27,11 @@ _MEANS = {
     "Recreate": "goes, and a new one comes",
     "UpdateInPlace": "is updated in place",
 }
-_TRIES = 3  # The most looks at an object that was written meanwhile, as pods are by their kubelet
+_TRIES = 3  # The most attempts for one object. Kubelets write pods all the time
 
 
 def adopt(verb: Verb, ids: list[str] | None) -> None:
-    """Shows what is there and whose it is, asks, and takes it over."""
+    """Shows the objects and their owners, asks for confirmation, and adopts the objects."""
     session, cluster = verb.session, verb.session.cluster
     verb.seen.require(CLAIMS)
     living = {each["metadata"]["uid"]: each["metadata"]["name"] for each in cluster.list(TAPPS)}
@@ -47,7 +47,8 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
 
     def check() -> None:
         if too_late := changed(verb.tapp, cluster.get(TAPPS, verb.name)):
-            raise too_late  # what is adopted might be deleted by now
+            # The instances may be outside spec.replicas now. Adopted pods would be deleted then.
+            raise too_late
 
     take = partial(_take, verb, living)
     attempt = partial(take, dry_run=True)
@@ -76,7 +77,10 @@ def _show(verb: Verb, found: list[Stray]) -> None:
 
 
 def _show_next(verb: Verb, taken: list[Stray]) -> None:
-    """Prints the service's next step with what it sees then: a pod may not be as the spec asks."""
+    """Prints what the service will do with the adopted objects in its next sync.
+
+    The service may update or delete a pod at once, if the pod differs from its template.
+    """
     session, seen = verb.session, verb.seen
     pods, claims = (
         [as_adopted(each.item, verb.tapp) for each in taken if (each.resource == PODS) is kind]
@@ -111,7 +115,7 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
         session.say(f"  claims grow to their template's size: {', '.join(grown)}")
     try:
         services = session.cluster.list(SERVICES)
-    except CommandError:  # they only make the sentence more exact
+    except CommandError:  # The names of Services only make the sentence more precise
         services = []
     lost = lost_labels(verb.tapp, taken, services)
     for text in ("Later", *lost) if lost else ():
@@ -119,7 +123,10 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
 
 
 def _take(verb: Verb, living: dict[str, str], found: Stray, *, dry_run: bool = False) -> None:
-    """One guarded write; whoever writes the object meanwhile makes us look again."""
+    """Adopts one object with a patch guarded by its version, again if the object has changed.
+
+    Raises CommandError if the object can no longer be adopted.
+    """
     cluster, item = verb.session.cluster, found.item
     name = item["metadata"]["name"]
     namespace = verb.seen.namespace if found.resource == CLAIMS else None

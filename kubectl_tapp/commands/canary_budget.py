@@ -1,4 +1,4 @@
-"""What `use` and `set image --canary` say and offer about canaries: a budget, and a template."""
+"""Hints and notes about canaries for `use` and `set image --canary`: their budget and template."""
 
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def making(verb: Verb, template: str, ids: list[str] | None, canary: str | None) -> str:
-    """Says which command makes a template that is not there, for the same instances."""
+    """Returns a sentence with the command that creates a missing template for these instances."""
     named = ",".join(ids) if ids else canary or "1"
     if ids and "," not in named and "-" not in named:
-        named += ","  # without a comma it would be a share
+        named += ","  # Without a comma, a single number is a share
     copy = [] if template == "canary" else ["--copy-as", template]
     words = ("image", verb.name, "CONTAINER=IMAGE", "--canary", named, *copy)
     metadata = verb.tapp["metadata"]
@@ -23,7 +23,11 @@ def making(verb: Verb, template: str, ids: list[str] | None, canary: str | None)
 
 
 def within(verb: Verb, edited: "Document", chosen: list[int], share: str | None) -> "Document":
-    """With a budget for instances off the rolling template; it is offered if they have none."""
+    """Returns the edit with `share` as the budget of the canaries, and adds a note.
+
+    Without `share` the edit is unchanged. The note then says how to set a budget, if several
+    canaries would be updated at the same time.
+    """
     if share is None:
         spec = verb.edits.spec_of(edited)
         off = [id for id in chosen if spec.template_name(id) != spec.rolling_name]

@@ -1,4 +1,4 @@
-"""Words to offer to the shell: nothing fails here, and what cannot be asked is not offered."""
+"""Offers words for shell completion. Errors are ignored, because a shell cannot show them."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -12,12 +12,12 @@ from kubectl_tapp.cluster.access import NAMESPACES, TAPPS, ClusterAccess
 from kubectl_tapp.cluster.kubectl import Program
 from kubectl_tapp.cluster.session import Session
 
-_SECONDS = 3.0  # The longest time that a person who presses the tab key waits
+_SECONDS = 3.0  # The time limit of kubectl after the user has pressed the tab key
 Offer = Callable[[typer.Context, list[str], str], list[str]]
 
 
 def _cluster(ctx: typer.Context) -> ClusterAccess:
-    """The cluster of the options that stand on the line so far."""
+    """Returns the cluster that the options on the command line so far select."""
     session = next((found for at in _line(ctx) if isinstance(found := at.obj, Session)), Session())
     for at in reversed(_line(ctx)):
         session = session.narrowed(**{name: at.params.get(name) for name in TARGETS})
@@ -33,7 +33,10 @@ def _line(ctx: Any) -> list[Any]:
 
 
 def offer(find: Callable[[ClusterAccess, dict[str, Any]], Iterable[str]]) -> Offer:
-    """A source of words that never fails: `find` gets the cluster and the arguments so far."""
+    """Returns a completion callback for typer that never fails.
+
+    `find` gets the cluster and the arguments so far, and returns the words to offer.
+    """
 
     def found(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
         try:

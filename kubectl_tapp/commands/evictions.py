@@ -1,8 +1,9 @@
-"""`kubectl tapp restart` of chosen instances: their pods are evicted one after the other.
+"""`kubectl tapp restart` of chosen instances, and with `--in-place`.
 
-Each goes after the one before is available again: an annotation of a shared template would restart
-them all, and a template of their own would stay behind. `--in-place`: an annotation of the
-template, or of the chosen pods, which the service obeys within the budget.
+Chosen instances are evicted one after the other, each after the one before is available again. An
+annotation in a shared template would restart all its instances, and a template of their own would
+remain in the spec. With `--in-place`, an annotation in the template or on the chosen pods asks the
+service to restart the containers within the budget.
 """
 
 import json
@@ -28,12 +29,12 @@ from tapp.words.reasons import Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import RESTART_IN_PLACE, RESTART_INSTANCE, Wish
 
-_BUSY = "TooManyRequests"  # An eviction that a PodDisruptionBudget does not allow now
-_CHANGED = ("NotFound", "Conflict")
+_BUSY = "TooManyRequests"  # The reason if a PodDisruptionBudget does not allow an eviction now
+_CHANGED = ("NotFound", "Conflict")  # The reasons if the pod has been deleted or replaced
 
 
 def one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
-    """Shows who gets a new pod, asks, and evicts one after the other."""
+    """Evicts the pods one after the other, after the user has confirmed."""
     ids = list(found)
     verb.session.say(
         f"TApp {verb.name}: new pods for {id_list(ids)}, one after the other: each is evicted when "
@@ -41,14 +42,15 @@ def one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
     )
     write_each(
         verb, ids, "restarted", id_list,
-        # Who may evict one may evict all, and each try is a call of its own.
+        # Only the first eviction is tried in a dry run: the user's right is the same for all pods,
+        # and each dry run takes a call of kubectl.
         attempt=lambda id: id == ids[0] and _evict(verb, id, found[id].uid, dry_run=True),
         write=lambda id: _replace(verb, id, found[id].uid),
     )  # fmt: skip
 
 
 def _instance(plan: Plan, id: int) -> Instance:
-    """Raises a CommandError where it is gone: the TApp was scaled down meanwhile."""
+    """Returns an instance. Raises CommandError if the TApp has been scaled down below it."""
     found = next((each for each in plan.instances if each.id == id), None)
     if found is None:
         raise CommandError(f"instance {id} is gone: the TApp has fewer now")
@@ -56,7 +58,11 @@ def _instance(plan: Plan, id: int) -> Instance:
 
 
 def pod_of(plan: Plan, id: int) -> Pod:
-    """The pod of an instance that is to be restarted; CommandError: none, or none would follow."""
+    """Returns the pod of an instance that will be restarted.
+
+    Raises UsageError if the instance should not run, because no new pod would follow. Raises
+    CommandError if the instance has no pod, or if its node does not report.
+    """
     instance = _instance(plan, id)
     if not instance.should_run:
         how = "is stopped: start it" if instance.killed else "has finished: kill it, then start it"
@@ -71,7 +77,7 @@ def pod_of(plan: Plan, id: int) -> Pod:
 
 
 def _replace(verb: Verb, id: int, uid: str) -> None:
-    """Evicts one pod as soon as that may be, and waits for the next one."""
+    """Evicts one pod as soon as the budgets allow it, and waits for an available replacement."""
     session, timeout = verb.session, verb.choices.seconds
 
     def attempt() -> str:
@@ -88,14 +94,16 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
 
 
 def _held(plan: Plan, id: int, uid: str) -> str:
-    """The reason why a pod must not go now, "" if it may: the service's rule, asked for a new pod.
+    """Returns why a pod must not be evicted now, or "" if it may be evicted.
 
-    What the service takes in this very moment is taken first.
+    The rules are those of the service: the restart is treated as a replacement within the budget.
+    Updates that the service is about to start use the budget first. Raises CommandError if waiting
+    cannot help.
     """
     instance = _instance(plan, id)
     if not instance.should_run:
         raise CommandError(f"instance {id} is not to run any more")
-    if instance.pod is None or instance.pod.uid != uid:
+    if instance.pod is None or instance.pod.uid != uid:  # The pod is already gone
         return ""
     hold = instance.pod.spec.hold
     if hold is not None and hold.covers(Wish.RECREATE):
@@ -107,13 +115,17 @@ def _held(plan: Plan, id: int, uid: str) -> str:
     serving = replace(plan.serving, available=plan.serving.available - taken)
     rolling = plan.world.tapp.spec.rolling_name
     verdict = spend([(instance, wanted)], serving, plan.budgets, rolling).get(id, wanted)
-    if verdict.reason in (Reason.PAUSED, Reason.INVALID_BUDGET):  # time does not change these
+    # Waiting does not help with these reasons: only an edit of the spec does.
+    if verdict.reason in (Reason.PAUSED, Reason.INVALID_BUDGET):
         raise CommandError(f"instance {id} is not restarted: {verdict.message}", Exit.STUCK)
     return "" if is_update(verdict) else verdict.message
 
 
 def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
-    """Evicts a pod; why that is not allowed now, "" if it is done or somebody else did it."""
+    """Evicts a pod. Returns why a PodDisruptionBudget does not allow it now, or "".
+
+    Returns "" as well if the pod no longer exists or has been replaced.
+    """
     namespace, name = verb.tapp["metadata"]["namespace"], f"{verb.name}-{id}"
     options: dict[str, object] = {"preconditions": {"uid": uid}}
     if dry_run:
@@ -136,7 +148,11 @@ def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
 
 
 def restart_templates(verb: Verb, names: list[str], container: str | None) -> Document:
-    """The TApp whose templates ask for it, all that have the container. CommandError: none has."""
+    """Returns the TApp with a restart annotation in each template that has the container.
+
+    If `container` is None, all containers of all these templates restart. Raises UsageError if no
+    template has the container.
+    """
     at, key = written(verb.session.now()), RESTART_IN_PLACE
     if container is not None:
         runs = {name: edits.running_containers(verb.spec, name) for name in names}
@@ -150,7 +166,10 @@ def restart_templates(verb: Verb, names: list[str], container: str | None) -> Do
 
 
 def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -> None:
-    """Asks the pods of instances, after the question; CommandError: no such container."""
+    """Annotates the pods so that the service restarts their containers. The user confirms first.
+
+    Raises UsageError if a pod has no such container.
+    """
     _check(verb.plan(), pods, container)
     key = RESTART_INSTANCE if container is None else f"{RESTART_INSTANCE}.{container}"
     marks = {key: written(verb.session.now())}
@@ -171,7 +190,7 @@ def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
 
 
 def _means(verdict: Verdict, decision: Verdict) -> str:
-    """The service's next step, or that a hold keeps it from that."""
+    """Returns what the service will do with the instance, or why a hold prevents that."""
     if decision.reason is Reason.HELD:
         return f"{decision.reason}: {decision.message}"
     return f"{verdict.action}: {verdict.message}"

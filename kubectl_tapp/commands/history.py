@@ -1,4 +1,4 @@
-"""`kubectl tapp history`: which templates were rolled out, when, why, and what they changed."""
+"""`kubectl tapp history`: the revisions of a TApp's templates, with their changes and causes."""
 
 from typing import TYPE_CHECKING, Annotated
 

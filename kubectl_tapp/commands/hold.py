@@ -1,4 +1,7 @@
-"""`kubectl tapp hold`, `release`: annotations that the service obeys (docs/design.md, "Hold")."""
+"""`kubectl tapp hold` and `release`: set and remove the annotations of a hold on pods.
+
+docs/design.md, "Hold", says how the service treats these pods.
+"""
 
 from enum import StrEnum
 from functools import partial
@@ -25,11 +28,11 @@ if TYPE_CHECKING:
 
 _NOTHING_YET = "up to date: the service has nothing to do with it now"
 _NOTHING = "up to date: the hold kept nothing from it"
-_LONGEST = 1_000  # Characters of a reason: it is quoted to all who wait
+_LONGEST = 1_000  # The most characters of a reason: the messages of waiting instances quote it
 
 
 class For(StrEnum):
-    """`--for`: what a hold is for."""
+    """The values of `--for`: the actions that a hold prevents."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -80,7 +83,10 @@ def release(verb: Verb, ids: SomeIds) -> None:
 
 
 def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
-    """The pods of instances, also beyond `replicas`; CommandError: one has none, or it is going."""
+    """Returns the pods of the instances, also of instances outside spec.replicas.
+
+    Raises CommandError if an instance has no pod or a terminating one. `all` skips such instances.
+    """
     there = {each.id: each.pod for each in verb.plan().instances}
     ids = read_ids(texts, max(there, default=-1) + 1)
     found = {id: pod for id in ids if (pod := there.get(id)) is not None and not pod.terminating}
@@ -94,7 +100,7 @@ def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
 
 
 def _replaced(pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]") -> "Iterable[str]":
-    """The holds, of others maybe, that would be gone."""
+    """Yields a line for each hold of these pods that the new hold would replace."""
     from tapp.pod.hold import NO_HOLD, hold_of  # noqa: PLC0415 - it costs start time
 
     new = hold_of({}, marks) or NO_HOLD
@@ -109,13 +115,17 @@ def _replaced(pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]") -> "
 
 
 def _means(up_to_date: str, _: "Verdict", decision: "Verdict") -> str:
+    """Returns what the service would do with an instance, or `up_to_date` if nothing."""
     if decision.reason == Reason.UP_TO_DATE:
         return up_to_date
     return f"{decision.reason}: {decision.message}"
 
 
 def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
-    """Waits until the pods are labelled; CommandError: they are not, or went all the same."""
+    """Waits until the service has labelled the pods, which shows that it respects the hold.
+
+    Raises CommandError if a pod was deleted before that, or at the timeout.
+    """
     from kubectl_tapp.commands.waiting import until_done  # noqa: PLC0415 - start time
 
     session = verb.session

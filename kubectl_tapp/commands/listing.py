@@ -1,4 +1,4 @@
-"""`kubectl tapp list`: the TApps of a namespace, or of all."""
+"""`kubectl tapp list`: lists the TApps of one namespace or of all."""
 
 from typing import Annotated
 
@@ -21,7 +21,10 @@ _GIVE_WAY = (
     *(("IMAGES", 30), ("TEMPLATES", 0), ("IMAGES", 14), ("STATUS", 14), ("AGE", 0)),
     *(("UP-TO-DATE", 0), ("IMAGES", 0), ("AVAILABLE", 0), ("STATUS", 8), ("READY", 0)),
 )
-"""Columns that give way on a narrow terminal; namespace and name stay whole."""
+"""Columns to shorten on a narrow terminal, in this order, with their new width (0: removed).
+
+The columns NAMESPACE and NAME are never shortened.
+"""
 _HEADS = ("NAME", "READY", "UP-TO-DATE", "AVAILABLE", "STATUS", "AGE")
 
 

@@ -1,4 +1,4 @@
-"""`kubectl tapp migrate`: moves TApps of the old tapp-controller over; its plan first."""
+"""`kubectl tapp migrate`: runs the migration of TApps from the old tapp-controller."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -49,7 +49,8 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
     if "namespace" in session.targets and not all_namespaces:
         arguments.append(f"--namespace={session.targets['namespace']}")
 
-    # Only for the commands that it tells to paste: the session passes all options to kubectl.
+    # The migration repeats these options in the commands that it suggests. For its own calls of
+    # kubectl, the session adds all options.
     shown = [each for each in ("kubeconfig", "context") if each in session.targets]
     arguments += [f"--{each}={session.targets[each]}" for each in shown]
 
@@ -58,7 +59,7 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
         session.confirm(yes=yes)
 
     def run(command: Sequence[str]) -> Finished:
-        _, *rest = command  # the program's name; which one it is, the session knows
+        _, *rest = command  # The session knows the program's name
         done = session.cluster.call(rest)
         return Finished(done.code, done.out, done.err)
 

@@ -1,7 +1,7 @@
-"""The options that commands share, and how a command is registered with those of kubectl.
+"""The options that commands share, and the registration of commands with kubectl's options.
 
-A command is a function whose first parameter is a `Session`. `register` gives it kubectl's options
-(`-n`, `--context`, ...) besides its own, so that none has to repeat them.
+A command is a function whose first parameter is a `Session`. `register` adds kubectl's global
+options (`-n`, `--context`, ...) to its own parameters, so that no command has to repeat them.
 """
 
 import functools
@@ -20,25 +20,26 @@ from kubectl_tapp.commands.complete import contexts, ids, names, namespaces
 
 
 class Format(StrEnum):
-    """`-o`: another form of what is shown."""
+    """The values of `--output`."""
 
     JSON = "json"
     YAML = "yaml"
 
 
 NOTHING_WRITTEN = "Dry run: nothing was written."
-NO_CHANGE = "no change needed"  # The last words of a verb that has nothing to do, or only tried
+# The end of the output of a verb that has nothing to change. `proposal.py` compares it.
+NO_CHANGE = "no change needed"
 
 
 class DryRun(StrEnum):
-    """`--dry-run`, as for kubectl: how much of a write is tried."""
+    """The values of `--dry-run`, as in kubectl."""
 
     CLIENT = "client"
     SERVER = "server"
 
 
 class ListFormat(StrEnum):
-    """`-o` of commands that list, as kubectl has it."""
+    """The values of `--output` for commands that list objects, as in kubectl."""
 
     JSON = "json"
     YAML = "yaml"
@@ -47,7 +48,7 @@ class ListFormat(StrEnum):
 
 
 def bare(name: str | None) -> str | None:
-    """`tapp/web`, as kubectl prints it, is `web`."""
+    """Returns `web` for `tapp/web`, the form in which kubectl prints names."""
     if name is None:
         return None
     kind, slash, rest = name.partition("/")
@@ -56,12 +57,12 @@ def bare(name: str | None) -> str | None:
 
 
 def option(*names: str, **more: Any) -> Any:
-    """An option of a command, whose help does not tell a default."""
+    """Returns an option whose help does not show a default."""
     return typer.Option(*names, show_default=False, **more)
 
 
 def argument(metavar: str, help: str, **more: Any) -> Any:  # noqa: A002 - as typer calls it
-    """The same of an argument."""
+    """Returns an argument whose help does not show a default."""
     return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
 
 
@@ -76,7 +77,7 @@ Watch = Annotated[bool, typer.Option("-w", "--watch", help="Go on showing it as 
 
 @dataclass(frozen=True)
 class Choices:
-    """The options of every verb: how to carry it out."""
+    """The options of every verb, which say how the edit is carried out."""
 
     yes: Yes = False
     dry_run: Annotated[
@@ -86,17 +87,17 @@ class Choices:
     timeout: Annotated[str, typer.Option(metavar="TIME", help="With --wait: 90s, 10m.")] = "10m"
 
     def __post_init__(self) -> None:
-        """Refuses what is no time before anything else is done."""
+        """Checks the timeout before anything else is done. Raises UsageError if it is invalid."""
         read_duration(self.timeout)
 
     @property
     def seconds(self) -> float:
-        """The longest time to wait."""
+        """The timeout in seconds."""
         return read_duration(self.timeout)
 
 
 _OFFERED: dict[str, Any] = {"namespace": namespaces, "context": contexts}
-"""Target -> what completion offers for it."""
+"""Name of a global option of kubectl -> the completion of its value."""
 
 
 def _target(name: str, *, shown: bool) -> Any:
@@ -111,10 +112,11 @@ def _target(name: str, *, shown: bool) -> Any:
 
 
 def with_targets(function: Callable[..., Any], shown: Iterable[str] = COMMON) -> Callable[..., Any]:
-    """The function for typer: kubectl's options become part of its first argument, the Session.
+    """Returns a function for typer whose parameters include kubectl's global options.
 
-    An argument that is a dataclass becomes an option for each of its fields. The help has the
-    options that are `shown`; all are taken.
+    The global options become part of the Session, which is the first argument of `function`. A
+    parameter that is a dataclass becomes one option for each of its fields. All global options are
+    accepted, but the help shows only those in `shown`.
     """
     _, *own = inspect.signature(function, eval_str=True).parameters.values()
     whole = next((each for each in own if is_dataclass(each.annotation)), None)
@@ -135,7 +137,7 @@ def with_targets(function: Callable[..., Any], shown: Iterable[str] = COMMON) ->
 def keyword(
     name: str, annotation: Any, default: Any = inspect.Parameter.empty
 ) -> inspect.Parameter:
-    """A parameter as typer reads it."""
+    """Returns a keyword parameter in the form that typer reads."""
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
@@ -143,7 +145,7 @@ def keyword(
 def with_parameters(
     run: Callable[..., Any], function: Callable[..., Any], parameters: list[inspect.Parameter]
 ) -> Callable[..., Any]:
-    """`run` with the name and the docstring of another function, and with these parameters."""
+    """Returns `run` with the name and the docstring of `function`, and with other parameters."""
     functools.update_wrapper(run, function)
     del run.__wrapped__  # type: ignore[attr-defined]
     known = [keyword(each.name, each.annotation, each.default) for each in parameters]
@@ -153,5 +155,5 @@ def with_parameters(
 
 
 def register(app: typer.Typer, function: Callable[..., Any], name: str | None = None) -> None:
-    """Makes a command of a function whose first parameter is a `Session`."""
+    """Registers a function as a command. Its first parameter is a `Session`."""
     app.command(name, options_metavar="[options]")(with_targets(function))

@@ -1,4 +1,4 @@
-"""`kubectl tapp plan`: what an edit would do, before anybody makes it."""
+"""`kubectl tapp plan`: forecasts what an edit would do, and writes nothing."""
 
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.plan_options import PlanOptions

@@ -13,7 +13,7 @@ _Texts = list[str] | None
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """The command line: which TApp, the edit of it, and what is to be told of that."""
+    """The options of `plan`: the TApp, its edit, and the parts of the forecast to print."""
 
     name: Annotated[
         str | None,
@@ -77,11 +77,11 @@ class PlanOptions:
 
     @property
     def by_options(self) -> bool:
-        """Tell whether options say what to edit."""
+        """True if options such as `--image` describe the edit."""
         asked = (self.image, self.use, self.kill, self.start, self.restart)
         return any(asked) or (self.replicas, self.partition) != (None, None)
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Images that will not come up."""
+        """The images whose containers never become Ready in the forecast."""
         return tuple(self.assume_broken or ())

@@ -1,4 +1,7 @@
-"""Carries out `kubectl tapp plan`: the edit as the API server would take it, played and shown."""
+"""Carries out `kubectl tapp plan`: determines the edited TApp, forecasts the rollout and prints it.
+
+This module is apart from `plan.py` because its imports take time, and the help does not need them.
+"""
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
@@ -37,10 +40,15 @@ from tapp.words.vocabulary import RESTART_IN_PLACE, RESTARTED_AT
 
 
 def plan(session: Session, options: PlanOptions) -> Exit:
-    """Shows what the edit would do; the exit code says if it is refused, or a condition holds."""
+    """Prints the forecast of an edit, and returns the exit code.
+
+    The exit code is FAILED if the API server or the service would refuse the edit, and CONDITION if
+    a condition of `--fail-if` holds.
+    """
     conditions = [read_condition(text) for text in options.fail_if or []]
     found = _forecast(session, options)
-    if options.html is not None:  # before anything is printed: a reader may go away
+    # The page comes first: if the reader of the output ends, the command ends as well.
+    if options.html is not None:
         _write_page(found, options.html)
     if options.output is None:
         print_plan(session.console, found, folded=not options.unfold)
@@ -81,7 +89,10 @@ def _forecast(session: Session, options: PlanOptions) -> Forecast:
 
 
 def _without_cluster(session: Session, options: PlanOptions) -> Forecast:
-    """Two files, or one and an edit of it: the first is taken as running."""
+    """Forecasts an edit of a TApp in a file, which is assumed to be running.
+
+    The edit is another file, or comes from options.
+    """
     old = read_tapp(options.from_ or "-", options.name)
     name = old["metadata"]["name"]
     edited = read_tapp(options.filename, name) if options.filename else None
@@ -107,7 +118,7 @@ def _without_cluster(session: Session, options: PlanOptions) -> Forecast:
 def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
     edited = read_tapp(options.filename, options.name) if options.filename else None
     if edited is not None and (space := edited["metadata"].get("namespace")):
-        # As kubectl does it: the file says where it belongs, and nobody may say otherwise.
+        # kubectl also refuses a --namespace that differs from the namespace in the file.
         _same_place(edited, session.targets.get("namespace", space), "--namespace says")
         session = session.narrowed(namespace=space)
     cluster = session.cluster
@@ -142,7 +153,7 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
 
 
 def playing() -> AbstractContextManager[object]:
-    """Says what takes a moment, on standard error and only to a terminal."""
+    """Shows a progress line on standard error in the block, if it is a terminal."""
     if not sys.stderr.isatty():
         return nullcontext()
     return Console(stderr=True).status("playing the plan")
@@ -155,7 +166,7 @@ def _same_place(edited: Document, space: str, who: str) -> None:
 
 
 def _observed(session: Session, name: str, edited: Document | None) -> Observed:
-    """The TApp; where there is none yet, the one of the file, with nothing that belongs to it."""
+    """Returns the TApp, or the TApp of the file without children if it does not exist yet."""
     try:
         observed = session.cluster.observe(name)
     except KubectlError as error:

@@ -1,4 +1,8 @@
-"""A verb in two steps, without a terminal: its plan, and later its own write, guarded by it."""
+"""Carries out a verb in two steps without a terminal: first its plan, later its write.
+
+The web page uses this. `Proposal` makes the plan, and `Proposal.do` writes the change if the TApp
+has not changed since.
+"""
 
 import io
 from collections.abc import Callable
@@ -22,26 +26,25 @@ from kubectl_tapp.forecast.foresee import forecast
 from kubectl_tapp.show.plan import print_plan
 from tapp.words.vocabulary import HOLD, HOLD_FOR, MAX_REPLICAS
 
-_WIDTH = 110
+_WIDTH = 110  # Columns of the plan on the page
 
 
 @dataclass
 class RecordedSession(Session):
-    """A session whose words are kept, and which has nobody to ask."""
+    """A session that records its output and cannot ask the user."""
 
     out: io.StringIO = field(default_factory=io.StringIO)
 
     @cached_property
     def console(self) -> Console:
-        """A console that is heard, too."""
+        """A console whose output is recorded."""
         return Console(file=self.out, width=_WIDTH, highlight=False, emoji=False, color_system=None)
 
     def say(self, text: str = "") -> None:
-        """A line of the answer."""
         self.out.write(plain(text) + "\n")
 
     def note(self, text: str) -> None:  # type: ignore[override]
-        """A line beside the answer."""
+        """Records the note with the other output, because the page shows only one text."""
         self.say(text)
 
 
@@ -66,12 +69,15 @@ class _Planned(Verb):
 
 
 class Proposal:
-    """One change of one TApp: its plan, whether it can be done, and what was heard of that."""
+    """One planned change of one TApp, with the text of its plan."""
 
     def __init__(
         self, session: Session, name: str, function: Callable[..., None], values: dict[str, Any]
     ) -> None:
-        """Plans what the verb's function does with these values, or raises a CommandError."""
+        """Plans the change that the verb's function makes with these arguments.
+
+        Raises CommandError if the verb refuses the arguments.
+        """
         self._session, self._function, self._values = session, function, values
         heard = self._new()
         self._seen = heard.observed(name)
@@ -82,7 +88,11 @@ class Proposal:
         self.heard = self._new()
 
     def do(self) -> None:
-        """Carries it out; CommandError: refused, or (`Exit.CHANGED`) planned on something else."""
+        """Carries out the change.
+
+        Raises CommandError if the change is refused, with `Exit.CHANGED` if the TApp or the pods
+        have changed since the plan was made.
+        """
         now = self.heard.observed(self._seen.name)
         if error := changed(self._seen.tapp, now.tapp):
             raise error
@@ -97,7 +107,11 @@ class Proposal:
         )
 
     def _named(self, observed: Observed) -> list[tuple[str, ...]]:
-        """The pods of the instances that are named, and their holds: no generation counts them."""
+        """Returns the uids and holds of the pods whose instances the change names.
+
+        A replaced pod or another hold does not change the TApp's generation, so they are compared
+        as well.
+        """
         texts = self._values.get("ids")
         ids = read_ids(texts, MAX_REPLICAS) if texts else []
         names = {f"{observed.name}-{id}" for id in ids}

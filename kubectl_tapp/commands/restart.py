@@ -1,7 +1,8 @@
-"""`kubectl tapp restart`: new pods of the same template, or the same containers once more.
+"""`kubectl tapp restart`: replaces pods, or restarts containers in their pods.
 
-All instances of a template: by kubectl's annotation in it, so that the service does it within the
-budgets. Chosen instances, and `--in-place`: `evictions.py`.
+All instances of a template restart by kubectl's restart annotation in the template, so that the
+service respects the budgets. `evictions.py` restarts chosen instances, and carries out
+`--in-place`.
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`kubectl tapp status`: what each instance is doing, and what waits for what."""
+"""`kubectl tapp status`: shows the state of each instance, and what waiting instances wait for."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""`kubectl tapp values`: what each instance has of its own, and where it is used."""
+"""`kubectl tapp values`: shows the values of each instance, and where its template uses them."""
 
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.printed import printed
@@ -14,7 +14,7 @@ from tapp.words.ranges import id_list
 
 
 def values(session: Session, name: str, output: Format | None) -> None:
-    """Shows a row for each key and value, of all instances that have it."""
+    """Prints one row for each key and value, with all instances that have it."""
     tapp = session.cluster.observe(name).tapp
     meta = tapp["metadata"]
     rows = _rows(Templates(spec_of(tapp), meta["name"], meta["namespace"]))

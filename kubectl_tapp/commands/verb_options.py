@@ -1,4 +1,7 @@
-"""The options that verbs share, and a verb under way."""
+"""The options that verbs share, and the class `Verb` that a verb's function works with.
+
+A verb is a function whose first parameter is a `Verb`. `register_verb` makes it a command.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -64,48 +67,47 @@ OnTemplate = Annotated[
 
 @dataclass
 class Verb:
-    """A verb under way: the TApp as it was seen, and how the verb is to be carried out."""
+    """One run of a verb: the TApp as it was read, and how its edit will be carried out."""
 
-    session: Session  # where
-    seen: "Observed"  # the TApp and what belongs to it
-    choices: Choices  # how
-    notes: list[str] = field(default_factory=list)  # what else is told before the question
-    everything: bool = False  # wait for all, not only for those that the edit means something to
+    session: Session  # the cluster, the clock and the output
+    seen: "Observed"  # the TApp with its related objects, as it was read
+    choices: Choices  # the options that say how the edit is carried out
+    notes: list[str] = field(default_factory=list)  # sentences to print before the question
+    # whether `--wait` waits for all instances, not only for those that the edit concerns
+    everything: bool = False
 
     @property
     def name(self) -> str:
-        """The TApp's name."""
         return self.seen.name
 
     @property
     def tapp(self) -> "Document":
-        """The TApp."""
         return self.seen.tapp
 
     @property
     def edits(self) -> "ModuleType | Any":
-        """The pure functions that verbs are made of."""
+        """The module of edits, imported when it is first used."""
         from kubectl_tapp.edit import edits  # noqa: PLC0415 - it costs start time
 
         return edits
 
     @property
     def spec(self) -> "TAppSpec":
-        """The spec as the service reads it."""
+        """The spec of the TApp as the service parses it."""
         from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415 - it costs start time
 
         return spec_of(self.tapp)
 
     def ids(self, texts: list[str]) -> list[int]:
-        """The instances that the command line names."""
+        """Returns the instance numbers that the command line names."""
         return read_ids(texts, self.spec.replicas)
 
     def plan(self) -> "Plan":
-        """The plan of a sync now."""
+        """Returns the decisions of the service for the TApp as it was read."""
         return self.decided(self.seen)
 
     def decided(self, observed: "Observed") -> "Plan":
-        """The plan of a sync now on this."""
+        """Returns the decisions of the service for another state of the TApp."""
         from kubectl_tapp.decide import decisions  # noqa: PLC0415 - it costs start time
 
         registration = self.session.cluster.registration(self.seen)
@@ -114,9 +116,10 @@ class Verb:
     def chosen(
         self, texts: list[str] | None, share: str | None, template: str, base: str | None = None
     ) -> list[int]:
-        """The instances that are named, or picked for a canary; who was picked is noted.
+        """Returns the named instances, or the instances that are picked for a canary.
 
-        `template` is what they are to run; with `base` only of those that run that one now.
+        A note says which instances were picked, and why. `template` is the template that they will
+        run. If `base` is given, only instances that run `base` now are picked.
         """
         if bool(texts) == (share is not None):
             raise UsageError("say which instances: either their numbers or --canary")
@@ -133,7 +136,7 @@ class Verb:
         return picked
 
     def note_others(self, template: str, images: dict[str, str]) -> None:
-        """Says which instances keep what they have, because another template is theirs."""
+        """Adds notes about other templates with the same containers, whose images do not change."""
         spec = self.spec
         for name, ids in sorted(template_users(spec).items()):
             if name == template:
@@ -146,7 +149,7 @@ class Verb:
                 self.notes.append(f"Instances {what}: --template {name} sets it there.")
 
     def note_finished(self, ids: list[int]) -> None:
-        """Says which of the instances have ended by themselves: to start is not to run them again.
+        """Adds a note about instances that have finished: starting them does not run them again.
 
         Source: docs/design.md, "Completed and finished instances".
         """
@@ -158,12 +161,12 @@ class Verb:
             )
 
     def caused(self, edited: "Document", cause: str | None, command: str) -> "Document":
-        """The edit with its reason noted for the history: what was said, or else the command."""
+        """Returns the edit with a cause for the history: the given one, or else the command."""
         changed: Document = self.edits.with_cause(edited, cause or f"kubectl tapp {command}")
         return changed
 
     def do(self, edited: "Document") -> None:
-        """Shows, asks, writes, waits."""
+        """Shows the plan, asks for confirmation, writes the edit, and optionally waits."""
         from kubectl_tapp.commands.act import carry_out  # noqa: PLC0415 - it costs start time
 
         carry_out(
@@ -172,7 +175,7 @@ class Verb:
         )  # fmt: skip
 
     def follow(self, ids: list[int]) -> None:
-        """Waits for these instances, if that is asked for and they were written."""
+        """Waits for these instances if `--wait` is given, after a write that is not a dry run."""
         if self.choices.wait and self.choices.dry_run is None:
             from kubectl_tapp.commands.act import follow  # noqa: PLC0415 - it costs start time
             from kubectl_tapp.commands.waiting import WaitGoal  # noqa: PLC0415
@@ -185,9 +188,10 @@ class Verb:
 
 
 def register_verb(app: typer.Typer, function: Callable[..., None], name: str | None = None) -> None:
-    """Makes a command of a function whose first parameter is a `Verb`.
+    """Registers a function as a command. Its first parameter is a `Verb`.
 
-    The name of the TApp comes before its own arguments, the verbs' common options come last.
+    The NAME of the TApp comes before the function's own arguments. The shared options of all verbs
+    come last.
     """
     _, *own = inspect.signature(function, eval_str=True).parameters.values()
     shared = inspect.signature(Choices, eval_str=True).parameters

@@ -1,4 +1,7 @@
-"""The verbs, a command each: an edit of the TApp as it was seen, planned, asked for, written."""
+"""The verbs: each computes an edit of the TApp, which `Verb.do` plans, confirms and writes.
+
+`add_to` registers them as commands.
+"""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -130,7 +133,10 @@ def image(  # noqa: PLR0913 - the options of a command
 
 
 def _partitioned(verb: Verb, edited: "Document", partition: str, template: str) -> "Document":
-    """With a partition, which is about the instances of the rolling template alone."""
+    """Returns the edit with a partition.
+
+    Raises UsageError for another than the rolling template.
+    """
     rolling = verb.spec.rolling_name
     if template != rolling:
         message = f"--partition is about the rolling template {rolling!r}, not about {template!r}"
@@ -213,7 +219,7 @@ def rollback(
     history = revisions.entries(verb.seen)
     ends = f"{hinted(verb.tapp, 'abort')} or {hinted(verb.tapp, 'promote')}"
     entry = revisions.chosen(history, verb.spec, to, template, with_values=with_values, ends=ends)
-    # The record gets another number by this, so the cause names what stays: its hash.
+    # The rollback gives the ControllerRevision a new number, so the cause names the hash.
     twins = {each.template for each in history if each.hash == entry.hash}
     which = f" --template {entry.template}" if len(twins) > 1 else ""
     command = f"rollback {verb.name}{which} --to {entry.short_hash}"
@@ -308,7 +314,7 @@ def values(session: Session, name: Name, output: Output = None) -> None:
 
 
 def add_to(app: typer.Typer) -> None:
-    """Registers the verbs."""
+    """Registers the verbs and the commands of this module."""
     verbs = (kill, start, use, restart, pause, resume, hold, release, scale, rollback)
     for verb in (*verbs, advance, promote, abort, adopt):
         register_verb(app, verb)

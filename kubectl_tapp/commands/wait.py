@@ -1,4 +1,4 @@
-"""`kubectl tapp wait`: until a TApp is as it should be."""
+"""`kubectl tapp wait`: waits until a TApp has reached a goal."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Goal(StrEnum):
-    """The goal of a wait."""
+    """The values of `--for`: the state to wait for."""
 
     COMPLETE = "complete"  # Every instance is as the spec asks
-    READY = "ready"  # The condition `Ready` is True for the newest spec
-    AVAILABLE = "available"  # The condition `Available` is
-    STUCK = "stuck"  # Nothing will change by itself any more, although not all is done
+    READY = "ready"  # The condition `Ready` is True for the current generation
+    AVAILABLE = "available"  # The condition `Available` is True for the current generation
+    STUCK = "stuck"  # The rollout is not complete and cannot continue without an intervention
 
 
 For = Annotated[Goal, typer.Option("--for", help="What to wait for.")]

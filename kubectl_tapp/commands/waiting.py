@@ -1,4 +1,7 @@
-"""Waits until a TApp is as it should be, or will not get on; shows how far it is meanwhile."""
+"""Waits until a TApp has reached a goal or is stuck, and shows the progress.
+
+The entry point is `wait`, which polls the cluster.
+"""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -17,30 +20,34 @@ from kubectl_tapp.decide.progress import Progress
 from tapp.pod.trouble import TROUBLE_AFTER
 
 _PASSING = ("Unreachable", "Timeout", "ServiceUnavailable", "TooManyRequests", "InternalError")
-"""The words of an API server that is being restarted or has too much to do."""
+"""Reasons of temporary errors: the API server is restarting or overloaded."""
 
-Show = Callable[[str, float], None]  # A text, and the seconds that it has taken
+Show = Callable[[str, float], None]  # Shows a text, and the seconds since the wait began
 
 
 @dataclass
 class WaitGoal:
     """The goal of a wait."""
 
-    name: str  # of the TApp
-    ids: Collection[int] | None  # the instances that matter; None for all
-    timeout: float  # seconds after which to give up
-    message: str = "done"  # what to say when it is reached
-    state: str = "done"  # what the TApp has not become if the time is over, behind "is not"
-    goal: Callable[[Progress], bool] | None = None  # when it is, if not when these are as asked
-    stuck_is_reached: bool = False  # whether being stuck is what is waited for
+    name: str  # the name of the TApp
+    ids: Collection[int] | None  # the instances to wait for; None for all
+    timeout: float  # the timeout in seconds
+    message: str = "done"  # the message when the goal is reached
+    state: str = "done"  # the adjective of the goal, for the timeout message "web is not STATE"
+    # True if the goal is reached; None waits until the instances are as the spec asks
+    goal: Callable[[Progress], bool] | None = None
+    stuck_is_reached: bool = False  # whether the goal is that the TApp is stuck
 
     def is_reached(self, now: Progress) -> bool:
-        """Tell whether the TApp has come to what is waited for."""
+        """Returns True if the TApp has reached the goal."""
         return now.is_done(self.ids) if self.goal is None else self.goal(now)
 
 
 def wait(session: Session, watch: WaitGoal) -> None:
-    """Waits until the goal is reached; `Exit.STUCK` with a reason: not at all, or in time."""
+    """Waits until the goal is reached, and prints how long that took.
+
+    Raises CommandError with `Exit.STUCK` and a reason if the TApp is stuck or at the timeout.
+    """
     begun, name, cluster = session.now(), watch.name, session.cluster
     registration, memo = cluster.registration(), Memo(MEMORY)
     stuck_since: float | None = None
@@ -61,8 +68,8 @@ def wait(session: Session, watch: WaitGoal) -> None:
         if watch.stuck_is_reached and current.is_done(watch.ids):
             raise CommandError(_never_stuck(watch), Exit.STUCK)
         why, now = _stuck(current, watch, seen.tapp), session.now()
-        # The answer is noted after all children are written: until then, whoever writes one acts
-        # on the spec.
+        # Metacontroller writes the status after all children. While observedGeneration is old, a
+        # change of any child shows that the spec is being acted on.
         moves = not current.answered and current.fingerprint != fingerprint
         fingerprint = current.fingerprint
         stuck_since = (stuck_since or now) if why and not moves else None
@@ -86,10 +93,10 @@ def wait(session: Session, watch: WaitGoal) -> None:
 def until_done(
     session: Session, timeout: float, attempt: Callable[[], str], waits: str, late: str
 ) -> None:
-    """Tries until `attempt` has no reason any more why it is not done; its reasons are shown.
+    """Calls `attempt` until it returns "", and shows the reasons that it returns until then.
 
-    `waits` has a place for the reason. After so many seconds (`timeout`) a CommandError says
-    `late`, which has places for that time and the reason.
+    `waits` is the format of a shown reason. At the timeout, which is in seconds, a CommandError has
+    the message `late`, a format for the timeout and the last reason.
     """
     begun = session.now()
     with shown(session) as show:
@@ -114,7 +121,7 @@ def _stuck(current: Progress, watch: WaitGoal, tapp: Document) -> str:
 
 
 def _never_stuck(watch: WaitGoal) -> str:
-    """The error for what is complete: it gets stuck only after somebody changes something."""
+    """Returns the message if the TApp is complete, so that waiting for `stuck` would never end."""
     who = "all its instances are"
     if watch.ids is not None:
         who = f"{instances(sorted(watch.ids))} {'is' if len(watch.ids) == 1 else 'are'}"
@@ -123,7 +130,7 @@ def _never_stuck(watch: WaitGoal) -> str:
 
 @contextmanager
 def shown(session: Session) -> Iterator[Show]:
-    """One line that changes on a terminal, else a line per change."""
+    """Shows one progress line that changes on a terminal, and otherwise a line for each change."""
     from rich.text import Text  # noqa: PLC0415 - it costs start time
 
     console, last = session.console, ""
@@ -138,5 +145,5 @@ def shown(session: Session) -> Iterator[Show]:
         yield show_change
         return
     with console.status("looking") as status:
-        # No markup, and nothing that a terminal obeys: a kubelet's own words.
+        # The text may quote a kubelet: `Text` shows no markup, `plain` removes control characters.
         yield lambda text, elapsed: status.update(Text(f"{plain(text)}  {age(elapsed)}"))

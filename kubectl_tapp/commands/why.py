@@ -1,4 +1,4 @@
-"""`kubectl tapp why`: the verdict on each instance, and its reason."""
+"""`kubectl tapp why`: explains the decision of the service about each instance."""
 
 from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import UsageError
@@ -30,7 +30,10 @@ def why(session: Session, name: Name, ids: Ids = None, output: Output = None) ->
 
 
 def _chosen(texts: list[str], known: list[int]) -> list[int]:
-    """The instances that are asked for, those beyond `replicas` whose pods are going included."""
+    """Returns the named instances.
+
+    Terminating instances outside spec.replicas may be named, too.
+    """
     asked = read_ids(texts, max(known, default=-1) + 1)
     missing = sorted(set(asked) - set(known))
     if missing:

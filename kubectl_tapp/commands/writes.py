@@ -1,4 +1,4 @@
-"""Writes to several objects: each is tried, a person is asked, then one follows the other."""
+"""Writes several objects: tries each in a dry run, asks once, then writes one after the other."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -32,15 +32,19 @@ def write_each(  # noqa: PLR0913 - what a write to several objects consists of
     write: Callable[[T], object],
     check: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Writes each, in this order, after the question; False where nothing was to be written.
+    """Writes the items in this order, after the user has confirmed. Returns False for a dry run.
 
-    `done` says what they are then (`on hold`), `named` names some of them. `attempt` lets the API
-    server check the write of one. `check` is called when a person has said yes, and raises what
-    speaks against it by then. A CommandError says who was written and who was not.
+    `done` is the state of the items after the write, for messages ("on hold"). `named` returns a
+    phrase for a list of items. `attempt` lets the API server check the write of one item, and
+    `write` writes it. `check` is called after the confirmation, and raises an error if the write is
+    no longer right.
+
+    Raises the first error of a write, after a note that says which items were written.
     """
     session, choices = verb.session, verb.choices
     if choices.dry_run is not DryRun.CLIENT:
-        for item in items:  # whoever may not write learns it before anything begins
+        # All checks come before the first write, so that a missing right prevents all writes.
+        for item in items:
             attempt(item)
     if choices.dry_run is not None:
         session.say(NOTHING_WRITTEN)
@@ -60,7 +64,7 @@ def write_each(  # noqa: PLR0913 - what a write to several objects consists of
     return True
 
 
-Marks = Mapping[str, str | None]  # Annotation -> its text, None to remove it
+Marks = Mapping[str, str | None]  # Annotation -> value; None removes the annotation
 
 
 def annotate(  # noqa: PLR0913 - what a write to pods consists of
@@ -73,10 +77,12 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
     first: Iterable[str] = (),
     how: str = "",
 ) -> None:
-    """Annotates the pods of instances, after the question; each write is guarded by the pod's uid.
+    """Annotates the pods of instances, after the user has confirmed.
 
-    `means` says what the service would do now, by its verdict and its decision on an instance;
-    `done` what the instances are then; `first` and `how`, if given, what else is to be known.
+    `means` returns what the service would do with an instance, from its verdict and its decision.
+    `done` is the state of the instances after the write, for messages. `first` are further lines
+    before the list of instances, and `how` follows the name of the TApp. Each write is guarded by
+    the pod's uid.
     """
     session = verb.session
     plan = verb.decided(replace(verb.seen, pods=_annotated(verb, pods, marks)))
