@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from demo.web import template
 from tests.plugin.standin import StandIn
@@ -87,10 +87,21 @@ def taken(browser: Browser, name: str) -> bytes:
             page.locator("#stuck").get_by_text("It is stuck").wait_for(timeout=120_000)
             page.locator("#i0").click()
             page.locator("#why h2").wait_for()
-        page.wait_for_timeout(500)
-        found: bytes = page.screenshot()
+        found = settled(page)
         context.close()
     return found
+
+
+def settled(page: Page) -> bytes:
+    """Returns a screenshot of the page as soon as two in a row are the same."""
+    before: bytes = page.screenshot()
+    for _ in range(240):
+        page.wait_for_timeout(250)
+        found: bytes = page.screenshot()
+        if found == before:
+            return found
+        before = found
+    raise AssertionError("the page goes on changing")
 
 
 def looks(browser: Browser, png: bytes) -> list[list[int]]:

@@ -182,11 +182,12 @@ def test_nothing_is_asked_for_again_while_nothing_changes(page: "Page") -> None:
     with on_port(standin, first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for()
-        page.wait_for_timeout(1500)
-        calls = len(standin.calls)
         served.patch({"replicas": 7})
         page.locator("#i6.ok").wait_for()
-        page.wait_for_timeout(3000)
+        calls = len(standin.calls)
+        for replicas in range(8, 12):
+            served.patch({"replicas": replicas})
+            page.locator(f"#i{replicas - 1}.ok").wait_for()
         lists = [call for call in standin.calls[calls:] if "pods" in call]
         assert lists == []
 
@@ -219,9 +220,9 @@ def test_no_page_is_wider_than_its_window(page: "Page", width: int) -> None:
         page.set_viewport_size({"width": width, "height": 800})
         page.goto(served.door.address)
         page.locator("#i69").wait_for()
-        for path in ("#/default/shop", "#/"):
+        for path, shown in (("#/default/shop", "#i69"), ("#/", "#rows tbody tr")):
             page.evaluate("where => { location.hash = where }", path)
-            page.wait_for_timeout(800)
+            page.locator(shown).wait_for()
             assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 

@@ -61,7 +61,10 @@ def test_a_hidden_tab_asks_rarely_and_goes_on_when_it_is_shown(page: "Page") -> 
         until(page, lambda: any("hidden=true" in each for each in asked))
         served.patch({"replicas": 7})
         count = len(asked)
-        page.wait_for_timeout(3000)
+        shown, of_shown = page.context.new_page(), list[str]()
+        shown.on("request", lambda request: of_shown.append(request.url))
+        shown.goto(f"{served.url}/#/default/shop")
+        until(shown, lambda: sum("hidden=false" in each for each in of_shown) >= 6)
         assert len(asked) <= count + 1
         page.evaluate(HIDE, False)
         page.locator("#i6").wait_for()
@@ -136,8 +139,8 @@ def test_a_page_that_gets_no_answer_says_so_and_goes_on(
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.clock.install()
         page.route(place, _unanswered)
-        page.goto(served.door.address)
-        page.wait_for_timeout(500)
+        with page.expect_request(place):
+            page.goto(served.door.address)
         page.clock.fast_forward(11_000)
         link = page.locator('#link[data-link="lost"]')
         link.get_by_text("timed out").wait_for()
