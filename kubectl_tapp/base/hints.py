@@ -35,6 +35,12 @@ def hint(*words: str, namespace: str = "", plugin: bool = True) -> str:
     return f"`{shlex.join([*program, *words, *scope, *_given])}`"
 
 
+def contexts_hint() -> str:
+    """Returns the command that lists the contexts of the kubeconfig that this command line uses."""
+    files = [each for each in _given if each.startswith("--kubeconfig=")]
+    return f"`{shlex.join(['kubectl', 'config', 'get-contexts', *files])}`"
+
+
 def hinted(tapp: dict[str, Any], verb: str, *words: str) -> str:
     """Returns the command `kubectl tapp VERB NAME WORDS` for a TApp, with its namespace."""
     metadata = tapp["metadata"]

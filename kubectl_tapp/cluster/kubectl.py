@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.hints import contexts_hint
 from kubectl_tapp.base.streams import note
 from kubectl_tapp.cluster.kuberc import without_preferences
 from kubectl_tapp.cluster.pod import is_pod
@@ -264,8 +265,8 @@ def failure(done: Finished) -> KubectlError:
     if found := _INVALID.search(text):
         return KubectlError("Invalid", _one_line(found[0]))
     if "context" in text and any(words in text for words in _NO_CONTEXT):
-        hint = "`kubectl config get-contexts` lists those that are there"
-        return KubectlError("NoContext", f"{message}; {hint}", Exit.USAGE)
+        advice = f"{contexts_hint()} lists the contexts"
+        return KubectlError("NoContext", f"{message}; {advice}", Exit.USAGE)
     if "deadline exceeded" in text or "Client.Timeout" in text or "request canceled" in text:
         hint = "is the cluster reachable? --request-timeout sets how long to wait"
         return KubectlError("Timeout", f"the cluster did not answer in time ({message}); {hint}")

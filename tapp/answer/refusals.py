@@ -12,6 +12,7 @@ from tapp.declared.metadata import authors_metadata, edits
 from tapp.declared.templates import Template, Unresolved
 from tapp.plan import Plan
 from tapp.storage.claims import Claims
+from tapp.storage.growth import Obstacle
 from tapp.words.conditions import Finding, Type
 from tapp.words.kinds import SERVICE
 from tapp.words.quoted import quoted, short
@@ -190,10 +191,19 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
 
 def _claims_not_grown(plan: Plan) -> Finding | None:
     obstacles, app = plan.growth.obstacles, plan.world.tapp.metadata.name
+
+    def messages(found: Obstacle) -> str:
+        """Returns the command that shows the messages of the storage driver."""
+        if found.reason is not Reason.INFEASIBLE:
+            return ""
+        claim = f"{found.template}-{app}-{min(obstacles[found])}"
+        namespace = plan.world.tapp.metadata.namespace
+        return f"; see its messages with `kubectl describe pvc {claim} -n {namespace}`"
+
     shown = sorted(obstacles, key=lambda found: (found.template, found.why, found.has))
     parts = [
         f"claims {found.template}-{app}-N (N: {id_list(obstacles[found])}) ask for {found.has}, "
-        f"their template for {found.wanted}: {found.why}"
+        f"their template for {found.wanted}: {found.why}{messages(found)}"
         for found in shown[:SHOWN]
     ]
     if len(shown) > SHOWN:

@@ -176,8 +176,8 @@ def _refused_by(name: str, classes: Mapping[str, bool] | None) -> str:
 
 
 def _said_by_driver(status: ClaimStatus) -> str:
-    """Objection of the driver to what the claim asks for; "" where there is none."""
+    """Returns why the storage driver cannot grow the claim, or "" if it has not refused."""
     status_word = (status.allocated_resource_statuses or {}).get("storage", "")
     if not status_word.endswith("ResizeInfeasible"):  # ControllerResize-, NodeResizeInfeasible
         return ""
-    return "their driver calls that infeasible; kubectl describe pvc has its words"
+    return "their storage driver has reported that this size is infeasible"

@@ -70,7 +70,15 @@ CASES = [
     (forbid("list pods"), "why web", 1, f"no permission: pods is forbidden: {PERMISSION}"),
     (forbid("list tapps"), "status wbe", 1, "no TApp 'wbe' in namespace default; `kubectl tapp"),
     (fail(REFUSED), "status web", 1, "no cluster: The connection to the server 127.0.0.1:6443"),
-    (fail('error: context "mars" does not exist\n'), "list", 2, 'context "mars" does not exist; `'),
+    (
+        fail('error: context "mars" does not exist\n'),
+        "list", 2, 'context "mars" does not exist; `kubectl config get-contexts` lists the contexts'
+    ),
+    (
+        fail('error: context "mars" does not exist\n'),
+        "list --kubeconfig=b.yaml --context=mars", 2, 'context "mars" does not exist; '
+        "`kubectl config get-contexts --kubeconfig=b.yaml` lists the contexts",
+    ),
     (
         fail("Unable to connect to the server: context deadline exceeded (Client.Timeout)\n"),
         "status web", 1, "the cluster did not answer in time (Unable to connect",

@@ -291,6 +291,7 @@ def test_what_the_driver_cannot_do_is_said() -> None:
     world.claims["data-web-1"] = {**claim, "status": {**claim["status"], **said}}
     found = not_grown(world)
     assert found.startswith("Infeasible: claims data-web-N (N: 1) ask for 2Gi")
+    assert "see its messages with `kubectl describe pvc data-web-1 -n shop`" in found
     assert world.writes == []
 
 
