@@ -64,7 +64,8 @@ class Client:
         """All that have been answered, or failed."""
         self.views: list[tuple[float, View]] = []
         """Since when who was ready, without the lag."""
-        self._rate, self._lag = rate, lag
+        self.lag = lag
+        self._rate = rate
         self._slices = Informer(
             kube,
             kube.path("discovery.k8s.io/v1", "endpointslices", namespace),
@@ -130,7 +131,7 @@ class Client:
         due = time.monotonic()
         while not self._ending.wait(max(0.0, due - time.monotonic())):
             due += 1 / self._rate
-            view = sorted(self.view(time.monotonic() - self._lag).items())
+            view = sorted(self.view(time.monotonic() - self.lag).items())
             if view:
                 self._senders.submit(self._ask, *view[next(self._turn) % len(view)])
             elif self.requests:  # before the first answer it has not begun
