@@ -24,7 +24,7 @@ def step_name(path: Path) -> str:
 
 
 HOLD, WANTED = "apps.tkestack.io/hold", "apps.tkestack.io/wanted"
-EXPOSED = ("service-each",)
+EXPOSED = ("every-field", "service-each")
 """Examples that need the component services."""
 EVERY_STEP = pytest.mark.parametrize("step", [step_name(path) for path in STEPS])
 
@@ -87,6 +87,46 @@ def test_same_template() -> None:
     assert life.status["templates"] == {"default": counts}
     assert life.status["availableReplicas"] == 3
     assert life.complete
+
+
+def test_every_field() -> None:
+    life = Life(exposing=True).apply(*example("every-field"))
+    assert life.statuses == "Running Running Killed Running"
+    assert life.images() == "nginx:1.28 nginx:1.28 nginx:1.29"
+    ranges = [
+        pod["spec"]["containers"][0].get("env", [{}])[-1].get("value") for pod in life.pods.values()
+    ]
+    assert ranges == ["a-m", "n-z", None]
+    assert life.complete
+
+
+def test_every_field_shows_each_field_of_the_spec() -> None:
+    """A new field has to be explained there."""
+    (tapp,) = example("every-field")
+    text = (EXAMPLES / "every-field.yaml").read_text()
+    own = {"selector", "template", "templatePool", "serviceTemplate", "volumeClaimTemplates"}
+    missing = [path for path in fields(SCHEMA["properties"]["spec"], own) if not shown(path, tapp)]
+    assert missing == ["DefaultTemplateName"]
+    assert "# DefaultTemplateName: " in text
+
+
+def fields(schema: Document, opaque: set[str], path: str = "") -> list[str]:
+    """Paths of all fields of a schema; of the fields in `opaque`, only their own paths."""
+    found = []
+    for name, field in schema.get("properties", {}).items():
+        found.append(f"{path}{name}")
+        if name not in opaque:
+            found += fields(field, opaque, f"{path}{name}.")
+    return found
+
+
+def shown(path: str, tapp: Document) -> bool:
+    value: object = tapp["spec"]
+    for name in path.split("."):
+        if not isinstance(value, dict) or name not in value:
+            return False
+        value = value[name]
+    return True
 
 
 def test_different_templates() -> None:
