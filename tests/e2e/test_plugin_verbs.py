@@ -86,8 +86,11 @@ def test_an_interrupted_wait_leaves_what_is_written(
 
 
 def everyday() -> list[tuple[str, str]]:
-    """The README's "Everyday commands": each line of the plugin, and the plain one beside it."""
-    text = (ROOT / "README.md").read_text()
+    """Returns the commands of docs/kubectl-tapp.md, "Everyday commands".
+
+    Each entry has the command of the plugin, and the plain kubectl command or an empty string.
+    """
+    text = (ROOT / "docs/kubectl-tapp.md").read_text()
     section = text.partition("## Everyday commands\n")[2].partition("\n## ")[0]
     cells = [line.strip("|").split(" | ")[1:] for line in section.splitlines() if line[:1] == "|"]
     found = [[re.findall(r"`(kubectl [^`]+)`", cell) for cell in row] for row in cells]
@@ -97,7 +100,7 @@ def everyday() -> list[tuple[str, str]]:
 READING = ("status", "why", "plan", "history", "wait", "list")
 
 
-def test_everyday_commands_are_as_the_readme_has_them(app: App, plugin: Plugin) -> None:
+def test_everyday_commands_work_as_the_page_has_them(app: App, plugin: Plugin) -> None:
     """Every line is run as it is written, the writing ones with `-y`; the plain one does the same.
 
     After the plugin's line the plain one beside it finds nothing to change.
