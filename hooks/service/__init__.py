@@ -1,1 +1,1 @@
-"""The surroundings of the hooks: settings, access, logs, metrics, events."""
+"""The service around the hooks: settings, authentication, logs, metrics, Events and resizes."""

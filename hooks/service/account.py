@@ -1,4 +1,4 @@
-"""The service account of the pod, as the kubelet mounts it."""
+"""The service account that the kubelet mounts into the pod of this service."""
 
 import os
 from collections.abc import Mapping
@@ -6,15 +6,16 @@ from pathlib import Path
 
 
 class AccountError(Exception):
-    """The service account cannot be used; the text names the component that installs it."""
+    """The service account cannot be used. The message names the component that installs it."""
 
 
 def api_server_of(
     account: Path, component: str, environ: Mapping[str, str] = os.environ
 ) -> tuple[str, str]:
-    """Returns host and port of the API server.
+    """Returns the host and the port of the API server.
 
-    Raises AccountError if they, or `token` or `ca.crt` in the directory `account`, are missing.
+    Raises AccountError if the environment has no host or port, or if `token` or `ca.crt` is missing
+    or empty in the directory `account`.
     """
     try:
         if not all((account / name).read_text().strip() for name in ("token", "ca.crt")):

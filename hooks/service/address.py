@@ -1,4 +1,7 @@
-"""The address to listen on and the number of workers, from the environment or refused in a line."""
+"""Reads the address to listen on and the number of workers from the environment.
+
+An invalid variable ends the start with SystemExit and one line that names the variable.
+"""
 
 import ipaddress
 import os
@@ -8,14 +11,14 @@ from collections.abc import Mapping
 from contextlib import closing
 
 LOCAL = "127.0.0.1"
-MOST_WORKERS = 1_024  # Above it a number is a slip: each worker is a process
+MOST_WORKERS = 1_024  # A larger number is a typing error: each worker is a process
 _LARGEST_PORT = 65_535
 
 
 def host(environ: Mapping[str, str] = os.environ) -> str:
-    """The host to listen on, without brackets; `::` is all addresses of both families.
+    """Returns the host to listen on, without brackets. `::` means all IPv4 and IPv6 addresses.
 
-    Raises SystemExit: HOST has a port, or something else that is no host.
+    Raises SystemExit if HOST contains a colon and is not an IPv6 address.
     """
     text = environ.get("HOST") or LOCAL
     found = text[1:-1] if text.startswith("[") and text.endswith("]") else text
@@ -29,31 +32,34 @@ def host(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def port(environ: Mapping[str, str] = os.environ) -> int:
-    """The port to listen on; raises SystemExit where PORT is none."""
+    """Returns the port to listen on. Raises SystemExit if PORT is not a port number."""
     return _number(environ, "PORT", 8080, _LARGEST_PORT, "a port")
 
 
 def workers(environ: Mapping[str, str] = os.environ) -> int:
-    """The number of worker processes; raises SystemExit where WEB_CONCURRENCY makes no sense."""
+    """Returns the number of worker processes, by default the number of CPUs.
+
+    Raises SystemExit if WEB_CONCURRENCY is not a number from 1 to 1,024.
+    """
     default = os.cpu_count() or 2
     return _number(environ, "WEB_CONCURRENCY", default, MOST_WORKERS, "a number of workers")
 
 
 def bind(environ: Mapping[str, str] = os.environ) -> str:
-    """`HOST:PORT` as gunicorn takes it.
+    """Returns `HOST:PORT` in the form that gunicorn reads.
 
-    Where the system has no IPv6, `::` means all addresses of IPv4; `0.0.0.0` is these alone.
+    On a system without IPv6, `::` becomes `0.0.0.0`, which means all IPv4 addresses.
     """
     name, number = host(environ), port(environ)
     if name == "::" and not _has_ipv6():
-        name = "0.0.0.0"  # noqa: S104 - all that there are, as it was asked for
+        name = "0.0.0.0"  # noqa: S104 - the operator has asked for all addresses
     return f"[{name}]:{number}" if ":" in name else f"{name}:{number}"
 
 
 def reached(environ: Mapping[str, str] = os.environ) -> tuple[str, int]:
-    """Host and port by which this machine reaches what listens there."""
+    """Returns the host and the port under which this machine reaches the service."""
     name = host(environ)
-    if name in ("::", "0.0.0.0"):  # noqa: S104 - what was asked for
+    if name in ("::", "0.0.0.0"):  # noqa: S104 - compares only
         name = "::1" if name == "::" and _has_ipv6() else LOCAL
     return name, port(environ)
 
@@ -68,7 +74,7 @@ def _number(environ: Mapping[str, str], name: str, default: int, most: int, what
 
 
 def _has_ipv6() -> bool:
-    """Tells whether a socket can be bound to an address of IPv6: kernels may be without."""
+    """Returns True if the kernel can bind a socket to an IPv6 address."""
     try:
         with closing(socket.socket(socket.AF_INET6, socket.SOCK_STREAM)) as tried:
             tried.bind(("::1", 0))

@@ -1,14 +1,18 @@
-"""Answers of the API server that are no success."""
+"""Errors of requests to the API server."""
 
 
 class UnansweredError(Exception):
-    """The API server did not take something, and may after `seconds`; 0 where it does not say."""
+    """A request failed for the moment: the API server is unreachable, overloaded or broken.
+
+    `seconds` is how long the API server asks to wait before the next attempt, or 0 if the API
+    server does not say.
+    """
 
     def __init__(self, message: str, seconds: float = 0) -> None:
-        """`message` is for the log."""
+        """Stores the `message` for the log, and `seconds`."""
         super().__init__(message)
         self.seconds = seconds
 
 
 class WriteRefusedError(Exception):
-    """The API server does not take something, and never will; the text says why."""
+    """The API server rejects a request for good. The message says why."""

@@ -1,4 +1,4 @@
-"""Bearer tokens: who may call the hooks."""
+"""Checks the bearer tokens of requests to the hooks."""
 
 import hmac
 from contextlib import suppress
@@ -6,18 +6,18 @@ from pathlib import Path
 
 
 class TokenFileError(Exception):
-    """The token file cannot be used; the service must not start without its lock."""
+    """The token file cannot be used. The service must not start then: every caller could use it."""
 
 
 class Tokens:
-    """The tokens of a file, one a line, read anew for each call.
+    """The accepted tokens, one on each line of a file that is read again for each request.
 
-    During a rotation the file holds the old and the new token. A file that becomes unreadable or
-    empty while the service runs leaves the last good tokens in force.
+    During a rotation the file holds the old and the new token. If the file becomes unreadable or
+    empty while the service runs, the tokens of the last successful read stay valid.
     """
 
     def __init__(self, path: Path) -> None:
-        """Reads the file. Raises TokenFileError: it cannot be read or holds no token."""
+        """Reads the file. Raises TokenFileError if the file is unreadable or holds no token."""
         self._path = path
         self._tokens: list[bytes] = []
         self._reload()
@@ -33,11 +33,15 @@ class Tokens:
         self._tokens = tokens
 
     def accept(self, header: str | None) -> bool:
-        """True if an Authorization header carries one of the tokens (compared in constant time)."""
-        with suppress(TokenFileError):  # the last good tokens stay in force
+        """Returns True if an Authorization header carries one of the tokens.
+
+        The comparison takes the same time for every token of the same length.
+        """
+        with suppress(TokenFileError):  # the tokens of the last successful read stay valid
             self._reload()
         scheme, _, token = (header or "").partition(" ")
-        # Servers show a header's bytes as Latin-1 (PEP 3333). Some clients send text in Latin-1.
+        # WSGI servers decode the bytes of a header as Latin-1 (PEP 3333). A client may have encoded
+        # a token that is not ASCII as UTF-8 or as Latin-1, so both are compared.
         sent = token.strip().encode("latin-1", "replace")
         both = (sent, sent.decode("latin-1").encode())
         matches = [hmac.compare_digest(given, known) for known in self._tokens for given in both]

@@ -1,9 +1,9 @@
-"""The bodies of requests: their size, the time that they may take, and the memory of all together.
+"""Receives the bodies of requests, and limits their size, their time and their total memory.
 
-gunicorn's gevent worker gives each connection a greenlet, so a slow client holds up no other one.
-The two waits of a request for its client are bounded here: `Bodies.received` for the body, and
-`Bodies.bound` for the answer to be read. Outside a worker, as in tests, there is nothing to wait
-for, and no timeout is started.
+gunicorn's gevent worker runs each connection in a greenlet of its own, so a slow client delays no
+other client. A request waits for its client twice, and both waits end after a timeout:
+`Bodies.received` waits for the body, and `Bodies.bound` limits how long the client may take to read
+the response. Outside a gunicorn worker, as in tests, no timeout is started.
 """
 
 import errno
@@ -21,29 +21,30 @@ from hooks.service.errors import RefusedError
 
 JSON: Final = "application/json"
 _LINGER: Final = 2.0
-"""Seconds in which an unread body is received and dropped after its answer. A connection that is
-closed while bytes arrive is reset, and the client may lose the answer that says why."""
-_PIECE: Final = 1 << 20  # gunicorn receives no more at a time
-_READ: Final = "tapp.body_read"  # In the request's environment, once its body has been received
-_SOCKET: Final = "gunicorn.socket"  # In the environment of a request that a worker serves
+"""Seconds in which the rest of an unread body is received and dropped after an error response. If
+the connection were closed while bytes arrive, the kernel would reset it, and the client might never
+read the response."""
+_PIECE: Final = 1 << 20  # The most bytes that gunicorn receives at a time
+_READ: Final = "tapp.body_read"  # Key in the WSGI environment once the body has been received
+_SOCKET: Final = "gunicorn.socket"  # Key in the WSGI environment if a gunicorn worker serves
 
 
 class Bodies:
-    """The bodies that one worker receives or holds until they are answered."""
+    """The request bodies that one worker is receiving, or holds until their responses are made."""
 
     def __init__(self, limit: int, seconds: float) -> None:
-        """Allows `limit` bytes for a body, and for all bodies together.
+        """Sets the limits: `limit` bytes for one body and for all bodies of the worker together.
 
-        A body has `seconds` to arrive, and its answer as many to be read.
+        A body may take `seconds` to arrive, and a client may take `seconds` to read its response.
         """
         self._limit, self._seconds, self._held = limit, seconds, 0
 
     @contextmanager
     def received(self, request: Request) -> Iterator[bytes]:
-        """Receives the body of a request, and counts its bytes until the end of the block.
+        """Receives the body of a request, and counts its bytes until the `with` block ends.
 
-        Raises RefusedError if the body is no JSON by its headers, too large, late or cut off, or if
-        the bodies of all requests are too large together.
+        Raises RefusedError if the headers announce something other than JSON, if the body is too
+        large, too late or incomplete, or if all bodies of the worker together are too large.
         """
         length, received = self._length_of(request), BytesIO()
         late = f"the request has not arrived in {self._seconds:g} s (TAPP_BODY_SECONDS)"
@@ -57,20 +58,20 @@ class Bodies:
                     received.write(piece)
                     self._hold(len(piece))
                     if served and left > _PIECE:
-                        gevent.sleep(0)  # others have their turn, however fast this client sends
+                        gevent.sleep(0)  # lets other greenlets run, however fast this client sends
             request.environ[_READ] = True
             yield received.getvalue()
         finally:
             self._held -= received.tell()
 
     def bound(self, request: Request, response: Response) -> None:
-        """Gives the client its time to read the answer, and closes connections with unread bodies.
+        """Limits the time to read the response, and closes the connection after an unread body.
 
-        The rest of an unread body is dropped, so gunicorn cannot find the next request behind it.
+        gunicorn could not find the next request behind an unread body.
         """
         if _SOCKET not in request.environ:
             return
-        # An OSError, because gunicorn closes the connection after one, and logs nothing.
+        # gunicorn closes the connection after an OSError and logs nothing.
         unread = BrokenPipeError(errno.EPIPE, "the client does not read its answer")
         timeout = gevent.Timeout.start_new(self._seconds, unread)
         response.call_on_close(timeout.close)
@@ -106,7 +107,7 @@ def _read(body: Any, size: int) -> bytes:
     try:
         piece: bytes = body.read(size)
     except OSError:
-        return b""  # the connection is broken
+        return b""  # the connection is broken, so no more bytes can arrive
     return piece
 
 

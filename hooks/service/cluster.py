@@ -1,8 +1,8 @@
-"""The one place that speaks to the API server, and only with TAPP_EVENTS or TAPP_RESIZE.
+"""The client of the API server, which is used only if TAPP_EVENTS or TAPP_RESIZE is set.
 
-It creates events, and resizes pods, as the pod's service account. The account's token is read for
-each request, because kubelets replace it; a connection that has failed is made anew with the CA as
-it is then.
+The client creates Events and resizes pods as the service account of this service's pod. Each
+request reads the token of the account again, because the kubelet replaces the token. After a failed
+request the client connects again and reads the CA certificate again.
 """
 
 import os
@@ -19,37 +19,41 @@ from hooks.service.answers import UnansweredError, WriteRefusedError
 from tapp.words.digits import whole
 
 Document = dict[str, Any]
-TIMEOUT = (3, 10)  # Seconds to connect, and to answer: a hanging one holds only our thread
+TIMEOUT = (3, 10)
+"""Seconds to connect, and seconds to wait for a response."""
 
 
 class Cluster:
-    """The API server, as the service account of a pod."""
+    """The API server, used as the service account of this service's pod."""
 
     def __init__(
         self, account: Path, environ: Mapping[str, str] = os.environ, component: str = "events"
     ) -> None:
-        """The account is a directory with `token` and `ca.crt`; `environ` has the server's address.
+        """Reads the address of the API server from `environ`; does not connect yet.
 
-        Raises AccountError: something of that is missing; it says which `component` needs it.
+        `account` is a directory with `token` and `ca.crt`. Raises AccountError if the address or
+        one of the files is missing. The error names the `component` that installs the account.
         """
         self._account = account
         self._pool: HTTPSConnectionPool | None = None
         self._host, self._port = api_server_of(account, component, environ)
 
     def create(self, event: Document) -> bool:
-        """Creates an event; False where there is one of that name.
+        """Creates an Event and returns True, or False if an Event of that name exists.
 
-        Raises UnansweredError: the API server is away, busy or broken; WriteRefusedError: it says
-        no.
+        Raises UnansweredError if a later attempt may succeed, and WriteRefusedError if the API
+        server rejects the Event for good.
         """
         space = event["metadata"]["namespace"]
         path = f"/apis/events.k8s.io/v1/namespaces/{space}/events"
         return self._ask("POST", path, "application/json", event)
 
     def resize(self, namespace: str, name: str, patch: Document) -> bool:
-        """Patches a pod's subresource `resize` (strategic merge); False where it is another by now.
+        """Patches the subresource `resize` of a pod with a strategic merge patch.
 
-        Raises as `create` does.
+        Returns True, or False if the pod has changed since the uid or resourceVersion in the patch.
+        Raises UnansweredError if a later attempt may succeed, and WriteRefusedError if the API
+        server rejects the patch for good.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/resize"
         return self._ask("PATCH", path, "application/strategic-merge-patch+json", patch)
@@ -66,11 +70,11 @@ class Cluster:
                     "Authorization": f"Bearer {(self._account / 'token').read_text().strip()}",
                     "Content-Type": kind,
                 },
-                retries=False,  # whoever calls knows what may wait
+                retries=False,  # the caller decides whether and when to try again
                 redirect=False,
             )
         except (HTTPError, OSError) as error:
-            self.close()  # the next attempt connects anew, with the CA of that time
+            self.close()  # the next request connects again and reads the CA again
             raise UnansweredError(f"{type(error).__name__}: {error}") from None
         if answer.status == _CONFLICT:
             return False
@@ -81,7 +85,7 @@ class Cluster:
         return True
 
     def close(self) -> None:
-        """Closes the connection; the next request opens another."""
+        """Closes the connection. The next request opens a new connection."""
         if self._pool is not None:
             self._pool.close()
             self._pool = None
@@ -97,14 +101,16 @@ class Cluster:
 
 
 _MOVED, _FORBIDDEN, _CONFLICT, _BROKEN = 300, 403, 409, 500
-_LATER = (401, 408, 429)  # 401: the token has just expired; its successor comes in a minute
+# 401: the token has just expired, and the kubelet replaces the token within a minute.
+_LATER = (401, 408, 429)
 
 
 def _knows_no_roles(answer: BaseHTTPResponse) -> bool:
-    """True if the authorizer denies it, by its fixed words: so does one that has only just started.
+    """Returns True if the authorizer rejects a request, which may be wrong for a moment.
 
-    An API server that comes up answers before it has read the roles. Any other 403 is final: the
-    namespace is being deleted, or admission says no.
+    An API server that has just started authorizes requests before it has read the roles. The
+    authorizer's message has fixed words. Any other 403 is final: the namespace is being deleted, or
+    admission rejects the object.
     """
     return answer.status == _FORBIDDEN and (
         b"cannot create resource" in answer.data or b"cannot patch resource" in answer.data

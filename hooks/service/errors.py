@@ -1,17 +1,20 @@
-"""Errors that a request gets instead of an answer: a status code, and a text for its caller."""
+"""Errors that a client receives: an HTTP status code and a JSON body with a message."""
 
 from typing import Final
 
 import msgspec
 
-LONGEST: Final = 500  # Characters of a text in an error's answer: it may quote the request
+LONGEST: Final = 500  # Characters of a text in an error body: the text may quote the request
 
 
 class RefusedError(Exception):
-    """A request that gets an error answer."""
+    """A request is answered with an HTTP error."""
 
     def __init__(self, code: int, message: str, path: str = "") -> None:
-        """`path` is where in the request's document the trouble is."""
+        """Stores the status code, the message, and the path of the invalid field.
+
+        `path` is a path in the JSON document of the request, or "" if the error is about no field.
+        """
         super().__init__(message)
         self.code = code
         self.message = message
@@ -19,6 +22,9 @@ class RefusedError(Exception):
 
 
 def error_body(message: str, **more: str) -> bytes:
-    """The JSON of an error's answer; what `more` says is left out where it is empty."""
+    """Returns the JSON of an error response with the message and the entries of `more`.
+
+    Leaves out empty entries, and cuts long texts.
+    """
     said = {"error": message, **{key: value for key, value in more.items() if value}}
     return msgspec.json.encode({key: value[:LONGEST] for key, value in said.items()})

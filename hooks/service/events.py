@@ -1,8 +1,9 @@
-"""Writes Events in the background, as client-go's recorder does: limited, bounded, and not vital.
+"""Writes Events in the background, with the limits of client-go's event recorder.
 
-`Recorder.tell` puts the events of a sync into a queue, and one thread of each worker writes them,
-one after the other. A token bucket for each TApp limits how many it may write, as in client-go's
-spam filter. A full queue drops its oldest event. Both are counted in the metrics.
+`Recorder.tell` puts the Events of a sync into a queue. One thread in each worker creates the Events
+one after the other, so no sync waits for the API server. A token bucket for each TApp limits its
+Events, as client-go's spam filter does. A full queue drops its oldest Event. The metric
+`tapp_hook_events_total` counts Events that were limited or dropped.
 """
 
 import atexit
@@ -25,19 +26,21 @@ from tapp.plan import Plan
 Document = dict[str, Any]
 
 CONTROLLER: Final = "tapp-hooks"
-QUEUED: Final = 1_000  # Events that wait in a worker; about 1 KB each
-PAUSES = (1.0, 2.0, 4.0, 8.0)  # Seconds between attempts at one event, whatever is asked for
+QUEUED: Final = 1_000  # The most Events that wait in a worker; an Event has about 1 KB
+PAUSES = (1.0, 2.0, 4.0, 8.0)
+"""Seconds between the attempts to create one Event. The API server may ask for longer pauses, up to
+the last value."""
 REMEMBERED, FOR = 5_000, 3600.0
-"""Names of events that a worker does not write twice, and for how many seconds: API servers keep
-events for an hour (--event-ttl)."""
-BURST: Final = 25  # Events that a TApp may write at once
-SECONDS_PER_EVENT: Final = 300.0  # After these a TApp may write one event more
-BUCKETS: Final = 4_096  # TApps whose limits a worker knows; the one that was quiet longest is lost
-QUIET: Final = 60.0  # Seconds between two lines in the log about events that could not be written
+"""How many names of Events a worker remembers, and for how many seconds, to create no Event twice.
+The API server keeps Events for an hour by default (--event-ttl)."""
+BURST: Final = 25  # Tokens of a full bucket: the Events that a TApp may have at once
+SECONDS_PER_EVENT: Final = 300.0  # Seconds until a bucket gets one more token
+BUCKETS: Final = 4_096  # TApps with a bucket; the least recently used bucket is dropped first
+QUIET: Final = 60.0  # Seconds between two log lines about Events that could not be created
 
 
 class Outcome(StrEnum):
-    """The outcome of an event (docs/watch.md, "Events")."""
+    """What became of an Event (docs/watch.md, "Events")."""
 
     CREATED = "created"
     EXISTS = "exists"
@@ -48,7 +51,7 @@ class Outcome(StrEnum):
 
 
 class Recorder:
-    """Takes events from syncs and writes them in a thread of its own."""
+    """Queues the Events of syncs and creates them in a thread of its own."""
 
     def __init__(
         self,
@@ -58,10 +61,13 @@ class Recorder:
         queued: int = QUEUED,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Starts no thread yet: a process that is forked off later would not have it.
+        """Prepares the queue. The first Event starts the thread, because a fork has no threads.
 
-        `create` is a function like `Cluster.create`, `instance` names this replica in the events,
-        `queued` is how many events may wait, and `clock` counts seconds.
+        Args:
+            create: creates an Event, as `Cluster.create` does.
+            instance: name of this replica in the Events (`reportingInstance`).
+            queued: the most Events that wait.
+            clock: returns seconds that never go back.
         """
         self._create, self._instance, self._clock = create, instance[:128] or CONTROLLER, clock
         self._queue, self._queued = deque[Document](), queued
@@ -72,18 +78,18 @@ class Recorder:
         self._pid = 0
 
     def tell(self, plan: Plan, status: Mapping[str, Any]) -> None:
-        """Queues the events of a sync. Does not wait for the API server, and never fails."""
+        """Queues the Events of a sync. Does not wait for the API server, and never raises."""
         try:
             tapp = plan.world.tapp
             for event in events(plan, status):
                 if self._may_write(tapp, event):
                     self._put(document_of(tapp, event, plan.now, self._instance))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the sync has been decided
+        except Exception as error:  # noqa: BLE001 - no error here may fail the sync
             _count(Outcome.FAILED)
             LOGGER.error("events", exc_info=error)
 
     def close(self, seconds: float = 2.0) -> None:
-        """Gives the thread some seconds to write what waits; drops and counts the rest."""
+        """Gives the thread `seconds` to create the queued Events; drops and counts the rest."""
         if self._pid != os.getpid():
             return
         self._stopping.set()
@@ -95,7 +101,11 @@ class Recorder:
             _count(Outcome.DROPPED)
 
     def _may_write(self, tapp: TApp, event: Event) -> bool:
-        """Returns True if this worker has not written the event yet, and its TApp has a token."""
+        """Takes a token and returns True, or returns False if the Event must not be created.
+
+        An Event must not be created if this worker has created an Event of that name already, or if
+        the bucket of the TApp is empty.
+        """
         key = (tapp.metadata.namespace, tapp.metadata.name)
         with self._changed:
             now = self._clock()
@@ -127,7 +137,7 @@ class Recorder:
             self._drop(lost["metadata"]["name"], Outcome.DROPPED, "the queue is full")
 
     def _ensure_thread(self) -> None:
-        """Starts the thread of this process: a fork does not inherit one."""
+        """Starts the thread if this process has none: a fork inherits no threads."""
         if self._pid == os.getpid():
             return
         self._queue.clear()
@@ -138,11 +148,11 @@ class Recorder:
         atexit.register(self.close)
 
     def _run(self) -> None:
-        """The thread: writes one event after the other, until `close` and an empty queue."""
+        """Creates one Event after the other, until `close` is called and the queue is empty."""
         while (document := self._next()) is not None:
             try:
                 outcome, failure = self._write(document)
-            except Exception as error:  # noqa: BLE001 - the thread outlives whatever it meets
+            except Exception as error:  # noqa: BLE001 - no error may end the thread
                 outcome, failure = Outcome.FAILED, f"{type(error).__name__}: {error}"
             if failure:
                 self._drop(document["metadata"]["name"], outcome, failure)
@@ -150,7 +160,7 @@ class Recorder:
                 _count(outcome)
 
     def _next(self) -> Document | None:
-        """Waits for the next event in the queue. Returns None if there is none after `close`."""
+        """Waits for the next Event. Returns None if the queue is empty after `close`."""
         with self._changed:
             while not self._queue and not self._stopping.is_set():
                 self._changed.wait()
@@ -168,11 +178,11 @@ class Recorder:
             else:
                 return (Outcome.CREATED if made else Outcome.EXISTS), ""
             if not pause or self._stopping.wait(min(seconds, PAUSES[-1])):
-                break  # tried often enough, or no time is left
+                break  # this was the last attempt, or `close` ends the thread
         return Outcome.FAILED, failure
 
     def _drop(self, name: str, outcome: Outcome, failure: str) -> None:
-        """Counts an event that was not written, and lets a later sync write it."""
+        """Counts an Event that was not created, and lets a later sync queue the Event again."""
         _count(outcome)
         with self._changed:
             self._taken.pop(name, None)
@@ -189,7 +199,10 @@ def _count(outcome: Outcome) -> None:
 
 
 def document_of(tapp: TApp, event: Event, at: float, instance: str) -> Document:
-    """An `events.k8s.io/v1` Event."""
+    """Returns the `events.k8s.io/v1` Event about a TApp, and about a pod if `event` names one.
+
+    `at` is the time of the Event in seconds since the epoch.
+    """
     meta = tapp.metadata
     document: Document = {
         "apiVersion": "events.k8s.io/v1",

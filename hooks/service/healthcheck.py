@@ -1,4 +1,4 @@
-"""The image's health check: exits 0 if the service on this machine answers."""
+"""The health check of the container image: exits with 0 if the service on this machine answers."""
 
 import http.client
 import os
@@ -9,9 +9,11 @@ from hooks.service import address
 
 
 def main() -> int:
-    """Asks /healthz once; behind TLS (whose client certificate it has not) an open port will do.
+    """Requests /healthz once and returns the exit code: 0 if the response is 200, else 1.
 
-    No proxy is asked, whatever HTTP_PROXY says: it is this machine.
+    If the service uses TLS, the check only opens a connection, because the service may ask for a
+    client certificate. The check ignores HTTP_PROXY. Raises OSError or HTTPException if the service
+    cannot be reached.
     """
     host, port = address.reached()
     if os.environ.get("TAPP_TLS_CERT_FILE"):
@@ -26,5 +28,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except (OSError, http.client.HTTPException) as error:
-        print(f"not healthy: {error}", file=sys.stderr)  # noqa: T201 - for `docker inspect`
+        print(f"not healthy: {error}", file=sys.stderr)  # noqa: T201 - `docker inspect` shows this line
         sys.exit(1)

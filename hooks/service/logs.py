@@ -1,23 +1,23 @@
-"""One JSON object a line on standard output, as log collectors like it."""
+"""The log of the service: one JSON object on each line of standard output."""
 
 import json
 import logging
 import sys
 from typing import Any
 
-# What no line shows need not be gathered (Python's logging HOWTO, "Optimization"); gunicorn's own
-# lines show the process.
+# The lines show neither thread nor process, so Python need not collect them (Python's logging
+# HOWTO, "Optimization").
 logging.logThreads = logging.logMultiprocessing = False
 LOGGER = logging.getLogger("tapp.hooks")
-LONGEST = 2_000  # Characters of a text in a line: it may quote a request of any length
-_FRAMES = 20_000  # Characters of a traceback; its end tells most
+LONGEST = 2_000  # Characters of a text in a line: the text may quote a request of any length
+_FRAMES = 20_000  # Last characters of a traceback; the end has the error
 
 
 class JsonFormatter(logging.Formatter):
     """Writes a record and its `fields` as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Returns the record as one line of JSON, with a traceback if the record has an error."""
         line: dict[str, Any] = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}",
             "level": record.levelname,
@@ -30,7 +30,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def cut(value: Any) -> Any:
-    """The same, with its texts not too long."""
+    """Returns a text cut to `LONGEST` characters with a note of its length, or the value itself."""
     if isinstance(value, str) and len(value) > LONGEST:
         return f"{value[:LONGEST]}... ({len(value)} characters)"
     return value
@@ -40,7 +40,7 @@ _ENCODER = json.JSONEncoder(default=lambda value: cut(str(value)))
 
 
 def configure(level: str) -> None:
-    """Sends the service's log to standard output."""
+    """Sends the log of the service to standard output, from this level on."""
     if not LOGGER.handlers:
         handler = logging.StreamHandler(sys.stdout)
         handler.setFormatter(JsonFormatter())

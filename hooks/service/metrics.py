@@ -1,9 +1,13 @@
-"""Prometheus metrics; under gunicorn the workers share them through PROMETHEUS_MULTIPROC_DIR."""
+"""The Prometheus metrics of the service.
+
+Under gunicorn each worker writes its values into files in PROMETHEUS_MULTIPROC_DIR, and
+`exposition` adds up the values of all workers.
+"""
 
 import os
 
 if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-    # prometheus_client would take an empty value for the name of a directory.
+    # prometheus_client would use an empty value as the name of a directory.
     os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
 
 from prometheus_client import (
@@ -72,7 +76,7 @@ HOLDS = Counter(
 
 
 def exposition() -> bytes:
-    """All metrics in Prometheus' text format, summed over the workers."""
+    """Returns all metrics in the text format of Prometheus, summed over all workers."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return generate_latest(REGISTRY)
     registry = CollectorRegistry()

@@ -1,11 +1,14 @@
-"""Fewer syncs of large TApps: what comes soon after the last answer waits before it is decided.
+"""Delays syncs of large TApps, so that Metacontroller calls less often.
 
-While Metacontroller waits for an answer, all that happens to a TApp becomes one more sync of it; so
-a wait here is syncs saved there, where each costs a millisecond a pod. A request that waits holds
-its bytes and one of Metacontroller's workers, but no turn and no lock, and the number of such
-requests is limited. Each process paces for itself.
+A sync costs Metacontroller about a millisecond for each pod. While Metacontroller waits for a
+response, it merges all further events of the TApp into one later sync. So `Pacer.pace` lets a sync
+wait until some time has passed since the last response for the same TApp: seconds per pod times
+pods, up to a maximum. New specs and deletions do not wait.
 
-The decision is the one that the request would have had on arrival, by that time's clock.
+A request that waits keeps its body in memory and one of Metacontroller's workers busy, so the
+number and the total size of waiting requests are limited. Each process of the service delays its
+own requests only. The wait changes no decision: the service decides by the time at which the
+request arrived.
 """
 
 import threading
@@ -21,18 +24,18 @@ from hooks.wire.split import Pieces
 from tapp.words.kinds import POD
 
 SMALL: Final = 50
-"""TApps with fewer pods never wait."""
+"""Syncs of TApps with fewer pods never wait."""
 MOST: Final = 8
-"""Requests that wait in one process at the same time: two processes leave four of Metacontroller's
-20 workers to other TApps."""
+"""The most requests that wait in one process at the same time. Two processes then leave four of
+Metacontroller's 20 workers to other TApps."""
 MOST_BYTES: Final = 64 << 20
-"""Their size in memory."""
+"""The most bytes of all bodies that wait in one process at the same time."""
 _REMEMBERED: Final = 4_096
-"""TApps whose last answer is remembered."""
+"""The number of TApps of which a process remembers the time of the last response."""
 
 HURRY: Final = threading.Event()
-"""Set while nothing is to wait: `gunicorn.conf.py` clears it in a worker. Elsewhere, as in tests
-and simulations, a wait would stop everything."""
+"""While this event is set, no request waits. `gunicorn.conf.py` clears the event in each worker; it
+stays set in tests and simulations, where a wait would block the only thread."""
 HURRY.set()
 
 
@@ -46,13 +49,14 @@ _decode_meta = msgspec.json.Decoder(_Meta).decode
 
 
 class Asked(NamedTuple):
-    """The part of a request that tells if it waits.
+    """The parts of a sync request that determine whether the request waits.
 
     Attributes:
-        uid: whose it is, "" where it does not tell, or never waits.
-        wish: stands for what its author wants: another one has changed since the last answer.
-        pods: how many it has.
-        size: bytes of its body.
+        uid: uid of the TApp, or "" if the request never waits.
+        wish: hash of the TApp's generation, deletion time and spec. The request does not wait if
+            this differs from the last request of the TApp.
+        pods: number of pods in the request.
+        size: bytes of the body.
     """
 
     uid: str
@@ -62,9 +66,9 @@ class Asked(NamedTuple):
 
 
 def asked_by(pieces: Pieces, size: int) -> Asked:
-    """The part of a request that tells if it waits.
+    """Returns the parts of a sync request that determine whether the request waits.
 
-    A small one has no uid here, nor has one whose parent makes no sense: none of them waits.
+    The uid is empty if the TApp has fewer than `SMALL` pods, or if its metadata cannot be read.
     """
     pods = len(pieces.children[POD])
     if pods < SMALL:
@@ -78,7 +82,7 @@ def asked_by(pieces: Pieces, size: int) -> Asked:
 
 
 class Pacer:
-    """Lets requests wait; one for a process, used by all its threads."""
+    """Delays the sync requests of large TApps. A process has one, used by all its threads."""
 
     def __init__(
         self,
@@ -87,9 +91,13 @@ class Pacer:
         clock: Callable[[], float] = time.monotonic,
         hurry: threading.Event = HURRY,
     ) -> None:
-        """Paces answers of a TApp by so many seconds for each of its pods, at most by `longest`.
+        """Sets the delay after a response.
 
-        `clock` never goes back; while `hurry` is set nothing waits.
+        Args:
+            longest: the longest delay in seconds; 0 means that no request waits.
+            seconds_per_pod: seconds of delay for each pod of the TApp.
+            clock: returns seconds that never go back.
+            hurry: while this event is set, no request waits.
         """
         self._longest, self._seconds_per_pod = longest, seconds_per_pod
         self._clock, self._hurry = clock, hurry
@@ -98,7 +106,10 @@ class Pacer:
         self._waiting = self._bytes = 0
 
     def pace(self, asked: Asked) -> float:
-        """Waits, where that is due; returns for how many seconds."""
+        """Waits until the request may be decided, and returns the seconds of the wait.
+
+        Does not wait if too many requests wait already.
+        """
         began = self._clock()
         left = self._due(asked) - began
         if left <= 0 or self._hurry.is_set() or not self._enter(asked.size):
@@ -112,7 +123,7 @@ class Pacer:
         return self._clock() - began
 
     def answered(self, asked: Asked) -> None:
-        """Takes note of an answer that has been made."""
+        """Stores the time of a response, from which the next request of the TApp waits."""
         if not asked.uid or not self._longest:
             return
         with self._lock:
@@ -122,14 +133,14 @@ class Pacer:
                 self._answers.popitem(last=False)
 
     def _due(self, asked: Asked) -> float:
-        """The time of its turn, by our clock."""
+        """Returns the time of the clock at which the request may be decided."""
         at, wish = self._answers.get(asked.uid, (0.0, None))
         if wish != asked.wish:
             return at
         return at + min(self._longest, self._seconds_per_pod * asked.pods)
 
     def _enter(self, size: int) -> bool:
-        """True if there is room for one more that waits."""
+        """Counts a request as waiting and returns True, or returns False at a limit."""
         with self._lock:
             if self._waiting >= MOST or self._bytes + size > MOST_BYTES:
                 return False

@@ -1,4 +1,4 @@
-"""Work that takes the processor, in gevent's thread pool: the worker's loop goes on meanwhile."""
+"""Runs decisions in gevent's thread pool, so that the event loop of the worker stays responsive."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,9 +10,10 @@ T = TypeVar("T")
 
 
 def in_pool(work: Callable[..., T], *arguments: Any) -> T:
-    """Returns the result of `work`, which runs in the thread pool if a gevent worker serves.
+    """Calls `work` with the arguments and returns its result.
 
-    Raises whatever `work` raises.
+    Runs `work` in the thread pool in a gevent worker, and directly elsewhere. Raises the exception
+    that `work` raises.
     """
     if not is_module_patched("threading"):
         return work(*arguments)
@@ -23,7 +24,7 @@ def in_pool(work: Callable[..., T], *arguments: Any) -> T:
 
 
 def _outcome(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
-    # The error is returned, because the pool prints a traceback of every error that leaves `work`.
+    # The pool prints a traceback of every exception that it sees, so the exception is returned.
     try:
         return work(*arguments), None
     except Exception as error:  # noqa: BLE001 - raised again by `in_pool`

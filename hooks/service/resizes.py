@@ -1,8 +1,8 @@
-"""Resizes of pods on their way to the API server: in the background, and never a sync's trouble.
+"""Sends the resizes of pods to the API server in the background.
 
-A sync only puts them into a queue. One thread per worker process sends them, each of them once:
-what is lost, refused or overtaken is decided again by the next sync. Nothing is remembered but what
-was asked for in the last seconds, so that syncs in a row do not ask again and again.
+A sync puts its resizes into a queue, and one thread in each worker sends each resize once. A resize
+that is dropped, rejected or overtaken is decided again by the next sync. A worker remembers the
+resizes of the last seconds, so that syncs in quick succession do not send the same resize again.
 """
 
 import os
@@ -23,14 +23,14 @@ from tapp.plan import Plan
 
 Document = dict[str, Any]
 
-QUEUED = 1_000  # Resizes that wait in a worker process; about 1 KB each
-STALE = 1.0  # Seconds after its sync that it is still sent: a later one may decide otherwise
-PAUSE = 5.0  # Seconds until the same is asked again of a pod; a sync follows after twice that
-REMEMBERED = 5_000  # Pods of which this process knows when it asked last
+QUEUED = 1_000  # The most resizes that wait in a worker; a resize has about 1 KB
+STALE = 1.0  # Seconds after which a queued resize is dropped: a later sync may decide differently
+PAUSE = 5.0  # Seconds until the same resize of a pod is sent again; a sync follows after twice that
+REMEMBERED = 5_000  # The number of pods of which a worker remembers the last resize
 
 
 class Outcome(StrEnum):
-    """The outcome of a resize (docs/install.md, "Resizes")."""
+    """What became of a resize (docs/install.md, "Resizes")."""
 
     RESIZED = "resized"
     OVERTAKEN = "overtaken"
@@ -40,7 +40,7 @@ class Outcome(StrEnum):
 
 
 class Resizer:
-    """Takes resizes from syncs and sends them in a thread of its own."""
+    """Queues the resizes of syncs and sends them in a thread of its own."""
 
     def __init__(
         self,
@@ -49,9 +49,12 @@ class Resizer:
         queued: int = QUEUED,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Starts no thread yet: a process that is forked off later would not have it.
+        """Prepares the queue. The first resize starts the thread, because a fork has no threads.
 
-        `resize` is one like `cluster.Cluster.resize`; `queued` may wait.
+        Args:
+            resize: patches a pod, as `Cluster.resize` does.
+            queued: the most resizes that wait.
+            clock: returns seconds that never go back.
         """
         self._resize, self._clock, self._queued = resize, clock, queued
         self._lock = threading.Lock()
@@ -59,20 +62,23 @@ class Resizer:
         self._pid = 0
 
     def ask(self, plan: Plan) -> None:
-        """Hands over what a sync has decided; never fails, never waits."""
+        """Queues the resizes of a sync. Does not wait for the API server, and never raises."""
         try:
             for patch in patches(plan):
                 self._put(patch)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the sync has been decided
+        except Exception as error:  # noqa: BLE001 - no error here may fail the sync
             _count(Outcome.FAILED)
             LOGGER.error("resizes", exc_info=error)
 
     def close(self, seconds: float = 2.0) -> None:
-        """Ends the thread; what still waits is decided again by another sync."""
+        """Ends the thread and waits for it for `seconds`.
+
+        Drops the queued resizes, which a later sync decides again.
+        """
         if self._pid == os.getpid():
             self._stopped = True
             with suppress(Full):
-                self._queue.put_nowait(None)  # a full queue keeps the thread awake anyway
+                self._queue.put_nowait(None)  # the thread does not wait at a full queue
             self._thread.join(seconds)
 
     def _put(self, patch: Patch) -> None:
@@ -92,7 +98,7 @@ class Resizer:
             self._tell(patch, Outcome.DROPPED, "the queue is full")
 
     def _ensure_thread(self) -> None:
-        """The thread and its queue belong to this process; a fork has neither."""
+        """Starts the thread with a new queue if this process has none: a fork has no threads."""
         if self._pid == os.getpid():
             return
         self._queue: Queue[tuple[float, Patch] | None] = Queue(self._queued)
@@ -114,7 +120,7 @@ class Resizer:
                 self._tell(patch, Outcome.REFUSED, str(error))
             except UnansweredError as error:
                 self._tell(patch, Outcome.FAILED, str(error))
-            except Exception as error:  # noqa: BLE001 - the thread outlives whatever it meets
+            except Exception as error:  # noqa: BLE001 - no error may end the thread
                 self._tell(patch, Outcome.FAILED, f"{type(error).__name__}: {error}")
             else:
                 _count(Outcome.RESIZED if done else Outcome.OVERTAKEN)
@@ -122,7 +128,10 @@ class Resizer:
                     self._forget(patch)
 
     def _forget(self, patch: Patch) -> None:
-        """The next sync sees the pod as it is by now, and may ask at once."""
+        """Lets the next sync send a resize of the pod without a pause.
+
+        The next sync sees the current state of the pod.
+        """
         with self._lock:
             self._asked.pop(patch.document["metadata"]["uid"], None)
 

@@ -1,4 +1,4 @@
-"""Settings from the environment, read and checked once at start."""
+"""The settings of the service, read from the environment and checked once at the start."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -10,9 +10,10 @@ from tapp.world import Options
 
 
 class Settings(BaseSettings):
-    """Every setting, its environment variable (`TAPP_` + the name in capitals) and its default.
+    """All settings with their defaults.
 
-    An empty variable counts as not set.
+    The environment variable of a setting is `TAPP_` and the name in capitals. An empty variable
+    counts as not set.
     """
 
     model_config = SettingsConfigDict(env_prefix="TAPP_", env_ignore_empty=True, frozen=True)
@@ -133,5 +134,5 @@ class Settings(BaseSettings):
 
     @property
     def options(self) -> Options:
-        """The part that the decisions depend on."""
+        """Returns the settings that decisions depend on."""
         return Options(**{each.name: getattr(self, each.name) for each in fields(Options)})

@@ -1,7 +1,8 @@
-"""What has to be true of the environment before gunicorn starts.
+"""Checks the environment before gunicorn starts, and prepares its directories.
 
-Each mistake ends the start with SystemExit and one sentence, which names the variable and what it
-may be. gunicorn itself would print a traceback, or start and answer with errors.
+Each mistake ends the start with SystemExit and one sentence, which names the variable and its
+allowed values. Without these checks gunicorn would print a traceback, or start and then answer
+requests with errors.
 """
 
 import logging
@@ -19,14 +20,18 @@ from hooks.service.account import AccountError, api_server_of
 from hooks.service.auth import TokenFileError, Tokens
 from hooks.service.settings import Settings
 
-_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a file in memory: a slow disk stops no heartbeat
-_ROOM: Final = 1 << 20  # Bytes that a directory for temporary files must have
+# A file in memory, so that a slow disk delays no heartbeat.
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the directory is checked before it is used
+_ROOM: Final = 1 << 20  # Free bytes that a directory for temporary files must have
 _LIMITS: Final = {"ge": "of at least", "gt": "above", "le": "of at most"}
 _KINDS: Final[dict[Any, str]] = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
 def check_settings() -> None:
-    """Checks the settings, and the files that they name."""
+    """Checks the settings and the files that the settings name.
+
+    Raises SystemExit if a setting is invalid, or if a file cannot be used.
+    """
     try:
         settings = Settings()
     except ValidationError as error:
@@ -45,15 +50,19 @@ def check_settings() -> None:
 
 
 def heartbeat_directory() -> str:
-    """Returns the directory in which gunicorn makes the files by which it watches its workers."""
+    """Returns the directory for the files with which gunicorn checks that its workers are alive.
+
+    Raises SystemExit if no temporary directory is writable.
+    """
     return _writable(_SHARED_MEMORY, *_temporary())
 
 
 def metrics_directory() -> str:
-    """Returns the directory through which workers share their metrics, and sets its variable.
+    """Returns the directory through which the workers share their metrics.
 
-    If PROMETHEUS_MULTIPROC_DIR is not set or empty, this is a new directory; `remove_metrics`
-    removes it. Otherwise the named directory is created if it does not exist.
+    If PROMETHEUS_MULTIPROC_DIR names a directory, creates the directory if it does not exist.
+    Otherwise creates a temporary directory, which `remove_metrics` removes, and sets the variable.
+    Raises SystemExit if the directory cannot be used.
     """
     name = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if name:
@@ -76,16 +85,17 @@ _OWN: Final = "tapp-metrics-"
 
 
 def remove_metrics(directory: str) -> None:
-    """Removes the metrics directory if this service has made it."""
+    """Removes the metrics directory if this service has created it."""
     if Path(directory).name.startswith(_OWN):
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def forget_log_handlers() -> None:
-    """Keeps a worker's end from printing tracebacks: nothing is logged after this.
+    """Closes all log handlers, so that a worker ends without tracebacks. Nothing is logged later.
 
-    At the very end Python calls `logging` for each handler that goes. By then its lock, which
-    gevent has replaced, fails with a TypeError (https://github.com/gevent/gevent/issues/2148).
+    At exit, Python calls `logging` for each handler that still exists. By then the lock of
+    `logging`, which gevent has replaced, raises a TypeError
+    (https://github.com/gevent/gevent/issues/2148).
     """
     logging.shutdown()
     logging._handlerList.clear()  # type: ignore[attr-defined]
@@ -133,7 +143,8 @@ def _check_tls() -> None:
 
 
 def _temporary() -> list[str]:
-    # None of tempfile's directories (TMPDIR, /tmp, /var/tmp, the current one) may be writable.
+    # tempfile raises an error if none of TMPDIR, /tmp, /var/tmp and the current directory is
+    # writable.
     try:
         return [tempfile.gettempdir()]
     except FileNotFoundError:
@@ -141,7 +152,10 @@ def _temporary() -> list[str]:
 
 
 def _writable(*directories: str) -> str:
-    """Returns the first directory in which a file can be made, and in which there is room."""
+    """Returns the first directory in which a file of `_ROOM` bytes can be created.
+
+    Raises SystemExit if there is none.
+    """
     for directory in directories:
         try:
             _try(directory)

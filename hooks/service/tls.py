@@ -1,4 +1,4 @@
-"""TLS for gunicorn's gevent worker, which takes `Handshakes` for an `ssl.SSLContext`."""
+"""TLS for gunicorn's gevent worker, which uses `Handshakes` in place of an `ssl.SSLContext`."""
 
 import ssl
 from collections.abc import Callable, Iterator
@@ -10,56 +10,60 @@ from gevent.ssl import SSLSocket
 
 from hooks.service.logs import LOGGER
 
-SECONDS: Final = 10.0  # For a handshake; gevent alone would wait for a silent client for ever
+SECONDS: Final = 10.0  # Timeout of a handshake; gevent alone would wait for a silent client forever
 _ANY: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Keeps an error of one TLS connection from the others.
+    """Keeps an error of one TLS connection from breaking other connections.
 
-    CPython may leave an error in OpenSSL's queue of the thread, where the next read or write of
-    another connection takes it for its own (https://github.com/python/cpython/issues/148594; seen
-    with Python 3.14). All connections of a worker have the same thread.
+    OpenSSL has one queue of errors for each thread, and all connections of a worker share a thread.
+    CPython may leave an error in the queue, and the next read or write of another connection then
+    fails with that error (https://github.com/python/cpython/issues/148594; seen with Python 3.14).
     """
     try:
         yield
     except OSError:
         with suppress(ssl.SSLError):
-            _ANY.set_ciphers("-")  # Fails, and then CPython empties the queue.
+            _ANY.set_ciphers("-")  # The call always fails, and CPython then empties the queue.
         raise
 
 
 class Connection(SSLSocket):  # type: ignore[misc]
-    """A TLS connection whose errors stay its own."""
+    """A TLS connection whose errors do not affect other connections."""
 
     def do_handshake(self) -> None:
-        """See `ssl.SSLSocket`."""
+        """Does the handshake as `ssl.SSLSocket` does."""
         with alone():
             super().do_handshake()
 
     def read(self, *arguments: Any) -> Any:
-        """See `ssl.SSLSocket`."""
+        """Reads as `ssl.SSLSocket` does."""
         with alone():
             return super().read(*arguments)
 
     def send(self, *arguments: Any, **options: Any) -> Any:
-        """See `ssl.SSLSocket`."""
+        """Sends as `ssl.SSLSocket` does."""
         with alone():
             return super().send(*arguments, **options)
 
 
 class Handshakes:
-    """Gives accepted connections TLS, with the certificate that the files hold at that moment."""
+    """Does the TLS handshake of each accepted connection.
+
+    Each handshake reads the certificate files again, so a renewed certificate needs no restart.
+    """
 
     def __init__(self, load: Callable[[], ssl.SSLContext]) -> None:
-        """`load` reads the certificate and the key."""
+        """Stores `load`, which reads the certificate and the key into a new context."""
         self._load = load
 
     def wrap_socket(self, sock: Any, **options: Any) -> ssl.SSLSocket:
-        """Returns the connection after its handshake.
+        """Does the handshake and returns the TLS connection.
 
-        Raises GreenletExit, which ends the connection, if the handshake fails or takes too long.
+        Raises GreenletExit, which closes the connection, if the certificate cannot be read, or if
+        the handshake fails or takes longer than `SECONDS`.
         """
         try:
             context = self._load()
@@ -73,5 +77,5 @@ class Handshakes:
             with gevent.Timeout(SECONDS, OSError("the handshake takes too long")):
                 return context.wrap_socket(sock, **options)
         except OSError:
-            # gevent prints a traceback for any other error, so every port scan would cause one.
+            # For any other exception gevent prints a traceback, so every port scan would print one.
             raise gevent.GreenletExit from None

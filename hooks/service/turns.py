@@ -1,7 +1,8 @@
-"""The order of decisions in a worker: a few run at a time, and no namespace takes every place.
+"""Limits how many decisions of a worker run at a time, in all and of each namespace.
 
-A request waits for one of the places of its namespace, then for one of all places. Both waits end
-in order of arrival. All callers are greenlets of the worker's loop, so the counters need no lock.
+A request first waits for a free place of its namespace, and then for a free place of the worker.
+Both queues are in order of arrival. A namespace has fewer places than the worker, so one namespace
+cannot block all others. All callers are greenlets of one event loop, so the counters need no lock.
 """
 
 from collections import Counter
@@ -14,26 +15,26 @@ from gevent.lock import Semaphore
 from hooks.service import metrics
 from hooks.service.errors import RefusedError
 
-AT_ONCE: Final = 4  # Decisions of a worker at a time: more are no faster, and need more memory
+AT_ONCE: Final = 4  # Decisions of a worker at a time; more would need memory and gain no speed
 OF_A_NAMESPACE: Final = AT_ONCE - 1  # Decisions of one namespace at a time
-MOST: Final = 256  # Requests of a worker that wait or are decided
-MOST_OF_A_NAMESPACE: Final = MOST // 2
+MOST: Final = 256  # The most requests of a worker that wait or are being decided
+MOST_OF_A_NAMESPACE: Final = MOST // 2  # The most of these requests that one namespace may have
 
 
 class Turns:
-    """The places of one worker."""
+    """The places for decisions in one worker."""
 
     def __init__(self) -> None:
-        """Starts with all places free."""
+        """Starts with all places free and no waiting requests."""
         self._all = Semaphore(AT_ONCE)
         self._of: dict[str, Semaphore] = {}
         self._requests = Counter[str]()
 
     @contextmanager
     def turn(self, namespace: str) -> Iterator[None]:
-        """Waits for a place, and keeps the place until the end of the block.
+        """Waits for a place, and keeps the place until the `with` block ends.
 
-        Raises RefusedError if too many requests wait, in all or of this namespace.
+        Raises RefusedError if the worker or the namespace has too many requests already.
         """
         own = self._requests[namespace]
         if self._requests.total() >= MOST or own >= MOST_OF_A_NAMESPACE:
