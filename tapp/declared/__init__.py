@@ -1,1 +1,3 @@
-"""The author's words: the model of a TApp, its templates and their revisions."""
+"""The TApp's spec as its author wrote it: fields, templates, values,
+and the revisions of templates.
+"""

@@ -1,8 +1,8 @@
-"""Pods that carry no revision of ours: does their template describe them already?
+"""Comparison of a template with a pod that another controller made.
 
-A pod of the old controller has decimal hash labels. It is compared field by field: what the
-template says must be in the pod; what the pod has on top (defaults, injected sidecars, tokens) is
-nobody's reason to touch it (docs/design.md, "Revisions").
+Such a pod has no revision of this service; the old controller wrote decimal hashes. So the pod is
+compared field by field: it matches if it has everything that the template says. Whatever the pod
+has in addition (defaults, injected sidecars, tokens) does not count (docs/design.md, "Revisions").
 """
 
 from typing import Any
@@ -14,10 +14,11 @@ _CANNOT_BE_INJECTED = {"command", "args"}
 
 
 def describes(template: Any, observed: Any) -> bool:
-    """True if every field of `template` stands in `observed`.
+    """Returns True if `observed` has every field of `template`.
 
-    Both in the form of `canonical.comparable`. Lists of objects match by their merge key, other
-    lists item by item in order; the observed ones may hold more, except for `command` and `args`.
+    Both are in the form of `canonical.comparable`. Lists of objects are matched by their merge key,
+    other lists item by item in order. The observed lists may have further items, except for
+    `command` and `args`.
     """
     if isinstance(template, dict):
         return isinstance(observed, dict) and all(
@@ -32,14 +33,16 @@ def describes(template: Any, observed: Any) -> bool:
 
 
 def differs_in_images_only(template: dict[str, Any], observed: dict[str, Any]) -> bool:
-    """The same for two pod specs, with the images of running containers left out."""
+    """Returns True if `observed` has every field of `template` except
+    images of running containers.
+    """
     return describes(without_images(template), without_images(observed))
 
 
 def _list_describes(template: list[Any], observed: list[Any]) -> bool:
     key = merge_key(template)
     if key is not None and merge_key(observed) is not None:
-        # Two ports of one number differ by protocol: an item may match any of its key.
+        # Several items may have one merge key, such as a port number on TCP and on UDP.
         return all(
             any(
                 item[key] == candidate.get(key) and describes(item, candidate)

@@ -1,7 +1,7 @@
-"""The part of a spec beside a template that a pod is made of: its Service's name, its claims.
+"""Service name and claim templates of a spec, which a ControllerRevision records.
 
-The history records it with a template, so that what a partition keeps comes back as it was
-(docs/design.md, "The partition").
+A revision consists of a pod template and of these. The history records both, so that an instance
+that a partition keeps gets its next pod as before (docs/design.md, "The partition").
 """
 
 from typing import Any
@@ -14,14 +14,18 @@ from tapp.kube.depth import is_too_deep
 
 
 class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Parts of a spec beside its templates; the fields are those of `spec`."""
+    """Service name and claim templates; the fields are those of `spec`."""
 
-    service_name: str | None = None  # `spec.serviceName`; None where a record is too large to say
-    # the claim templates, as their author wrote them; None likewise
+    # `spec.serviceName`; None if the record was too large to include it.
+    service_name: str | None = None
+    # The claim templates, as their author wrote them; None if the record was too large to include
+    # them.
     volume_claim_templates: list[dict[str, Any]] | None = None
 
     def differs_from(self, now: "Beside") -> bool:
-        """True if a spec has something else now, as far as this says anything."""
+        """Returns True if a recorded part differs from `now`. Parts that
+        are not recorded do not count.
+        """
         return self.service_name not in {None, now.service_name} or (
             self.volume_claim_templates is not None
             and self.volume_claim_templates != now.volume_claim_templates
@@ -29,7 +33,7 @@ class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def as_kept(self) -> dict[str, Any]:
-        """The same as a part of a record's `data`."""
+        """The recorded parts as entries of a record's `data`."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
 
@@ -39,7 +43,7 @@ _decode = msgspec.json.Decoder(Beside).decode
 
 
 def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
-    """Name -> claim template, without those that have no usable name or spec."""
+    """Returns the claim templates by name, without those that have no usable name or spec."""
     return {
         claim_name(template): template
         for template in spec.volume_claim_templates
@@ -48,13 +52,13 @@ def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
 
 
 def beside_of(spec: TAppSpec) -> Beside:
-    """The one of a spec as it is now."""
+    """Returns Service name and claim templates of the current spec."""
     claims = list(claim_templates(spec).values())
     return UNSAID if is_too_deep(claims) else Beside(spec.service_name, claims)
 
 
 def recorded_beside(data: bytes) -> Beside:
-    """The one of a record, from its `data` as JSON; nothing is said where it cannot be read."""
+    """Returns the parts that a record's `data` (JSON) has; none if the data cannot be read."""
     try:
         found = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,7 +1,8 @@
-"""Differences between two forms of a template, by field, and what each field asks for.
+"""Lists the fields in which two versions of a template differ, and what each change does to pods.
 
-The same forms that the revisions are hashes of (`revision.py`): fields that mean the same are no
-difference, and what is blanked in the second hash is what a kubelet changes in place.
+Entry point: `differences`. It compares the forms that the revisions are hashes of (`revision.py`).
+So two ways to write the same thing are no difference, and the fields that the second hash leaves
+out are those that a kubelet can change in place.
 """
 
 from collections.abc import Iterator
@@ -25,24 +26,25 @@ _ABSENT = object()
 
 
 class Effect(StrEnum):
-    """Consequence of a changed field of a template."""
+    """The effect of a changed field on the pods of the template."""
 
-    RECREATE = "Recreate"  # New pods
-    RESOURCES = "Resources"  # New pods in place of those that have other resources than these
-    RESIZE = "Resize"  # Other resources for pods that run, as far as that can be; else new pods
-    IN_PLACE = "InPlace"  # A container restarts, for its image or what it reads; the pod stays
-    METADATA = "Metadata"  # Written on the pods; nothing restarts
-    SAME = "Same"  # Nothing: a pod is made with it either way, and gets the new label
-    NEW_PODS = "NewPods"  # Nothing for pods that are there; the next ones have it
+    RECREATE = "Recreate"  # Pods are replaced.
+    RESOURCES = "Resources"  # Pods that do not have these resources yet are replaced.
+    RESIZE = "Resize"  # Pods are resized if that is possible, else replaced.
+    # A container restarts in place, for its image or for something that it reads.
+    IN_PLACE = "InPlace"
+    METADATA = "Metadata"  # A label or annotation of the pods changes; nothing restarts.
+    SAME = "Same"  # Nothing but the revision label: both versions make the same pod.
+    NEW_PODS = "NewPods"  # Existing pods stay as they are; only new pods have the change.
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One field."""
+    """One changed field of a template."""
 
-    path: str  # such as `spec.containers[web].image`
-    before: Any  # its value, None where it is absent; as it is written in the template
-    after: Any  # the same of the other form
-    effect: Effect  # what it asks for
+    path: str  # Path, such as `spec.containers[web].image`.
+    before: Any  # Old value as written in the template; None if absent.
+    after: Any  # New value as written in the template; None if absent.
+    effect: Effect  # Effect on the pods.
 
 
 def differences(
@@ -52,10 +54,13 @@ def differences(
     ignores_resources: bool = False,
     resizes: bool = False,
 ) -> list[Difference]:
-    """The fields in which two pod templates differ, in the order of the second one.
+    """Returns the fields in which two pod templates differ, in the order of the second one.
 
-    Resources of running containers may be left to others (`ignores_resources`), or be given to the
-    pods that run (`resizes`).
+    Args:
+        before: the old template.
+        after: the new template.
+        ignores_resources: whether other controllers set the resources of running containers.
+        resizes: whether running containers are resized.
     """
     old, new = before.get("metadata") or {}, after.get("metadata") or {}
     read = _restarting_entries(before, after)
@@ -86,20 +91,20 @@ def differences(
 
 
 def _made(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec of the pods that are made of one, in the one form of all that mean the same."""
+    """Returns the spec of the pods made from a template, in the canonical form for comparison."""
     made = meaning(canonical(spec))
     return {**made, "tolerations": with_defaults(made.get("tolerations") or [], SECONDS)}
 
 
 def _effect(part: str, key: str, new: dict[str, str], read: set[str]) -> Effect:
-    """Consequence of another label or annotation."""
+    """Returns the effect of a changed label or annotation."""
     if part == "annotations" and key == RESTARTED_AT and new.get(key):
         return Effect.RECREATE
     return Effect.IN_PLACE if f"{part}/{key}" in read else Effect.METADATA
 
 
 def _restarting_entries(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
-    """The entries of the metadata because of which a container restarts."""
+    """Returns the labels and annotations because of which a container restarts."""
     old, new = (
         read_by(
             running(body.get("spec") or {}),
@@ -116,7 +121,9 @@ def _difference(path: Path, bodies: tuple[Any, Any], effect: Effect) -> Differen
 
 
 def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
-    """The paths of all values that differ; items of lists by their merge key, `[name]`."""
+    """Yields the paths of all values that differ; an item of a list
+    appears as `[KEY]`, its merge key.
+    """
     if before == after and type(before) is type(after):
         return
     if isinstance(before, dict) and isinstance(after, dict):
@@ -128,7 +135,8 @@ def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
         if names is not None:
             one, other = (dict(zip(keys, items, strict=True)) for keys, items in names)
             if [key for key in one if key in other] != [key for key in other if key in one]:
-                yield path  # another order is another template
+                # The order of a list is part of the template's revision.
+                yield path
                 return
             for name in dict.fromkeys([*other, *one]):
                 item = (*path, f"[{name}]")
@@ -142,6 +150,9 @@ def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def _names(before: list[Any], after: list[Any]) -> list[tuple[list[str], list[Any]]] | None:
+    """Returns the merge keys and items of both lists; None if the items have no unique merge
+    key.
+    """
     key = merge_key(before, after)
     if key is None:
         return None
@@ -150,7 +161,7 @@ def _names(before: list[Any], after: list[Any]) -> list[tuple[list[str], list[An
 
 
 def at(value: Any, path: Path) -> Any:
-    """The value at a path of `changed`; None where there is none."""
+    """Returns the value at a path of `changed`; None if there is no such value."""
     for part in path:
         if isinstance(value, dict):
             value = value.get(part)
@@ -170,7 +181,7 @@ def _item(items: list[Any], name: str) -> Any:
 
 
 def written(path: Path) -> str:
-    """A path as people write it: `spec.containers[web].image`, `metadata.labels["a/b"]`."""
+    """Returns a path as text: `spec.containers[web].image`, `metadata.labels["a/b"]`."""
     text = ""
     for part in path:
         if part.startswith("["):

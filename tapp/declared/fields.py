@@ -1,8 +1,8 @@
-"""Types that fields of a TApp are made of.
+"""Types of the fields of a TApp, and keywords that only the CRD uses.
 
-A field says all of itself once: how it is read, what it means (the text below it), and in
-`json_schema_extra` what else the CRD says of it: `crds/schema.py` makes the CRD of that. The latter
-binds nobody here: what was stored before the CRD had a rule is read as ever.
+The text below a field is its description. `json_schema_extra` has further rules for the CRD
+(`crds/schema.py`). The service itself does not check those rules, so that it can still read a TApp
+that was stored before the CRD had them.
 """
 
 from typing import Annotated, Any, Final, TypeVar
@@ -14,16 +14,16 @@ from tapp.declared import rules
 from tapp.kube.names import MAX_NAME
 from tapp.words.vocabulary import MAX_REPLICAS
 
+# Most characters of an instance's value.
 LONGEST_VALUE: Final = 1_024
-"""Characters of an instance's value."""
 
 T = TypeVar("T")
 
 
 class Value(BaseModel):
-    """Base of all models: immutable, strict about types, silent about fields it does not know.
+    """Base of all models: immutable, strict about types, and unknown fields are ignored.
 
-    A JSON null is an absent field, as in Go's decoder.
+    A JSON null counts as an absent field, as in Go.
     """
 
     model_config = ConfigDict(
@@ -42,17 +42,17 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
+# A map without its null entries; a null map is empty.
 Entries = Annotated[dict[str, T], BeforeValidator(_without_nulls)]
-"""A map in which an entry that is null is none, as a map that is null has none."""
 
-# --- what only the CRD says -----------------------------------------------------------------------
+# Keywords of the CRD
 
 Keywords = dict[str, Any]
 
 NAME: Final[Keywords] = {"maxLength": MAX_NAME}
+# A map that may be null or have null entries: server-side apply leaves a null when the last entry
+# is removed. The API server accepts a CEL rule only if its worst case is bounded.
 ENTRIES: Final[Keywords] = {"maxProperties": MAX_REPLICAS, "nullable": True}
-"""Of a map: the API server takes a CEL rule only if its worst case is bounded, and a server-side
-apply leaves null where the last entry went."""
 BY_INSTANCE: Final[Keywords] = {**ENTRIES, **rules.INSTANCE_IDS}
 VALUES: Final[Keywords] = {"maxProperties": 64}
 

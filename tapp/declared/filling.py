@@ -1,22 +1,24 @@
-"""The limit of what one sync fills in: placeholders in the templates of all instances of a TApp.
+"""Limit of the bytes that one sync fills in: placeholders in the
+templates of all instances of a TApp.
 
-A sync fills in everything or refuses the templates. It never fills in a part of the instances.
+If the limit is exceeded, no instance is filled in: never a part of them.
 """
 
 from typing import Final
 
 from tapp.declared.placeholders import PLACEHOLDER_BYTES
 
+# Most bytes (`Slots.bytes`) that one sync fills in for all instances of a TApp. The limit applies
+# to the pod templates together, to the claim templates together, and to `spec.serviceTemplate`.
 MOST_FILLED_IN: Final = 50_000_000
-"""Bytes (`Slots.bytes`) that one sync fills in for all instances of a TApp, at most.
-
-The limit holds for the pod templates together, for the claim templates together, and for
-`spec.serviceTemplate`.
-"""
 
 
 def too_large(total: int, instances: int, most_of_it: str = "") -> str:
-    """Returns why this many bytes (`Slots.bytes`) are not filled in, "" if they are."""
+    """Returns why `total` bytes (`Slots.bytes`) exceed the limit, or an
+    empty string if they do not.
+
+    `most_of_it` names the largest template, for the message.
+    """
     if total <= MOST_FILLED_IN:
         return ""
     return (

@@ -1,4 +1,8 @@
-"""Looks templates up: by name as they are written, by instance as it runs them."""
+"""`Templates`: looks up the templates of a TApp, by name or by instance.
+
+A template without placeholders is the same for all of its instances. A template with placeholders
+is filled in for each instance; `Templates.of` returns the instance's own template.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -30,7 +34,7 @@ from tapp.words.vocabulary import DEFAULT_TEMPLATE
 
 
 class _Data(msgspec.Struct, rename="camel"):
-    """`data` of a ControllerRevision: a template as it was, and the values that it read."""
+    """`data` of a ControllerRevision: a recorded template, and the values that it reads."""
 
     template: dict[str, Any]
     values: dict[str, dict[str, str]] = {}
@@ -38,7 +42,9 @@ class _Data(msgspec.Struct, rename="camel"):
 
 
 class _Bare(msgspec.Struct):
-    """The same without the values: odd ones hide no template."""
+    """`data` of a ControllerRevision without its values, for a record whose values cannot be
+    read.
+    """
 
     template: dict[str, Any]
 
@@ -49,19 +55,22 @@ _decode_bare = msgspec.json.Decoder(_Bare).decode
 
 @dataclass(frozen=True, slots=True)
 class _OwnSpec:
-    """Makes the spec of an instance's own template whenever it is asked for: it is not held."""
+    """Builds the spec of an instance's own template when it is needed, so that it takes no
+    memory.
+    """
 
-    template: Template  # as it is written
-    own: tuple[str, ...]  # its name, and what stands in its slots
-    claims: frozenset[str]  # names of the claim templates
-    forms: Forms  # of its copies
+    template: Template  # The template with placeholders.
+    # The template's name, and the texts of its placeholders in the order of `slots.names`.
+    own: tuple[str, ...]
+    claims: frozenset[str]  # Names of the claim templates.
+    forms: Forms  # Cache of the canonical forms of the template's copies.
 
     def __call__(self) -> dict[str, Any]:
-        """The spec, as its pod has it."""
+        """Returns the spec without the volumes that claims replace."""
         return spec_of(self._body(), self.claims, self.forms)
 
     def whole(self) -> dict[str, Any]:
-        """The same with the volumes that claims take precedence over."""
+        """Returns the spec with all volumes."""
         return spec_of(self._body(), forms=self.forms)
 
     def _body(self) -> Any:
@@ -72,32 +81,40 @@ class _OwnSpec:
 
 @dataclass
 class Templates:
-    """Looks templates up by name, each one canonicalised and hashed at most once.
+    """The templates of one version of a TApp's spec; each is brought into
+    canonical form at most once.
 
-    A template with placeholders is filled in once for all instances whose values are the same. One
-    object may serve all requests that show the same spec of one TApp.
+    A template with placeholders is filled in once for all instances with equal values. One object
+    may serve all requests with the same spec of one TApp.
     """
 
-    spec: TAppSpec  # the TApp's spec
-    app: str = ""  # its name
-    namespace: str = ""
-    beside: Beside = UNSAID  # what a record says of the rest of its spec; of today's, nothing
-    _claims: frozenset[str] = field(init=False)
+    spec: TAppSpec  # The TApp's spec.
+    app: str = ""  # The TApp's name.
+    namespace: str = ""  # The TApp's namespace.
+    # Recorded Service name and claim templates, if the spec is that of a record.
+    beside: Beside = UNSAID
+    _claims: frozenset[str] = field(init=False)  # Names of the claim templates.
+    # Template name -> template, as its author wrote it.
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)
+    # Template name and texts of its placeholders -> template filled in.
     _own: dict[tuple[str, ...], Template | Unresolved] = field(default_factory=dict)
+    # Instance -> its own template.
     _of: dict[int, Template | Unresolved] = field(default_factory=dict)
+    # Template name -> cache of canonical forms.
     _forms: dict[str, Forms] = field(default_factory=dict)
+    # Template name -> values that it reads.
     _values: dict[str, KeptValues] = field(default_factory=dict)
+    # Template name -> instances that run it and have values; None if not computed yet.
     _valued_by: dict[str, list[str]] | None = None
-    _claim_slots: dict[str, Slots | str] | None = None
-    _service_slots: Slots | str | None = None
-    _too_large: str | None = None
+    _claim_slots: dict[str, Slots | str] | None = None  # Cache of `claim_slots`.
+    _service_slots: Slots | str | None = None  # Cache of `service_slots`.
+    _too_large: str | None = None  # Cache of `too_large`.
 
     def __post_init__(self) -> None:
         self._claims = frozenset(map(claim_name, self.spec.volume_claim_templates))
 
     def of(self, instance: int) -> Template | Unresolved:
-        """The template that `instance` should run."""
+        """Returns the template that `instance` should run, with its placeholders filled in."""
         found = self._of.get(instance)
         if found is not None:
             return found
@@ -114,8 +131,7 @@ class Templates:
     def fill_in(self) -> list[tuple[Template, Template]]:
         """Fills in the templates of all instances below `spec.replicas`.
 
-        Returns:
-            Each template that was filled in, once: as it is written, and filled in.
+        Returns each filled-in template once, together with its template with placeholders.
         """
         for instance in range(self.spec.replicas):
             self.of(instance)
@@ -126,13 +142,15 @@ class Templates:
         ]
 
     def too_large(self) -> str:
-        """Returns why the pod templates cannot be filled in for all instances, "" if they can."""
+        """Returns why the pod templates cannot be filled in for all instances, or an empty
+        string.
+        """
         if self._too_large is None:
             self._too_large = self._problem_of_templates()
         return self._too_large
 
     def body_of(self, instance: int) -> dict[str, Any] | None:
-        """The template of `instance`, written for it alone; None where it does not resolve."""
+        """Returns the body of the template of `instance`, filled in; None if it cannot be used."""
         name = self.spec.template_name(instance)
         found = self.named(name)
         if isinstance(found, Unresolved) or isinstance(self.of(instance), Unresolved):
@@ -144,19 +162,19 @@ class Templates:
         return filled
 
     def shared(self, name: str) -> Template | Unresolved | None:
-        """The template called `name` if it is the same for all instances, else None."""
+        """Returns the template called `name` if it has no placeholders, otherwise None."""
         found = self.named(name)
         return None if isinstance(found, Template) and found.slots else found
 
     def named(self, name: str) -> Template | Unresolved:
-        """The template called `name`, as it is written."""
+        """Returns the template called `name`, with its placeholders."""
         found = self._found.get(name)
         if found is None:
             found = self._found[name] = self._resolve(name)
         return found
 
     def values_of(self, name: str) -> KeptValues:
-        """The values that the template called `name` reads, for the history."""
+        """Returns the values that the template called `name` reads, for the history."""
         found = self._values.get(name)
         if found is None:
             template = self.named(name)
@@ -166,9 +184,11 @@ class Templates:
         return found
 
     def filled_alike(self, name: str, data: bytes) -> bool:
-        """True if a record fills in the template called `name` as the spec does, for all it runs.
+        """Returns True if recorded values fill in a template like those of the current spec do.
 
-        It may have values of more instances: of those that ran the template, too, when it was made.
+        `data` is the record's JSON. The instances that run the template now and have values in the
+        spec or in the record are compared. The record may have values of further instances, which
+        ran the template when it was written.
         """
         template = self.named(name)
         if not isinstance(template, Template) or not template.slots:
@@ -181,7 +201,9 @@ class Templates:
         return fill_alike(self.spec, template.slots, ids, found.values, found.default_values)
 
     def _valued(self, name: str) -> list[str]:
-        """The instances with values that run the template called `name`, found once for all."""
+        """Returns the instances that run the template called `name` and
+        are listed in `spec.values`.
+        """
         if self._valued_by is None:
             self._valued_by = grouped((self._name_of(id), id) for id in self.spec.values)
         return self._valued_by.get(name, [])
@@ -190,7 +212,7 @@ class Templates:
         return self.spec.templates.get(id) or self.spec.default_name
 
     def unread_values(self) -> list[str]:
-        """The keys of values that neither a template nor a claim template reads, sorted."""
+        """Returns the keys of values that no template reads, sorted."""
         keys = {key for own in self.spec.values.values() for key in own}
         keys |= self.spec.default_values.keys()
         if not keys:
@@ -203,7 +225,9 @@ class Templates:
         return sorted(keys)
 
     def recorded(self, name: str, data: bytes) -> "Templates | None":
-        """The templates as a record's JSON has them: all run `name`; None if it is no record."""
+        """Returns the templates of a record: all instances run `name`. None
+        if the JSON is not a record.
+        """
         try:
             found = _read_data(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -224,7 +248,7 @@ class Templates:
         return Templates(spec, self.app, self.namespace, beside=beside)
 
     def claim_slots(self) -> dict[str, Slots | str]:
-        """Claim template -> its placeholders, or what is wrong with them."""
+        """Returns the placeholders of each claim template, or why they are invalid."""
         if self._claim_slots is None:
             found = {
                 claim_name(claim): _slots_or_problem(claim)
@@ -237,16 +261,17 @@ class Templates:
         return self._claim_slots
 
     def service_slots(self) -> Slots | str:
-        """The placeholders of `spec.serviceTemplate`, or what is wrong with them."""
+        """Returns the placeholders of `spec.serviceTemplate`, or why they are invalid."""
         if self._service_slots is None:
             found = _slots_or_problem(self.spec.service_template)
-            # Each answer has the whole Service of each instance, also without placeholders.
+            # Each response contains the Service of every instance, even if it has no placeholders.
             each = length_of(self.spec.service_template)
             each = max(each, found.bytes) if isinstance(found, Slots) else 0
             self._service_slots = self._problem_of(each) or found
         return self._service_slots
 
     def _problem_of_templates(self) -> str:
+        """Returns why the pod templates are too large to be filled in for all instances, or ""."""
         replicas, spec = self.spec.replicas, self.spec
         named = [spec.template_name(id) for id in range(replicas) if str(id) in spec.templates]
         counts = Counter(named)
@@ -260,11 +285,14 @@ class Templates:
         return too_large(sum(found.values()), counts[largest], f", most of it {quoted(largest)}")
 
     def _problem_of(self, each: int) -> str:
+        """Returns why `each` bytes per instance are too many, or an empty string."""
         replicas = self.spec.replicas
         return too_large(each * replicas, replicas)
 
     def own(self, slots: Slots, instance: int) -> dict[str, str]:
-        """Values of placeholders in what `instance` is made of. UnfilledError: it lacks one."""
+        """Returns the texts of placeholders for one instance. Raises
+        UnfilledError if one is missing.
+        """
         return own_of(self.spec, slots, instance, self.app, self.namespace)
 
     def _resolve(self, name: str) -> Template | Unresolved:
@@ -278,6 +306,7 @@ class Templates:
         return resolve(name, body, self._claims, ignores_resources=self.spec.ignores_resources)
 
     def _own_of(self, template: Template, instance: int) -> Template | Unresolved:
+        """Returns the filled-in template of one instance."""
         name, slots = template.name, template.slots
         try:
             own = self.own(slots, instance)
@@ -294,6 +323,7 @@ class Templates:
         if forms is None:
             forms = self._forms[name] = Forms.of_copies(template.body["spec"])
         filled = resolved(name, body, claims, forms, ignores_resources=ignored)
+        # Instances share equal parts, which saves much memory in large TApps.
         same = {
             part: value
             for part in _SHARED
@@ -310,14 +340,17 @@ class Templates:
         return found
 
 
+# Parts of a template that usually are equal in all instances.
 _SHARED = (
     *("labels", "annotations", "metadata", "finalizers", "images", "reads"),
     *("not_restarted", "mounts"),
 )
-"""Parts that instances mostly have in common, and then hold once."""
 
 
 def _read_data(data: bytes) -> _Data:
+    """Decodes a record; values of a wrong type are dropped, so that
+    the template can still be used.
+    """
     try:
         return _decode_data(data)
     except msgspec.ValidationError:

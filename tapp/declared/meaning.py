@@ -1,8 +1,9 @@
-"""Meaning of a pod spec, however it is written: which two make the same pod?
+"""Decides whether two pod specs make the same pod although they are written differently.
 
-Those of which the API server stores the same: whether a default is written out or left out plays no
-part (`tapp/kube/stored.py`). The order of lists does, because it is stored. Revisions are hashes of
-what is written, and are frozen; so this is asked where they differ.
+They do if the API server would store both identically: a default may be written out or left out
+(`tapp/kube/stored.py`). The order of lists counts, because it is stored. Revisions are frozen
+hashes of what the author wrote, so two revisions may have the same meaning. The rules compare
+meanings only if revisions differ.
 """
 
 from collections.abc import Callable
@@ -20,37 +21,44 @@ _SECTIONS = ("containers", "initContainers")
 
 
 def meaning(spec: Document) -> Document:
-    """A pod spec in the one form of all that make the same pod, but for default tolerations."""
+    """Returns the canonical form of a pod spec: specs that make the same pod have the same one.
+
+    Default tolerations are not added, because the cluster's settings decide on them.
+    """
     made = dict(spec)
     for section in _SECTIONS:
         try:
             if section in spec:
                 made[section] = without_repeats(spec[section])
         except RepeatedEnvError:
-            made[section] = spec[section]  # no pod is made of it
+            # No pod can be made from such a spec, so this form is only used to compare it.
+            made[section] = spec[section]
     found: Document = comparable(admitted_spec(stored_spec(made)))
     return found
 
 
 class Content(NamedTuple):
-    """Digests of a template's meaning: equal parts mean the same."""
+    """Digests of a template's meaning; templates with equal parts make the same pod."""
 
-    uniq: str  # hash of its spec, without the images of running containers and without tolerations
-    bare: str  # the same without the resources of running containers
-    tolerations: list[Document]  # as they are written: what is added to them is the cluster's
-    pulling: frozenset[str]  # containers that say `imagePullPolicy: Always`
+    uniq: str  # Hash of the spec without images of running containers and without tolerations.
+    bare: str  # Hash of the spec that also lacks the resources of running containers.
+    # The tolerations as the author wrote them. The cluster adds its defaults to them.
+    tolerations: list[Document]
+    pulling: frozenset[str]  # Names of the containers with `imagePullPolicy: Always`.
 
 
 @dataclass(eq=False, slots=True)
 class Meaning:
-    """Meaning of a template: found out when it is first asked for, and then known."""
+    """The meaning of a template. It costs time to compute, so it is
+    computed on first use and kept.
+    """
 
-    spec: Callable[[], Document]  # makes its pod spec, in canonical form, with all of its volumes
+    # Returns the template's pod spec in canonical form, with all of its volumes.
+    spec: Callable[[], Document]
     _found: Content | None = None
 
     @property
     def content(self) -> Content:
-        """Parts to compare."""
         if self._found is None:
             self._found = _content(self.spec())
         return self._found

@@ -1,7 +1,8 @@
-"""Labels and annotations of a template: what an update in place writes of them, and what differs.
+"""Labels and annotations of a template: what an update in place writes, and how a pod's differ.
 
-Others write on pods, too: a program that sets `role: master` on its own pod. An update in place
-writes only the keys whose value in the template has changed since the pod's revision.
+Other programs write on pods, too; for example, a database may set `role: primary` on its own pod.
+So an update in place (`written`) writes only the keys whose value has changed between the template
+that the pod was made from and the template that it is updated to.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,29 +18,33 @@ from tapp.words.vocabulary import NEVER_IN_TEMPLATES
 
 Entries = Mapping[str, str]
 
-_LONGEST = 80  # Characters of a value that a summary has as they are; it has digests of longer ones
-_SHOWN = 40  # Characters of a value in a message
+# A summary has values up to this many characters, and digests of longer ones.
+_LONGEST = 80
+# Characters of a value that are shown in a message.
+_SHOWN = 40
 _decode = msgspec.json.Decoder(tuple[dict[str, str], dict[str, str]]).decode
 
 
 class Metadata(NamedTuple):
-    """The labels and annotations of a template that are for every pod."""
+    """The labels and annotations that a template gives to every pod."""
 
     labels: Entries
     annotations: Entries
 
     def of(self, part: str) -> Entries:
-        """Returns the labels or the annotations."""
+        """Returns the labels (`part` is `labels`) or the annotations."""
         return self.labels if part == "labels" else self.annotations
 
     def summary(self) -> bytes:
-        """Returns a short text that is the same for all equal metadata."""
+        """Returns a text that is equal for equal metadata, and short for long values."""
         parts = [_summaries(entries) for entries in self]
         return msgspec.json.encode(parts, order="sorted")
 
 
 def authors_metadata(metadata: Any) -> Metadata:
-    """Returns what a pod has of its template's metadata, without what tells of one pod only."""
+    """Returns the template's labels and annotations in a pod's metadata,
+    without those of one pod only.
+    """
     labels = own_labels({"labels": map_in(metadata, "labels")})
     return Metadata(_for_every_pod(labels), _for_every_pod(map_in(metadata, "annotations")))
 
@@ -60,22 +65,25 @@ def _summaries(entries: Entries) -> Entries:
 
 
 def written(observed: Entries, applied: Entries, wanted: Entries, before: Entries) -> Entries:
-    """Returns the labels or annotations with which an update in place answers.
+    """Returns the labels or annotations of the response for an update in place.
 
-    A key is left out if Metacontroller is to remove it, or if somebody has removed it.
+    Metacontroller removes a key that is missing in the response if it applied the key last time. A
+    key that somebody has removed from the pod, and that the template has not changed, stays
+    removed.
 
     Args:
-        observed: those of the pod.
-        applied: those of them that Metacontroller wrote last.
-        wanted: those of the template that the pod is to run.
-        before: those of the template that the pod was made of.
+        observed: the entries of the pod.
+        applied: the entries that Metacontroller wrote last.
+        wanted: the entries of the template that the pod is updated to.
+        before: the entries of the template that the pod was made from.
     """
     found = {
         key: text if before.get(key) != text else observed[key]
         for key, text in wanted.items()
         if before.get(key) != text or key in observed
     }
-    # A key that neither template has was written by an earlier one, and stays.
+    # A key that neither template has comes from an earlier template. It stays, because only a
+    # changed key is written.
     others = (key for key in applied if key not in wanted and key not in before)
     return found | {key: observed[key] for key in others if key in observed}
 
@@ -83,11 +91,13 @@ def written(observed: Entries, applied: Entries, wanted: Entries, before: Entrie
 def guessed_before(
     last: Entries | None, observed: Entries, wanted: Entries, edited: Mapping[str, str]
 ) -> Entries:
-    """Returns the labels or annotations of the template that a pod was made of, as far as known.
+    """Returns the known labels or annotations of the template that a pod was made from.
 
-    For a pod whose revision the history lacks. Metacontroller's copy (`last`) has them, but for the
-    values that somebody had changed before the last write: these are in the copy as well, and
-    `edited` has the keys that somebody else wrote last. None of `last`: nothing is known.
+    Used if the history lacks the pod's revision. Metacontroller's copy (`last`) has the entries of
+    that template. But if somebody had changed a value before the last write, the copy has that
+    value. So an entry that somebody else wrote last (`edited`) and that the copy equals counts as
+    unchanged, with the value of the template that is wanted now. Without a copy (None) nothing is
+    known: returns no entries.
     """
     if last is None:
         return {}
@@ -100,16 +110,17 @@ def guessed_before(
 
 
 class Edit(NamedTuple):
-    """A label or an annotation of a pod that is not as in its template."""
+    """A label or annotation of a pod that differs from its template."""
 
-    is_there: bool  # whether the pod has the key
-    text: str  # the key and both values, for a person
+    is_there: bool  # True if the pod has the key, False if somebody has removed it.
+    text: str  # Key and both values, for a message.
 
 
 def edits(pod: bytes, template: bytes) -> Iterator[Edit]:
-    """Yields the keys of a template's summary that have another value in a pod's, or none.
+    """Yields the labels and annotations of a template that a pod lacks or has with another value.
 
-    Keys that the pod alone has are left out: an earlier template had them, or somebody added them.
+    Both arguments are summaries (`Metadata.summary`). Keys that only the pod has are left out: an
+    earlier template had them, or somebody has added them.
     """
     for part, found, wanted in zip(
         ("label", "annotation"), _decode(pod), _decode(template), strict=True

@@ -1,7 +1,8 @@
 """The TApp as its author wrote it: a typed view of the parent object, and the source of the CRD.
 
-Templates stay opaque mappings: Kubernetes adds fields, and none may be dropped on the way (the old
-controller dropped them). What each field means is its description, which docs/reference.md shows.
+The text below a field becomes the field's description in the CRD and in docs/reference.md (`make
+generate`). Pod templates stay plain mappings, so that fields which Kubernetes adds in future
+versions are kept.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -30,55 +31,57 @@ Wanted = Annotated[str, Field(json_schema_extra={**NAME, **rules.WANTED_STATUS})
 OwnValues = Annotated[
     Entries[OwnValue], Field(description="The values of one instance.", json_schema_extra=VALUES)
 ]
+# Most claim templates that a TApp may have: each sync looks at all of them for each instance.
 MOST_CLAIMS: Final = 100
-"""Claim templates of a TApp: each is looked at for each instance."""
 
 
 class TAppSpec(Value):
-    """`spec`, field by field."""
+    """`spec` of a TApp."""
 
     replicas: int = Field(default=1, ge=0, le=MAX_REPLICAS, json_schema_extra={"default": 1})
-    """Number of instances; they are numbered from 0 to replicas-1."""
+    """Number of instances. They are numbered from 0 to replicas-1."""
     selector: Mapping | None = None
-    """Accepted and kept, for manifests that set it. Pods are selected by the label controller-uid,
-    so it is not needed."""
+    """Not used. Accepted so that manifests which set it stay valid. Pods are selected by the label
+    controller-uid."""
     template: Mapping | None = None
     """The pod template named 'default'."""
     template_pool: Entries[Mapping] = Field(default_factory=dict, json_schema_extra=ENTRIES)
     """Further pod templates by name. Their fields are those of spec.template."""
     templates: Entries[Name] = Field(default_factory=dict, json_schema_extra=BY_INSTANCE)
-    """Instance number -> name of the template it runs: a key of templatePool, or 'default'.
-    Instances not listed run the default template."""
+    """Instance number -> name of the template that the instance runs: a key of templatePool, or
+    'default'. Instances that are not listed run the default template."""
     values: Entries[OwnValues] = Field(default_factory=dict, json_schema_extra=BY_INSTANCE)
-    """Instance number -> its own values, by key. In a pod template or a claim template,
-    $(tapp.values.KEY) stands for the instance's value, $(tapp.index) for its number, $(tapp.name)
-    for its pod's name and $(tapp.namespace) for the namespace; $$(tapp. is the text itself."""
+    """Instance number -> the instance's own values, by key. In a pod template or a claim template,
+    $(tapp.values.KEY) is replaced by the instance's value, $(tapp.index) by its number,
+    $(tapp.name) by the name of its pod and $(tapp.namespace) by the namespace. $$(tapp. stands for
+    the text $(tapp."""
     default_values: Entries[OwnValue] = Field(
         default_factory=dict, json_schema_extra={**VALUES, "nullable": True, **rules.VALUE_KEYS}
     )
-    """The values of instances that have none of that key in values."""
+    """Values for the instances whose entry in values lacks the key."""
     default_template_name: str = Field(default="", json_schema_extra=NAME)
-    """Name of the template that instances not listed in templates run: a key of templatePool, or
-    'default'. Unset: 'default'."""
+    """Name of the template for instances that are not listed in templates: a key of templatePool,
+    or 'default'. Unset: 'default'."""
     default_template_name_old: str = Field(
         default="", alias="DefaultTemplateName", json_schema_extra=NAME
     )
-    """The spelling of defaultTemplateName in older manifests; where both are set, this one is
-    ignored. Unset: 'default'."""
+    """The spelling of defaultTemplateName in older manifests. Ignored if defaultTemplateName is
+    set. Unset: 'default'."""
     statuses: Entries[Wanted] = Field(default_factory=dict, json_schema_extra=BY_INSTANCE)
-    """Instance number -> wanted status. Killed stops the instance: its pod goes, its claims stay.
-    Removing the entry starts it again. No other value is accepted; one that a TApp had before the
-    CRD checked this has no effect."""
+    """Instance number -> wanted status. Killed stops the instance: its pod is deleted, its claims
+    stay. Removing the entry starts the instance again. No other value is accepted. Another value
+    from before the CRD checked this has no effect."""
     update_strategy: UpdateStrategy = UpdateStrategy()
-    """How a changed template reaches the instances that run it. Unset: maxUnavailable 1, and
+    """How the instances are updated when their template changes. Unset: maxUnavailable 1, and
     forceUpdate.maxUnavailable 100%."""
     force_delete_pod: bool = False
-    """Start instances elsewhere when their node has not been heard of for TAPP_LOST_NODE_SECONDS
-    (300; for one TApp the annotation apps.tkestack.io/lost-node-seconds). Such an instance may run
-    twice until the old node is back. Needs the component pod-status. Unset: false."""
+    """Start an instance on another node when its node has not reported for TAPP_LOST_NODE_SECONDS
+    (300; the annotation apps.tkestack.io/lost-node-seconds sets it for one TApp). The instance may
+    run twice until the old node is back. Needs the component pod-status. Unset: false."""
     auto_delete_unused_template: bool = False
-    """Remove entries of templatePool that nothing refers to. Needs the admission policy of the same
-    name; without it, unused names are reported in the status. Unset: false."""
+    """Remove entries of templatePool that no other field names. Needs the admission policy of the
+    same name. Without the policy, unused templates are only reported in the status. Unset:
+    false."""
     never_migrate: bool = False
     """Never replace a pod that has completed. Unset: false."""
     volume_claim_templates: list[Mapping] = Field(
@@ -89,75 +92,81 @@ class TAppSpec(Value):
             **rules.CLAIM_NAMES,
         },
     )
-    """Claims that each instance gets, named CLAIM-TAPP-NUMBER and mounted as a volume under the
-    claim template's name. A claim takes precedence over a volume of the same name in the template.
-    A larger storage request reaches claims that are there, where their StorageClass allows
-    expansion; no other change does."""
+    """PersistentVolumeClaims that each instance gets. A claim is named CLAIM-TAPP-NUMBER, and the
+    pod mounts it as a volume with the name of the claim template. A claim takes precedence over a
+    volume of the same name in the pod template. If the storage request grows, existing claims grow,
+    too, provided that their StorageClass allows expansion. Other changes do not affect existing
+    claims."""
     service_name: str = Field(default="", json_schema_extra={**NAME, **rules.SERVICE_NAME})
-    """Name of the headless Service that gives each pod a DNS name: POD.SERVICENAME. Unset: pods
-    have none."""
+    """Name of the headless Service that gives each pod a DNS name: POD.SERVICENAME. Unset: pods get
+    no DNS name."""
     service_template: Mapping | None = None
-    """A Service for each instance, named as its pod, which it selects; $(tapp.index) and the other
-    placeholders stand for the instance's own, in ports, too. Needs the component services. Unset:
-    no Service."""
+    """Template of a Service that each instance gets. The Service has the name of the instance's pod
+    and selects that pod. Placeholders such as $(tapp.index) are filled in, also in ports. Needs the
+    component services. Unset: no Services."""
     service_retention_policy: ServiceRetentionPolicy = ServiceRetentionPolicy()
-    """What happens to Services of serviceTemplate while they are not needed. Unset: they are
+    """What happens to the Services of serviceTemplate while they are not needed. Unset: they are
     retained."""
     revision_history_limit: Whole = 10
-    """How many superseded templates are kept as ControllerRevisions, beyond the newest one of each
-    template. With 0 there is no history. Unset: 10."""
+    """How many old revisions are kept as ControllerRevisions, in addition to the newest revision of
+    each template. With 0 no revisions are kept. Unset: 10."""
     min_ready_seconds: Whole = 0
-    """How long a pod must have been Ready before it counts as available. Unset: 0."""
+    """How many seconds a pod must have been Ready before it counts as available. Unset: 0."""
     progress_deadline_seconds: Whole = 600
-    """After how many seconds in which a roll came no further it counts as failed: Progressing turns
-    False, with the reason ProgressDeadlineExceeded, until it goes on. What minReadySeconds,
-    gracePeriodSeconds and the termination grace period of pods that are stopped take is added.
-    Nothing is taken back by itself. With 0 there is no deadline. Unset: 600."""
+    """Seconds without progress after which a rollout counts as failed: the condition Progressing
+    turns False with the reason ProgressDeadlineExceeded, until the rollout makes progress again.
+    The time that minReadySeconds, gracePeriodSeconds and the termination grace period of stopping
+    pods take is added. Nothing is rolled back. With 0 there is no deadline. Unset: 600."""
     deletion_hold_timeout_seconds: Whole | None = None
-    """For how many seconds the annotation apps.tkestack.io/hold of a pod holds back what deletes it
-    for good: its instance is killed or scaled down, or the TApp is deleted; from when that is
-    wanted on. With 0 nothing is held back. Unset: without end."""
+    """For how many seconds the annotation apps.tkestack.io/hold of a pod prevents a final deletion
+    of the pod, when its instance is killed or scaled down, or the TApp is deleted. The time counts
+    from when the deletion became due. With 0 such deletions are never prevented. Unset: no
+    limit."""
     pod_management_policy: Literal["OrderedReady", "Parallel"] = "Parallel"
-    """Whether pods are made and taken away at once or one after another, as in a StatefulSet.
-    OrderedReady: a pod is made when all lower numbers that should run are available; of pods beyond
-    replicas the highest goes first, the next one when it is gone. Updates and kills are not ordered
-    by it. May be changed at any time. Unset: Parallel."""
+    """Whether pods are created and deleted all at once (Parallel) or one after another, as in a
+    StatefulSet (OrderedReady). With OrderedReady a pod is created when all instances with lower
+    numbers that should run are available. Pods beyond replicas are deleted from the highest number
+    down, each after the previous one is gone. Updates and kills do not follow this order. May be
+    changed at any time. Unset: Parallel."""
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
     """What happens to claims that are no longer needed. Unset: they are retained."""
 
     @property
     def default_name(self) -> str:
-        """The name of the default template: the lower-case spelling wins."""
+        """Name of the default template; `defaultTemplateName` wins over its older spelling."""
         return self.default_template_name or self.default_template_name_old or DEFAULT_TEMPLATE
 
     @property
     def ignores_resources(self) -> bool:
-        """True if the resources of running containers are left to others, and are no update."""
+        """True if a change of container resources in a template does not start an update."""
         return self.update_strategy.in_place_update_strategy.resources == "Ignore"
 
     @property
     def resizes(self) -> bool:
-        """True if other resources in a template are given to the pods that run."""
+        """True if running containers are resized when the resources in their template change."""
         return self.update_strategy.in_place_update_strategy.resources == "InPlace"
 
     @property
     def ordered(self) -> bool:
-        """True if pods are made and taken away one after another."""
+        """True if pods are created and deleted one after another."""
         return self.pod_management_policy == "OrderedReady"
 
     @property
     def rolling_name(self) -> str:
-        """The name of the rolling template: computed anew at each sync, never written back."""
+        """Name of the rolling template (`updateStrategy.template`, or else the default
+        template).
+        """
         return self.update_strategy.template or self.default_name
 
     def template_name(self, instance: int) -> str:
-        """The name of the template that `instance` runs."""
         return self.templates.get(str(instance)) or self.default_name
 
     def find_template(self, name: str) -> Mapping | None:
-        """The body of the template called `name`, or None where there is no such template.
+        """Returns the template called `name` as its author wrote it, or None
+        if there is no such template.
 
-        `default` is `spec.template`; the pool's entry of that name serves where that is empty.
+        The name `default` means `spec.template`. The entry `default` of the pool is used if
+        `spec.template` has no containers.
         """
         pooled = self.template_pool.get(name)
         if name != DEFAULT_TEMPLATE or not self.template:
@@ -167,7 +176,7 @@ class TAppSpec(Value):
         return self.template if usable or pooled is None else pooled
 
     def unused_templates(self) -> list[str]:
-        """Names in the pool that nothing refers to, sorted (`autoDeleteUnusedTemplate`)."""
+        """Returns the names of templates in the pool that no other field names, sorted."""
         used = {
             *self.templates.values(),
             self.default_template_name,
@@ -179,13 +188,13 @@ class TAppSpec(Value):
 
 
 class ManagedFields(Value):
-    """One entry of `metadata.managedFields`: only the time of the write is read."""
+    """An entry of `metadata.managedFields`."""
 
-    time: str = ""
+    time: str = ""  # Time of the write, RFC 3339.
 
 
 class ParentMeta(Value):
-    """The parent's `metadata`: identity is required, the rest is optional."""
+    """`metadata` of the TApp. Name, namespace and uid are required."""
 
     name: str = Field(min_length=1)
     namespace: str = Field(min_length=1)
@@ -199,7 +208,7 @@ class ParentMeta(Value):
 
 
 class Parent(Value):
-    """Identity of the parent, without a look at its spec and status: enough for finalize."""
+    """A TApp without spec and status: a deletion must not depend on their being valid."""
 
     api_version: str = Field(pattern=r"^apps\.tkestack\.io/")
     kind: Literal["TApp"]
@@ -207,30 +216,30 @@ class Parent(Value):
 
 
 class TApp(Parent):
-    """The whole parent."""
+    """A TApp with spec and status."""
 
     spec: TAppSpec = Field(json_schema_extra=rules.TEMPLATES)
-    """What should run: numbered instances, each with its own template and status."""
+    """The instances that should run, each with its own template and status."""
     status: Annotated[ObservedStatus, BeforeValidator(map_of)] = Field(
         default=ObservedStatus(), json_schema_extra={"default": {"observedGeneration": NEVER}}
     )
-    """What was observed when the TApp was last looked at."""
+    """The state of the TApp as the service last saw it."""
 
 
 class ClaimPolicy(Value):
-    """The part of a spec that finalize reads; it stands although the rest may be invalid."""
+    """The claim retention policy alone, for a deletion: other parts of the spec may be invalid."""
 
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
 
 
 class HoldPolicy(Value):
-    """Another part that finalize reads."""
+    """The time limit of holds alone, for a deletion: other parts of the spec may be invalid."""
 
     deletion_hold_timeout_seconds: Whole | None = None
 
 
 class LostPolicy(Value):
-    """Another part that finalize reads."""
+    """The policies for lost nodes alone, for a deletion: other parts of the spec may be invalid."""
 
     force_delete_pod: bool = False
     never_migrate: bool = False

@@ -1,4 +1,6 @@
-"""The status of a TApp: what of it is read back, and what the CRD says of all of it."""
+"""The status of a TApp: the fields that the service reads back, and the CRD's description of
+all.
+"""
 
 from typing import Annotated, Any, ClassVar, Final
 
@@ -10,16 +12,15 @@ from tapp.words.conditions import ALWAYS, KSTATUS, REFUSED
 from tapp.words.notes import REVISION
 from tapp.words.times import is_written
 
+# `observedGeneration` of a status that the service has not written yet; the CRD sets it by default.
+#
+# Flux's own kinds do the same. Tools that compare the field with `metadata.generation` would
+# otherwise take a TApp that has just been created for finished.
 NEVER: Final = -1
-"""The generation of a status that nobody has written, as of Flux's own kinds.
-
-Without it, tools that compare it with `metadata.generation` take a TApp for finished that has just
-been created.
-"""
 
 
 def _generation(value: Any) -> int | None:
-    """None where nobody has answered yet: the API server fills in -1."""
+    """Returns a generation, or None if the service has not written the status yet (-1)."""
     return value if type(value) is int and value > 0 else None
 
 
@@ -36,17 +37,17 @@ def _counts(value: Any) -> dict[str, int]:
     return {key: item for key, item in found if type(item) is int and 0 < item <= _MOST_FAILURES}
 
 
+# The highest count of failures (`pace.py`).
 _MOST_FAILURES = 1_000
-"""No count of failures goes higher (`pace.py`)."""
 
 
 def _noted(value: Any) -> dict[str, str]:
-    """Something -> a time."""
+    """Returns the entries of a mapping whose value is a time."""
     return {key: item for key, item in _texts(value).items() if is_written(item)}
 
 
 def _since(value: Any) -> dict[str, str]:
-    """A time -> something."""
+    """Returns the entries of a mapping whose key is a time."""
     return {key: item for key, item in _texts(value).items() if is_written(key)}
 
 
@@ -69,7 +70,7 @@ Generation = Annotated[int, Field(json_schema_extra={"format": "int64"})]
 
 
 class ObservedCondition(Value):
-    """One entry of `status.conditions` as it was last written."""
+    """An entry of `status.conditions` as the service last wrote it."""
 
     type: str = Field(
         default="",
@@ -79,37 +80,37 @@ class ObservedCondition(Value):
     status: str = Field(default="", json_schema_extra={"enum": ["True", "False", "Unknown"]})
     """True, False or Unknown."""
     reason: str = ""
-    """The cause, in one CamelCase word."""
+    """The cause, as one CamelCase word."""
     message: str = ""
-    """The details, for people."""
+    """A sentence with the details."""
     last_transition_time: str = Field(default="", json_schema_extra={"format": "date-time"})
     """When status last changed."""
     observed_generation: ClassVar[Generation]
-    """The metadata.generation that the observation is about."""
+    """The metadata.generation that this condition is about."""
 
 
 class TemplateCounts(Value):
-    """One entry of `status.templates`; never read."""
+    """An entry of `status.templates`. The service does not read it back."""
 
     replicas: Count
-    """Number of pods that exist."""
+    """Number of pods."""
     ready_replicas: Count
     """Number of pods that are Ready."""
     updated_replicas: Count
-    """Number of pods at the latest revision."""
+    """Number of pods that run the template's latest revision."""
 
 
 class ObservedStatus(Value):
-    """`status`; a field that is a ClassVar is written only, and never read back.
+    """`status` of a TApp.
 
-    What is read: the memory of finished instances, of pods whose deletion may not be seen yet, of
-    how often pods have failed, of how far a roll has come, of what a partition keeps, of who is on
-    hold, of whose pods are outdated, and of the times of conditions. Whoever wrote it: what is of a
-    wrong shape is absent, and no sync fails because of it. What is spelled as attributes are here
-    (`not_created`) is not read, either.
+    A field that is a ClassVar is only written. The service reads the others back, because it keeps
+    no memory of its own between syncs: for example since when a pod is waited for, or which
+    instances a partition keeps. Users may have changed the status. So a value of a wrong shape
+    counts as absent, and no sync fails because of it. Field names in Python's spelling
+    (`not_created`) are not read, either.
 
-    No field has an enum in the CRD but the status of a condition, as a status that is refused or
-    pruned would be written anew at every sync.
+    In the CRD only the status of a condition has an enum. The API server would refuse or drop a
+    value outside of an enum, and the service would then write the status again at every sync.
     """
 
     model_config = ConfigDict(populate_by_name=False)
@@ -117,77 +118,79 @@ class ObservedStatus(Value):
     observed_generation: Annotated[int | None, BeforeValidator(_generation)] = Field(
         default=None, json_schema_extra={"format": "int64", "default": NEVER}
     )
-    """The metadata.generation that this status is about; -1 where nobody has looked at the TApp
+    """The metadata.generation that this status is about; -1 if the service has not seen the TApp
     yet."""
     ready: ClassVar[str]
-    """Pods that are Ready, of the instances that should run, such as 3/5."""
+    """Number of instances whose pod is Ready, of the instances that should run, such as 3/5."""
     replicas: ClassVar[Count]
-    """Number of pods that exist."""
+    """Number of pods."""
     ready_replicas: ClassVar[Count]
     """Number of pods that are Ready."""
     updated_replicas: ClassVar[Count]
     """Number of pods that run their template's latest revision."""
     current_revision: Revision = ""
-    """The revision of the rolling template before the roll that is under way, or that a partition
-    keeps: the label tapp_template_hash_key of its ControllerRevision and, where placeholders do not
-    make them differ, its pods; where it reads values, with their digest behind."""
+    """The revision of the rolling template before the current rollout, or the one that a partition
+    keeps. It is the label tapp_template_hash_key of the ControllerRevision and, if the template has
+    no placeholders, of its pods. If the template reads values, a digest of these follows."""
     update_revision: Revision = ""
-    """The newest revision of the rolling template, as in currentRevision. The same as that when a
-    roll is complete."""
+    """The newest revision of the rolling template, in the form of currentRevision. Equal to
+    currentRevision when a rollout is complete."""
     available_replicas: ClassVar[Count]
-    """Number of pods that are Ready for minReadySeconds."""
+    """Number of pods that have been Ready for minReadySeconds."""
     scale_label_selector: ClassVar[str]
-    """Selects the pods, for a HorizontalPodAutoscaler."""
+    """Label selector of the pods, for a HorizontalPodAutoscaler."""
     app_status: ClassVar[str]
     """Pending, Running, Failed, Succ or Killed."""
     statuses: Texts = Field(default_factory=dict)
     """Instance number -> NotCreated, Pending, Running, Updating, PodFailed, PodSucc, Killing,
     Killed, Failed, Succ or Unknown."""
     templates: ClassVar[dict[str, Annotated[TemplateCounts, Field(description="Counts of pods.")]]]
-    """Template name -> counts of the pods that run it."""
+    """Template name -> counts of the pods that run the template."""
     replacing: Texts = Field(default_factory=dict)
-    """Instance number -> uid of its pod, while a pod that was not available is replaced and its
-    deletion may not be seen yet."""
+    """Instance number -> uid of its pod. Listed while a pod that was not available is being
+    replaced, and the service may not have seen its deletion yet."""
     failures: Annotated[dict[str, Count], BeforeValidator(_counts)] = Field(default_factory=dict)
-    """Instance number -> pods in a row that failed soon after they were made, while the next one is
-    not made yet: the more there were, the later it follows."""
+    """Instance number -> number of consecutive pods that failed soon after their creation. Listed
+    while the next pod is not created yet. The wait before the next pod grows with this number."""
     outdated: Text = ""
-    """Instances whose pod is to be updated to its template's latest revision, as ranges, such as
-    0-3,7."""
+    """Instances whose pod does not run its template's latest revision and will be updated, as
+    ranges, such as 0-3,7."""
     held: Text = ""
-    """Instances that a hold on their pod keeps from what they need, as ranges."""
+    """Instances that have a pending action because their pod is on hold, as ranges."""
     settling: Noted = Field(default_factory=dict)
-    """Instance/generation of its pod -> since when only the passing of time can prove that its
-    update in place has finished."""
+    """Instance/generation of its pod -> since when only the passing of time can prove that the
+    pod's update in place has finished."""
     pulling: Noted = Field(default_factory=dict)
-    """Pod that pulls images on a node, or `asked for: POD` if it is not there -> since when it is
-    waited for; `refused: IMAGE` or `refused: IMAGE on NODE`, the image of those pods, where none
-    could run -> when that was found out; `stuck: POD` -> since when it has
-    trouble of its own."""
+    """Pod that pulls images on a node, or `asked for: POD` if it does not exist yet -> since when
+    it is waited for. `refused: IMAGE` or `refused: IMAGE on NODE`, with the image of the pods that
+    pull -> when it turned out that such a pod cannot run. `stuck: POD` -> since when the pod has
+    failed for a reason other than the images."""
     resizing: Noted = Field(default_factory=dict)
     """Instance/revision -> since when its pod waits to be resized."""
     turned: Texts = Field(default_factory=dict)
-    """Instance/generation of its pod -> the containers that its kubelet was seen to be about to
-    start again in place, while nothing in the pod tells that it has."""
+    """Instance/generation of its pod -> the containers that the kubelet was about to restart when
+    it had seen the pod's newest spec. Listed until the pod itself shows that they have
+    restarted."""
     unserved: Noted = Field(default_factory=dict)
-    """Instance number -> since when its pod's status should say something else: its readiness gate
-    is not served, or nobody acts on the loss of its node. Instance/True or instance/False, where
-    the pod's condition Ready has no time that can be right -> since when the pod is seen to be
-    Ready, or its node not to report."""
+    """Instance number -> since when the pod's status should have changed: nobody opens its
+    readiness gate, or acts on the loss of its node. Instance/True or instance/False, if the pod's
+    condition Ready has no usable time -> since when the pod has been Ready, or its node has been
+    silent."""
     not_created: Since = Field(default_factory=dict)
-    """Since when -> the instances, as ranges, whose pod was requested and does not exist."""
+    """Time -> the instances, as ranges, whose pod has been requested since then and does not
+    exist."""
     not_owned: Since = Field(default_factory=dict)
-    """Since when -> the instances, as ranges, whose pod uses a claim that is not among the TApp's
-    own."""
+    """Time -> the instances, as ranges, whose pod has used a claim since then that does not belong
+    to the TApp."""
     not_exposed: Since = Field(default_factory=dict)
-    """Since when -> the instances, as ranges, whose Service does not exist, or is not yet as it was
-    requested."""
+    """Time -> the instances, as ranges, whose Service has been requested since then and does not
+    exist, or still differs from the request."""
     progressed: Noted = Field(default_factory=dict)
-    """Generation/updates begun/instances available -> since when a roll has come that far, while it
-    is under way."""
+    """Generation/updates begun/instances available -> since when the current rollout has been at
+    this point."""
     kept: Texts = Field(default_factory=dict)
-    """Revision -> the instances, as ranges, that updateStrategy.partition keeps at it; also of
-    numbers that were scaled away, for when they come back."""
+    """Revision -> the instances, as ranges, that updateStrategy.partition keeps at the revision.
+    Instances that were scaled down stay listed, for the case that they come back."""
     conditions: Annotated[
         list[
             Annotated[

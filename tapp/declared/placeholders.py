@@ -1,8 +1,10 @@
-"""Placeholders: where a template says `$(tapp.index)` and its like, and what it becomes.
+"""Placeholders in templates: finds them, checks where they stand, and fills them in.
 
-`$(tapp.index)`, `$(tapp.name)`, `$(tapp.namespace)` and `$(tapp.values.KEY)` stand for an
-instance's own; `$$(tapp.` is the text `$(tapp.` itself. What is filled in is not looked at again.
-Kubernetes' own `$(VAR)` is none of this.
+`$(tapp.index)`, `$(tapp.name)`, `$(tapp.namespace)` and `$(tapp.values.KEY)` are replaced by texts
+of the instance; `$$(tapp.` stands for the text `$(tapp.`. Filled-in text is not searched for
+placeholders again. Kubernetes' own `$(VAR)` is left alone. `placeholders_in` finds the placeholders
+once for each template, as a tree of paths; `Slots.filled` then copies only the parts on these paths
+for each instance.
 """
 
 import re
@@ -20,10 +22,12 @@ from tapp.words.quoted import quoted, short
 from tapp.words.vocabulary import VALUE_KEY
 
 BEGIN: Final = "$(tapp."
-VALUES: Final = "values."  # The prefix of the names of values
+# Prefix in the names of values.
+VALUES: Final = "values."
+# Regular expression of a text that is a single placeholder whose value may be a number.
 WHOLE: Final = rf"\$\(tapp\.(index|values\.{VALUE_KEY})\)"
-"""A text that is nothing but one placeholder that may be a number, as a regular expression."""
-ANY: Final = rf"\$\(tapp\.(index|name|namespace|values\.{VALUE_KEY})\)"  # Any placeholder, likewise
+# Regular expression of any placeholder.
+ANY: Final = rf"\$\(tapp\.(index|name|namespace|values\.{VALUE_KEY})\)"
 
 _FOUND = re.compile(r"\$\$\(tapp\.|\$\(tapp\.([^()]*)\)|\$\(tapp\.")
 _NAME = re.compile(rf"index|name|namespace|values\.{VALUE_KEY}")
@@ -33,12 +37,12 @@ Path = tuple[str | int, ...]
 
 
 class Numbers(NamedTuple):
-    """The numbers that a field takes."""
+    """The numbers that a field accepts."""
 
-    least: int  # the least of them
-    most: int  # the largest
-    named: bool = False  # whether it takes a name as well
-    mixed: bool = False  # whether there may be text around a placeholder (`3000$(tapp.index)`)
+    least: int  # Smallest number.
+    most: int  # Largest number.
+    named: bool = False  # True if the field also accepts a name.
+    mixed: bool = False  # True if a placeholder may have text around it (`3000$(tapp.index)`).
 
 
 _PORT, _ID, _SECONDS = Numbers(1, 65_535), Numbers(0, 2**31 - 1), Numbers(0, 2**31 - 1)
@@ -60,6 +64,7 @@ _OF_A_CONTAINER = {
         for field, numbers in _HANDLERS.items()
     },
 }
+# The fields of a pod template that need a number, so that a placeholder there becomes one.
 NUMBERS: Final[Mapping[str, Numbers]] = {
     "spec.securityContext.runAsUser": _ID,
     "spec.securityContext.runAsGroup": _ID,
@@ -71,36 +76,40 @@ NUMBERS: Final[Mapping[str, Numbers]] = {
         for path, numbers in _OF_A_CONTAINER.items()
     },
 }
-"""The fields of a pod template in which a placeholder becomes a number."""
+# The fields of a Service template that need a number. No pod template has fields with these paths.
 SERVICE_NUMBERS: Final[Mapping[str, Numbers]] = {
     "spec.ports[].port": Numbers(1, 65_535, mixed=True),
     "spec.ports[].nodePort": Numbers(1, 65_535, mixed=True),
     "spec.ports[].targetPort": _NAMED_PORT,
 }
-"""Placeholders of the template of Services; no pod template has a field of these names."""
 _NUMBERS = {**NUMBERS, **SERVICE_NUMBERS}
 
+# Names by which templates and pods are compared; they must be equal in all instances.
 _NAMES: Final = frozenset(
     {"spec.containers[].name", "spec.initContainers[].name", "spec.volumes[].name"}
 )
-"""By these names pods and templates are compared: they are no instance's own."""
 
 
 class UnfilledError(ValueError):
-    """A placeholder that cannot be filled in, in words for the TApp's author."""
+    """A placeholder cannot be filled in; the message is for the author of the TApp."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A text with placeholders."""
+    """One text of a template that has placeholders."""
 
-    path: Path  # where it stands
-    texts: tuple[str, ...]  # what is around the placeholders; one more than there are of these
-    names: tuple[str, ...]  # the placeholders, without `$(tapp.` and `)`
-    numbers: Numbers | None = None  # what the field takes, where it takes numbers
+    path: Path  # Path of the text in the template.
+    # The parts of the text around the placeholders: one more than there are placeholders.
+    texts: tuple[str, ...]
+    names: tuple[str, ...]  # Names of the placeholders, without `$(tapp.` and `)`.
+    # The numbers that the field accepts; None if it accepts any text.
+    numbers: Numbers | None = None
 
     def filled(self, own: Mapping[str, str]) -> str | int:
-        """The text with an instance's own values. UnfilledError: the field takes no such value."""
+        """Returns the text with an instance's own texts filled in.
+
+        Raises UnfilledError if the field does not accept the result.
+        """
         parts = [self.texts[0]]
         for name, text in zip(self.names, self.texts[1:], strict=True):
             parts += (own[name], text)
@@ -127,39 +136,40 @@ def _shown(text: str) -> str:
 
 @dataclass(frozen=True)
 class Slots:
-    """All texts with placeholders in a template; false where it has none."""
+    """All placeholders of a template; false if there are no placeholders."""
 
-    names: tuple[str, ...]  # what they stand for, each once, in a fixed order
-    tree: Mapping[str | int, Any]  # the slots by the parts of their paths
-    where: Mapping[str, str]  # name -> the first field that has it
-    counts: Mapping[str, int]  # name -> how often it stands there
-    size: int = 0  # bytes of the template as JSON
+    names: tuple[str, ...]  # Names of the placeholders, each once, sorted.
+    tree: Mapping[str | int, Any]  # The slots, by the parts of their paths.
+    where: Mapping[str, str]  # Name -> path of the first text that has it.
+    counts: Mapping[str, int]  # Name -> number of its occurrences.
+    size: int = 0  # Bytes of the template as JSON.
 
     def __bool__(self) -> bool:
         return bool(self.tree)
 
     @property
     def bytes(self) -> int:
-        """Bytes that filling in this template once counts as.
+        """Bytes that filling in the template for one instance counts as.
 
-        These are the length of the template and `PLACEHOLDER_BYTES` for each placeholder.
+        These are the template's length and `PLACEHOLDER_BYTES` for each placeholder.
         """
         return self.size + PLACEHOLDER_BYTES * sum(self.counts.values())
 
     @property
     def keys(self) -> set[str]:
-        """The keys of the values that it reads."""
+        """The keys of the values that the template reads."""
         return {name.removeprefix(VALUES) for name in self.names if name.startswith(VALUES)}
 
     def filled(self, body: Any, own: Mapping[str, str]) -> Any:
-        """The template with what an instance has; it shares with `body` what has no placeholders.
+        """Returns a copy of the template with the texts of an instance. Parts
+        without placeholders are shared.
 
         Args:
-            body: the template in which these were found.
+            body: the template in which these placeholders were found.
             own: name -> text, for all `names`.
 
         Raises:
-            UnfilledError: a field takes no such value, or they are too long.
+            UnfilledError: if a field does not accept its text, or the texts are too long.
         """
         if sum([count * len(own[name]) for name, count in self.counts.items()]) > MOST:
             raise UnfilledError(f"its placeholders become more than {MOST} characters")
@@ -167,9 +177,12 @@ class Slots:
 
 
 NO_SLOTS: Final = Slots((), {}, {}, {})
-PLACEHOLDER_BYTES: Final = 100  # Filling in one placeholder takes as long as 100 bytes of text
-MOST: Final = 32 << 10  # Characters that placeholders may become in one template
-LARGEST: Final = 64 << 10  # Bytes with placeholders: thousands of instances may have one each
+# Filling in one placeholder takes as long as copying this many bytes of text.
+PLACEHOLDER_BYTES: Final = 100
+# Most characters that the placeholders of one template may become.
+MOST: Final = 32 << 10
+# Most bytes of a template with placeholders: thousands of instances may each have their own.
+LARGEST: Final = 64 << 10
 
 
 def _filled(value: Any, tree: Any, own: Mapping[str, str]) -> Any:
@@ -182,10 +195,10 @@ def _filled(value: Any, tree: Any, own: Mapping[str, str]) -> Any:
 
 
 def placeholders_in(body: Any) -> Slots:
-    """The placeholders of a pod template, or of a claim template.
+    """Finds the placeholders of a pod template, claim template or Service template.
 
-    Raises UnfilledError: one is none that there is, or stands where none may; or nothing can be
-    made of the template, because it is nested too deeply.
+    Raises UnfilledError if one does not exist or stands in a wrong place, or if the template is too
+    large or too deeply nested.
     """
     if is_too_deep(body):
         raise UnfilledError(f"it is nested more than {DEEPEST} levels deep")
@@ -218,6 +231,7 @@ def length_of(body: Any) -> int:
 
 
 def _slots(value: Any, path: Path) -> Iterator[Slot]:
+    """Yields the texts with placeholders."""
     if isinstance(value, str):
         if BEGIN in value:
             yield _slot(value, path)
@@ -232,6 +246,7 @@ def _slots(value: Any, path: Path) -> Iterator[Slot]:
 
 
 def _slot(text: str, path: Path) -> Slot:
+    """Splits a text into placeholders and the text around them."""
     kind = "".join("[]" if isinstance(part, int) else f".{part}" for part in path)[1:]
     if kind in _NAMES or path == ("metadata", "name"):
         raise UnfilledError(f"{written(path)} is {_shown(text)}: this name is never filled in")
@@ -257,6 +272,6 @@ def _slot(text: str, path: Path) -> Slot:
 
 
 def written(path: Path) -> str:
-    """A path for a person: `spec.containers[0].image`."""
+    """Returns a path as text: `spec.containers[0].image`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{short(part)}" for part in path]
     return short("".join(parts)[1:])

@@ -1,4 +1,6 @@
-"""Parts of the spec that say how things are done: the update strategy, and what is retained."""
+"""The policies in a TApp's spec: update strategy and retention. Source
+of the CRD, like `model.py`.
+"""
 
 from typing import Literal
 
@@ -10,78 +12,82 @@ Retention = Literal["Retain", "Delete"]
 
 
 class ForceUpdate(Value):
-    """`spec.updateStrategy.forceUpdate`: the budget of instances off the rolling template."""
+    """`spec.updateStrategy.forceUpdate`: the budget of instances that do
+    not run the rolling template.
+    """
 
     max_unavailable: int | str = Field(default="100%", json_schema_extra=BUDGET)
-    """How many instances may be unavailable during an update of these: a number, or a percentage of
-    the instances that should run, rounded up. Unset: 100%."""
+    """How many instances may be unavailable while instances of this group are updated: a number, or
+    a percentage of the instances that should run, rounded up. Unset: 100%."""
 
     @property
     def is_written(self) -> bool:
-        """True if its author wrote this budget, or it is the default."""
+        """True if the author set this budget, False if it is the default."""
         return "max_unavailable" in self.model_fields_set
 
 
 class InPlaceUpdateStrategy(Value):
-    """`spec.updateStrategy.inPlaceUpdateStrategy`."""
+    """The policy for updates in place (`spec.updateStrategy.inPlaceUpdateStrategy`)."""
 
     grace_period_seconds: Whole = 0
-    """How long an instance is out of its Services before its containers are updated in place. Needs
-    the readiness gate apps.tkestack.io/InPlaceUpdateReady in the template, and the component
-    pod-status. With 0 they are updated at once. Unset: 0."""
+    """How many seconds an instance is out of its Services before its containers are updated in
+    place. Needs the readiness gate apps.tkestack.io/InPlaceUpdateReady in the template, and the
+    component pod-status. With 0 the containers are updated at once. Unset: 0."""
     pre_pull: bool = False
-    """Whether the new images are pulled on an instance's node before it is updated in place:
-    nothing stops for an image that cannot be had. Needs image volumes (Kubernetes 1.35). Unset:
-    false."""
+    """Pull the new images on an instance's node before the instance is updated in place, so that no
+    container stops for an image that cannot be pulled. Needs image volumes (Kubernetes 1.35).
+    Unset: false."""
     resources: Literal["Ignore", "InPlace"] | None = None
-    """Ignore leaves the resources of containers and native sidecars to others, such as a vertical
-    autoscaler: another value in the template is no update, and only new pods have it. InPlace gives
-    another value of cpu or memory to the pod that runs; needs the component resize. Unset: another
-    value means a new pod, unless the pod has these resources already."""
+    """What happens if the template's resources of containers or native sidecars change. Ignore:
+    nothing, another controller such as a vertical autoscaler sets the resources of pods; new pods
+    get those of the template. InPlace: a change of cpu or memory resizes the running pods; needs
+    the component resize. Unset: pods are replaced, unless they already have these resources."""
 
 
 class UpdateStrategy(Value):
-    """`spec.updateStrategy`."""
+    """The policy for updates (`spec.updateStrategy`)."""
 
     template: str = Field(default="", json_schema_extra=NAME)
-    """Name of the rolling template. The instances that run it are updated within
-    updateStrategy.maxUnavailable, all others within forceUpdate.maxUnavailable. Unset: the default
-    template."""
+    """Name of the rolling template. Instances that run it are updated within
+    updateStrategy.maxUnavailable, all other instances within forceUpdate.maxUnavailable. Unset: the
+    default template."""
     max_unavailable: int | str = Field(default=1, json_schema_extra=BUDGET)
-    """How many instances of the rolling template may be unavailable during an update: a number, or
-    a percentage of the instances that should run, rounded up. Unset: 1."""
+    """How many instances may be unavailable while instances of the rolling template are updated: a
+    number, or a percentage of the instances that should run, rounded up. Unset: 1."""
     order: Literal["Ascending", "Descending"] = "Ascending"
-    """Which number goes first where several instances wait for an update: Ascending, the lowest;
-    Descending, the highest. Instances on another than the rolling template go before all others,
-    and within both groups those with a higher annotation apps.tkestack.io/update-priority. Unset:
-    Ascending."""
+    """Which of several waiting instances is updated first: the one with the lowest number
+    (Ascending) or the one with the highest (Descending). Instances that do not run the rolling
+    template go before all others. Within both groups, instances with a higher annotation
+    apps.tkestack.io/update-priority go first. Unset: Ascending."""
     partition: int | str = Field(default=0, json_schema_extra=PARTITION)
-    """How many instances of the rolling template keep the revision that they have, the last in the
-    order: a number, or a percentage of these instances, rounded up (but below 100% at least one of
-    several is updated). One that loses its pod comes back with that revision. Unset: 0."""
+    """How many instances of the rolling template keep the revision that they have: a number, or a
+    percentage of these instances, rounded up (below 100%, at least one of several is updated). The
+    last instances in the order are kept. A kept instance that loses its pod gets a new pod of the
+    same revision. Unset: 0."""
     force_update: ForceUpdate = ForceUpdate()
-    """Updates of instances whose template is not the rolling template. Unset: maxUnavailable
-    100%."""
+    """Updates of instances that do not run the rolling template. Unset: maxUnavailable 100%."""
     in_place_update_strategy: InPlaceUpdateStrategy = InPlaceUpdateStrategy()
     """How instances are updated in place. Unset: gracePeriodSeconds 0."""
     hold_timeout_seconds: Whole | None = None
-    """For how many seconds an update is held back by the annotation apps.tkestack.io/hold of a pod,
-    from when it is wanted on. With 0 no update is. Unset: without end."""
+    """For how many seconds the annotation apps.tkestack.io/hold of a pod prevents an update of the
+    pod. The time counts from when the update became due. With 0 updates are never prevented. Unset:
+    no limit."""
     paused: bool = False
-    """Stops updates. Instances are still created, deleted, killed and started. Unset: false."""
+    """Stop updates. Instances are still created, deleted, killed and started. Unset: false."""
 
 
 class RetentionPolicy(Value):
-    """`spec.persistentVolumeClaimRetentionPolicy`, as in StatefulSet."""
+    """Retention of claims, as in StatefulSet (`spec.persistentVolumeClaimRetentionPolicy`)."""
 
     when_deleted: Retention = "Retain"
-    """When the TApp is deleted. Unset: Retain."""
+    """What happens to the claims when the TApp is deleted. Unset: Retain."""
     when_scaled: Retention = "Retain"
-    """When replicas is lowered so far that the instance goes. Unset: Retain."""
+    """What happens to an instance's claims when replicas is lowered so that the instance is
+    removed. Unset: Retain."""
 
 
 class ServiceRetentionPolicy(Value):
-    """`spec.serviceRetentionPolicy`."""
+    """Retention of the instances' Services (`spec.serviceRetentionPolicy`)."""
 
     when_killed: Retention = "Retain"
-    """While the instance is killed. Unset: Retain."""
+    """What happens to an instance's Service while the instance is killed. Unset: Retain."""

@@ -1,9 +1,9 @@
-"""What a container has from its start on: with another value of it, the container must restart.
+"""Inputs that a container reads only when it starts: if one changes, the container has to restart.
 
-Three things: metadata that its environment reads by `fieldRef` (core/v1 ObjectFieldSelector),
-resources that it reads by `resourceFieldRef` (ResourceFieldSelector), and the annotations by which
-a template asks for restarts in place. A downward API volume is no part of it: the kubelet brings it
-up to date by itself.
+There are three kinds: labels and annotations that an environment variable reads by `fieldRef`
+(core/v1 ObjectFieldSelector), resources that it reads by `resourceFieldRef`
+(ResourceFieldSelector), and the annotations with which a template requests a restart in place. A
+downward API volume is not among them, because the kubelet updates its files.
 """
 
 import re
@@ -26,14 +26,17 @@ from tapp.words.vocabulary import (
 
 _FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
+# Labels and annotations that are not in a template, or that an update in place never changes.
 _OF_THE_POD = NEVER_IN_TEMPLATES | {CONTROLLER_UID, INSTANCE, POD_INDEX, UNIQ_HASH}
-"""Metadata that no template says, or no update in place changes."""
 
-Reads = Mapping[str, Mapping[str, str]]  # Container -> entry (`labels/app`) -> its value's digest
+# Container name -> entry of the metadata (`labels/app`) -> digest of its value.
+Reads = Mapping[str, Mapping[str, str]]
 
 
 def _field_of(variable: Mapping[str, Any]) -> str:
-    """The entry of the metadata that a variable of the environment reads (`labels/app`), or ""."""
+    """Returns the label or annotation that an environment variable reads
+    (`labels/app`), or an empty string.
+    """
     if "valueFrom" not in variable:
         return ""
     field = map_in(variable["valueFrom"], "fieldRef")
@@ -46,7 +49,11 @@ def read_by(
     labels: Mapping[str, Any],
     annotations: Mapping[str, Any],
 ) -> dict[str, dict[str, str]]:
-    """Metadata that each of these running containers has from its start on, if it reads any."""
+    """Returns the labels and annotations that each of these containers has read when it starts.
+
+    Containers that read none are left out. An annotation that requests a restart of a container
+    counts as read by that container.
+    """
     metadata, requests = {"labels": labels, "annotations": annotations}, requests_of(annotations)
     found = {}
     for container in containers:
@@ -65,11 +72,12 @@ def read_by(
 def sizes_read_by(
     containers: Iterable[Mapping[str, Any]], all_containers: Iterable[Mapping[str, Any]]
 ) -> dict[str, dict[str, str]]:
-    """Returns the resources that each of these containers reads by `resourceFieldRef`, if any.
+    """Returns the resources that each of these containers reads by `resourceFieldRef`.
 
-    Container -> resource of which container, with the divisor -> the text that the kubelet makes of
-    it; "" where the resource is not set. Only resources that a resize can change are there.
-    `all_containers` are those of the pod: a container may read another one's resources.
+    The result maps container name -> resource, container that has it, and divisor -> the text that
+    the kubelet puts into the environment; an empty text if the resource is not set. Only resources
+    that a resize can change are included. `all_containers` are all containers of the pod, because
+    one container may read another one's resources.
     """
     found: dict[str, dict[str, str]] = {}
     sizes: dict[str, Sizes] | None = None
@@ -93,29 +101,33 @@ def sizes_read_by(
 
 
 def _in_units(resource: str, size: int | None, divisor: str) -> str:
-    """Returns the text of a resource in an environment (ExtractContainerResourceValue)."""
+    """Returns the text of a resource in an environment variable.
+
+    It rounds like the kubelet (pkg/api/v1/resource, ExtractContainerResourceValue).
+    """
     if size is None:
-        return ""  # the kubelet takes what the node has
+        # The kubelet takes the node's allocatable resources instead.
+        return ""
     unit = 10**6 if resource == "cpu" else 10**9
     return str(_up(_up(size, unit), _up(nano(divisor) or 10**9, unit)))
 
 
 def _up(size: int, unit: int) -> int:
-    """Returns how many units a size takes, the last one perhaps in part."""
+    """Returns `size / unit`, rounded up."""
     return (size + unit - 1) // unit
 
 
 def digest(value: Any) -> str:
-    """A short word for a value of any length; "" for none."""
+    """Returns a short hash of a text of any length; an empty string for an empty value."""
     if not isinstance(value, str) or not value:
         return ""
     return sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def restarting(before: Reads, after: Reads) -> dict[str, list[str]]:
-    """The containers that have to restart for other metadata, each with the entries that change.
+    """Returns the containers that have to restart, each with its entries whose value changes.
 
-    A request for a restart that is taken back restarts nothing.
+    Removing an entry restarts nothing, so a request for a restart can be taken back.
     """
     found = {}
     for name, entries in after.items():
@@ -126,7 +138,7 @@ def restarting(before: Reads, after: Reads) -> dict[str, list[str]]:
 
 
 def problem_of(annotations: Mapping[str, Any]) -> str:
-    """The mistake in a template's requests for restarts, "" if there is none."""
+    """Returns why an annotation that requests a restart is invalid, or an empty string."""
     for key, text in annotations.items():
         if key.startswith(RESTART_IN_PLACE) and isinstance(text, str) and len(text) > _LONGEST:
             long = f"is longer than {_LONGEST} characters: write a checksum"
@@ -134,11 +146,16 @@ def problem_of(annotations: Mapping[str, Any]) -> str:
     return ""
 
 
-_LONGEST = 1024  # Characters of a request: pods have it twice, and 256 KiB for all annotations
+# Most characters of a request: a pod has it twice, and all annotations together have 256 KiB.
+_LONGEST = 1024
 
 
 def requests_of(annotations: Mapping[str, Any], key: str = RESTART_IN_PLACE) -> dict[str, str]:
-    """Requests to restart in annotations: container, "" for all -> digest of the text."""
+    """Returns the requests for restarts in annotations: container name -> digest of the text.
+
+    An empty container name stands for all containers. `key` is the annotation; a container's name
+    may follow it behind a dot.
+    """
     return {
         name.removeprefix(key).removeprefix("."): digest(text)
         for name, text in annotations.items()

@@ -1,9 +1,9 @@
-"""Two hashes per template: has anything changed, and has more than an image changed?
+"""The two hashes of a template: one of everything, and one without images.
 
-The old controller's label names. The output is frozen by test vectors: another
-hash for the same template would restart every pod of every user. `PREFIX` names the algorithm; pods
-whose labels carry another prefix (the old controller wrote decimal numbers) are adopted by
-comparison instead (`adopt.py`).
+If only the first differs, an update in place may do. The labels have the names that the old
+controller used. The output is frozen by test vectors (tests/): if the hash of an unchanged template
+changed, every pod of every user would restart. `PREFIX` names the algorithm. Pods whose labels have
+another prefix (the old controller wrote decimal numbers) are compared field by field (`adopt.py`).
 """
 
 from hashlib import sha256
@@ -21,46 +21,49 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def is_ours(label: str | None) -> bool:
-    """True if a hash label was written by this algorithm."""
     return label is not None and label.startswith(PREFIX)
 
 
 def own_labels(metadata: dict[str, Any]) -> dict[str, str]:
-    """The template author's labels, without those that a controller wrote into the template.
+    """Returns the labels of the template's author, without those that a controller has written.
 
-    The old controller stored its hash labels in the TApp's own templates, and a template that was
-    copied from a Job has the Job's `controller-uid`.
+    The old controller wrote its hash labels into the TApp's templates, and a template copied from a
+    Job has the Job's `controller-uid`.
     """
     labels = metadata.get("labels") or {}
     return {key: value for key, value in labels.items() if key not in _OURS and value is not None}
 
 
 def own_annotations(metadata: dict[str, Any]) -> dict[str, str]:
-    """The template author's annotations."""
     annotations = metadata.get("annotations") or {}
     return {key: value for key, value in annotations.items() if value is not None}
 
 
 class Revisions(NamedTuple):
-    """Two hashes of a template."""
+    """The two hashes of a template."""
 
-    whole: str  # of all of it
-    uniq: str  # of its spec, without the images of running containers
+    whole: str  # Hash of labels, annotations and spec.
+    uniq: str  # Hash of the spec without the images of containers that keep running.
 
 
 def revisions(template: dict[str, Any]) -> Revisions:
-    """The hashes of a pod template: `{"metadata": {...}, "spec": {...}}`."""
+    """Returns the hashes of a pod template (`{"metadata": {...}, "spec": {...}}`)."""
     return revisions_of(template.get("metadata") or {}, comparable(template.get("spec") or {}))
 
 
 def revisions_of(metadata: dict[str, Any], spec: dict[str, Any]) -> Revisions:
-    """The same of a template's metadata and its spec as `canonical.comparable` has it."""
+    """Returns the hashes of a template from its metadata and its spec
+    (see `canonical.comparable`).
+    """
     whole = {"annotations": own_annotations(metadata), "labels": own_labels(metadata), "spec": spec}
     return Revisions(digest(whole), digest(without_images(spec)))
 
 
 def without_images(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec with the images blanked that a kubelet swaps in place: containers and sidecars."""
+    """Returns a copy of the spec in which the images of containers and native sidecars are empty.
+
+    The kubelet can replace these images in place.
+    """
     blanked = dict(spec)
     for field in ("containers", "initContainers"):
         if field in spec:
@@ -71,7 +74,10 @@ def without_images(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_resources(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec without what pods/resize may change; the same object where it has no resources."""
+    """Returns the spec without the resources that `pods/resize` may change.
+
+    Returns the same object if the spec has no such resources.
+    """
     bare = {
         field: [
             {key: part for key, part in item.items() if key != "resources"}
@@ -86,13 +92,14 @@ def without_resources(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def runs_on(field: str, container: dict[str, Any]) -> bool:
-    """True if a container keeps running: a plain init container has ended and is never restarted.
+    """Returns True if a container keeps running; a plain init container ends, and never runs again.
 
-    kubelet, kuberuntime_container.go: an image change restarts only what runs.
+    A changed image restarts only containers that run
+    (pkg/kubelet/kuberuntime/kuberuntime_container.go).
     """
     return field == "containers" or container.get("restartPolicy") == "Always"
 
 
 def digest(value: Any) -> str:
-    """A hash of what is written as JSON, with the prefix of this algorithm."""
+    """Returns the hash of a value's JSON, with the prefix of this algorithm."""
     return PREFIX + sha256(_encode(value)).hexdigest()[:20]

@@ -1,9 +1,11 @@
-"""The CRD's cross-field rules in CEL, each with a message that says what to do about it.
+"""The CRD's rules about several fields, in CEL, each with a message that
+says how to correct the TApp.
 
-A rule must never stand in the way of a TApp that already runs. Rules on a single field are
-skipped by the API server while that field stays as it is (validation ratcheting, Kubernetes 1.30
-and newer). Rules that look at more than one field compare with `oldSelf` themselves and refuse
-only what an update makes worse: a name that was dangling before may go on dangling.
+A rule must never prevent changes of a TApp that already runs. For rules about a single field, the
+API server takes care of that: it skips a rule while the field does not change (validation
+ratcheting, Kubernetes 1.30 or newer). Rules about several fields compare with `oldSelf`, and refuse
+only what the change makes worse: a reference to a missing template may stay if it was missing
+before.
 """
 
 from typing import Any, Final
@@ -17,10 +19,14 @@ KEY: Final = "x-kubernetes-validations"
 
 
 def _rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Rule:
-    """One entry of `x-kubernetes-validations`: what must hold, in CEL, and what to do if not.
+    """Builds an entry of `x-kubernetes-validations`.
 
-    The field to blame is the one that carries the rule, or `at`. `exact` is CEL for a message that
-    names the culprit; `message` then stands in where it fails.
+    Args:
+        expression: CEL; the object is valid if it is true.
+        message: says how to correct the object.
+        at: path of the field to blame; by default the field that carries the rule.
+        exact: CEL of a message that names the invalid part. The API server falls back to `message`
+            if the evaluation fails.
     """
     entry: Rule = {"rule": _one_line(expression), "message": message}
     if exact:
@@ -28,7 +34,8 @@ def _rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Ru
     if at:
         entry["fieldPath"] = at
     if "oldSelf" in expression:
-        entry["optionalOldSelf"] = True  # so that the rule holds on creation, too
+        # Without this the API server evaluates rules about `oldSelf` only on updates.
+        entry["optionalOldSelf"] = True
     return entry
 
 
@@ -44,7 +51,10 @@ _DNS_LABEL: Final = f"^{DNS_LABEL}$"
 
 
 def _portion(least: int, share: str, example: str) -> dict[str, Any]:
-    """A number or a percentage, from `least`; `share` matches the percentages below 100."""
+    """Returns the rule for a number or a percentage.
+
+    `least` is the smallest number or percentage, `share` matches percentages below 100.
+    """
     return _keyword(
         _rule(
             rf"""type(self) == string ? string(self).matches('^0*(100|{share})%$')
@@ -114,10 +124,9 @@ def _quoted(text: str) -> str:
     return text.replace("'", r"\'")
 
 
-# The helpers below write CEL about one version of the spec (`self`, or OLD). They spell out has()
-# where an optional (`.?`) would be shorter: the API server cannot bound the cost of what comes out
-# of `orValue`, and refuses such a rule.
-
+# The helpers below return CEL about one version of the spec, `self` or `OLD`. They use has()
+# instead of optionals (`.?`), because the API server cannot bound the cost of `orValue`, and
+# refuses such a rule.
 OLD: Final = "oldSelf.value()"
 
 
@@ -126,7 +135,7 @@ def _in_pool(spec: str, name: str) -> str:
 
 
 def _has_default(spec: str) -> str:
-    """True if the name `default` leads to a template that a pod can be made of."""
+    """Returns CEL that is true if `default` names a template with containers."""
     return f"""((has({spec}.template) && has({spec}.template.spec)
                  && has({spec}.template.spec.containers)) || {_in_pool(spec, "'default'")})"""
 
@@ -138,7 +147,8 @@ def _has_containers(template: str) -> str:
 
 CONTAINERS: Final = _keyword(
     _rule(
-        # A stored null is no equal of the same null pruned, so ratcheting alone would not do.
+        # The API server prunes nulls from a new object. A stored null differs from that, so the
+        # API server does not skip the rule although the author has not changed the field.
         f"{_has_containers('self')} || (oldSelf.hasValue() && !{_has_containers(OLD)})",
         "no pod can be made of a template without spec.containers; look at the indentation, or "
         "remove the entry",
@@ -163,16 +173,20 @@ def _rolling_name(spec: str) -> str:
 
 
 def _leads_to_pool(name: str, old_name: str) -> str:
-    """`name` is unset, `default` (which DEFAULT_EXISTS judges), in the pool, or dangling as before.
+    """Returns CEL that is true if `name` is empty, `default`, in the pool, or was missing before.
 
-    The list of one element gives the name a variable, which CEL has no other way to do.
+    DEFAULT_EXISTS checks `default`. The list of one element binds the name to a variable: CEL has
+    no other way to do that.
     """
     return f"""[{name}].all(name, name in ['', 'default'] || {_in_pool("self", "name")}
                   || (oldSelf.hasValue() && name == {old_name} && !{_in_pool(OLD, "name")}))"""
 
 
 def _lacks_default(spec: str) -> str:
-    """More instances than entries in `templates` need a default template, and there is none."""
+    """Returns CEL that is true if an instance needs the default template, and it is missing.
+
+    An instance needs it if there are more instances than entries in `templates`.
+    """
     return f"""({_default_name(spec)} in ['', 'default'] && !{_has_default(spec)}
                 && (has({spec}.replicas) ? {spec}.replicas : 1)
                    > (has({spec}.templates) ? {spec}.templates.size() : 0))"""
@@ -220,10 +234,12 @@ TEMPLATES: Final = _keyword(TEMPLATES_RESOLVE, DEFAULT_RESOLVES, ROLLING_RESOLVE
 
 
 def _fits_label(root: str, unset: str) -> str:
-    """CEL: a field is unset, or every pod name (metadata.name-NUMBER) is a DNS label."""
+    """Returns CEL that is true if a field is unset, or all pod names (NAME-NUMBER) are DNS
+    labels.
+    """
     replicas = f"(has({root}.spec.replicas) ? {root}.spec.replicas : 1)"
     digits = f"string({replicas} > 0 ? {replicas} - 1 : 0).size()"
-    # The name never changes, so `self` does for the old object too.
+    # The name of an object never changes, so `self` has the old object's name, too.
     return f"""({unset.format(root=root)}
                 || (!self.metadata.name.contains('.')
                     && self.metadata.name.size() + 1 + {digits} <= 63))"""

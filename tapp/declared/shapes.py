@@ -1,4 +1,4 @@
-"""Shapes of a template that the rest relies on; all others are for the API server."""
+"""Checks the parts of a template's shape that other modules rely on."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _UNNAMED = ("tolerations", "readinessGates")
 
 
 def shape_problem(body: Any) -> str:
-    """The reason why a template makes no pod, or "": the shapes that the rest relies on."""
+    """Returns why a template has the wrong shape, or an empty string."""
     if not isinstance(body, dict):
         return "it is not an object"
     metadata = body.get("metadata") or {}
@@ -31,7 +31,7 @@ def shape_problem(body: Any) -> str:
 
 
 def metadata_problem(metadata: Any) -> str:
-    """The reason why nothing can have a template's metadata, or ""."""
+    """Returns why a template's metadata has the wrong shape, or an empty string."""
     if not isinstance(metadata, dict):
         return "metadata is not an object"
     for part in ("labels", "annotations"):
@@ -64,9 +64,9 @@ def _list_problem(section: str, items: Any) -> str:
 
 
 def name_taken(spec: dict[str, Any]) -> str:
-    """The container or volume of a spec of the right shapes has the name of another, or "".
+    """Returns which container or volume has the same name as an earlier one, or an empty string.
 
-    Kubernetes refuses it, and every rule here looks containers up by their names.
+    Kubernetes refuses such a pod, and the rules of this service look up containers by name.
     """
     for sections in (_CONTAINERS, ("volumes",)):
         names = set[str]()

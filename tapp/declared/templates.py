@@ -1,4 +1,9 @@
-"""Templates of one spec: what each name stands for, and its revision."""
+"""`Template`: a pod template in canonical form, with its revision and
+everything that rules ask of it.
+
+`resolve` builds it from the template's body. If the template has placeholders, `lookup.py` fills
+them in for each instance and builds the instance's own template with `resolved`.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,51 +31,52 @@ NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Hashes(NamedTuple):
-    """Two hashes of what a template says beyond images and metadata: with resources, without."""
+    """The two hashes of a template's spec without images (`Revisions.uniq`)."""
 
-    whole: str
-    bare: str
+    whole: str  # With the resources of running containers.
+    bare: str  # Without the resources of running containers.
 
 
 class Written(NamedTuple):
-    """Origin of a template that is an instance's own."""
+    """The template with placeholders that an instance's own template was filled in from."""
 
-    revision: str  # that of the template as it is written, which the history has
-    bare: str  # `Hashes.bare` of the instance's own, which it does not
+    revision: str  # Revision of the template with placeholders, which the history has.
+    bare: str  # `Hashes.bare` of the instance's own template, which the history does not have.
 
     def encode(self) -> str:
-        """The annotation of a pod that is made of it."""
+        """Returns the annotation for the pods of the instance."""
         return f"{self.revision} {self.bare}"
 
     @classmethod
     def decode(cls, text: str) -> Self:
-        """Both, as an annotation has them; empty where there is none."""
+        """Reads the annotation of a pod; both fields are empty if it is missing."""
         revision, _, bare = text.partition(" ")
         return cls(revision, bare)
 
 
 class Bulk(NamedTuple):
-    """Bytes of a template's parts in Metacontroller's copy of a new pod, as Go writes them."""
+    """Bytes that a template contributes to Metacontroller's copy of a new pod, as Go encodes
+    JSON.
+    """
 
-    all: int  # of metadata and spec
-    # The rest is measured where all of it may be too much: of the fields of the spec but for those
-    # below, and of the entries of its volumes, both with commas between
+    all: int  # Bytes of metadata and spec.
+    # Bytes of the spec's fields without `others` and volumes. Measured only if `all` may be too
+    # large, like the next two fields.
     fields: int = 0
-    volumes: int = 0
-    # the fields of the spec that two pods of the template may have otherwise
+    volumes: int = 0  # Bytes of the entries of `spec.volumes`.
+    # Fields of the spec in which two pods of the template may differ.
     others: Mapping[str, Any] = NO_FIELDS
 
     @property
     def is_small(self) -> bool:
-        """True if no pod of the template can have too large annotations, whatever else it has.
+        """True if the annotations of no pod of this template can be too large, whatever a pod adds.
 
-        The annotations of a template are there once themselves and once in Metacontroller's copy.
+        A pod has its template's annotations twice: as annotations, and in Metacontroller's copy.
         """
         return 2 * self.all <= MOST_ANNOTATIONS - _REST
 
     @classmethod
     def of(cls, text: bytes, spec: dict[str, Any]) -> Self:
-        """Measures a template, from its JSON and from the spec that a new pod gets."""
         found = cls(go_length(text))
         if found.is_small:
             return found
@@ -80,70 +86,87 @@ class Bulk(NamedTuple):
         return cls(found.all, length_in_go(fields) - 2, volumes - 2, others)
 
 
-_REST = 96 << 10  # Bytes of what a pod has beside its template: a hundred claims with long names
+# Bytes that a pod may have in addition to its template: a hundred claims with long names.
+_REST = 96 << 10
 _OTHERS = ("hostname", "subdomain", "tolerations")
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A pod template that resolved: an instance's own, or as it is written."""
+    """A pod template: an instance's own, or as its author wrote it, perhaps with placeholders."""
 
-    name: str  # its name in the TApp
-    labels: dict[str, str]  # the author's labels, as far as they are for every pod
-    annotations: dict[str, str]  # the author's annotations, likewise
-    finalizers: list[str]  # the author's finalizers, set at creation only
-    # `spec`, or what makes it where each instance has its own: few of these are asked for
+    name: str  # The template's name in the TApp.
+    labels: dict[str, str]  # The author's labels, without those that are only for one pod.
+    # The author's annotations, without those that are only for one pod.
+    annotations: dict[str, str]
+    finalizers: list[str]  # The author's finalizers, which only new pods get.
+    # The pod spec, or a function that builds it. Each instance with placeholders has its own spec,
+    # and keeping all of them would take much memory.
     made: dict[str, Any] | Callable[[], dict[str, Any]]
-    revision: str  # hash of everything above, as it was written
-    uniq: str  # hash of the spec with the images of running containers blanked
-    # what `revision` is where the resources of running containers count and here they do not, or
-    # the other way round
+    revision: str  # Hash of labels, annotations and spec, as the author wrote them.
+    uniq: str  # Hash of the spec without the images of running containers.
+    # The revision that the template would have if `ignores_resources` had the other value.
     other_revision: str
-    hashes: Hashes  # `uniq` with these resources, and without
-    ignores_resources: bool  # whether they are left to others, and are in neither hash
-    images: dict[str, str]  # name of a running container -> its image
-    metadata: bytes  # a summary of these labels and annotations (`metadata.py`)
-    reads: Reads  # what each running container has of its pod's metadata (`reads.py`)
-    sizes: Reads  # the resources that each running container has in its environment, likewise
-    not_restarted: list[str]  # containers that annotations ask by name to restart, and cannot
-    mounts: dict[str, str]  # name -> container that mounts it, of no volume of its own: claims
-    watched: bool  # whether it has a readiness gate that this service opens and closes
-    # why neither a new pod nor an update in place can have what it says (`tapp/kube/limits.py`), ""
+    hashes: Hashes  # `uniq` with and without the resources of running containers.
+    # True if other controllers set the resources of running containers: no hash includes them then.
+    ignores_resources: bool
+    images: dict[str, str]  # Name of a running container -> its image.
+    metadata: bytes  # Summary of labels and annotations (`Metadata.summary`).
+    # Labels and annotations that each running container reads when it starts (`reads.py`).
+    reads: Reads
+    # Resources that each running container reads when it starts (`reads.sizes_read_by`).
+    sizes: Reads
+    # Containers for which an annotation requests a restart, but that do not exist or do not keep
+    # running.
+    not_restarted: list[str]
+    # Name -> container that mounts it, for mounts without a volume in the template: claims.
+    mounts: dict[str, str]
+    watched: bool  # True if the template has a readiness gate of this service.
+    # Reason why neither a new pod nor an update in place is possible: a limit of Kubernetes
+    # (`tapp/kube/limits.py`). Empty if both are possible.
     beyond: str
-    # why no new pod can be made of it, unless admission adds what is missing; ""
+    # Reason why no new pod is possible unless admission adds something; empty if it is possible.
     lacking: str
-    # `beyond`, or why no new pod can be made of it, or none that Metacontroller could ever update
+    # `beyond`, or the reason why no new pod is possible, or why Metacontroller could never update
+    # it. Empty if there is no such reason.
     obstacle: str
-    bulk: Bulk  # what it adds to Metacontroller's copy of a new pod
-    size: int  # bytes of all this in a new pod's JSON, about, and never too few
-    meaning: Meaning = field(compare=False)  # what it means, however it is written
-    slots: Slots = NO_SLOTS  # its placeholders, none in one that an instance can run
-    body: Any = None  # where it has placeholders, the template as its author wrote it
-    written: Written | None = None  # what it is an instance's own of, None without placeholders
+    bulk: Bulk  # Bytes that the template contributes to Metacontroller's copy of a new pod.
+    size: int  # Upper estimate of the bytes of a new pod's JSON.
+    # The template's meaning, to compare it with a template that is written differently.
+    meaning: Meaning = field(compare=False)
+    slots: Slots = NO_SLOTS  # The placeholders; empty in a template that an instance can run.
+    body: Any = None  # The template as its author wrote it, if it has placeholders.
+    # The template that this instance's own template was filled in from; None without placeholders.
+    written: Written | None = None
 
     @property
     def spec(self) -> dict[str, Any]:
         """The pod spec in canonical form (`canonical.canonical`).
 
-        Without the volumes that claims of the same name take precedence over.
+        It lacks the volumes whose name a claim template has, because claims take precedence.
         """
         return self.made() if callable(self.made) else self.made
 
 
 @dataclass(frozen=True)
 class Unresolved:
-    """A template name that leads nowhere, and why."""
+    """The name of a template that cannot be used, and the reason."""
 
-    name: str  # the template's name
-    message: str  # for the TApp's author
-    # of the decision: there is no such template, or it cannot be this instance's
+    name: str  # Name of the template.
+    message: str  # Reason, for the author of the TApp.
+    # Reason of the instance's verdict: the template does not exist, or this instance cannot have
+    # it.
     reason: Reason = Reason.TEMPLATE_NOT_FOUND
 
 
 def resolve(
     name: str, body: Any, claims: frozenset[str] = frozenset(), *, ignores_resources: bool = False
 ) -> Template | Unresolved:
-    """A template's body as its author wrote it, canonicalised and hashed; `claims` are names."""
+    """Builds a template from its body as the author wrote it.
+
+    `claims` are the names of the TApp's claim templates. Returns `Unresolved` if the body does not
+    have the shape of a template, or has wrong placeholders.
+    """
     slots, problem = NO_SLOTS, shape_problem(body)
     if not problem:
         try:
@@ -158,7 +181,7 @@ def resolve(
     return replace(found, slots=slots, body=body) if slots else found
 
 
-def resolved(  # noqa: PLR0913 - a template, and what it is resolved with
+def resolved(  # noqa: PLR0913 - independent inputs
     name: str,
     body: Any,
     claims: frozenset[str],
@@ -167,9 +190,15 @@ def resolved(  # noqa: PLR0913 - a template, and what it is resolved with
     ignores_resources: bool,
     filled: bool = True,
 ) -> Template:
-    """The same of a body that has the shape for it; what it has to fill in stays as it is.
+    """Builds a template from a body of the right shape.
 
-    `filled` is False while there are placeholders in it: no limit is checked then.
+    Args:
+        name: the template's name in the TApp.
+        body: the template; if it has placeholders, they stay as they are.
+        claims: names of the TApp's claim templates.
+        forms: cache of canonical forms.
+        ignores_resources: whether other controllers set the resources of running containers.
+        filled: False if `body` has placeholders; the limits of Kubernetes are not checked then.
     """
     metadata = body.get("metadata") or {}
     compared = forms.comparable(body["spec"])
@@ -221,7 +250,8 @@ def resolved(  # noqa: PLR0913 - a template, and what it is resolved with
         lacking=lacking and f"template {quoted(name)}: {lacking}",
         obstacle=beyond or obstacle or _refused(name, spec),
         bulk=Bulk.of(text, folded),
-        size=len(text) + 2 * len(msgspec.json.encode(images)),  # a text within a text
+        # The images are also in an annotation, as JSON within JSON: quotation marks are escaped.
+        size=len(text) + 2 * len(msgspec.json.encode(images)),
         meaning=Meaning(lambda: spec_of(body)),
     )
 
@@ -229,7 +259,7 @@ def resolved(  # noqa: PLR0913 - a template, and what it is resolved with
 def spec_of(
     body: Any, claims: frozenset[str] = frozenset(), forms: Forms = FORMS
 ) -> dict[str, Any]:
-    """A template's spec in canonical form, without the volumes of claims."""
+    """Returns a template's spec in canonical form, without the volumes that claims replace."""
     spec: dict[str, Any] = forms.canonical(body["spec"])
     if claims and "volumes" in spec:
         kept = [item for item in spec["volumes"] if item["name"] not in claims]
@@ -238,14 +268,17 @@ def spec_of(
 
 
 def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
-    """Labels or annotations without what tells of one pod only; the revision counts that, too.
+    """Returns labels or annotations without those that are only for one pod.
 
-    (It did before such were left out of pods, and another revision would touch the pods.)
+    The revision does count those. It did before they were left out of pods, and must not change.
     """
     return {key: value for key, value in entries.items() if key not in NEVER_IN_TEMPLATES}
 
 
 def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Returns the spec without repeated environment variables, and why that is impossible, or
+    "".
+    """
     folded = dict(spec)
     try:
         for section in ("containers", "initContainers"):
@@ -258,22 +291,27 @@ def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def _refused(name: str, spec: dict[str, Any]) -> str:
+    """Returns why the API server would refuse a pod because of a
+    repeated entry, or an empty string.
+    """
     found = repeated(spec)
     return f"template {quoted(name)}: {found}: the API server refuses such a pod" if found else ""
 
 
 def has_served_gate(spec: dict[str, Any]) -> bool:
-    """True if a pod spec has a readiness gate that this service opens and closes."""
+    """Returns True if a pod spec has a readiness gate of this service."""
     return any(gate.get("conditionType") in GATES for gate in maps_of(spec.get("readinessGates")))
 
 
 def claim_name(claim_template: dict[str, Any]) -> str:
-    """The name of a claim template, "" where it has none."""
+    """Returns the name of a claim template, or an empty string."""
     return text_of(map_in(claim_template, "metadata").get("name"))
 
 
 def running(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """The containers of a pod spec that keep running: containers and native sidecars."""
+    """Returns the containers of a pod spec that keep running: main containers and native
+    sidecars.
+    """
     return [
         item
         for section in ("containers", "initContainers")

@@ -1,4 +1,4 @@
-"""Values of an instance's placeholders: its number, its name, its values."""
+"""Texts of an instance's placeholders: its number, its pod's name, the namespace, its values."""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,9 @@ from tapp.words.quoted import quoted
 
 
 def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str) -> dict[str, str]:
-    """An instance's values for these placeholders. UnfilledError: one is missing or no value."""
+    """Returns the texts of an instance's placeholders. Raises UnfilledError
+    if one is missing or invalid.
+    """
     number = str(instance)
     found = {"index": number, "name": f"{app}-{number}", "namespace": namespace}
     own = spec.values.get(number, {})
@@ -37,19 +39,24 @@ def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str
 
 @dataclass(frozen=True)
 class KeptValues:
-    """The values that a template reads, as the history keeps them."""
+    """The values that a template reads, in the form in which the history records them."""
 
-    kept: dict[str, Any]  # `values` and `defaultValues`, as the spec has them, if not empty
-    digest: str  # of all this, "" where it is empty
-    size: int = 0  # bytes of it as JSON
+    kept: dict[str, Any]  # `values` and `defaultValues`, as in the spec; empty ones are left out.
+    digest: str  # Digest of `kept`; empty if that is empty.
+    size: int = 0  # Bytes of `kept` as JSON.
 
 
 NO_VALUES: Final = KeptValues({}, "")
-_MOST_KEPT: Final = 64 << 10  # Bytes of values that are kept: they share a record with a template
+# Bytes. If the values are larger, they are not recorded, because they share a record with a
+# template.
+_MOST_KEPT: Final = 64 << 10
 
 
 def kept_values(spec: TAppSpec, slots: Slots, instances: Iterable[str]) -> KeptValues:
-    """The part of a spec's values that a template reads, of the instances (keys) that run it."""
+    """Returns the values in a spec that a template reads, of the instances (keys) that run it.
+
+    Returns `NO_VALUES` if there are no values, or too many bytes of them.
+    """
     keys = slots.keys
     kept: dict[str, Any] = {
         "values": {
@@ -71,7 +78,9 @@ def fill_alike(
     values: Mapping[str, Mapping[str, str]],
     defaults: Mapping[str, str],
 ) -> bool:
-    """True if recorded values, perhaps of more instances, fill in a template as the spec's do."""
+    """Returns True if recorded values fill in a template for these
+    instances like those of the spec do.
+    """
     keys = slots.keys
     return _only(defaults, keys) == _only(spec.default_values, keys) and all(
         _only(values.get(each, {}), keys) == _only(spec.values.get(each, {}), keys)
@@ -80,4 +89,5 @@ def fill_alike(
 
 
 def _only(values: Mapping[str, str], keys: Container[str]) -> dict[str, str]:
+    """Returns the entries with these keys."""
     return {key: value for key, value in values.items() if key in keys}

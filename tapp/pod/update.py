@@ -153,7 +153,7 @@ def obstacle_to(names: Iterable[str], pod: Pod) -> str:
     return ""
 
 
-def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
+def record_of(  # noqa: PLR0913, PLR0917 - independent inputs
     pod: Pod,
     revision: str,
     images: Mapping[str, str],
