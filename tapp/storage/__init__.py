@@ -1,1 +1,1 @@
-"""Things that outlive a pod: claims, their growth, and the history of templates."""
+"""Objects that outlive an instance's pod: claims and their growth, Services, and the history."""

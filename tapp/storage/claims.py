@@ -1,7 +1,8 @@
-"""Volume claims: which stay, which are made, and the few that may ever be deleted.
+"""PersistentVolumeClaims of the instances: which belong to a pod, are created, or may be deleted.
 
-A claim is deleted only where its policy says `Delete`; what has no place stays (docs/design.md,
-"Claims").
+`Claims` says which claims an instance's pod uses, `plan_claims` which claims the response has. A
+claim holds data, so it is deleted only if its retention policy says so: any other claim stays, even
+if no instance needs it (docs/design.md, "Claims").
 """
 
 from collections.abc import Collection, Iterable
@@ -19,54 +20,60 @@ from tapp.words.digits import whole
 from tapp.words.quoted import quoted
 from tapp.world import World
 
-_DIGITS = 10  # More digits no instance's number has
+# No instance number has more digits.
+_DIGITS = 10
 
 
 @dataclass
 class ClaimPlan:
-    """Fate of the claims."""
+    """The claims that the response keeps, leaves out and creates."""
 
-    keep: list[ClaimObject] = field(default_factory=list)  # returned, so that they stay
-    delete: list[ClaimObject] = field(default_factory=list)  # left out, so that they go
-    create: list[NewClaim] = field(default_factory=list)  # of pods to be made, or without a node
-    # instance -> volume -> claim, of these instances
+    keep: list[ClaimObject] = field(default_factory=list)  # Kept: they are in the response.
+    # Deleted: they are not in the response.
+    delete: list[ClaimObject] = field(default_factory=list)
+    # To be created, for pods that are created or have no node yet.
+    create: list[NewClaim] = field(default_factory=list)
+    # Instance -> volume -> claim, for these pods.
     volumes: dict[int, dict[str, str]] = field(default_factory=dict)
 
 
 def instance_number(name: str, prefix: str) -> int | None:
-    """The instance's number in `<prefix><number>`; None where there is no canonical one.
+    """Returns the number in `<prefix><number>`, or None if the name is another one.
 
-    `007` is no number of ours: two names would mean one instance.
+    A number with leading zeros does not count, because two names would stand for one instance then.
     """
     number = whole(name[len(prefix) :], _DIGITS) if name.startswith(prefix) else None
     return number if name == f"{prefix}{number}" else None
 
 
 class Made(NamedTuple):
-    """Template and past that an instance's pod is made of."""
+    """An instance with the template, and possibly the recorded spec, that its pod is made from."""
 
-    id: int  # the instance's number
-    template: Template | Unresolved
-    # what it is kept at, where that is more than the template: the TApp's templates as the history
-    # has them
+    id: int  # Number of the instance.
+    template: Template | Unresolved  # Template of the instance.
+    # The recorded spec that a partition keeps the instance at; None if the current spec counts.
     past: Templates | None = None
 
 
 class OwnClaims:
-    """The claim templates of each instance: those of the spec, with their placeholders filled in.
+    """The claim templates of one spec, filled in for each instance.
 
-    `written`: name -> claim template, as it is written; `differ`: any of them has placeholders.
+    `written` maps name -> claim template with its placeholders; `differ` is True if any of them has
+    placeholders, so that instances have different claim templates.
     """
 
     def __init__(self, templates: Templates, now: Templates) -> None:
-        """`templates` have them, `now` knows what the instances have of their own."""
+        """`templates` has the claim templates, `now` the texts of the instances' placeholders."""
         self._now, self.written = now, claim_templates(templates.spec)
         found = templates.claim_slots()
         self._slots = {name: slots for name in self.written if (slots := found[name])}
         self.differ = bool(self._slots)
 
     def named(self, name: str, instance: int) -> dict[str, Any]:
-        """The claim template of this name, of one instance; UnfilledError: it lacks a value."""
+        """Returns the claim template `name`, filled in for an instance.
+
+        Raises UnfilledError if a value is missing or wrong.
+        """
         slots, written = self._slots.get(name, NO_SLOTS), self.written[name]
         try:
             if isinstance(slots, str):
@@ -80,14 +87,15 @@ class OwnClaims:
 
 
 class Claims:
-    """The claims of each instance's pod; `differ`: today's templates have placeholders.
+    """The claims of all instances.
 
-    A volume is an instance's claim if there is a claim template of its name, of today or, for who
-    is kept, as recorded; or if it is mounted, no volume has its name, and the claim is there.
+    A volume of a pod is the instance's claim if a claim template has the volume's name: one of the
+    current spec or, for a kept instance, of the recorded one. It also is if a container mounts the
+    volume, the template lacks it, and a claim of that name exists: after a rollback a removed claim
+    template's claim is used again. `differ` is True if current claim templates have placeholders.
     """
 
     def __init__(self, world: World) -> None:
-        """`world` is what was observed."""
         self._app, self._observed = world.tapp.metadata.name, world.claims
         self._templates, self._past = world.templates, dict[int, OwnClaims]()
         self._now = OwnClaims(world.templates, world.templates)
@@ -96,7 +104,7 @@ class Claims:
         self.differ = self._now.differ
 
     def of(self, made: Made) -> dict[str, str]:
-        """Volume -> claim of one instance, those that are to be made included."""
+        """Returns volume -> claim of an instance, including claims that do not exist yet."""
         found = claims_of(self._app, made.id, self._named(made))
         if isinstance(made.template, Template) and made.template.mounts:
             mounts, there = made.template.mounts, self._seen(made.id)
@@ -106,24 +114,29 @@ class Claims:
         return found
 
     def template_of(self, volume: str, past: Templates | None) -> dict[str, Any] | None:
-        """The template of an instance's claim, as it is written; today's template comes first.
+        """Returns the claim template of a volume with its placeholders; the
+        current one takes precedence.
 
-        None where there is a claim alone; `past` is that of the instance (`Made`).
+        `past` is the instance's recorded spec (`Made.past`). Returns None if only a claim has that
+        name.
         """
         found = self._now.written.get(volume)
         return self._then(past).written.get(volume) if found is None else found
 
     def filled(self, volume: str, instance: int, past: Templates | None) -> dict[str, Any] | None:
-        """The same, with placeholders filled in. Raises UnfilledError: that is not possible."""
+        """Returns the claim template of a volume, filled in; None if only a claim has that name.
+
+        Raises UnfilledError if a value is missing or wrong.
+        """
         for own in (self._now, self._then(past)):
             if volume in own.written:
                 return own.named(volume, instance)
         return None
 
     def problem_of(self, made: Made) -> str:
-        """The reason why an instance's claim templates cannot be filled in, "" where they can.
+        """Returns why an instance's claim templates cannot be filled in, or an empty string.
 
-        Of who is kept at more than a template those count that claims are to be made of.
+        If the instance is kept at a recorded spec, only the claims that do not exist yet count.
         """
         there = self._observed if made.past is not None else ()
         own = claims_of(self._app, made.id, self._named(made))
@@ -135,7 +148,9 @@ class Claims:
         return ""
 
     def refused(self, made: Made) -> str:
-        """Returns why the API server would refuse a claim that an instance lacks, or ""."""
+        """Returns why the API server would refuse a claim that an instance
+        still lacks, or an empty string.
+        """
         if not self._now.written and made.past is None:
             return ""
         for volume, claim in self.of(made).items():
@@ -148,7 +163,8 @@ class Claims:
             return why
         try:
             template = self.filled(volume, made.id, made.past)
-        except UnfilledError:  # `problem_of` has the reason
+        # `problem_of` reports this.
+        except UnfilledError:
             template = None
         if template is None:
             return ""
@@ -157,12 +173,16 @@ class Claims:
             return self._problems[id(written)]
         new = NewClaim(claim, made.id, template)
         why = claim_problem(self._world.tapp, new, self._world.namespace_uid or "")
-        if template is written:  # the same for all instances, but for a few digits
+        # Without placeholders the claims of all instances differ only in a few digits.
+        if template is written:
             self._problems[id(written)] = why
         return why
 
     def own_among(self, made: Made, claims: Collection[str]) -> list[str]:
-        """Claims among some, there or not, that an instance's pod may have as its own."""
+        """Returns those of the given claim names that an instance's pod may use as its own.
+
+        The claims need not exist.
+        """
         mounts = made.template.mounts if isinstance(made.template, Template) else ()
         named = claims_of(self._app, made.id, self._named(made)).values()
         found = dict.fromkeys([claim for claim in named if claim in claims])
@@ -171,10 +191,10 @@ class Claims:
         return list(found | dict.fromkeys([c for c in mounted if c.endswith(suffix)]))
 
     def _seen(self, instance: int) -> dict[str, str]:
-        """Volume -> claim, of the claims that are there and have an instance's number.
+        """Returns volume -> claim, for the existing claims with an instance's number.
 
-        A template may mount thousands of volumes that it lacks: they are not looked up one by one
-        for each instance.
+        The claims are sorted by instance once: a template may mount thousands of volumes that it
+        lacks, and looking up each of them for each instance would take too long.
         """
         if self._there is None:
             self._there, app = {}, f"-{self._app}"
@@ -185,17 +205,19 @@ class Claims:
         return self._there.get(str(instance), {})
 
     def _named(self, made: Made) -> Collection[str]:
+        """Returns the names of the claim templates that count for an instance."""
         if made.past is None:
             return self._now.written
         if made.past.beside.volume_claim_templates is not None:
             return self._then(made.past).written
-        # Nothing is recorded: those of today that it has had, as its claims show, or cannot do
-        # without.
+        # The record has no claim templates. So the current ones count for which the instance has a
+        # claim, or without which its containers could not mount a volume.
         mounts = made.template.mounts if isinstance(made.template, Template) else []
         own = claims_of(self._app, made.id, self._now.written)
         return [name for name in own if own[name] in self._observed or name in mounts]
 
     def _then(self, past: Templates | None) -> OwnClaims:
+        """Returns the claim templates of a recorded spec, or the current ones for None."""
         if past is None:
             return self._now
         if id(past) not in self._past:
@@ -204,15 +226,16 @@ class Claims:
 
 
 def claims_of(app: str, instance: int, templates: Iterable[str]) -> dict[str, str]:
-    """Claim template name -> name of the instance's claim: `<claim>-<tapp>-<id>`."""
+    """Returns claim template -> name of the instance's claim: `<claim template>-<tapp>-<id>`."""
     return {name: f"{name}-{app}-{instance}" for name in templates}
 
 
 def plan_claims(world: World, waiting: Iterable[Made]) -> ClaimPlan:
-    """Sorts the claims of a living TApp.
+    """Decides on the claims of a TApp that is not being deleted.
 
-    `waiting` are instances whose pod is about to be created, or waits for a node: a claim that was
-    refused once, or deleted meanwhile, keeps it from getting one.
+    `waiting` are the instances whose pod is about to be created or waits for a node. The latter
+    need their claims, too: a claim may have been refused earlier, or deleted since, and the
+    scheduler waits for it.
     """
     result, own = ClaimPlan(), Claims(world)
     app, spec, observed = world.tapp.metadata.name, world.tapp.spec, world.claims
@@ -226,7 +249,8 @@ def plan_claims(world: World, waiting: Iterable[Made]) -> ClaimPlan:
         (result.delete if gone else result.keep).append(claim)
     for made in waiting:
         volumes = result.volumes[made.id] = own.of(made)
-        with suppress(UnfilledError):  # it has a pod that waits for a node
+        # Such an instance already has its pod. It gets its other claims when the values are right.
+        with suppress(UnfilledError):
             lacking = [volume for volume, claim in volumes.items() if claim not in observed]
             filled = {volume: own.filled(volume, made.id, made.past) for volume in lacking}
             result.create += [

@@ -1,8 +1,18 @@
-"""Claims that grow: which ones a larger claim template reaches, and what keeps the others from it.
+"""Growth of claims: which claims a larger claim template enlarges, and what prevents the others.
 
-Only `spec.resources.requests.storage` of a claim ever changes, and only upward. What the API server
-would refuse is not tried (its admission plugin PersistentVolumeClaimResize): a claim that is not
-Bound, and one whose StorageClass does not say `allowVolumeExpansion: true`.
+Entry point: `grow`. Only `spec.resources.requests.storage` of a claim ever changes, and only
+upward:
+
+    wanted = requests.storage of the claim template     has = requests.storage of the claim
+
+    has >= wanted                                nothing (reported if the driver cannot expand)
+    limits.storage of the claim < wanted         obstacle
+    StorageClass without allowVolumeExpansion    obstacle
+    otherwise                                    request `wanted`
+
+What the API server would refuse is not tried (admission plugin PersistentVolumeClaimResize, and
+ValidatePersistentVolumeClaimUpdate): a claim must be Bound, and its StorageClass must have
+`allowVolumeExpansion: true`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,26 +36,27 @@ from tapp.words.reasons import Reason
 from tapp.words.vocabulary import STORAGE_CLASS
 from tapp.world import World
 
+# Errors of decoding JSON that somebody else has written.
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True)
 class Obstacle:
-    """The obstacle to the growth of one claim template's claims."""
+    """The obstacle to the growth of the claims of one claim template."""
 
-    template: str  # name of the claim template
-    wanted: str  # the storage that it asks for
-    has: str  # the storage that these claims ask for
-    reason: Reason  # the condition's reason
-    why: str  # what stands in the way, and what to do
+    template: str  # Name of the claim template.
+    wanted: str  # The storage that the claim template requests.
+    has: str  # The storage that the claims request.
+    reason: Reason  # Reason of the TApp's condition.
+    why: str  # The obstacle, and what to do about it, for the condition's message.
 
 
 @dataclass(frozen=True)
 class Growth:
-    """Fate of claims that are smaller than their template."""
+    """The claims to enlarge, and the obstacles to the growth of others."""
 
-    to: dict[str, str] = field(default_factory=dict)  # claim name -> storage to ask for
-    # what stands in the way -> the instances whose claims it keeps as they are
+    to: dict[str, str] = field(default_factory=dict)  # Name of a claim -> storage to request.
+    # Obstacle -> instances whose claims cannot grow because of it.
     obstacles: dict[Obstacle, list[int]] = field(default_factory=dict)
 
 
@@ -57,10 +68,15 @@ def grow(
     claims: Sequence[ClaimObject],
     past: Mapping[int, Templates] = MappingProxyType({}),
 ) -> Growth:
-    """Decides which of the claims that stay grow, all at once: nothing restarts because of it.
+    """Decides which of the claims that stay grow.
 
-    Claims of instances that are scaled away wait until these come back. `past`: instance -> the
-    templates that it is kept at, for claims of which there is none today.
+    All of them grow at once, because no pod restarts for that. Claims of instances beyond
+    `replicas` are left alone until the instances come back.
+
+    Args:
+        world: the observed objects.
+        claims: the claims that stay.
+        past: kept instance -> its recorded spec, for claim templates that the current spec lacks.
     """
     if not claims or not world.declared.growing_claims:
         return NO_GROWTH
@@ -75,6 +91,7 @@ def grow(
         if number is None or number >= spec.replicas:
             continue
         then = past.get(number)
+        # Without placeholders the result is the same for all instances.
         key = name, -1 if then is None and not own.differ else number
         if key not in sizes:
             sizes[key] = _wanted(own, name, number, then)
@@ -90,6 +107,7 @@ def grow(
 
 
 def _wanted(own: Claims, name: str, instance: int, past: Templates | None) -> str | None:
+    """Returns the storage that an instance's claim template requests; None if it cannot be read."""
     with suppress(UnfilledError):
         found = own.filled(name, instance, past)
         return None if found is None else _storage_of(found["spec"])
@@ -97,10 +115,11 @@ def _wanted(own: Claims, name: str, instance: int, past: Templates | None) -> st
 
 
 def _storage_of(spec: Mapping[str, Any]) -> str | None:
-    """The storage that a claim template asks for, as the API server writes it.
+    """Returns the storage that a claim template requests, in the API
+    server's notation; None if invalid.
 
-    With a unit also where it has an exponent: the API server has a spelling of its own for those,
-    and another spelling than the claim's would be written once more.
+    A number with an exponent is converted, because the API server stores it in its own way. The
+    claim would otherwise be written again and again.
     """
     size = map_in(map_in(spec, "resources"), "requests").get("storage")
     if isinstance(size, bool) or not isinstance(size, str | int | float):
@@ -115,7 +134,9 @@ def _storage_of(spec: Mapping[str, Any]) -> str | None:
 def _judged(
     claim: ClaimObject, template: str, wanted: str, classes: Mapping[str, bool] | None
 ) -> str | Obstacle | None:
-    """The storage that a claim is to ask for, what stands in the way of it, or nothing to do."""
+    """Returns the storage that a claim should request, an obstacle, or None
+    to leave the claim as it is.
+    """
     if claim.metadata.deletion_timestamp is not None:
         return None
     try:
@@ -126,6 +147,7 @@ def _judged(
     resources = spec.resources or ClaimResources()
     text, limit = _written(resources.requests), _written(resources.limits)
     has, most, to = nano(text), nano(limit), nano(wanted)
+    # The API server accepts another size only for a Bound claim.
     if has is None or to is None or status.phase != "Bound":
         return None
     if has >= to:
@@ -139,7 +161,7 @@ def _judged(
 
 
 def _written(resources: Storage | None) -> str:
-    """The storage in a list of resources, "" where there is none."""
+    """Returns the storage in a list of resources, or an empty string."""
     size = None if resources is None else resources.storage
     return "" if size is None else str(size)
 
@@ -148,7 +170,11 @@ _GIVE_UP = "set the template back, or move the data to new claims"
 
 
 def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
-    """The claim's StorageClass, as Kubernetes reads it (GetPersistentVolumeClaimClass)."""
+    """Returns the claim's StorageClass like Kubernetes (component-helpers,
+    GetPersistentVolumeClaimClass).
+
+    The old annotation takes precedence over `storageClassName`.
+    """
     annotations: Any = None
     with suppress(*UNREADABLE):
         annotations = msgspec.json.decode(claim.metadata.annotations)
@@ -157,7 +183,7 @@ def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
 
 
 def _refused_by(name: str, classes: Mapping[str, bool] | None) -> str:
-    """Objection of the API server; "" where there is none."""
+    """Returns why claims of a StorageClass cannot grow, or an empty string if they can."""
     if not name:
         return f"they have no StorageClass, and nothing can make their volumes larger; {_GIVE_UP}"
     if classes is None:
@@ -178,6 +204,7 @@ def _refused_by(name: str, classes: Mapping[str, bool] | None) -> str:
 def _said_by_driver(status: ClaimStatus) -> str:
     """Returns why the storage driver cannot grow the claim, or "" if it has not refused."""
     status_word = (status.allocated_resource_statuses or {}).get("storage", "")
-    if not status_word.endswith("ResizeInfeasible"):  # ControllerResize-, NodeResizeInfeasible
+    # The values are ControllerResizeInfeasible and NodeResizeInfeasible.
+    if not status_word.endswith("ResizeInfeasible"):
         return ""
     return "their storage driver has reported that this size is infeasible"

@@ -1,8 +1,12 @@
-"""The history: which templates that were rolled out are kept, as ControllerRevisions.
+"""The history of a TApp: decides which ControllerRevisions are created, kept and deleted.
 
-A record is one revision of one template of a TApp. Records are never changed: what has to get
-another number is made again, and the older record goes when the newer one is seen. Which one is
-whose tell its label and its annotation, never its name (docs/design.md, "History").
+Entry point: `plan_history`. A record holds one content of one template (`records.py`). A record is
+never changed: to give a content a higher number, as after a rollback, a new record is created, and
+the old one is deleted when the new one is seen. Labels and annotations identify a record, never its
+name (docs/design.md, "History").
+
+For each template of the spec the record of its current content and the newest older one are kept,
+furthermore all contents that a partition keeps instances at, and `revisionHistoryLimit` others.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -19,46 +23,51 @@ from tapp.kube.objects import RevisionObject
 from tapp.storage.records import Content, Contents, HistoryEntry, What, content_name, read_entry
 from tapp.world import World
 
+# Most bytes of a recorded template as JSON. Metacontroller writes a copy of the record into one of
+# its annotations, and all annotations of an object together may have 256 KiB.
 LONGEST = 128 << 10
-"""Bytes of a template's JSON above which it is not recorded: Metacontroller writes what it creates
-into an annotation as well, and all annotations of an object may take 256 KiB."""
 
-_NAME = 200  # Characters of the TApp's name in a record's: 253 is the limit of both
-_DIGITS = 10  # Hexadecimal digits of the hash in a record's name
+# Characters of the TApp's name in the name of a record: 253 is the limit for both names.
+_NAME = 200
+# Hexadecimal digits of the hash in the name of a record.
+_DIGITS = 10
 
 
 @dataclass(frozen=True)
 class NewRecord:
-    """A record to make."""
+    """A record to create."""
 
-    name: str  # name of the ControllerRevision
-    number: int  # its place in the TApp's history
-    template: str  # name of the template
-    revision: str  # the template's revision, as pods have it in their label
-    body: dict[str, Any]  # the template as its author wrote it
-    values: KeptValues = NO_VALUES  # those that it reads, of the instances that run it
-    beside: Beside = UNSAID  # what else pods are made of
-    size: int = 0  # bytes of all this, about
+    name: str  # Name of the ControllerRevision.
+    number: int  # Its number in the TApp's history.
+    template: str  # Name of the template.
+    revision: str  # Revision of the template, which pods have in a label.
+    body: dict[str, Any]  # The template as its author wrote it.
+    # The values that the template reads, of the instances that run it.
+    values: KeptValues = NO_VALUES
+    beside: Beside = UNSAID  # Service name and claim templates.
+    size: int = 0  # Approximate size in bytes.
 
 
 @dataclass
 class HistoryPlan:
-    """Fate of a TApp's ControllerRevisions."""
+    """The ControllerRevisions that the response keeps, leaves out and creates."""
 
-    keep: list[RevisionObject] = field(default_factory=list)  # returned, so that they stay
-    delete: list[RevisionObject] = field(default_factory=list)  # left out, so that they go
-    create: list[NewRecord] = field(default_factory=list)  # those that are made
-    bytes: int = 0  # of these, about
-    waits: bool = False  # others are only made with a later answer, because this one is full
+    keep: list[RevisionObject] = field(default_factory=list)  # Kept: they are in the response.
+    # Deleted: they are not in the response.
+    delete: list[RevisionObject] = field(default_factory=list)
+    create: list[NewRecord] = field(default_factory=list)  # To be created.
+    bytes: int = 0  # Approximate size of the records to create.
+    # True if further records have to wait for the next sync, because this response is full.
+    waits: bool = False
 
 
 def record_name(
     meta: ParentMeta, template: str, revision: str, number: int, values: str = ""
 ) -> str:
-    """The name of the ControllerRevision of a template's revision, with this number.
+    """Returns the name of the ControllerRevision of a template's revision with this number.
 
-    The TApp's uid is part of the hash: what a TApp that was deleted with `--cascade=orphan` has
-    left behind is never in the way of the next one of the same name.
+    The hash includes the TApp's uid. So records that a TApp deleted with `--cascade=orphan` has
+    left behind have other names than those of the next TApp with the same name.
     """
     text = "\n".join((meta.uid, revision, str(number), template, *filter(None, (values,))))
     digest = sha256(text.encode(errors="replace")).hexdigest()[:_DIGITS]
@@ -66,18 +75,21 @@ def record_name(
 
 
 def unchanged_history(world: World) -> HistoryPlan:
-    """Everything stays, and nothing is made."""
+    """Returns a plan that keeps all records and creates none."""
     return HistoryPlan([world.revisions[name] for name in sorted(world.revisions)])
 
 
 def plan_history(
     world: World, running: Iterable[Template], in_use: Container[str], most_bytes: int
 ) -> HistoryPlan:
-    """Sorts the ControllerRevisions of a living TApp.
+    """Decides on the ControllerRevisions of a TApp that is not being deleted.
 
-    `running` are the templates below `replicas` that resolve, `in_use` the contents that a
-    partition keeps instances at. About so many bytes may be written anew with one answer, and one
-    revision at least.
+    Args:
+        world: the observed objects.
+        running: the usable templates of the instances below `replicas`.
+        in_use: names of the contents that a partition keeps instances at.
+        most_bytes: approximate limit of the bytes to create in this sync; at least one record is
+            created.
     """
     observed = world.revisions
     if not world.declared.revisions:
@@ -89,9 +101,11 @@ def plan_history(
         if record is not None:
             highest = max(highest, record.number)
         if record is None:
-            plan.keep.append(observed[name])  # a doubt is no deletion
+            # Leaving out an object that cannot be read would delete it.
+            plan.keep.append(observed[name])
         elif observed[name].metadata.deletion_timestamp is not None:
-            plan.keep.append(observed[name])  # what goes is waited for
+            # A record that is being deleted stays in the response until it is gone.
+            plan.keep.append(observed[name])
             going.add(record.what)
         else:
             records.append(record)
@@ -102,7 +116,7 @@ def plan_history(
     kept = _kept(lines, world, contents, in_use)
     for record in records:
         (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
-    # Two have the same number where a cache lags: then neither is the newest.
+    # A stale cache may show two records with the same number. Neither is the newest one then.
     newest = {one.what for one, *more in lines.values() if not more or more[0].number < one.number}
     wanted = _Wanted(world, contents, lines, in_use, beside_of(world.tapp.spec))
     created = _missing(wanted, used, newest | going, highest)
@@ -121,7 +135,11 @@ def _kept(
     contents: Contents,
     in_use: Container[str],
 ) -> set[str]:
-    """Names of those that stay: what is in use, two for each template of the spec, `limit` more."""
+    """Returns the names of the records that stay.
+
+    These are the records in use, two for each template of the spec, and `revisionHistoryLimit`
+    others.
+    """
     limit, spec = world.tapp.spec.revision_history_limit, world.tapp.spec
     if not limit:
         return set()
@@ -143,7 +161,9 @@ def _kept(
 
 
 def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
-    """Template -> its records; of those of one content the newest alone."""
+    """Returns the records of each template, newest first; of several with
+    one content only the newest.
+    """
     found: dict[str, dict[Content, HistoryEntry]] = {}
     for record in sorted(records, reverse=True):
         found.setdefault(record.template, {}).setdefault(record.content, record)
@@ -152,7 +172,7 @@ def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Knows what a record is to say beside a template."""
+    """The Service name and claim templates that the record of a content should have."""
 
     world: World
     contents: Contents
@@ -161,10 +181,11 @@ class _Wanted:
     now: Beside
 
     def beside(self, what: What) -> tuple[Beside, bool]:
-        """The record that a template as it is now is to have, and if it has another one.
+        """Returns the parts that the record of `what` should have, and
+        whether its current record differs.
 
-        What a partition keeps instances at stays as it is recorded. A record that says nothing is
-        left so.
+        The record of a content that a partition keeps instances at stays as it is. So does a record
+        if the current spec's claim templates are nested too deeply to be recorded.
         """
         name, content = what
         record = next((each for each in self.lines.get(name, ()) if each.content == content), None)
@@ -178,10 +199,11 @@ class _Wanted:
 def _missing(
     wanted: _Wanted, used: Iterable[str], known: set[What], highest: int
 ) -> Iterator[NewRecord]:
-    """The records to make: of what runs and is not the newest of its template, or not as it is now.
+    """Yields the records to create: for running templates whose current
+    content is not the newest record.
 
-    After a rollback there is an older one. It goes when this one is seen, and not before: what
-    runs is in the history all the time, whatever comes in between.
+    After a rollback an older record has that content. It is deleted only when the new record is
+    seen, so that the history always includes what runs, whatever happens in between.
     """
     world = wanted.world
     for name in sorted(used):
@@ -194,10 +216,12 @@ def _missing(
         revision, values = content[0], world.templates.values_of(name)
         own = record_name(world.tapp.metadata, name, revision, highest + 1, values.digest)
         body = world.tapp.spec.find_template(name)
+        # The name is taken by a record that is not readable, or the template is too large.
         if own in world.revisions or body is None or (length := length_in_go(body)) > LONGEST:
             continue
         highest += 1
         whole = length_in_go({"": body, **beside.as_kept})
+        # The record then has the template and its values, but not the claim templates.
         if whole > LONGEST:
             whole, beside = length, UNSAID
         yield NewRecord(own, highest, name, revision, body, values, beside, whole + values.size)

@@ -1,4 +1,4 @@
-"""The claims that are made for instances, and the limits of the API server that they may exceed."""
+"""Claims to create, and the limits of the API server that they may exceed."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class NewClaim:
-    """A claim to create: its name, its instance and its template."""
+    """A claim to create; `template` has no placeholders left."""
 
     name: str
     instance: int
@@ -24,10 +24,11 @@ class NewClaim:
 
 
 def claim_document(tapp: TApp, claim: NewClaim, spec: Any, namespace_uid: str) -> Document:
-    """Returns a claim to create, with `spec` as its spec.
+    """Returns the object of a claim to create, with `spec` as its spec.
 
-    The Namespace is a second owner, so that the garbage collector leaves the data alone when the
-    TApp goes (Metacontroller adds the TApp as the first); docs/design.md, "Claims".
+    The Namespace becomes a second owner beside the TApp, which Metacontroller adds. The garbage
+    collector deletes an object only when all of its owners are gone, so the data survive the TApp
+    (docs/design.md, "Claims").
     """
     metadata = claim.template.get("metadata") or {}
     document: Document = {
@@ -50,7 +51,7 @@ def claim_document(tapp: TApp, claim: NewClaim, spec: Any, namespace_uid: str) -
 
 
 def name_problem(name: str) -> str:
-    """Returns why no claim can have this name, or an empty string if one can."""
+    """Returns why a claim cannot have this name, or an empty string if it can."""
     if len(name) <= MAX_NAME:
         return ""
     return (
@@ -68,9 +69,10 @@ def claim_problem(tapp: TApp, claim: NewClaim, namespace_uid: str) -> str:
 
 
 def annotations_problem(document: Document, uid: str) -> str:
-    """Returns why a claim or a Service has too large annotations, or an empty string if it has not.
+    """Returns why the annotations of a claim or Service are too large, or an empty string.
 
-    Metacontroller adds its copy of the object, with the label that has the TApp's `uid`.
+    Metacontroller adds an annotation with its copy of the object, including a label with the TApp's
+    `uid`.
     """
     metadata = document["metadata"]
     labels = {**map_in(metadata, "labels"), CONTROLLER_UID: uid}

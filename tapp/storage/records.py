@@ -1,7 +1,8 @@
-"""Content of a TApp's ControllerRevisions: templates as they were, with the values that they read.
+"""Reads a TApp's ControllerRevisions: the templates of earlier revisions, with their values.
 
-A content is known by one name: the template's revision and, where it reads values, their digest
-(`content_name`). What becomes of the records is decided in `history.py`.
+A record contains a template, the values that it reads, the Service name and the claim templates.
+Its *content* is identified by the template's revision and, if the template reads values, their
+digest (`content_name`). `history.py` decides which records are kept, created and deleted.
 """
 
 from collections.abc import Iterable
@@ -14,15 +15,21 @@ from tapp.kube.objects import RevisionObject
 from tapp.pod.pod import Pod
 from tapp.world import World
 
-Content = tuple[str, str]  # A template's revision, and the digest of its values
-What = tuple[str, Content]  # A template's name, and its content
+# A template's revision and the digest of its values; the digest is empty if it reads none.
+Content = tuple[str, str]
+# A template's name and its content.
+What = tuple[str, Content]
 
-_MOST_TRIED: Final = 10  # Records tried for a pod, the likeliest first: there may be any number
-_MOST_FILLED: Final = 3  # Records tried whose template has to be filled in for that
+# Records that are compared with a pod, the likeliest first; a TApp may have any number of records.
+_MOST_TRIED: Final = 10
+# Fewer records are compared if their template has to be filled in for that, which takes longer.
+_MOST_FILLED: Final = 3
 
 
 class HistoryEntry(NamedTuple):
-    """A ControllerRevision that is one of ours, read; the newest one is the greatest."""
+    """A readable ControllerRevision of this service. Entries compare by
+    number: the newest is the largest.
+    """
 
     number: int
     name: str
@@ -32,17 +39,19 @@ class HistoryEntry(NamedTuple):
 
     @property
     def what(self) -> What:
-        """The content of a record."""
+        """The template's name and the record's content."""
         return self.template, self.content
 
     @property
     def content(self) -> Content:
-        """The same, whatever the template is called."""
+        """The record's content, whatever the name of the template is."""
         return self.revision, self.values
 
 
 def read_entry(revision: RevisionObject) -> HistoryEntry | None:
-    """A ControllerRevision as a record of ours, None if it is none."""
+    """Reads a ControllerRevision; returns None if this service did not write it, or it is
+    damaged.
+    """
     meta = revision.metadata
     label = meta.labels and meta.labels.revision
     template = meta.annotations and meta.annotations.template
@@ -53,20 +62,23 @@ def read_entry(revision: RevisionObject) -> HistoryEntry | None:
 
 
 def content_name(content: Content) -> str:
-    """The name of a content, in the status and for people: `v1-0a1b`, `v1-0a1b-2c3d`."""
+    """Returns the name of a content for the status and for messages: `v1-0a1b`, or
+    `v1-0a1b-2c3d`.
+    """
     return "-".join(filter(None, content))
 
 
 class Contents:
-    """Contents of the spec's templates now, under the names by which the history knows them.
+    """The contents of the templates in the current spec, as the history knows them.
 
-    That is the content of its newest record, where that has the same template and the values with
-    which all instances that run it are filled in as they are by the spec. It may have those of
-    others, too: of those that ran it once, and in older records of all.
+    Usually that is the template's revision with the digest of its current values. But the newest
+    record may have further values, of instances that ran the template earlier. If all instances
+    that run the template now would be filled in from that record as from the spec, the record's
+    content is used. Otherwise a change of other instances' values would start a new revision.
     """
 
     def __init__(self, world: World) -> None:
-        """Looks for the newest records."""
+        """Finds the newest record of each template."""
         self._templates = world.templates
         self._newest: dict[str, tuple[HistoryEntry, RevisionObject]] = {}
         for found in world.revisions.values():
@@ -77,7 +89,9 @@ class Contents:
                 self._newest[record.template] = record, found
 
     def of(self, name: str) -> Content | None:
-        """The content of a template, None where it does not resolve."""
+        """Returns the content of the template called `name`; None if the template cannot be
+        used.
+        """
         template = self._templates.named(name)
         if not isinstance(template, Template):
             return None
@@ -92,10 +106,10 @@ class Contents:
 
 
 class Recorded:
-    """The templates that the history has, by the names of their contents.
+    """The templates of earlier revisions, by the names of their contents.
 
-    A record is decoded when it is first asked for, and once in a sync, however many instances use
-    it. A record whose template is too large to be filled in for all instances counts as missing.
+    A record is decoded on first use, and at most once in a sync. A record counts as missing if its
+    template is too large to be filled in for all instances.
     """
 
     def __init__(self, world: World) -> None:
@@ -114,13 +128,16 @@ class Recorded:
                 self._of_revision.setdefault(record.revision, []).append(name)
 
     def newest_of(self, revisions: Iterable[str]) -> str:
-        """The newest content with one of these revisions, "" where there is none."""
+        """Returns the newest content with one of these revisions, or an empty string."""
         wanted = set(revisions)
         names = {name for each in wanted for name in self._of_revision.get(each, ())}
         return next((name for name in self._objects if name in names), "")
 
     def then(self, name: str, called: str) -> Templates | None:
-        """The TApp as it was at a content, with the template as `called` now; None: no record."""
+        """Returns the recorded spec of a content, in which all instances run the template `called`.
+
+        `called` is the template's current name. Returns None if there is no such record.
+        """
         key = name, called
         if key not in self._lookups:
             record = self._objects.get(name)
@@ -130,19 +147,28 @@ class Recorded:
         return self._lookups[key]
 
     def template(self, name: str, instance: int, called: str) -> Template | None:
-        """The template of an instance, as a record has it; `name` and `called` as in `then`."""
+        """Returns the template of an instance as recorded in the content `name`.
+
+        `called` is the template's current name. Returns None if there is no record, or it cannot be
+        used.
+        """
         lookup = self.then(name, called)
         found = None if lookup is None else lookup.of(instance)
         return found if isinstance(found, Template) else None
 
     def of_pod(self, pod: Pod, instance: int, called: str, likely: Iterable[str]) -> str:
-        """The content that a pod of ours is made of, likely ones first; "" where no record is."""
+        """Returns the content that a pod was made from, or an empty string if no record fits.
+
+        `likely` are the contents to compare first. `called` is the current name of the instance's
+        template.
+        """
         revision, written = pod.spec.template_hash or "", pod.spec.written
         known = None if written else self._known.get(revision)
         if known is None:
             named = self._of_revision.get(written or revision, ())
-            # Another setting of what is left to others may have given the same template another
-            # revision since; only where all instances share it is it worth a look.
+            # If `resources: Ignore` was set or removed since, the same template has another
+            # revision now. Only a template without placeholders is worth comparing with all
+            # records, because the result serves all instances.
             others = () if written else self._objects
             first = (islice(names, _MOST_TRIED) for names in (likely, named, others))
             most = _MOST_FILLED if written else _MOST_TRIED

@@ -1,8 +1,9 @@
-"""Services of the instances' own: which stay, which are made or changed, which go.
+"""Services of the instances (`spec.serviceTemplate`): which stay, are created, changed or deleted.
 
-Each selects exactly the pod of its instance, and has its name. A Service that Metacontroller was
-never told to write is somebody else's, whatever its labels say, and is left alone; what has no
-place for certain is deleted, what is in doubt stays (docs/design.md, "A Service each").
+Entry point: `plan_services`. Each instance's Service has the name of the instance's pod and selects
+that pod only. A Service whose spec Metacontroller has never written belongs to somebody else,
+whatever its labels are, and is left alone. A Service is deleted only if it certainly is a Service
+of this TApp and no instance needs it (docs/design.md, "A Service each").
 """
 
 from collections.abc import Mapping
@@ -32,24 +33,29 @@ Document = dict[str, Any]
 
 @dataclass
 class ServicePlan:
-    """Fate of the Services."""
+    """The Services that the response keeps, applies and leaves out."""
 
-    keep: list[Manifest] = field(default_factory=list)  # observed Services that stay as they are
-    apply: dict[int, Document] = field(default_factory=dict)  # instance -> its Service as wanted
-    delete: list[str] = field(default_factory=list)  # names of observed Services that go
-    waits: bool = False  # some are only written with a later answer, because this one is full
-    missing: list[int] = field(default_factory=list)  # whose Service is not there, or not as asked
-    taken: list[int] = field(default_factory=list)  # whose name somebody else's Service has
-    # why nothing can be asked for -> the instances of which that is true; none of them where it is
-    # true of all
+    keep: list[Manifest] = field(default_factory=list)  # Observed Services that stay as they are.
+    apply: dict[int, Document] = field(default_factory=dict)  # Instance -> its Service.
+    delete: list[str] = field(default_factory=list)  # Names of the observed Services to delete.
+    # True if further Services have to wait for the next sync, because this response is full.
+    waits: bool = False
+    # Instances whose Service does not exist or still differs.
+    missing: list[int] = field(default_factory=list)
+    # Instances whose Service name is taken by a Service of somebody else.
+    taken: list[int] = field(default_factory=list)
+    # Why a Service cannot be applied -> the instances concerned; an empty list if it concerns all.
     problems: dict[str, list[int]] = field(default_factory=dict)
 
 
 class OwnServices:
-    """The Services, one for each instance: `spec.serviceTemplate`, filled in, or the `problem`."""
+    """Builds the Service of each instance from `spec.serviceTemplate`.
+
+    `problem` says why the template cannot be used, or is empty.
+    """
 
     def __init__(self, templates: Templates, uid: str) -> None:
-        """`templates` know what the instances have of their own; `uid` is the TApp's."""
+        """`templates` fills in placeholders; `uid` is the TApp's, for the selector."""
         self._templates, self._uid = templates, uid
         self._body: Document = templates.spec.service_template or {}
         self._common: tuple[Document, Document] | None = None
@@ -63,7 +69,8 @@ class OwnServices:
     def of(self, instance: int) -> Document:
         """Returns the Service of an instance.
 
-        Raises UnfilledError if a value is missing or wrong, or if no Service can have the name.
+        Raises UnfilledError if a value is missing or wrong, or if a Service cannot have the pod's
+        name.
         """
         name = f"{self._templates.app}-{instance}"
         if not is_dns_label(name):
@@ -89,9 +96,11 @@ class OwnServices:
         return {**SERVICE.type_meta, "metadata": metadata, "spec": {**spec, "selector": selector}}
 
     def asked(self, instance: int, service: Manifest | None) -> tuple[Document, bool]:
-        """Returns the Service of an instance, and if it differs from the one that is there.
+        """Returns the Service of an instance, and whether the observed one
+        (`service`) differs from it.
 
-        Raises UnfilledError if a value is missing or wrong, or the API server would refuse it.
+        Raises UnfilledError if a value is missing or wrong, or if the API server would refuse the
+        Service.
         """
         asked = self.of(instance)
         differs = service is None or project(service.document, asked) != asked
@@ -103,7 +112,10 @@ class OwnServices:
 
 
 def _parts(body: Document) -> tuple[Document, Document]:
-    """Metadata and spec of a plain template. UnfilledError: Metacontroller could not apply it."""
+    """Returns metadata and spec of a template whose placeholders are filled in.
+
+    Raises UnfilledError if Metacontroller could not apply the spec.
+    """
     spec = encoded(_without_blanks(body["spec"]))
     if (path := duplicate_merge_key(spec)) is not None:
         raise UnfilledError(
@@ -114,19 +126,26 @@ def _parts(body: Document) -> tuple[Document, Document]:
 
 
 def is_ours(service: Manifest) -> bool:
-    """True if Metacontroller wrote it for this TApp: one that it only adopted has no spec of it."""
+    """Returns True if Metacontroller has written the Service's spec for this TApp.
+
+    Metacontroller adopts objects with matching labels; the copy of an adopted object has no spec.
+    """
     return service.projected is not None and "spec" in service.projected
 
 
 def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> ServicePlan:
-    """Sorts the Services of a living TApp.
+    """Decides on the Services of a TApp that is not being deleted.
 
-    `wanted`: instance that is to have one -> whether its pod is on a node. About so many bytes may
-    be written anew with one answer, and one Service at least.
+    Args:
+        world: the observed objects.
+        wanted: the instances that need a Service -> whether the instance's pod is on a node.
+        most_bytes: approximate limit of the bytes to write in this sync; at least one Service is
+            written.
     """
     rest, written = dict(world.plain.get(SERVICE, {})), 0
     if SERVICE not in world.declared.plain:
-        return ServicePlan(keep=[*rest.values()])  # by a registration unlike ours
+        # The CompositeController does not declare Services as children that are updated.
+        return ServicePlan(keep=[*rest.values()])
     prefix, result = f"{world.tapp.metadata.name}-", ServicePlan()
     if world.tapp.spec.service_template is not None:
         own = OwnServices(world.templates, world.tapp.metadata.uid)
@@ -152,6 +171,7 @@ def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> 
             result.apply[instance] = asked
             if differs:
                 written += len(msgspec.json.encode(asked))
+            # A new Service is missed only when its pod could be serving.
             if differs and (service is not None or is_on_node):
                 result.missing.append(instance)
     for name, service in rest.items():
@@ -175,7 +195,9 @@ def _shape_problem(body: Document) -> str:
 
 
 def _without_blanks(value: Any) -> Any:
-    """A spec without what is empty; the API server fills that in itself, or refuses it."""
+    """Returns a spec without its empty values: the API server drops them,
+    fills them in or refuses them.
+    """
     if isinstance(value, dict):
         items = {key: _without_blanks(item) for key, item in value.items()}
         return {key: item for key, item in items.items() if item not in (None, "", [], {})}
