@@ -1,1 +1,4 @@
-"""Kubernetes objects as JSON, and the rules of Kubernetes, of simulator and plugin too; no TApp."""
+"""Kubernetes objects as JSON, and Kubernetes' own rules; nothing here depends on TApp.
+
+The service, the simulator and the kubectl plugin use these modules.
+"""

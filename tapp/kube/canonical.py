@@ -1,8 +1,10 @@
-"""One form for all spellings of a template, so that re-formatting never restarts a pod.
+"""Canonical form of templates: different notations of the same template
+have the same form and hash.
 
-Sources: Kubernetes' quantity format (apimachinery `resource.Quantity`), the `omitempty` tags of
-`core/v1` types. The hash in `revision.py` stands on this module: a change of
-what it returns for a template restarts that template's pods, so test vectors freeze it.
+So a changed notation (`1000m` or `1`, a field left out or empty) never restarts a pod. Sources:
+Kubernetes' quantity format (apimachinery, resource.Quantity) and the `omitempty` tags of core/v1.
+`tapp/declared/revision.py` hashes this form. Another form of a template would restart all of its
+pods, so test vectors freeze the output.
 """
 
 import re
@@ -11,44 +13,52 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 _Write = Callable[[str | float], Any]
-_Known = dict[tuple[int, str], Any]  # (identity, key) of a part -> its form
+# (Identity, key) of a part -> its form.
+_Known = dict[tuple[int, str], Any]
 Form = Callable[[Any], Any]
 
 _QUANTITY = re.compile(
     r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]?))", re.ASCII
 )
-_LARGEST = 2**63 - 1  # Kubernetes' limit for any larger one that is written with a binary unit
-_LONGEST = 400  # Characters of a quantity that is read; Python prints no number of 4,300 digits
+# Kubernetes' maximum of a quantity with a binary unit; larger ones are cut to it.
+_LARGEST = 2**63 - 1
+# Most characters of a quantity. Python refuses to print numbers with more than 4,300 digits.
+_LONGEST = 400
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 _QUANTITY_MAPS = {"requests", "limits", "overhead"}
 _QUANTITY_FIELDS = {"sizeLimit", "divisor"}
+# Maps with keys of the author's choice: every value in them counts, even an empty one.
 _FREE_MAPS = {"labels", "annotations", "matchLabels", "nodeSelector", "volumeAttributes", "options"}
-"""Maps of the author's own keys: every value in them means something, `""` too."""
 
+# Maps that count as absent when they are empty; others, such as `emptyDir: {}`, do not.
 _ABSENT_WHEN_EMPTY = {
     *("metadata", "labels", "annotations", "matchLabels", "nodeSelector", "affinity"),
     *("resources", "requests", "limits", "overhead", "securityContext", "dnsConfig"),
 }
-"""Maps that Kubernetes reads as absent when empty; `emptyDir: {}` and others are not."""
 
+# Fields whose zero value the API server drops: they are no pointers in core/v1, and have the tag
+# `omitempty`. Here the booleans; numbers and texts follow.
 _FALSE = {"readOnly", "stdin", "stdinOnce", "tty", "hostNetwork", "hostPID", "hostIPC"}
 _ZERO = {
     *("hostPort", "initialDelaySeconds", "timeoutSeconds", "periodSeconds"),
     *("successThreshold", "failureThreshold", "partition"),
 }
+# Texts that the API server drops when they are empty.
 _BLANK = {
     *("subPath", "subPathExpr", "workingDir", "hostIP", "value", "medium", "effect", "operator"),
     *("serviceAccountName", "serviceAccount", "nodeName", "hostname", "subdomain"),
     *("schedulerName", "priorityClassName", "restartPolicy", "dnsPolicy", "imagePullPolicy"),
     *("protocol", "terminationMessagePath", "terminationMessagePolicy", "fsType"),
 }
-"""Fields whose zero value the API server drops: no pointer in `core/v1`, tagged `omitempty`."""
 
 
 def nano(value: str) -> int | None:
-    """A quantity (`500m`, `1Gi`, `1e3`) in billionths, rounded up as by Kubernetes, or None."""
+    """Returns a quantity (`500m`, `1Gi`, `1e3`) in billionths, rounded up like in Kubernetes.
+
+    Returns None if the text is no quantity.
+    """
     match = _QUANTITY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
         return None
@@ -67,9 +77,9 @@ def nano(value: str) -> int | None:
 
 
 def quantity(value: str | float) -> str | float:
-    """A quantity as the API server writes it back (`1000m` -> `1`, `1024Mi` -> `1Gi`).
+    """Returns a quantity in the notation of the API server (`1000m` -> `1`, `1024Mi` -> `1Gi`).
 
-    What is no quantity comes back as it was: the API server will say what is wrong with it.
+    A value that is no quantity is returned as it is; the API server refuses it.
     """
     text = str(value)
     billionths = nano(text)
@@ -86,7 +96,9 @@ def quantity(value: str | float) -> str | float:
 
 
 def _in_units(number: int, units: dict[str, int], base: int) -> str:
-    """A whole number in the largest unit that leaves it whole; `units` ascend."""
+    """Returns a number in the largest unit of which it is a whole multiple; `units` are
+    ascending.
+    """
     if number == 0:
         return "0"
     unit = max(
@@ -96,35 +108,41 @@ def _in_units(number: int, units: dict[str, int], base: int) -> str:
 
 
 def _number(value: str | float) -> str:
-    """A quantity as its bare number: the form in which two spellings compare."""
+    """Returns a quantity as a number in billionths, so that equal quantities are equal texts."""
     billionths = nano(str(value))
     return str(value) if billionths is None else f"#{billionths}"
 
 
 def canonical(value: Any) -> Any:
-    """A template or claim spec in the one form that we create objects from.
+    """Returns a template or claim spec in the canonical form from which objects are created.
 
-    Nulls, empty lists, zero values of `omitempty` fields and maps that Kubernetes takes as absent
-    are dropped, quantities written as the API server writes them, whole floats become ints.
+    Nulls, empty lists, and empty values that Kubernetes drops are removed. Quantities are in the
+    API server's notation, and whole floats become integers.
     """
     return _walk(value, "", quantity, {})
 
 
 def comparable(value: Any) -> Any:
-    """The same, with quantities as bare numbers: equal exactly when the meaning is equal."""
+    """Returns the canonical form with quantities as numbers: equal if and
+    only if the meaning is equal.
+    """
     return _walk(value, "", _number, {})
 
 
 @dataclass(frozen=True)
 class Forms:
-    """Both forms of specs: what has them is shared by all, and changed by nobody."""
+    """The two functions that return canonical forms. Their results are
+    shared and must not be changed.
+    """
 
     canonical: Form = canonical
     comparable: Form = comparable
 
     @classmethod
     def of_copies(cls, spec: Any) -> Self:
-        """Forms of a spec's copies; for the parts that a copy shares with it, they are known."""
+        """Returns functions for copies of `spec` that share parts with it:
+        the forms of these are cached.
+        """
         return cls(_of_copies(spec, quantity), _of_copies(spec, _number))
 
 
@@ -135,6 +153,8 @@ def _of_copies(spec: Any, write_quantity: _Write) -> Form:
     known: _Known = {}
     _walk(spec, "", write_quantity, known, learns=True)
 
+    # The default argument keeps `spec` alive, because the cache is keyed by the identity of its
+    # parts.
     def form(copy: Any, _alive: Any = spec) -> Any:
         return _walk(copy, "", write_quantity, known)
 

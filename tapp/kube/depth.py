@@ -1,12 +1,15 @@
-"""Nesting of a value: rules go through templates by calls, one for each level."""
+"""Limit of the nesting of JSON: functions recurse into templates, one call for each level."""
 
 from typing import Any, Final
 
-DEEPEST: Final = 100  # Levels of a template: nothing of Kubernetes has as many as twenty
+# Most levels of a template. Kubernetes' own types have fewer than twenty.
+DEEPEST: Final = 100
 
 
 def is_too_deep(value: Any) -> bool:
-    """True if objects and lists are nested more deeply than `DEEPEST`, without using the stack."""
+    """Returns True if objects and lists are nested more than `DEEPEST`
+    levels deep; does not recurse.
+    """
     level: list[Any] = [[value]]
     for _ in range(DEEPEST + 1):
         level = [

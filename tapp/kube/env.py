@@ -1,8 +1,9 @@
-"""A variable that stands twice in a container's `env`: made one, with the meaning kept.
+"""Removes repeated environment variables from containers without changing their meaning.
 
-Metacontroller merges `env` by name and cannot apply a list that has a name twice. Kubernetes takes
-the last one, and lets a value refer to what stands before it: in `[A=-a, A=$(A) -b]` the second `A`
-is `-a -b`. So what referred to a variable that is left out gets its value instead.
+Metacontroller merges `env` by name, and cannot apply a list with the same name twice. In Kubernetes
+the last entry of a name wins, and a value may refer to entries before it: in `[A=-a, A=$(A) -b]`
+the second `A` is `-a -b`. So an entry that is not the last of its name is removed, and references
+to it are replaced by its value.
 """
 
 import re
@@ -14,24 +15,24 @@ from tapp.words.quoted import quoted
 
 Document = dict[str, Any]
 
+# Most characters that may replace references in all containers of a pod. Linux starts no process
+# with a longer variable, and a few entries that double a value could otherwise fill the memory.
 LONGEST = 128 << 10
-"""Characters that all values of a pod's containers may get in place of references: Linux starts no
-process with a longer variable, and doubling one forty times takes little to write."""
 _PARTS = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
 class RepeatedEnvError(ValueError):
-    """A variable stands twice, and cannot be made one; the text says which and why."""
+    """A repeated variable cannot be removed; the message says which one and why."""
 
 
 def without_repeats(containers: Sequence[Document]) -> list[Document]:
-    """Containers in which every variable stands once, the last one of each name.
+    """Returns the containers with every variable once.
 
-    The same objects where nothing stands twice. What is no list of named entries is left alone.
-    Takes time in proportion to what is written, and to `LONGEST`.
+    Containers without repeated variables are returned as they are, and so is an `env` that is no
+    list of named entries. The time is proportional to the length of the input and to `LONGEST`.
 
-    Raises RepeatedEnvError: the value of one that is left out is needed, and is not in the
-    template; or such values are too long.
+    Raises RepeatedEnvError if the value of a removed entry is needed and is not in the template, or
+    if the replaced values are too long.
     """
     folding, result = _Folding(), []
     for container in containers:
@@ -44,21 +45,21 @@ def without_repeats(containers: Sequence[Document]) -> list[Document]:
 
 @dataclass(frozen=True)
 class _Variable:
-    """The value that a name stands for at some place of the list."""
+    """The meaning of a variable's name at a position in the list."""
 
-    value: Any  # its value, None where it has a valueFrom
-    stays: bool  # whether this entry is the last one of its name
-    undefined: set[str]  # what its value refers to and no entry before it defines
+    value: Any  # Value; None if the entry has a `valueFrom`.
+    stays: bool  # True if this entry is the last of its name, so that it is kept.
+    undefined: set[str]  # Variables that the value refers to and that no earlier entry defines.
 
 
 class _Folding:
-    """Makes the variables of some containers one each."""
+    """Removes the repeated variables of several containers, with a common limit of characters."""
 
     def __init__(self) -> None:
         self._left = LONGEST
 
     def folded(self, container: Document) -> Document:
-        """A container in which every variable stands once."""
+        """Returns a container with every variable once."""
         env = container.get("env")
         if not isinstance(env, list) or not all(
             isinstance(item, dict) and isinstance(item.get("name"), str) for item in env
@@ -81,7 +82,7 @@ class _Folding:
         return {**container, "env": kept}
 
     def _entry(self, item: Document, defined: dict[str, _Variable]) -> Document:
-        """An entry whose value refers to nothing that is left out."""
+        """Returns an entry in which references to removed entries are replaced by their values."""
 
         def replaced(match: re.Match[str]) -> str:
             before = defined.get(match[1] or "")
@@ -98,6 +99,8 @@ class _Folding:
                     f"{where}, and {quoted(item['name'])} with all references replaced by their "
                     f"values is too long: together these may be {LONGEST} characters"
                 )
+            # The removed value left this reference as text. In its new place Kubernetes would
+            # expand it.
             for other in sorted(before.undefined):
                 if other in defined and defined[other].stays:
                     raise RepeatedEnvError(f"{where}, and its first value knew no {quoted(other)}")
@@ -117,5 +120,7 @@ def _references(item: Document) -> set[str]:
 
 
 def _end_of_references(value: str) -> int:
-    """End of the last reference: behind it, each `$(` would be looked for an end."""
+    """Returns the end of the last reference. In the text behind it, the expression would search for
+    the end of each `$(` in vain, which takes quadratic time.
+    """
     return value.rfind(")") + 1

@@ -1,20 +1,20 @@
-"""Image names: do two of them mean the same?
+"""Image references: comparison, default pull policy, and references by digest.
 
-Names are compared in the form that container runtimes report, by the reference rules of
-distribution (github.com/distribution/reference): `nginx` is `docker.io/library/nginx:latest`.
+References are compared in the form that container runtimes report, by the rules of
+github.com/distribution/reference: `nginx` stands for `docker.io/library/nginx:latest`.
 """
 
 import re
 from typing import Any, Final
 
+# Most characters of a valid reference: a host of 253 with its port, a path of 255, a tag of 128,
+# and a digest of 135.
 LONGEST: Final = 1_024
-"""Characters of an image's reference; no longer one is pulled: there are 255 in a name beside its
-host's 253 and port, 128 in a tag, and 135 in a digest."""
 _HUB = "docker.io"
 _HUBS = (_HUB, "index.docker.io")
-# Possessive repeats throughout: none of them has to give back what it has taken.
 _LABEL = r"[a-zA-Z0-9]++(?:-++[a-zA-Z0-9]++)*+"
 _WORD = r"[a-z0-9]++(?:(?:[._]|__|-++)[a-z0-9]++)*+"
+# Grammar of a reference. The repetitions are possessive (`++`), so that the time stays linear.
 _REFERENCE = re.compile(
     rf"(?:(?P<host>(?:{_LABEL}(?:\.{_LABEL})*+|\[[a-fA-F0-9:]++\])(?::[0-9]++)?)/)?"
     rf"(?P<path>{_WORD}(?:/{_WORD})*+)"
@@ -22,19 +22,18 @@ _REFERENCE = re.compile(
     r"(?P<digest>@[A-Za-z][A-Za-z0-9]*+(?:[-_+.][A-Za-z][A-Za-z0-9]*+)*+:[0-9a-fA-F]{32,}+)?"
 )
 _IDENTIFIER = re.compile("[a-f0-9]{64}")
-_LONGEST = 1_000  # Characters of an image's name that are looked at; a repository has 255 at most
-_LONGEST_PATH = (
-    255  # Characters of a repository without its registry (RepositoryNameTotalLengthMax)
-)
+# Longer texts are not examined.
+_LONGEST = 1_000
+# Most characters of a repository without its registry (RepositoryNameTotalLengthMax).
+_LONGEST_PATH = 255
+# Digests that can be verified; others are errors (github.com/opencontainers/go-digest).
 _DIGESTS = re.compile("@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128})")
-"""The digests that can be checked (github.com/opencontainers/go-digest): other ones are errors."""
 
 
 def pull_policy(image: Any) -> str:
-    """The `imagePullPolicy` of a container that has none (SetDefaults_Container).
+    """Returns the default `imagePullPolicy` of a container (core/v1, SetDefaults_Container).
 
-    `Always` for the tag `latest`, also where no tag and no digest is written; what is no name at
-    all has no tag.
+    It is `Always` for the tag `latest`, which also stands for a missing tag without a digest.
     """
     found = _parsed(image)
     if found is None:
@@ -44,19 +43,20 @@ def pull_policy(image: Any) -> str:
 
 
 def is_reference(image: Any) -> bool:
-    """True if a container runtime takes a text for an image's name."""
+    """Returns True if a container runtime accepts a text as an image reference."""
     return _parsed(image) is not None
 
 
 def _parsed(image: Any) -> re.Match[str] | None:
-    """An image's name in its parts; None for what is none (ParseNormalizedNamed)."""
+    """Returns the parts of an image reference; None if it is invalid (ParseNormalizedNamed)."""
     if not isinstance(image, str) or len(image) > _LONGEST or _IDENTIFIER.fullmatch(image):
         return None
     found = _REFERENCE.fullmatch(image)
     if found is None or (found["digest"] and not _DIGESTS.fullmatch(found["digest"])):
         return None
     host, path = found["host"] or "", found["path"]
-    if host.startswith("[") and ":" not in host:  # an IPv6 address without a colon is no registry
+    # Brackets enclose an IPv6 address, which has colons.
+    if host.startswith("[") and ":" not in host:
         return None
     if host and not _is_registry(host):
         host, path = "", f"{host}/{path}"
@@ -66,12 +66,12 @@ def _parsed(image: Any) -> re.Match[str] | None:
 
 
 def _is_registry(first: str) -> bool:
-    """True if the first part of an image's name is a registry (splitDockerDomain)."""
+    """Returns True if the first part of a reference is a registry (splitDockerDomain)."""
     return "." in first or ":" in first or first == "localhost" or first.lower() != first
 
 
 def canonical_name(image: str) -> str:
-    """An image's name with its registry, its path and its tag or digest written out."""
+    """Returns a reference with registry, path, and tag or digest written out."""
     name, at, digest = image.partition("@")
     first, slash, rest = name.partition("/")
     registry, path = (first, rest) if slash and _is_registry(first) else (_HUB, name)
@@ -92,16 +92,20 @@ def _tagged(path: str) -> tuple[str, str, str]:
 
 
 def names_of(image: str, image_id: str | None = "") -> set[str]:
-    """An image's canonical name, and its digest if known: who shares one is the same image."""
+    """Returns the canonical name and the known digests of an image.
+
+    Two images are the same if they have one of these in common.
+    """
     digests = (text.rpartition("@")[2] for text in (image, image_id or ""))
     found = {digest for digest in digests if digest.startswith("sha256:")}
     return {*found, canonical_name(image)} if image else found
 
 
 def runs_image(wanted: str, image: str | None, image_id: str | None) -> bool:
-    """True if a container's status says that it runs the wanted image.
+    """Returns True if a container's status says that the container runs the wanted image.
 
-    `image` is one of the names that the runtime knows for what runs; `image_id` is it by digest.
+    `image` and `image_id` are those of the status: one of the names that the runtime knows for the
+    image, and its digest.
     """
     if not wanted:
         return False
@@ -114,13 +118,19 @@ def runs_image(wanted: str, image: str | None, image_id: str | None) -> bool:
 
 
 def pinned(image: str, image_id: str | None, named: str = "") -> tuple[str, ...]:
-    """The two names, by digest, of what a container runs: `img:1@sha256:...` and `img@sha256:...`.
+    """Returns two references by digest to the image that a container runs.
 
-    A kubelet restarts a container whose image is spelt in another way, and neither of these can
-    ever pull anything else (seen on a real node, whatever the pull policy). The digest is that of
-    `image`, the spec's, or else of the status; the tag that of `image`, or else of `named`, the
-    template's. Nothing where the digest is not known: no `imageID` yet, a local image (whose
-    `imageID` is no repository's), or one that came from another repository than the spec names.
+    These are `img:1@sha256:...` and `img@sha256:...`. The kubelet restarts a container if the text
+    of its image changes, and with a digest it cannot pull another image, whatever the pull policy
+    is (observed on a real node).
+
+    Args:
+        image: the image in the pod's spec. Its digest and its tag take precedence.
+        image_id: the `imageID` of the container's status; its digest is used if `image` has none.
+        named: the image in the template; its tag is used if `image` has none.
+
+    Returns nothing if the digest is unknown: the status has no `imageID` yet, the image is local,
+    or it comes from another repository than the one in the spec.
     """
     name, _, digest = image.partition("@")
     repository, _, tag = _tagged(name)
@@ -132,4 +142,5 @@ def pinned(image: str, image_id: str | None, named: str = "") -> tuple[str, ...]
     return f"{repository}:{tag}@{digest}", f"{repository}@{digest}"
 
 
-_DOCKER = "docker-pullable://"  # The prefix that dockershim wrote before the repository
+# Prefix that dockershim wrote before the repository in an `imageID`.
+_DOCKER = "docker-pullable://"

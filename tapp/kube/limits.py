@@ -1,12 +1,13 @@
-"""Limits of the API server that show in an object before anybody sends it.
+"""Limits of the API server that can be checked before an object is sent.
 
 `exceeded` compares a pod, a claim or a Service with a table that has the shape of the object. The
-table holds only limits on one value: lengths, allowed characters, ranges. What admission may still
-add, and what depends on the cluster, is left to the API server. Annotations have a limit on their
-sum, which includes Metacontroller's copy of the object: `bytes_of` and `length_in_go` count.
+table has only limits of single values: lengths, allowed characters, ranges. Values that admission
+may still add, and rules that depend on the cluster, are left to the API server. Annotations have a
+limit on their sum, which includes Metacontroller's copy of the object: `bytes_of` and
+`length_in_go` count it.
 
-Sources: Kubernetes 1.34 to 1.37, pkg/apis/core/validation and apimachinery's ObjectMeta validation
-(where the versions differ, the rule that accepts more).
+Sources: Kubernetes 1.34 to 1.37, pkg/apis/core/validation and apimachinery's ObjectMeta validation.
+If the versions differ, the rule that accepts more counts.
 """
 
 import re
@@ -27,17 +28,19 @@ from tapp.kube.names import (
 from tapp.kube.parts import maps_of
 from tapp.words.quoted import quoted
 
+# Returns the requirement that a value violates, or an empty string if the API server accepts it.
 Rule = Callable[[Any], str]
-"""Returns what a value must be, or an empty string if the API server accepts the value."""
 
+# Most bytes of all annotations of an object, keys and values (TotalAnnotationSizeLimitB).
 MOST_ANNOTATIONS: Final = 256 << 10
-"""Bytes of all annotations of an object, keys and values (TotalAnnotationSizeLimitB)."""
+# Bytes of a copy that the admission policy `tapp-lean-pods` can remove in any case. The API server
+# limits the cost of a policy's expression, and leaves a larger copy as it is.
 MOST_CUT: Final = 300_000
-"""Bytes of a copy that the admission policy `tapp-lean-pods` surely cuts: the API server gives the
-expression of a policy only so much work, and leaves the copy as it is beyond that."""
 
-_SHOWN = 80  # Characters of a wrong value in a message
-_ENV_NAME = re.compile("[ -<>-~]+")  # Printable ASCII without `=` (IsRelaxedEnvVarName)
+# Characters of a wrong value that a message shows.
+_SHOWN = 80
+# Printable ASCII without `=` (IsRelaxedEnvVarName).
+_ENV_NAME = re.compile("[ -<>-~]+")
 _CONFIG_KEY = re.compile("[-._a-zA-Z0-9]+")
 _PORT_NAME = re.compile("(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 PORT_NAME_LENGTH = 15
@@ -50,13 +53,13 @@ def is_port_name(text: str) -> bool:
 
 
 def _is_config_key(text: str) -> bool:
-    """True if a text is a key of a ConfigMap or a Secret (IsConfigMapKey)."""
+    """Returns True if a text may be a key of a ConfigMap or Secret (IsConfigMapKey)."""
     fits = len(text) <= MAX_NAME and _CONFIG_KEY.fullmatch(text) is not None
     return fits and text != "." and not text.startswith("..")
 
 
 def _is_finalizer(text: str) -> bool:
-    """True if a text is a finalizer's name: without a prefix there are three of Kubernetes."""
+    """Returns True if a text may be a finalizer: only Kubernetes' own may lack a prefix."""
     return is_label_key(text) and ("/" in text or text in _FINALIZERS)
 
 
@@ -64,7 +67,7 @@ _FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def _text(fits: Callable[[str], bool], rule: str) -> Rule:
-    """The rule for a text; an empty text is a field that is not set."""
+    """Returns the rule for a text field; an empty text counts as a field that is not set."""
 
     def check(value: Any) -> str:
         return rule if isinstance(value, str) and value and not fits(value) else ""
@@ -121,14 +124,15 @@ _PORT, _NO_PORT, _ID = _number(1, 65_535), _number(0, 65_535), _number(0, _LARGE
 
 
 class _Entries:
-    """The rules for the keys and the values of a map of texts."""
+    """The rules for keys and values of a map of texts."""
 
     def __init__(self, key: Rule, value: Rule) -> None:
         self.key, self.value = key, value
 
 
 def _annotation_key(key: Any) -> str:
-    return _QUALIFIED(key.lower())  # in annotations the prefix may have upper-case letters
+    # The API server converts annotation keys to lower case before it checks them.
+    return _QUALIFIED(key.lower())
 
 
 def _anything(_: Any) -> str:
@@ -180,19 +184,19 @@ _SERVICE = {
         "externalName": _SUBDOMAIN,
     },
 }
+# Kind -> its limits, in the shape of the object; a list has the limits of each entry.
 TABLES: Final[Mapping[str, Any]] = {
     "Pod": _POD,
     "PersistentVolumeClaim": _CLAIM,
     "Service": _SERVICE,
 }
-"""Kind -> its limits, in the shape of the object; a list holds the limits of each entry."""
 
 
 def exceeded(kind: str, document: Mapping[str, Any]) -> str:
-    """Returns the first value beyond a limit, with its path and the limit; "" if there is none.
+    """Returns the first value of an object that exceeds a limit, with path
+    and limit; "" if all are valid.
 
-    A part that has another type than in Kubernetes is passed over: the CRD or the API server
-    refuses that part.
+    Parts with another type than in Kubernetes are skipped: the CRD or the API server refuses them.
     """
     return _exceeded(document, TABLES[kind], "")
 
@@ -216,9 +220,9 @@ def _exceeded(value: Any, limits: Any, path: str) -> str:
 
 
 def image_missing(spec: Mapping[str, Any]) -> str:
-    """Returns which container or image volume of a pod spec has no image, or an empty string.
+    """Returns which container or image volume of a pod spec lacks its image, or an empty string.
 
-    The API server refuses such a pod, unless admission fills the image in.
+    The API server refuses such a pod unless admission fills in the image.
     """
     for section in ("containers", "initContainers", "volumes"):
         for index, item in enumerate(maps_of(spec.get(section))):
@@ -241,22 +245,20 @@ def _entries_exceeded(value: Any, limits: _Entries, path: str) -> str:
     return ""
 
 
-# --- sizes ----------------------------------------------------------------------------------------
-
-
 def length_in_go(value: Any) -> int:
-    """Returns the bytes of a value's JSON as Go writes it."""
+    """Returns the bytes of a value's JSON as Go encodes it."""
     return go_length(msgspec.json.encode(value))
 
 
 def go_length(text: bytes) -> int:
-    """Returns the bytes of a JSON text as Go writes it.
+    """Returns the bytes of a JSON text as Go would encode it.
 
-    Go writes six bytes for each of `<`, `>`, `&`, U+2028 and U+2029.
+    Go encodes each of `<`, `>`, `&`, U+2028 and U+2029 with six bytes.
     """
     return len(text) + sum([extra * text.count(part) for part, extra in _LONGER_IN_GO])
 
 
+# Encoded character -> bytes that Go needs in addition.
 _LONGER_IN_GO = ((b"<", 5), (b">", 5), (b"&", 5), ("\u2028".encode(), 3), ("\u2029".encode(), 3))
 
 

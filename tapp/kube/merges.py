@@ -1,4 +1,4 @@
-"""Patches of Kubernetes on documents: JSON merge patches, and the merge of `kubectl apply`."""
+"""JSON merge patches, and the three-way merge of `kubectl apply` for custom resources."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """A value after a JSON merge patch (RFC 7386)."""
+    """Returns a value after a JSON merge patch (RFC 7386)."""
     if not isinstance(patch, Mapping):
         return patch
     merged = dict(target) if isinstance(target, Mapping) else {}
@@ -24,7 +24,9 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def kubectl_applied(live: Document, wanted: Document) -> Document:
-    """A live custom resource after `kubectl apply` of a manifest: maps by key, lists as a whole."""
+    """Returns a custom resource after `kubectl apply`: maps are merged by key, lists are
+    replaced.
+    """
     annotations = (live.get("metadata") or {}).get("annotations") or {}
     last = msgspec.json.decode(annotations.get(KUBECTL_APPLIED, "{}"))
     merged: Document = _three_way(live, last, wanted)

@@ -1,8 +1,8 @@
-"""The parts of Kubernetes objects that decisions look at, typed for msgspec's decoder.
+"""The parts of Kubernetes objects that rules use, as types for msgspec's decoder.
 
-Everything else in a pod (managedFields, most of its status) is skipped without becoming Python
-objects. What may be needed whole stays `Raw`: a slice of the request, decoded on demand. Every
-field is optional but the name, because Go leaves empty ones out or sends null.
+All other parts of an object are skipped, which saves time and memory. A part that is needed as a
+whole, or rarely, stays `Raw`: a slice of the request that is decoded on demand. All fields except
+the name are optional, because Go leaves out empty fields or sends null.
 """
 
 from contextlib import suppress
@@ -13,11 +13,12 @@ from msgspec import Meta, Raw
 
 from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH, VALUES
 
+# Stands for a part that is missing.
 NOTHING = Raw(b"null")
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One of `status.conditions`; its times may be anything (`tapp/words/times.py`)."""
+    """An entry of `status.conditions`. Its times may have any value (`tapp/words/times.py`)."""
 
     type: str | None = None
     status: str | None = None
@@ -29,8 +30,6 @@ class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """`status` of a pod."""
-
     phase: str | None = None
     reason: str | None = None
     message: str | None = None
@@ -42,8 +41,6 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """`metadata` of a pod."""
-
     name: str
     namespace: str | None = None
     uid: str | None = None
@@ -58,16 +55,12 @@ class PodMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodObject(msgspec.Struct, frozen=True, gc=False):
-    """A pod as Metacontroller sends it."""
-
     metadata: PodMeta
     spec: Raw = NOTHING
     status: PodStatus | None = None
 
 
 class ClaimMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """`metadata` of a claim."""
-
     name: str
     namespace: str | None = None
     labels: dict[str, str] | None = None
@@ -78,70 +71,58 @@ class ClaimMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ClaimObject(msgspec.Struct, frozen=True, gc=False):
-    """A PersistentVolumeClaim as Metacontroller sends it."""
-
     metadata: ClaimMeta
     spec: Raw = NOTHING
     status: Raw = NOTHING
 
 
 class PlainObject(msgspec.Struct, frozen=True, gc=False):
-    """A Service or its like as Metacontroller sends it, as far as it looks like a pod."""
+    """A child of which only metadata and spec are used, such as a Service."""
 
     metadata: PodMeta
     spec: Raw = NOTHING
 
 
 class Storage(msgspec.Struct, frozen=True, gc=False):
-    """A list of resources of a claim."""
+    """The entry `storage` of a claim's `requests` or `limits`."""
 
     storage: str | int | float | None = None
 
 
 class ClaimResources(msgspec.Struct, frozen=True, gc=False):
-    """`spec.resources` of a claim."""
-
     requests: Storage | None = None
     limits: Storage | None = None
 
 
 class ClaimSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """`spec` of a claim."""
-
     resources: ClaimResources | None = None
     storage_class_name: str | None = None
 
 
 class ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """`status` of a claim."""
-
     phase: str | None = None
     allocated_resource_statuses: dict[str, str] | None = None
 
 
 class StorageClassObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A StorageClass."""
-
     metadata: ClaimMeta
     allow_volume_expansion: bool | None = None
 
 
 class RevisionLabels(msgspec.Struct, frozen=True, gc=False):
-    """`metadata.labels` of a ControllerRevision."""
+    """Labels of a ControllerRevision."""
 
     revision: str | None = msgspec.field(default=None, name=TEMPLATE_HASH)
 
 
 class RevisionAnnotations(msgspec.Struct, frozen=True, gc=False):
-    """`metadata.annotations` of a ControllerRevision."""
+    """Annotations of a ControllerRevision."""
 
     template: str | None = msgspec.field(default=None, name=TEMPLATE)
     values: str | None = msgspec.field(default=None, name=VALUES)
 
 
 class RevisionMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """`metadata` of a ControllerRevision."""
-
     name: str
     namespace: str | None = None
     labels: RevisionLabels | None = None
@@ -150,7 +131,7 @@ class RevisionMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class RevisionObject(msgspec.Struct, frozen=True, gc=False):
-    """A ControllerRevision as Metacontroller sends it; `data` is read where it is needed."""
+    """A ControllerRevision; its `data` is decoded on demand."""
 
     metadata: RevisionMeta
     revision: Annotated[int, Meta(ge=0, le=2**53)] | None = None
@@ -158,21 +139,15 @@ class RevisionObject(msgspec.Struct, frozen=True, gc=False):
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
-    """`state.waiting` of a container."""
-
     reason: str | None = None
     message: str | None = None
 
 
 class Running(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """`state.running` of a container."""
-
     started_at: Any = None
 
 
 class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """`state.terminated` of a container."""
-
     exit_code: int | None = None
     reason: str | None = None
     started_at: Any = None
@@ -181,7 +156,7 @@ class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ContainerState(msgspec.Struct, frozen=True, gc=False):
-    """`state` of a container: one of the three is set."""
+    """`state` of a container; one of the three fields is set."""
 
     waiting: Waiting | None = None
     running: Running | None = None
@@ -192,7 +167,7 @@ _NO_STATE = ContainerState()
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One of `status.containerStatuses`."""
+    """An entry of `status.containerStatuses`."""
 
     name: str | None = None
     container_id: str | None = msgspec.field(default=None, name="containerID")
@@ -206,47 +181,49 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def now(self) -> ContainerState:
-        """`state`, an empty one where there is none."""
+        """The current state; an empty one if it is unknown."""
         return self.state or _NO_STATE
 
     @property
     def before(self) -> ContainerState:
-        """`lastState`, an empty one where there is none."""
+        """The last state (`lastState`); an empty one if the container has never ended."""
         return self.last_state or _NO_STATE
 
 
 class KubeletResources(msgspec.Struct, frozen=True, gc=False):
-    """The resources that a kubelet reports for a container: one of `status.containerStatuses`."""
+    """The resources in an entry of `status.containerStatuses`."""
 
     name: str | None = None
     resources: Any = None
 
 
 class RanImage(msgspec.Struct, frozen=True):
-    """The image that a container ran when an in-place update changed it."""
+    """The image that a container ran when an update in place changed or restarted the container."""
 
-    id: str = ""  # its containerID; "" if it had none
-    image: str = ""  # what this container was started with, as the spec named it, or ""
-    # images that were asked for since and may have been started or not, oldest first: each was
-    # overtaken by the next one before it was seen to run
+    id: str = ""  # Its containerID; empty if it had none.
+    image: str = ""  # The image in the spec that this container was started with; empty if unknown.
+    # Images that were requested since, oldest first. Each was overtaken by the next before it was
+    # seen to run, so the kubelet may start it or not.
     overtaken: list[str] = []
-    again: bool = False  # it was asked to start the same image once more: its name tells nothing
+    # True if the container restarts with the same image, so that the image's name proves nothing.
+    again: bool = False
 
 
 class InPlaceRecord(msgspec.Struct, frozen=True):
-    """The annotation that an in-place update leaves on the pod."""
+    """The record of an update in place, an annotation of the pod."""
 
-    # when it was written, RFC 3339, by the clock of this service; "" where the kubelet tells what
-    # it has seen, and nobody needs to know
+    # When it was written, RFC 3339, by the clock of the service; empty if the kubelet reports the
+    # generation that it has seen, because the time is not needed then.
     at: str = ""
-    containers: dict[str, RanImage] = {}  # of those whose image changed, what ran then
-    # the requests for restarts that the pod had, container ("" for all) -> digest of the text:
-    # these have been met
+    # Name -> image that it ran, for the containers that the update changes or restarts.
+    containers: dict[str, RanImage] = {}
+    # The requests for restarts that the pod had, which this update carries out: container name
+    # (empty for all) -> digest of the text.
     asked: dict[str, str] = {}
 
 
 class ManagedField(msgspec.Struct, frozen=True, gc=False):
-    """One entry of `metadata.managedFields`: who wrote what part, and when."""
+    """An entry of `metadata.managedFields`: who wrote which fields, and when."""
 
     manager: str | None = None
     subresource: str | None = None
@@ -260,15 +237,15 @@ decode_conditions = msgspec.json.Decoder(list[Condition] | None).decode
 decode_statuses = msgspec.json.Decoder(list[ContainerStatus] | None).decode
 decode_resources = msgspec.json.Decoder(list[KubeletResources] | None).decode
 decode_images = msgspec.json.Decoder(dict[str, str]).decode
+# Missing fields have their defaults. `encode_record` writes the record.
 decode_record = msgspec.json.Decoder(InPlaceRecord).decode
-"""Of what is missing the default holds; `encode_record` is the other way."""
 decode_claim_spec = msgspec.json.Decoder(ClaimSpec | None).decode
 decode_claim_status = msgspec.json.Decoder(ClaimStatus | None).decode
 decode_managers = msgspec.json.Decoder(list[ManagedField] | None).decode
 
 
 def encode_record(record: InPlaceRecord, revision: str) -> str:
-    """The annotation of an update to a revision, which is there for people: JSON, keys sorted."""
+    """Returns the record of an update as JSON with sorted keys. The revision is only for people."""
     document: dict[str, Any] = {"revision": revision}
     document["containers"] = {
         name: {"id": ran.id, "image": ran.image}
@@ -284,7 +261,7 @@ def encode_record(record: InPlaceRecord, revision: str) -> str:
 
 
 def readable_conditions(text: bytes) -> list[Condition]:
-    """Conditions of a list that can be read; none where it is no list."""
+    """Returns the conditions in a list that can be decoded; none if the text is no list."""
     found = []
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         for raw in decode_list(text):

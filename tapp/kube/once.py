@@ -1,8 +1,8 @@
-"""The names, paths and ports that no pod may have twice, and the volumes that containers mount.
+"""Finds names, paths and ports that a pod may have only once, and mounts without a volume.
 
 Source: pkg/apis/core/validation of Kubernetes 1.37 (ValidateVolumeMounts, ValidateVolumeDevices,
-validateContainerPorts, checkHostPortConflicts, ...). Only what is refused whatever admission adds;
-all that has another type than Kubernetes wants is passed over: the API server has the words for it.
+validateContainerPorts, checkHostPortConflicts). Only errors that admission cannot correct are
+reported. Parts of a wrong type are skipped, because the API server reports them.
 """
 
 from collections.abc import Iterator
@@ -14,22 +14,28 @@ from tapp.words.quoted import quoted
 Document = dict[str, Any]
 
 _Lists = tuple[tuple[str, tuple[str, ...]], ...]
+# List of a pod spec -> the fields whose combination must be unique. An entry that lacks one of the
+# fields does not count.
 _OF_A_POD: _Lists = (
     ("resourceClaims", ("name",)),
     ("schedulingGates", ("name",)),
     ("topologySpreadConstraints", ("topologyKey", "whenUnsatisfiable")),
 )
+# Lists of `spec.securityContext`.
 _OF_SECURITY: _Lists = (("sysctls", ("name",)),)
+# Lists of a container.
 _OF_A_CONTAINER: _Lists = (
     ("ports", ("name",)), ("volumeMounts", ("mountPath",)), ("volumeDevices", ("name",)),
     ("volumeDevices", ("devicePath",)), ("resizePolicy", ("resourceName",)),
 )  # fmt: skip
-"""List -> the fields that make an entry; entries that lack one of them do not count."""
+# Kinds of volumes that may be used as a device.
 _FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
 
 
 def repeated(spec: Document) -> str:
-    """The first entry of a canonical spec that an earlier one forbids, as a sentence, or ""."""
+    """Returns the first entry of a canonical pod spec that an earlier one
+    excludes, or an empty string.
+    """
     if found := _twice(spec, _OF_A_POD):
         return f"spec.{found}"
     security = spec.get("securityContext")
@@ -45,7 +51,7 @@ def repeated(spec: Document) -> str:
 
 
 def mounted(spec: Document) -> dict[str, str]:
-    """Name -> the container that mounts it, of the volumes that a pod spec lacks."""
+    """Returns the volumes that containers mount and the spec lacks: name -> first container."""
     volumes = {*_texts(spec, "volumes", "name")}
     found: dict[str, str] = {}
     for _, container in _containers(spec):
@@ -84,7 +90,9 @@ def _texts(holder: Document, field: str, key: str) -> list[str]:
 
 
 def _mounted_and_device(container: Document) -> str:
-    """Something that a container has both as a file system and as a device."""
+    """Returns a name or path that a container uses for a file system and
+    a device, or an empty string.
+    """
     for of_mount, of_device in (("name", "name"), ("mountPath", "devicePath")):
         mounts = {*_texts(container, "volumeMounts", of_mount)}
         for text in _texts(container, "volumeDevices", of_device):
@@ -94,7 +102,7 @@ def _mounted_and_device(container: Document) -> str:
 
 
 def _no_device(spec: Document, container: Document) -> str:
-    """A device that is a volume of another kind than a claim."""
+    """Returns a device whose volume is no claim, or an empty string."""
     devices = {*_texts(container, "volumeDevices", "name")}
     for volume in maps_of(spec.get("volumes")) if devices else ():
         name = volume.get("name")
@@ -104,7 +112,10 @@ def _no_device(spec: Document, container: Document) -> str:
 
 
 def _host_ports(spec: Document) -> str:
-    """A port of the node that two containers want; init containers run one after another."""
+    """Returns a port of the node that two containers need at the same time, or an empty string.
+
+    Init containers run one after another, so they cannot conflict.
+    """
     groups = [maps_of(spec.get("containers"))]
     groups += [[container] for container in maps_of(spec.get("initContainers"))]
     of_node = bool(spec.get("hostNetwork"))

@@ -1,4 +1,4 @@
-"""Owners of an object, by its `metadata.ownerReferences` (apimachinery, GetControllerOf)."""
+"""Owner references of an object (apimachinery, GetControllerOf and NewControllerRef)."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ Document = dict[str, Any]
 
 
 def controller_of(references: Any) -> Document | None:
-    """The reference, whatever its shape, to the owner that controls an object; None for none."""
+    """Returns the reference to the owner that controls an object, or None."""
     return next((one for one in maps_of(references) if one.get("controller")), None)
 
 
 def controller_ref(owner: Document) -> Document:
-    """The reference by which `owner` controls a child (NewControllerRef)."""
+    """Returns the reference with which `owner` controls a child."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],

@@ -1,29 +1,29 @@
-"""Parts of JSON that anybody may have written: what is of another type reads as empty."""
+"""Access to parts of JSON that anybody may have written: a part of another type counts as empty."""
 
 from typing import Any
 
 
 def map_of(value: Any) -> dict[str, Any]:
-    """The map that a value is."""
+    """Returns `value` if it is a map, otherwise an empty map."""
     return value if isinstance(value, dict) else {}
 
 
 def map_in(value: Any, key: str) -> dict[str, Any]:
-    """The map under a key of a map."""
+    """Returns the map at a key of `value`; an empty map if either is no map."""
     found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def maps_of(value: Any) -> list[dict[str, Any]]:
-    """The maps in the list that a value is."""
+    """Returns the maps in a list; empty if `value` is no list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text_of(value: Any) -> str:
-    """The text that a value is."""
+    """Returns `value` if it is a text, otherwise an empty text."""
     return value if isinstance(value, str) else ""
 
 
 def texts_of(value: Any) -> tuple[str, ...]:
-    """Returns the texts of a list, without its other items; empty if the value is no list."""
+    """Returns the texts in a list; empty if `value` is no list."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()

@@ -1,19 +1,19 @@
-"""The answer that leaves an existing object alone.
+"""The desired object that leaves an existing object unchanged.
 
-Metacontroller merges what the hook returns (D) into the observed object (O), with the D of last
-time (L, an annotation) to know what to take away. Nothing is written exactly when D equals L as
-JSON and the merge changes nothing. `project(O, L)`, the values of O in the shape of L, merges to O
-always, and equals L from its first use on (Metacontroller pkg/dynamic/apply).
+Metacontroller merges the desired object D of a response into the observed object O. It uses the D
+of last time, L (an annotation on O), to know which fields to remove. It writes nothing if D equals
+L as JSON and the merge does not change O. `project(O, L)` returns the values of O in the shape of
+L. That always merges to O, and equals L from its second use on (Metacontroller, pkg/dynamic/apply).
 """
 
 from typing import Any
 
+# Lists whose items all have one of these keys are merged item by item (apply.go, in this order).
 MERGE_KEYS = ("containerPort", "port", "mountPath", "name", "uid", "ip", "path")
-"""Lists whose items all share one of these keys merge item by item (apply.go, in this order)."""
 
 
 def merge_key(*lists: Any) -> str | None:
-    """The key by which Metacontroller merges these lists; None where it replaces them whole."""
+    """Returns the key by which Metacontroller merges these lists; None if it replaces them."""
     common: set[str] | None = None
     for items in lists:
         for item in items:
@@ -26,7 +26,9 @@ def merge_key(*lists: Any) -> str | None:
 
 
 def project(observed: Any, applied: Any) -> Any:
-    """The values of `observed` in the shape of `applied`. Neither is changed; parts are shared."""
+    """Returns the values of `observed` in the shape of `applied`. Both
+    stay unchanged and share parts.
+    """
     if isinstance(observed, dict) and isinstance(applied, dict):
         return {
             key: project(value, applied[key]) if type(value) in _NESTED else value
@@ -52,11 +54,11 @@ _NESTED = (dict, list)
 
 
 def duplicate_merge_key(value: Any) -> str | None:
-    """The path of the first list in which two items share a merge key; None where there is none.
+    """Returns the path of the first list in which two items share a merge key, or None.
 
-    For example `.containers[web].ports` with one port on TCP and UDP. Metacontroller's merge
-    collapses such items, so an object that it once applied can never be answered without an
-    (illegal) change (metacontroller/metacontroller#371).
+    For example `.containers[web].ports`, if a port is listed for TCP and UDP. Metacontroller merges
+    such items into one. So every response for an object that it has applied would be an illegal
+    change (metacontroller/metacontroller#371).
     """
     if isinstance(value, dict):
         for key, item in value.items():

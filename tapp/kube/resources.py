@@ -1,4 +1,6 @@
-"""Resources that a container asks for, as far as two spellings of it mean the same."""
+"""Resources of containers and pods: comparison, defaults, QoS classes and the limits of a
+resize.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -6,22 +8,24 @@ from typing import Any
 from tapp.kube.canonical import comparable, nano, quantity
 from tapp.kube.parts import map_in
 
-RESIZABLE = ("cpu", "memory")  # The resources that a container may be given others of while it runs
-Sizes = dict[tuple[str, str], int]  # `limits` or `requests`, resource -> billionths; -1: no size
+# The resources that `pods/resize` may change.
+RESIZABLE = ("cpu", "memory")
+# (`limits` or `requests`, resource) -> amount in billionths; -1 if the amount is no quantity.
+Sizes = dict[tuple[str, str], int]
 
 
 def asked_for(resources: Any) -> Any:
-    """A container's `resources` in the one form of all that mean the same; {} for none.
+    """Returns a container's `resources` in a canonical form: equal resources have the same one.
 
-    What has a limit and no request asks for the limit (core/v1, SetDefaults_Pod), so a pod has
-    requests that its template need not name.
+    A limit without a request is also the request (core/v1, SetDefaults_Pod). So a pod has requests
+    that its template need not contain. Returns {} if the container has no resources.
     """
     found = comparable({"resources": resources}).get("resources") or {}
     return with_requests(found)
 
 
 def with_requests(resources: Any) -> Any:
-    """A container's `resources` with the requests that its limits stand for."""
+    """Returns a container's `resources` with the requests that follow from its limits."""
     limits = resources.get("limits") if isinstance(resources, dict) else None
     if not isinstance(limits, dict):
         return resources
@@ -30,7 +34,7 @@ def with_requests(resources: Any) -> Any:
 
 
 def rounded(amount: Any) -> Any:
-    """An amount of a resource in whole thousandths, up (SetDefaults_ResourceList)."""
+    """Returns an amount rounded up to thousandths (core/v1, SetDefaults_ResourceList)."""
     billionths = nano(str(amount)) if isinstance(amount, str | int | float) else None
     if not billionths or billionths % 10**6 == 0:
         return amount
@@ -38,10 +42,11 @@ def rounded(amount: Any) -> Any:
 
 
 def with_pod_resources(spec: dict[str, Any]) -> dict[str, Any]:
-    """A pod's spec with what its own `resources` leave out, where it has any.
+    """Returns a pod spec whose own `resources` have Kubernetes'
+    defaults; the same spec without any.
 
-    Limits of huge pages are those of its containers; requests are theirs, else its limits
-    (defaultHugePagePodLimits, defaultPodRequests).
+    Limits of huge pages are those of the containers. Requests are those of the containers, or else
+    the pod's limits (core/v1, defaultHugePagePodLimits and defaultPodRequests).
     """
     resources = spec.get("resources")
     if not isinstance(resources, dict):
@@ -62,11 +67,12 @@ def with_pod_resources(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_pod_limits(spec: dict[str, Any]) -> dict[str, Any]:
-    """A stored pod's spec with what Kubernetes 1.37 and newer add to its own `resources` when made.
+    """Returns a stored pod spec with the pod-level defaults of Kubernetes 1.37 and newer.
 
-    Requests are those of its containers where it has no limits, too; a limit is what all containers
-    may have, if each of them has one, and no less than the request (DefaultPodLevelResources). No
-    two specs are told apart by that which `with_pod_resources` makes the same.
+    Requests are those of the containers, also if the pod has no limits. If all containers have a
+    limit of a resource, the pod's limit is their sum, and at least the pod's request
+    (DefaultPodLevelResources). Specs that are equal after `with_pod_resources` are also equal after
+    this.
     """
     limits, requests = _part(spec, "limits"), _part(spec, "requests")
     if not limits and not requests:
@@ -87,13 +93,16 @@ def with_pod_limits(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def compare(left: Any, right: Any) -> int:
-    """-1, 0 or 1: which of two amounts is the larger one; what is none counts as nothing."""
+    """Returns -1, 0 or 1 if the first amount is smaller, equal or larger.
+
+    An amount that is no quantity counts as 0.
+    """
     first, second = _size(left), _size(right)
     return (first > second) - (first < second)
 
 
 def is_amount(value: Any) -> bool:
-    """True for what an API server can read as a quantity."""
+    """Returns True if the API server can read a value as a quantity."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return False
     return nano(str(value).strip()) is not None
@@ -114,9 +123,15 @@ def _is_of_pods(name: str) -> bool:
 def _of_containers(
     spec: dict[str, Any], kind: str, is_meant: Callable[[str], bool]
 ) -> dict[str, str | float]:
-    """Resources that all containers of a pod ask for (component-helpers, AggregateContainer...).
+    """Returns the sum of the containers' resources, as the scheduler computes it.
 
-    Init containers run before the others, one after another, and sidecars beside all that follow.
+    Init containers run one after another before the main containers; a sidecar runs in parallel to
+    everything that follows it (component-helpers/resource, AggregateContainerRequests and -Limits).
+
+    Args:
+        spec: the pod spec.
+        kind: `limits` or `requests`.
+        is_meant: selects the resources to sum up.
     """
     total: dict[str, int] = {}
     most: dict[str, int] = {}
@@ -152,17 +167,21 @@ def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 
 def taken_away(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
-    """Sizes that a container has and is not to have: no resize takes any (ValidatePodResize)."""
+    """Returns the sizes that would be removed, sorted. A resize cannot
+    do that (ValidatePodResize).
+    """
     return sorted(old.keys() - new.keys())
 
 
 def fixed(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
-    """Sizes that are to be others, of resources that no resize changes."""
+    """Returns the sizes that would change although a resize cannot change their resource."""
     return [key for key in sorted(new) if key[1] not in RESIZABLE and old.get(key) != new[key]]
 
 
 def beyond_limits(sizes: Sizes) -> list[str]:
-    """Resources of which a container requests more than its limit; no pod may have that."""
+    """Returns the resources whose request is larger than their limit; the
+    API server refuses such a pod.
+    """
     return [
         name
         for (kind, name), size in sorted(sizes.items())
@@ -171,7 +190,7 @@ def beyond_limits(sizes: Sizes) -> list[str]:
 
 
 def sizes_of(resources: Any) -> Sizes:
-    """All sizes of a container's `resources`; none where it has none."""
+    """Returns all sizes of a container's `resources`."""
     found: Sizes = {}
     for kind in ("limits", "requests"):
         for name, value in _part({"resources": resources}, kind).items():
@@ -181,7 +200,7 @@ def sizes_of(resources: Any) -> Sizes:
 
 
 def quality(containers: Iterable[Any]) -> str:
-    """The QoS class of a pod whose containers have these resources (GetPodQOS)."""
+    """Returns the QoS class of a pod whose containers have these resources (GetPodQOS)."""
     whole: Sizes = {}
     guaranteed = True
     for resources in containers:
@@ -196,9 +215,9 @@ def quality(containers: Iterable[Any]) -> str:
 
 
 def quality_of(spec: dict[str, Any]) -> str:
-    """The QoS class of a pod with this spec: by the pod's own resources, if it has any.
+    """Returns the QoS class of a pod spec; the pod's own resources decide if it has any.
 
-    Before Kubernetes 1.37 also by empty ones.
+    Before Kubernetes 1.37 empty pod-level resources decided, too.
     """
     if any(_is_of_pods(name) for kind in ("limits", "requests") for name in _part(spec, kind)):
         return quality([spec["resources"]])

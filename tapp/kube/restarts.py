@@ -1,8 +1,8 @@
-"""Restarts by a kubelet of containers that have ended.
+"""Rules by which a kubelet restarts containers that have ended.
 
-By the container's own policy and rules, else by the pod's policy. Source: Kubernetes'
-pkg/api/v1/pod, ContainerShouldRestart; servers without the gate ContainerRestartRules (before 1.35)
-drop these fields, so a pod has them only where its kubelet goes by them.
+A container's own policy and rules count, or else the pod's policy (pkg/api/v1/pod,
+ContainerShouldRestart). API servers without the feature gate ContainerRestartRules (before 1.35)
+drop these fields, so a pod has them only if its kubelet follows them.
 """
 
 from collections.abc import Mapping
@@ -10,39 +10,46 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-COMPLETED = ("Succeeded", "Failed")  # Phases of a pod of which nothing is started again
+# Phases of a pod whose containers never restart.
+COMPLETED = ("Succeeded", "Failed")
 ALWAYS = "Always"
-RESTARTING_ALL = "RestartingAllContainers"  # Why one was ended: to start all of its pod
+# Reason of a container that the kubelet stopped in order to restart all containers of its pod.
+RESTARTING_ALL = "RestartingAllContainers"
 ON_FAILURE, NEVER = "OnFailure", "Never"
 POLICIES = (ALWAYS, ON_FAILURE, NEVER)
-RESTART_ALL = "RestartAllContainers"  # Of a rule: starts all of the pod, init containers too
+# Action of a rule that restarts all containers of the pod, init containers included.
+RESTART_ALL = "RestartAllContainers"
 ACTIONS = ("Restart", RESTART_ALL)
 OPERATORS = ("In", "NotIn")
 
 
 class Rule(NamedTuple):
-    """An entry of `restartPolicyRules`."""
+    """An entry of a container's `restartPolicyRules`."""
 
-    codes: tuple[int, ...]  # exit codes
-    within: bool  # whether it is about these; else about all others
-    action: str  # what follows: `Restart`, or `RestartAllContainers`
+    codes: tuple[int, ...]  # Exit codes.
+    within: bool  # True if the rule applies to these exit codes, False if it applies to all others.
+    action: str  # `Restart` or `RestartAllContainers`.
 
 
 class Restarts(msgspec.Struct, frozen=True, gc=False):
-    """The rules by which one container is started again."""
+    """The rules by which one container restarts."""
 
-    policy: str = ALWAYS  # `Always`, `OnFailure` or `Never`
-    rules: tuple[Rule, ...] = ()  # before the policy; the first that is about an exit code counts
+    policy: str = ALWAYS  # `Always`, `OnFailure` or `Never`.
+    # The rules; the first one that applies to an exit code takes precedence over the policy.
+    rules: tuple[Rule, ...] = ()
 
     def action(self, exit_code: int) -> str:
-        """The action of the first rule that is about this code; "" where none is."""
+        """Returns the action of the first rule that applies to an exit
+        code; empty if no rule does.
+        """
         found = (rule.action for rule in self.rules if (exit_code in rule.codes) is rule.within)
         return next(found, "")
 
     def follow(self, exit_code: int | None) -> bool:
-        """True if it is, having ended with this code; None: by others, and counts as a failure.
+        """Returns True if a container restarts after it has ended with an exit code.
 
-        No rule is about that, as in a kubelet about a probe that fails.
+        None stands for an end without an exit code of its own, such as a failed probe. The kubelet
+        applies no rule to it, and it counts as a failure.
         """
         if exit_code is not None and self.action(exit_code) in ACTIONS:
             return True
@@ -50,12 +57,12 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
 
 
 def restarts_in(spec: Mapping[str, Any], container: Mapping[str, Any]) -> Restarts:
-    """The rules by which a container of this pod spec is started again."""
+    """Returns the rules of a container in a pod spec."""
     return restarts_of(container, spec.get("restartPolicy") or ALWAYS)
 
 
 def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
-    """The rules by which a container is started again; the pod's policy counts if it has none."""
+    """Returns the rules of a container; `policy` is the pod's, for a container without its own."""
     own = container.get("restartPolicy")
     if not isinstance(own, str) or not own:
         return Restarts(policy)
@@ -65,7 +72,7 @@ def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
 
 
 def _rule(rule: Any) -> Rule | None:
-    """An entry of the list; None for one that no API server takes."""
+    """Returns a rule; None if the API server would refuse it."""
     exits = rule.get("exitCodes") if isinstance(rule, dict) else None
     if not isinstance(exits, dict) or exits.get("operator") not in OPERATORS:
         return None

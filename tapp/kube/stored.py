@@ -1,11 +1,11 @@
-"""A pod's spec as the API server stores it: empty fields gone, and the defaults filled in.
+"""A pod spec as the API server stores it: without empty fields, and with defaults.
 
-The one table of Kubernetes' defaults, for the service and for the simulator's API server. Sources,
-all of Kubernetes 1.37: pkg/apis/core/v1/defaults.go and zz_generated.defaults.go; the types of
-core/v1, whose zero values are not written where they are no pointers and tagged `omitempty`;
-conversion.go. tests/e2e/test_stored_pods.py compares every field with a real API server. What only
-newer servers fill in is not here, as two specs have to make the same pod on each supported one:
-`tapp.kube.resources.with_pod_limits`.
+This is the one table of Kubernetes' defaults, for the service and for the simulator. Sources, of
+Kubernetes 1.37: pkg/apis/core/v1/defaults.go, zz_generated.defaults.go and conversion.go; the types
+of core/v1, whose zero values are dropped if they are no pointers and have the tag `omitempty`.
+tests/e2e/test_stored_pods.py compares every field with a real API server. Defaults that only newer
+servers have are not included, because two specs have to compare the same way on each supported
+server (`tapp.kube.resources.with_pod_limits`).
 """
 
 from types import MappingProxyType
@@ -17,18 +17,21 @@ from tapp.kube.resources import rounded, with_pod_resources, with_requests
 
 Document = dict[str, Any]
 
+# Maps with keys of the author's choice.
 _FREE_MAPS: Final = frozenset(
     {
         *("labels", "annotations", "nodeSelector", "matchLabels", "userAnnotations"),
         *("volumeAttributes", "options"),
     }
 )
-"""Maps of the author's own keys: nothing inside is a field."""
+# Maps whose values are quantities.
 _QUANTITY_MAPS: Final = frozenset({"limits", "requests", "overhead", "capacity"})
+# Fields whose value is a quantity.
 _QUANTITIES: Final = ("sizeLimit", "divisor")
+# Maps that are dropped when they are empty. An empty object such as `emptyDir: {}` is kept.
 _ABSENT_MAPS: Final = _FREE_MAPS | _QUANTITY_MAPS
-"""Maps that vanish when empty; an empty object (`emptyDir: {}`) means something."""
 
+# Numbers that are dropped when they are 0.
 _ABSENT_ZEROS: Final = frozenset(
     {
         *("failureThreshold", "hostPort", "initialDelaySeconds", "partition", "periodSeconds"),
@@ -36,12 +39,14 @@ _ABSENT_ZEROS: Final = frozenset(
         *("generation", "observedGeneration"),
     }
 )
+# Booleans that are dropped when they are false.
 _ABSENT_FALSE: Final = frozenset(
     {
         *("chapAuthDiscovery", "chapAuthSession", "hostIPC", "hostNetwork", "hostPID"),
         *("readOnly", "sslEnabled", "stdin", "stdinOnce", "tty", "publishNotReadyAddresses"),
     }
 )
+# Texts that are dropped when they are empty.
 _ABSENT_BLANKS: Final = frozenset(
     {
         *("action", "apiVersion", "audience", "certificateChainPath", "containerName"),
@@ -55,14 +60,16 @@ _ABSENT_BLANKS: Final = frozenset(
         *("storagePolicyName", "subPath", "subPathExpr", "subdomain", "targetContainerName"),
         *("tenant", "terminationMessagePath", "terminationMessagePolicy", "type", "user"),
         *("value", "volumeName", "volumeNamespace", "workingDir"),
-        # of Services
+        # Fields of Services
         *("clusterIP", "externalName", "externalTrafficPolicy", "loadBalancerIP"),
         "sessionAffinity",
     }
 )
+# Default of a probe's `httpGet` with the feature gate H2CContainerProbe (1.37, off by default).
+# Without the gate the field is dropped. So this value never makes a difference.
 _PROBED_BY: Final = ("protocol", "HTTP1")
-"""The default of a probe's `httpGet` by the gate H2CContainerProbe (1.37, off by default); without
-it that field is dropped. So it says nothing either way."""
+# Parent -> fields that are kept although fields of the same name elsewhere are dropped: they are
+# pointers here, or always written.
 _POINTERS: Final = {
     "azureDisk": {"fsType", "kind", "readOnly"},
     "csi": {"fsType", "readOnly"},
@@ -76,13 +83,12 @@ _POINTERS: Final = {
     "httpHeaders[]": {"value"},
     "sysctls[]": {"value"},
 }
-"""Places where a field of such a name is a pointer, or always written: it stays."""
 
 
 def encoded(value: Any, field: str = "") -> Any:
-    """A value without what the API server does not write: nulls, and zero values of its types.
+    """Returns a value without nulls and without the zero values that the API server drops.
 
-    `field` is the name of the field that it stands in, `name[]` for an entry of a list.
+    `field` is the name of the field that has the value, or `name[]` for an entry of a list.
     """
     if isinstance(value, dict):
         return _encoded_map(value, field)
@@ -111,7 +117,9 @@ def _encoded_map(value: Document, field: str) -> Document:
 
 
 def _amount(value: Any) -> Any:
-    """A quantity as it is written; what is none stays, and is refused by whoever validates it."""
+    """Returns a quantity in the API server's notation; a value that is no
+    quantity is returned as it is.
+    """
     if isinstance(value, str):
         return quantity(value.strip())
     return quantity(value) if isinstance(value, int | float) else value
@@ -128,19 +136,22 @@ def _is_absent(key: str, value: Any) -> bool:
 
 
 class _Kind(NamedTuple):
-    """A type of core/v1: what it has where it is left out, and the types of its fields."""
+    """A type of core/v1."""
 
-    defaults: Any = MappingProxyType({})
-    parts: Any = MappingProxyType({})
+    defaults: Any = MappingProxyType({})  # Field -> default.
+    parts: Any = MappingProxyType({})  # Field -> type of its value, or of the entries of its list.
 
 
-GRACE: Final = 30  # Seconds that a pod has to end, where it does not say
+# Default of `terminationGracePeriodSeconds`.
+GRACE: Final = 30
+# Defaults of a probe.
 PROBE: Final = {
     "timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3,
 }  # fmt: skip
 _MODE: Final = {"defaultMode": 420}
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
+# Type of core/v1 -> its defaults that do not depend on other fields.
 KINDS: Final = {
     "PodSpec": _Kind(
         {
@@ -242,15 +253,18 @@ KINDS: Final = {
     "ClaimTemplate": _Kind({"metadata": {}}, {"spec": "ClaimSpec"}),
     "ClaimSpec": _Kind({"volumeMode": "Filesystem", "resources": {}}),
 }
-"""Type of core/v1 -> its defaults, as far as they depend on nothing else."""
 
 
 def stored_spec(spec: Document) -> Document:
-    """The spec of a pod as it is stored when no admission changes it; `spec` stays as it is."""
+    """Returns a pod spec as it is stored if no admission changes it;
+    `spec` itself stays unchanged.
+    """
     filled: Document = _filled(encoded(spec), "PodSpec")
+    # The deprecated field and its successor always have the same value (conversion.go).
     if account := filled.get("serviceAccountName") or filled.get("serviceAccount"):
         filled |= {"serviceAccountName": account, "serviceAccount": account}
     seconds = filled["terminationGracePeriodSeconds"]
+    # Old pods may have a negative period; it stands for 1 s (pkg/registry/core/pod).
     if isinstance(seconds, int) and seconds < 0:
         filled["terminationGracePeriodSeconds"] = 1
     on_host = bool(filled.get("hostNetwork"))
@@ -263,16 +277,16 @@ def stored_spec(spec: Document) -> Document:
 
 
 def stored_claim(spec: Document) -> Document:
-    """The spec of a claim as it is stored when no admission changes it."""
+    """Returns a claim's spec as it is stored if no admission changes it."""
     filled: Document = _filled(encoded(spec), "ClaimSpec")
     return filled
 
 
 def admitted_spec(spec: Document) -> Document:
-    """A stored spec with what the admission plugins ServiceAccount and Priority fill in.
+    """Returns a stored spec with the fields that the plugins ServiceAccount and Priority fill in.
 
-    As far as that depends on nothing but the pod: a cluster whose PriorityClasses give another
-    priority refuses what is written otherwise.
+    Only values that depend on nothing but the pod are filled in. In a cluster whose PriorityClasses
+    give another priority, the API server refuses a spec that has these values.
     """
     account = spec.get("serviceAccountName") or "default"
     filled = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **spec}
@@ -314,6 +328,7 @@ def _host_port(port: Any) -> Any:
 def _volume(volume: Any) -> Any:
     if not isinstance(volume, dict):
         return volume
+    # A volume without a source is an emptyDir.
     if volume.keys() == {"name"}:
         return {**volume, "emptyDir": {}}
     image = volume.get("image")

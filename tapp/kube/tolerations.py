@@ -1,21 +1,26 @@
-"""Seconds that a pod tolerates a taint of its node (Kubernetes, "Taints and Tolerations")."""
+"""Tolerations: how long a pod tolerates a taint of its node
+(Kubernetes, "Taints and Tolerations").
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 Toleration = dict[str, Any]
 
-NO_EXECUTE = "NoExecute"  # The effect of a taint that evicts pods
-SILENT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")  # Of a silent node
+# The effect of a taint that evicts pods.
+NO_EXECUTE = "NoExecute"
+# The taints of a node that does not report.
+SILENT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+# Seconds for which a pod tolerates these taints by default (API server,
+# `--default-not-ready-toleration-seconds`).
 SECONDS = 300
-"""For how long pods tolerate them that do not say: what a cluster has that does not say otherwise
-(`--default-not-ready-toleration-seconds`)."""
 
 
 def seconds_of(tolerations: Iterable[Toleration], taint: Mapping[str, Any]) -> float | None:
-    """Seconds for which a taint is tolerated, 0 where it is not; None is without end.
+    """Returns the seconds for which a taint is tolerated: 0 if it is
+    not, None if there is no limit.
 
-    The first toleration that fits it decides (k8s.io/component-helpers, GetMatchingTolerations).
+    The first matching toleration decides (k8s.io/component-helpers, GetMatchingTolerations).
     """
     for item in tolerations:
         if _tolerates(item, taint):
@@ -27,7 +32,7 @@ def seconds_of(tolerations: Iterable[Toleration], taint: Mapping[str, Any]) -> f
 
 
 def _tolerates(toleration: Toleration, taint: Mapping[str, Any]) -> bool:
-    """True if a toleration fits a taint (core/v1, ToleratesTaint)."""
+    """Returns True if a toleration matches a taint (core/v1, ToleratesTaint)."""
     if toleration.get("key") not in (taint["key"], None, ""):
         return False
     if toleration.get("effect") not in (taint["effect"], None, ""):
@@ -39,16 +44,16 @@ def _tolerates(toleration: Toleration, taint: Mapping[str, Any]) -> bool:
 
 
 def is_limited(tolerations: Iterable[Toleration]) -> bool:
-    """True if a node that is not heard of is tolerated for a limited time only, or not at all."""
+    """Returns True if a silent node is tolerated only for a limited time, or not at all."""
     items = list(tolerations)
     return any(_limit(items, key) is not None for key in SILENT)
 
 
 def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
-    """The same, with no limit on how long such a node is tolerated.
+    """Returns the tolerations without a limit for the taints of a silent node.
 
-    A limit for all taints stays, because it is meant for others, too: what says more stands before
-    it then.
+    A toleration of all taints keeps its limit, because it is meant for other taints, too.
+    Tolerations without a limit are put before it, since the first matching one decides.
     """
     items = [
         {key: value for key, value in item.items() if key != "tolerationSeconds"}
@@ -60,10 +65,10 @@ def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
 
 
 def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> list[Toleration]:
-    """The tolerations of the pod that is made of a template with these.
+    """Returns the tolerations of a pod that is made from a template with the given ones.
 
-    `seconds` is the cluster's limit for the two taints; there is none where this service moves pods
-    from lost nodes (`moved`), because nobody else is to.
+    `seconds` is the cluster's default limit for a silent node. If this service moves pods from lost
+    nodes (`moved`), they tolerate a silent node without a limit, so that nobody else evicts them.
     """
     if moved:
         return with_defaults(without_limit(tolerations), None)
@@ -71,7 +76,10 @@ def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> 
 
 
 def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> list[Toleration]:
-    """The tolerations with those that DefaultTolerationSeconds adds; `seconds` None: no limit."""
+    """Returns the tolerations with those that the plugin DefaultTolerationSeconds adds.
+
+    `seconds` is the limit; None means no limit.
+    """
     items = list(tolerations)
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
     return items + [
@@ -84,13 +92,13 @@ def _exists(key: str) -> Toleration:
 
 
 def _is_about(toleration: Toleration, key: str) -> bool:
-    """True if admission adds nothing for a taint because of this one, whatever its value."""
+    """Returns True if the plugin adds no toleration of a taint because of this one."""
     effects = (NO_EXECUTE, None, "")
     return toleration.get("key") in (key, None, "") and toleration.get("effect") in effects
 
 
 def _limit(tolerations: list[Toleration], key: str) -> float | None:
-    """The limit for a taint that a toleration is about; None for any other, and for no limit."""
+    """Returns the limit of the toleration of a taint; None without a limit or such a toleration."""
     if not any(_is_about(item, key) for item in tolerations):
         return None
     return seconds_of(tolerations, {"key": key, "effect": NO_EXECUTE})

@@ -1,4 +1,4 @@
-"""Writers of a pod, and their times, as the API server keeps it (`metadata.managedFields`)."""
+"""Field managers of a pod, and the times of their writes (`metadata.managedFields`)."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,13 +12,17 @@ from tapp.kube.parts import map_in
 from tapp.words.vocabulary import IN_PLACE_UPDATE, TEMPLATE_HASH
 
 _SECTIONS = ("f:containers", "f:initContainers")
+# Fields that an update in place writes. Labels and annotations may be written at any time.
 _UPDATES = (b'"f:image"', f'"f:{IN_PLACE_UPDATE}"'.encode())
-"""Fields of an update in place; labels and annotations of others are written at any time."""
+# An entry whose fields are unknown.
 _UNTOLD = bytes(objects.NOTHING)
 
 
 def times_of(managed_fields: Raw) -> tuple[str, str]:
-    """The times when the kubelet last wrote the status, and anybody an update; "" for never."""
+    """Returns when the kubelet last wrote the status, and when an update was last written.
+
+    Both are RFC 3339; an empty text stands for never.
+    """
     kubelet = spec = ""
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         for item in objects.decode_managers(managed_fields) or ():
@@ -33,10 +37,11 @@ def times_of(managed_fields: Raw) -> tuple[str, str]:
 
 
 def image_writers(managed_fields: Raw) -> dict[str, str]:
-    """Container -> who set its image, where that is not whoever wrote our labels.
+    """Returns container name -> field manager of its image, if that is not this service.
 
-    What admission changes belongs to whoever sent the request, and what somebody else writes, to
-    him. None where that cannot be read.
+    Managed fields attribute the changes of admission to the sender of the request. The entry of
+    this service is the one that has its labels. Returns no writers if the managed fields cannot be
+    read.
     """
     found: dict[str, str] = {}
     try:
@@ -53,7 +58,7 @@ def image_writers(managed_fields: Raw) -> dict[str, str]:
 
 
 def metadata_writers(managed_fields: Raw, part: str) -> dict[str, str]:
-    """Returns who set each label or annotation that somebody else than this service wrote last.
+    """Returns key -> field manager, for the labels or annotations that another manager wrote last.
 
     `part` is `labels` or `annotations`. Empty if the managed fields cannot be read.
     """
@@ -69,7 +74,9 @@ def metadata_writers(managed_fields: Raw, part: str) -> dict[str, str]:
 
 
 def _of_others(managed_fields: Raw) -> Iterator[tuple[str, Any]]:
-    """Yields manager and fields of each entry but that of whoever wrote our labels."""
+    """Yields field manager and fields of each entry except that of this
+    service, which has its labels.
+    """
     for entry in objects.decode_managers(managed_fields) or ():
         if entry.subresource:
             continue

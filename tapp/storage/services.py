@@ -44,7 +44,8 @@ class ServicePlan:
     missing: list[int] = field(default_factory=list)
     # Instances whose Service name is taken by a Service of somebody else.
     taken: list[int] = field(default_factory=list)
-    # Why a Service cannot be applied -> the instances concerned; an empty list if it concerns all.
+    # Reason why a Service cannot be applied -> the instances concerned; an empty list if it
+    # concerns all.
     problems: dict[str, list[int]] = field(default_factory=dict)
 
 

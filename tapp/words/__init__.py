@@ -1,1 +1,1 @@
-"""Names, numbers and times: what everything else is written with."""
+"""Names, numbers, times, reasons and notes that all other packages use."""

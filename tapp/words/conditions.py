@@ -1,4 +1,4 @@
-"""Types of a TApp's conditions, named here alone (docs/mend.md, "Conditions of a TApp")."""
+"""The types of a TApp's conditions (docs/mend.md, "Conditions of a TApp")."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,14 +6,14 @@ from typing import Final
 
 
 class Type(StrEnum):
-    """Types of conditions."""
+    """Type of a condition."""
 
-    # Always there, True or False.
+    # Every TApp has these, True or False.
     AVAILABLE = "Available"
     PROGRESSING = "Progressing"
     READY = "Ready"
     DEGRADED = "Degraded"
-    # There while they are True.
+    # The status has one of these only while it is True.
     PODS_NOT_CREATED = "PodsNotCreated"
     PODS_NOT_DELETED = "PodsNotDeleted"
     CLAIMS_NOT_DELETED = "ClaimsNotDeleted"
@@ -46,16 +46,18 @@ class Type(StrEnum):
     INVALID_LOST_NODE_SECONDS = "InvalidLostNodeSeconds"
     INVALID_UPDATE_PRIORITY = "InvalidUpdatePriority"
     INVALID_HOLD_FOR = "InvalidHoldFor"
-    # The two that kstatus knows; there while they are True, never both.
+    # The library kstatus reads these. The status has at most one of them, only while it is True.
     RECONCILING = "Reconciling"
     STALLED = "Stalled"
 
 
+# Types that every TApp has, with status True or False.
 ALWAYS: Final = (Type.AVAILABLE, Type.PROGRESSING, Type.READY, Type.DEGRADED)
-"""The types that every TApp has."""
-KSTATUS: Final = (Type.RECONCILING, Type.STALLED)  # Read by kstatus, and so by Flux, helm and kpt
+# Types that the library kstatus reads, and so Flux, helm and kpt.
+KSTATUS: Final = (Type.RECONCILING, Type.STALLED)
+# Types of conditions that say what the service does not do, in the order in which they are written.
 REFUSED: Final = tuple(type for type in Type if type not in (*ALWAYS, *KSTATUS))
-"""The types of what is refused or ignored, in the order in which they are written."""
+# Types of conditions that affect no instance, so that the TApp is not Degraded.
 HARMLESS: Final = frozenset(
     {
         Type.UNUSED_INSTANCES,
@@ -67,12 +69,13 @@ HARMLESS: Final = frozenset(
         Type.INVALID_HOLD_FOR,
     }
 )
-"""Conditions that leave every instance as it should be."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A condition without its time: `status` is "True", "False", or "Unknown" if nobody looked."""
+    """A condition without its time. `status` is "True", "False", or
+    "Unknown" if it was not checked.
+    """
 
     type: Type
     status: str
@@ -80,7 +83,7 @@ class Finding:
     message: str
 
     def document(self, changed_at: str) -> dict[str, str]:
-        """The condition with the time of its last change, as far as any time was observed."""
+        """Returns the condition for the status; it has no time if `changed_at` is empty."""
         condition = {
             "type": self.type,
             "status": self.status,
@@ -90,4 +93,6 @@ class Finding:
         return {**condition, "lastTransitionTime": changed_at} if changed_at else condition
 
 
-_LONGEST = 8_000  # Characters of a message, which may quote the author: all must fit
+# Characters of a message. It may quote texts of users, and all conditions have to fit into the
+# status.
+_LONGEST = 8_000

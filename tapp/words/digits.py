@@ -1,7 +1,7 @@
-"""Numbers in texts that people write: the only place where one is read.
+"""Reads numbers in texts that users write.
 
-A digit is one of `0123456789`, as for Kubernetes and the CRD's patterns. To Python (`str.isdigit`,
-`int`, expressions without `re.ASCII`) a digit of any script is one: `"٣%"` would be 3%.
+A digit is one of `0123456789`, as in Kubernetes and in the CRD's patterns. Python's `str.isdigit`,
+`int` and regular expressions without `re.ASCII` accept digits of any script: `"٣%"` would be 3%.
 """
 
 import re
@@ -10,7 +10,8 @@ _PERCENT = re.compile(r"0*(\d{1,3})%", re.ASCII)
 
 
 def whole(text: str, digits: int = 9) -> int | None:
-    """The number that a text is, without a sign (`007` is 7); None where it is none, or longer.
+    """Returns a text of at most `digits` digits as a number (`007` is
+    7), or None for any other text.
 
     No number of instances or seconds has more than nine digits.
     """
@@ -18,11 +19,13 @@ def whole(text: str, digits: int = 9) -> int | None:
 
 
 def is_whole(text: str) -> bool:
-    """True if a text is made of digits alone, however many."""
+    """Returns True if a text consists of any number of digits."""
     return text.isascii() and text.isdigit()
 
 
 def percent(text: str) -> int | None:
-    """The whole number before the `%`; None where the text is no percentage of three digits."""
+    """Returns the number before `%`, or None if the text is no percentage of at most three
+    digits.
+    """
     found = _PERCENT.fullmatch(text)
     return int(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""Grouping of what belongs together."""
+"""Groups values by key."""
 
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
@@ -8,7 +8,7 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Key -> the values that come with it, both in the order of the pairs."""
+    """Returns key -> its values; keys and values keep the order of the pairs."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)

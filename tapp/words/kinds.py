@@ -1,4 +1,4 @@
-"""Kinds of a TApp's children, as requests, registrations and answers call them."""
+"""The kinds of a TApp's children, with their names in requests, registrations and responses."""
 
 from typing import Final, NamedTuple
 
@@ -6,25 +6,26 @@ from typing import Final, NamedTuple
 class Kind(NamedTuple):
     """A kind of child."""
 
-    name: str  # as in `kind`
-    api_version: str  # as in `apiVersion`
-    resource: str  # its plural, as in `childResources`
-    asked_by: str = ""  # the field of the spec without which a TApp has none; "": it may always
+    name: str  # `kind` of its objects.
+    api_version: str  # `apiVersion` of its objects.
+    resource: str  # Plural, as in `childResources` of a CompositeController.
+    # The field of the spec that requests children of this kind; empty if any TApp may have some.
+    asked_by: str = ""
 
     @property
     def key(self) -> str:
-        """Its key in a request: `Service.v1`."""
+        """The kind's key in a request of Metacontroller: `Service.v1`."""
         return f"{self.name}.{self.api_version}"
 
     @property
     def qualified(self) -> str:
-        """Its plural for kubectl: `controllerrevisions.apps`."""
+        """Plural with its API group, for kubectl: `controllerrevisions.apps`."""
         group, _, _ = self.api_version.rpartition("/")
         return f"{self.resource}.{group}" if group else self.resource
 
     @property
     def type_meta(self) -> dict[str, str]:
-        """The begin of each of its objects."""
+        """`kind` and `apiVersion` of an object of this kind."""
         return {"apiVersion": self.api_version, "kind": self.name}
 
 
@@ -33,7 +34,8 @@ CLAIM: Final = Kind("PersistentVolumeClaim", "v1", "persistentvolumeclaims")
 REVISION: Final = Kind("ControllerRevision", "apps/v1", "controllerrevisions")
 SERVICE: Final = Kind("Service", "v1", "services", "serviceTemplate")
 
+# Kinds that belong to a component. Metacontroller updates their objects (`InPlace`), the service
+# reads only metadata and spec of them, and they stay as long as the TApp has pods. A new kind needs
+# a row here, and rules.
 PLAIN: Final = (SERVICE,)
-"""Kinds of a component, whose objects are updated (`InPlace`), of which nothing but metadata and
-spec is read, and which stay as long as the TApp has pods. One more is a row here, and its rules."""
 EVERY: Final = (POD, CLAIM, REVISION, *PLAIN)

@@ -1,11 +1,11 @@
-"""Notes: what a sync leaves for later ones, as a status and a gate's condition hold it.
+"""Notes: data that a sync keeps for later syncs, in the TApp's status or in a gate's condition.
 
-docs/design.md, "What is remembered". The service keeps nothing, so what has to last is written into
-the TApp's status, in maps of text to text. Here alone is said how; what else is noted there is a
-number of an instance as it is, or numbers as ranges (`ranges.py`).
+The service has no memory of its own, so everything that has to last is written into maps of the
+status (docs/design.md, "What is remembered"). This module encodes and decodes the keys of these
+maps. Other notes are plain instance numbers, or ranges of them (`ranges.py`).
 
-A tenant or an older release may have written anything: to decode what is no note gives None, or
-leaves it out, and is never an error.
+Users and older versions may have written anything. A text that is no note is decoded as None or
+left out, and is never an error.
 """
 
 import re
@@ -17,7 +17,8 @@ from tapp.words.ranges import MOST, numbers, ranges
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import MAX_REPLICAS
 
-REVISION = re.compile(r"[A-Za-z0-9._-]{1,150}")  # A name of a content (`storage/records.py`)
+# Name of a recorded content (`content_name` in `storage/records.py`).
+REVISION = re.compile(r"[A-Za-z0-9._-]{1,150}")
 _NUMBER = r"(0|[1-9]\d{0,18})"
 _UPDATE = re.compile(rf"{_NUMBER}/{_NUMBER}", re.ASCII)
 _READY = re.compile(rf"{_NUMBER}/(True|False)", re.ASCII)
@@ -27,110 +28,107 @@ _ASKED, _REFUSED, _ON, _STUCK = "asked for: ", "refused: ", " on ", "stuck: "
 
 
 class Note(Protocol):
-    """A key of a map in the status."""
+    """A note that is the key of a map in the status."""
 
     def encode(self) -> str:
-        """The key."""
+        """Returns the key."""
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """The note that a key is; None where it is none of this kind."""
+        """Returns the note that a key stands for; None if it is no note of this kind."""
 
 
 N = TypeVar("N", bound=Note)
 
 
 def encoded(notes: Mapping[N, str]) -> dict[str, str]:
-    """A map as the status has it."""
+    """Returns a map of notes for the status."""
     return {note.encode(): text for note, text in notes.items()}
 
 
 def decoded(kind: type[N], noted: Mapping[str, str]) -> dict[N, str]:
-    """The notes of one kind in a map of the status."""
+    """Returns the notes of one kind in a map of the status."""
     pairs = ((kind.decode(key), text) for key, text in noted.items())
     return {note: text for note, text in pairs if note is not None}
 
 
 class UpdateNote(NamedTuple):
-    """One update in place: `3/2`, of `settling` and `turned`."""
+    """An update in place, in `status.settling` and `status.turned`: `3/2`."""
 
-    id: int  # the instance
-    generation: int  # of its pod, which the next update raises
+    id: int  # Instance number.
+    generation: int  # Generation of the instance's pod; the next update raises it.
 
     def encode(self) -> str:
-        """`ID/GENERATION`."""
+        """Returns `ID/GENERATION`."""
         return f"{self.id}/{self.generation}"
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """None where it is no such key."""
         found = _UPDATE.fullmatch(text)
         return cls(int(found[1]), int(found[2])) if found else None
 
 
 class ReadyNote(NamedTuple):
-    """One state of a condition Ready that has no usable time: `3/True`, of `unserved`."""
+    """A state of a condition Ready that has no usable time, in `status.unserved`: `3/True`."""
 
-    id: int  # the instance
-    ready: bool  # whether its pod is Ready; else the pod's node does not report
+    id: int  # Instance number.
+    ready: bool  # True if the pod is Ready, False if the pod's node does not report.
 
     def encode(self) -> str:
-        """`ID/True` or `ID/False`."""
+        """Returns `ID/True` or `ID/False`."""
         return f"{self.id}/{self.ready}"
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """None where it is no such key."""
         found = _READY.fullmatch(text)
         return cls(int(found[1]), found[2] == "True") if found else None
 
 
 class ResizeNote(NamedTuple):
-    """One resize: `3/REVISION`, or `3/REVISION/refused`, of `resizing`."""
+    """A resize, in `status.resizing`: `3/REVISION`, or `3/REVISION/refused`."""
 
-    id: int  # the instance
-    revision: str  # of its template: another one is tried anew
-    # true for since when it seems that the API server takes no such resize, false for since when
-    # the pod is to have other resources
+    id: int  # Instance number.
+    # Revision of the instance's template; for another revision the resize is tried again.
+    revision: str
+    # True if the note's time is the one since which the API server seems to refuse the resize;
+    # False if it is the one since which the resize is wanted.
     is_refused: bool = False
 
     def encode(self) -> str:
-        """`ID/REVISION`, with `/refused` behind it."""
+        """Returns `ID/REVISION` or `ID/REVISION/refused`."""
         return f"{self.id}/{self.revision}{'/refused' if self.is_refused else ''}"
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """None where it is no such key."""
         found = _RESIZE.fullmatch(text)
         return cls(int(found[1]), found[2], found[3] is not None) if found else None
 
 
 class ReachedNote(NamedTuple):
-    """The point that a roll has reached: `2/3/1`, of `progressed`."""
+    """The point that a rollout has reached, in `status.progressed`: `2/3/1`."""
 
-    generation: int  # of the spec
-    begun: int  # so many instances need no update, or theirs has begun
-    available: int  # so many of them are available
+    generation: int  # Generation of the TApp.
+    begun: int  # Number of instances that need no update, or whose update has begun.
+    available: int  # Number of these that are available.
 
     def encode(self) -> str:
-        """`GENERATION/BEGUN/AVAILABLE`."""
+        """Returns `GENERATION/BEGUN/AVAILABLE`."""
         return f"{self.generation}/{self.begun}/{self.available}"
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """None where it is no such key."""
         found = _REACHED.fullmatch(text)
         return cls(int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 class PullerNote(NamedTuple):
-    """One puller that is waited for: `POD`, or `asked for: POD`, of `pulling`."""
+    """A puller pod that updates wait for, in `status.pulling`: `POD`, or `asked for: POD`."""
 
-    pod: str  # its name
-    is_there: bool = True  # false for one that is not there yet
+    pod: str  # Name of the pod.
+    is_there: bool = True  # False if the pod does not exist yet.
 
     def encode(self) -> str:
-        """`POD`, with `asked for: ` before it."""
+        """Returns `POD` or `asked for: POD`."""
         return f"{'' if self.is_there else _ASKED}{self.pod}"
 
     @classmethod
@@ -142,9 +140,11 @@ class PullerNote(NamedTuple):
 
 
 class StuckNote(NamedTuple):
-    """A puller that has trouble of its own: `stuck: POD`, of `pulling`."""
+    """A puller pod that fails for another reason than an image to pull, in
+    `status.pulling`: `stuck: POD`.
+    """
 
-    pod: str  # its name
+    pod: str  # Name of the pod.
 
     def encode(self) -> str:
         """Returns `stuck: POD`."""
@@ -157,18 +157,18 @@ class StuckNote(NamedTuple):
 
 
 class UnableNote(NamedTuple):
-    """No puller could run there: `refused: IMAGE`, or `refused: IMAGE on NODE`, of `pulling`."""
+    """No puller pod can run, in `status.pulling`: `refused: IMAGE`, or `refused: IMAGE on NODE`."""
 
-    image: str  # of the pullers
-    node: str = ""  # "" for all nodes
+    image: str  # Image of the puller pods.
+    node: str = ""  # The node; empty for all nodes.
 
     def encode(self) -> str:
-        """`refused: IMAGE`, with ` on NODE` behind it."""
+        """Returns `refused: IMAGE` or `refused: IMAGE on NODE`."""
         return f"{_REFUSED}{self.image}{self.node and _ON + self.node}"
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """None where it is a `PullerNote`."""
+        """Returns the note, or None if the text is another one."""
         if not text.startswith(_REFUSED):
             return None
         image, _, node = text.removeprefix(_REFUSED).partition(_ON)
@@ -176,43 +176,48 @@ class UnableNote(NamedTuple):
 
 
 class GateNote(NamedTuple):
-    """The note on a closed gate, in a condition's fields that Kubernetes does not use for gates."""
+    """A note in the condition of a closed gate, in fields that Kubernetes does not use for
+    gates.
+    """
 
-    since: str  # since when, RFC 3339, only time can prove the pod's update
-    generation: int | None  # of the pod then; None before Kubernetes 1.34, whose API drops it
+    since: str  # Since when only time can prove the pod's update, RFC 3339.
+    # Generation of the pod; None before Kubernetes 1.34, whose API server drops the field.
+    generation: int | None
 
     def encode(self) -> dict[str, Any]:
-        """The fields of the condition."""
+        """Returns the fields of the condition."""
         return {"lastProbeTime": self.since, "observedGeneration": self.generation}
 
     @classmethod
     def decode(cls, last_probe_time: str | None, observed_generation: int | None) -> Self | None:
-        """None where the condition has no such time."""
+        """Returns the note in a condition's fields; None if there is no valid time."""
         if not last_probe_time or seconds(last_probe_time) == UNKNOWN:
             return None
         return cls(last_probe_time, observed_generation)
 
 
 def encode_names(names: Iterable[str]) -> str:
-    """Names of containers, of `turned`: `web,log`."""
+    """Returns names of containers as one text, for `status.turned`: `web,log`."""
     return ",".join(names)
 
 
 def decode_names(text: str) -> list[str]:
-    """The names in a text that `encode_names` wrote."""
+    """Returns the names in a text that `encode_names` wrote."""
     return text.split(",")
 
 
 def encode_groups(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
-    """Numbers of instances as ranges, by what these have in common.
+    """Returns instance numbers as ranges, by their common key.
 
-    A time for `notCreated`, `notOwned` and `notExposed`, a revision for `kept`.
+    The key is a time in `notCreated`, `notOwned` and `notExposed`, and a revision in `kept`.
     """
     return {what: ranges(ids) for what, ids in groups.items()}
 
 
 def decode_since(noted: Mapping[str, str], now: float) -> dict[int, str]:
-    """Instance -> since when, as `encode_groups` wrote it; no times to come."""
+    """Returns instance -> time, for a map of `encode_groups` with times;
+    times in the future are left out.
+    """
     since_of = (
         (id, since)
         for since, text in noted.items()
@@ -223,7 +228,7 @@ def decode_since(noted: Mapping[str, str], now: float) -> dict[int, str]:
 
 
 def decode_kept(noted: Mapping[str, str]) -> dict[int, str]:
-    """Instance -> revision, as `encode_groups` wrote it; of numbers that instances may have."""
+    """Returns instance -> revision, for `status.kept`; impossible instance numbers are left out."""
     named = {key: text for key, text in noted.items() if REVISION.fullmatch(key)}
     pairs = ((id, revision) for revision, text in named.items() for id in numbers(text))
     return {id: revision for id, revision in islice(pairs, MOST) if id < MAX_REPLICAS}

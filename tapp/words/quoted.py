@@ -1,21 +1,24 @@
-"""Texts of somebody else's in a sentence of ours: the one place where they are cut.
+"""Cuts texts of users before they are put into a message.
 
-A sentence may stand once for each instance, so what a tenant has written in one place must not be
-repeated at its length.
+A message may repeat a text for each instance, so that a text of any length would make it huge.
 """
 
 from typing import Final
 
-LONGEST: Final = 256  # Characters of a name, path or value: Kubernetes' longest name has 253
-ONCE: Final = 500  # The same in a sentence that stands once, however many instances it is about
+# Characters of a name, path or value: Kubernetes' longest name has 253.
+LONGEST: Final = 256
+# Characters of a text that occurs once in a message, however many instances the message is about.
+ONCE: Final = 500
 
 
 def short(text: object, most: int = LONGEST) -> str:
-    """As much of a text as a sentence takes, with dots for the rest."""
+    """Returns a text, cut to `most` characters with dots at the end."""
     found = text if isinstance(text, str) else str(text)
     return found if len(found) <= most else f"{found[:most]}..."
 
 
 def quoted(text: object, most: int = LONGEST) -> str:
-    """The same in quotation marks, if it is a text."""
+    """Returns a text in quotation marks, cut to `most` characters; other
+    values without quotation marks.
+    """
     return repr(short(text, most)) if isinstance(text, str) else short(repr(text), most)

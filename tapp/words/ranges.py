@@ -1,11 +1,14 @@
-"""Instance numbers as people write them: `0-3,7`."""
+"""Instance numbers as ranges (`0-3,7`), and lists of names and sentences,
+for messages and the status.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tapp.words.quoted import short
 
-SHOWN = 8  # Number of ranges that a message lists before it says how many instances more there are
+# Ranges, names or sentences that a message lists before it only counts the rest.
+SHOWN = 8
 
 
 def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:
@@ -25,16 +28,19 @@ def _text(run: tuple[int, int], between: str) -> str:
     return f"{first}-{last}"
 
 
-_FEW = 2  # Two numbers in a row are written as two
+# Two consecutive numbers are not written as a range.
+_FEW = 2
 
 
 def ranges(ids: Iterable[int]) -> str:
-    """All of the numbers, for machines: `0-3,7`."""
+    """Returns all numbers as ranges for machines: `0-3,7`."""
     return ",".join(_text(run, ",") for run in _runs(ids))
 
 
 def id_list(ids: Iterable[int]) -> str:
-    """Numbers for a sentence: `0-3, 7`, at most so many ranges, and how many instances more."""
+    """Returns numbers as ranges for a sentence: `0-3, 7`. At most `SHOWN`
+    ranges, then a count of the rest.
+    """
     runs = _runs(ids)
     shown = ", ".join(_text(run, ", ") for run in runs[:SHOWN])
     more = sum(last - first + 1 for first, last in runs[SHOWN:])
@@ -42,21 +48,24 @@ def id_list(ids: Iterable[int]) -> str:
 
 
 def name_list(names: Sequence[str]) -> str:
-    """Names for a sentence: so many of them, and how many there are more."""
+    """Returns names for a sentence: at most `SHOWN` of them, then a count of the rest."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join([short(name) for name in names[:SHOWN]]) + more
 
 
 def joined(parts: Sequence[str], what: str = "") -> str:
-    """Sentences for a message: the first of them, and how many there are more."""
+    """Joins sentences for a message: at most `SHOWN` of them, then a count of the rest.
+
+    `what` is a text behind that count.
+    """
     more = f"; and {len(parts) - SHOWN} more{what}" if len(parts) > SHOWN else ""
     return "; ".join(parts[:SHOWN]) + more
 
 
 def numbers(text: str) -> Iterator[int]:
-    """The numbers of a text that `ranges` wrote; what is none is left out.
+    """Yields the numbers of a text that `ranges` wrote; parts that are no range are skipped.
 
-    No more than `MOST` of them: somebody's nonsense must cost neither time nor memory.
+    At most `MOST` numbers are yielded, because a user may have written any range into the status.
     """
     left = MOST
     for part in text.split(","):
@@ -70,4 +79,5 @@ def numbers(text: str) -> Iterator[int]:
 
 
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
-MOST = 100_000  # More than any instance's number, and than there are numbers in one text
+# Larger than any instance number, and than the count of numbers in any valid text.
+MOST = 100_000

@@ -1,8 +1,8 @@
-"""Every reason of a decision or a condition: its word, what it means, and how its instances stand.
+"""Every reason of a decision or a condition: the word in the API, its standing, and its meaning.
 
-The one list. Who sorts reasons asks for their disposition; docs/mend.md has a table of them,
-and docs/design.md, "Verdicts", which rule gives which. Degraded has the type of what is refused as
-its reason, if something is, and Ready then has the same.
+Code that sorts reasons uses their standing (`disposition`). docs/mend.md has a table of all
+reasons; docs/design.md, "Verdicts", says which rule gives which. The condition Degraded has the
+type of a condition as its reason, if something is refused, and Ready then has the same reason.
 """
 
 from enum import StrEnum
@@ -10,31 +10,32 @@ from typing import Final
 
 
 class Disposition(StrEnum):
-    """Standing of an instance, or a TApp, about which a reason is given."""
+    """Standing of the instance or TApp that a reason is about."""
 
-    DONE = "done"  # Nothing is left to be done
-    MOVING = "moving"  # Something happens now, or follows by itself
-    HELD = "held"  # It waits for others, for its node, or for the person who paused it
-    BLOCKED = "blocked"  # Waiting alone does not help, or not soon
+    DONE = "done"  # Nothing is left to do.
+    MOVING = "moving"  # An action is under way, or follows without anybody's help.
+    # The instance waits for other instances, for its node, or for the user who paused it.
+    HELD = "held"
+    BLOCKED = "blocked"  # Waiting does not help, or not soon.
 
 
 _DONE, _MOVING, _HELD, _BLOCKED = Disposition
 
 
 class Reason(StrEnum):
-    """A reason: the word that is written, with its disposition and its meaning."""
+    """A reason: the word in the API, with its standing and its meaning."""
 
     disposition: Disposition
     meaning: str
 
     def __new__(cls, word: str, disposition: Disposition, meaning: str) -> "Reason":
-        """A member is its word."""
+        """The value of a member is its word."""
         member = str.__new__(cls, word)
         member._value_ = word
         member.disposition, member.meaning = disposition, meaning
         return member
 
-    # Of decisions
+    # Reasons of decisions
     UP_TO_DATE = "UpToDate", _DONE, "runs its template"
     KEPT = "Kept", _DONE, "the partition keeps its revision"
     IMAGES_EDITED = "ImagesEdited", _DONE, "runs its template, but for an image set by hand"
@@ -64,7 +65,7 @@ class Reason(StrEnum):
     UNREADABLE_POD = "UnreadablePod", _BLOCKED, "the service cannot read its pod"
     NEVER_MIGRATE = "NeverMigrate", _BLOCKED, "`spec.neverMigrate` keeps its ended pod"
     BACK_OFF = "BackOff", _BLOCKED, "its pods end soon after they are made; the next one is delayed"
-    # Of decisions and of conditions
+    # Reasons of decisions and of conditions
     PULLING = "PullingImages", _MOVING, "its new images are pulled on its node first"
     RESIZE_DEFERRED = "ResizeDeferred", _HELD, "its node has no room now for other resources"
     PULL_FAILED = "PullFailed", _BLOCKED, "its new images cannot be had; nothing is stopped"
@@ -73,10 +74,10 @@ class Reason(StrEnum):
     PAUSED = "Paused", _HELD, "`spec.updateStrategy.paused` is set"
     HELD = "Held", _HELD, "its pod is on hold, by an annotation"
     BLOCKED = "Blocked", _BLOCKED, "no pod can be created for it"
-    # Available
+    # Reasons of the condition Available
     ENOUGH = "MinimumInstancesAvailable", _DONE, "enough instances are available"
     TOO_FEW = "MinimumInstancesUnavailable", _MOVING, "too few instances are available"
-    # Progressing, and Ready while it is False
+    # Reasons of Progressing, and of Ready while Ready is False
     CREATING = "Creating", _MOVING, "pods are created"
     UPDATING = "Updating", _MOVING, "instances are updated"
     DELETING = "Deleting", _MOVING, "pods are ending"
@@ -84,14 +85,14 @@ class Reason(StrEnum):
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded", _BLOCKED, "a roll comes no further"
     STUCK = "Stuck", _BLOCKED, "nothing can be done; Degraded says why"
     COMPLETE = "Complete", _DONE, "nothing is left to be done"
-    # Ready
+    # Reasons of Ready
     AS_SPECIFIED = "AsSpecified", _DONE, "every instance is as the spec asks"
     REACHED = "PartitionReached", _DONE, "the partition keeps instances at an older revision"
-    # Degraded
+    # Reasons of Degraded
     AS_EXPECTED = "AsExpected", _DONE, "nothing is refused or broken"
     BROKEN = "InstancesBroken", _BLOCKED, "instances do not get well by themselves"
     NODES_SILENT = "NodesSilent", _HELD, "pods cannot end on nodes that are not heard of"
-    # What is refused
+    # Reasons of conditions that say what the service does not do
     MISSING = "Missing", _BLOCKED, "pods that were asked for do not exist"
     OVERDUE = "DeletionOverdue", _BLOCKED, "an object is being deleted and does not go"
     UNRESOLVED = "Unresolved", _BLOCKED, "a template does not exist, or makes no pod"
@@ -123,5 +124,5 @@ class Reason(StrEnum):
     NOT_SECONDS = "NotSeconds", _BLOCKED, "the TApp's own limit is no number"
 
 
+# The reasons that a decision may have.
 OF_DECISIONS: Final = tuple(Reason)[: list(Reason).index(Reason.ENOUGH)]
-"""The reasons that a decision may have."""

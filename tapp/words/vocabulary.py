@@ -1,4 +1,9 @@
-"""Names that TApp shares with the cluster; to rename one would restart pods or orphan claims."""
+"""Labels, annotations and other names that TApp shares with the cluster,
+its users and other programs.
+
+Other versions of the service and objects in clusters use these names. Renaming one would restart
+pods or lose claims.
+"""
 
 from enum import StrEnum
 from typing import Final
@@ -8,52 +13,68 @@ API_VERSION: Final = "apps.tkestack.io/v1"
 KIND: Final = "TApp"
 
 # --- labels on pods -----------------------------------------------------------------------------
-TEMPLATE_HASH: Final = "tapp_template_hash_key"
-"""Revision of the whole template: metadata and spec (the old controller's label name)."""
-UNIQ_HASH: Final = "tapp_uniq_hash_key"  # Of the spec without running containers' images
-INSTANCE: Final = "tapp_instance_key"  # The instance's number; also on claims
-POD_INDEX: Final = "apps.kubernetes.io/pod-index"  # The instance's number, named as by StatefulSet
-CONTROLLER_UID: Final = "controller-uid"  # The TApp's uid on every child (`generateSelector: true`)
-POD_STATUS: Final = "apps.tkestack.io/pod-status"
-"""`"true"` on pods whose status this service writes: the DecoratorController selects them by it."""
 
+# Revision of the template: a hash of metadata and spec. The old controller used the same label.
+TEMPLATE_HASH: Final = "tapp_template_hash_key"
+# Hash of the spec without the images of running containers.
+UNIQ_HASH: Final = "tapp_uniq_hash_key"
+# The instance number; claims have this label, too.
+INSTANCE: Final = "tapp_instance_key"
+# The instance number, under the name that StatefulSet uses.
+POD_INDEX: Final = "apps.kubernetes.io/pod-index"
+# The TApp's uid, on every child (`generateSelector: true` of the CompositeController).
+CONTROLLER_UID: Final = "controller-uid"
+# `"true"` on pods whose status this service writes: the DecoratorController selects them by this
+# label.
+POD_STATUS: Final = "apps.tkestack.io/pod-status"
+
+# `"true"` on pods that are on hold. The service writes this label, so that a PodDisruptionBudget
+# can select these pods, and a program can see that its hold is in effect.
 HELD: Final = "apps.tkestack.io/held"
-"""`"true"` on pods that are on hold, written by this service: a PodDisruptionBudget may select them
-by it, and a program knows by it that its hold has been seen."""
-PULLER: Final = "apps.tkestack.io/puller"  # `"true"` on pods that pull images, and are no instances
+# `"true"` on pods that pull images and belong to no instance.
+PULLER: Final = "apps.tkestack.io/puller"
 
 # --- annotations on pods ------------------------------------------------------------------------
-IN_PLACE_UPDATE: Final = "apps.tkestack.io/in-place-update"
-"""JSON: the last in-place update's revision and time, and what each changed container ran."""
-TEMPLATE_IMAGES: Final = "apps.tkestack.io/template-images"
-"""JSON: container name -> image as the template had it, before admission may have rewritten it."""
-WRITTEN: Final = "apps.tkestack.io/written-template"
-"""Of which template with placeholders the pod's is: that one's revision as it is written, and the
-hash of the pod's own without images and resources."""
-FAILURES: Final = "apps.tkestack.io/failures"
-"""Number of pods of the instance that failed before this one, in a row, soon after their start."""
-RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"  # kubectl's: another value, new pods
-RESTART_IN_PLACE: Final = "apps.tkestack.io/restart-in-place"
-"""In a template: another text asks for a restart in place of all containers, or of the one that is
-named behind a dot (`apps.tkestack.io/restart-in-place.web`)."""
-DRAIN: Final = "apps.tkestack.io/drain"
-"""The revision that the pod is to be brought to as soon as it is out of its Services, with `-again`
-behind it where that is the one that it has."""
-LOST_NODE: Final = "apps.tkestack.io/lost-node"
-"""Since when the pod's node is not heard of, RFC 3339: its instance is to start elsewhere."""
-RESTART_INSTANCE: Final = "apps.tkestack.io/restart-instance"
-"""Set on a pod by people and programs: another text asks for a restart in place of its containers,
-or of the one named behind a dot."""
-UPDATE_PRIORITY: Final = "apps.tkestack.io/update-priority"
-"""On a pod, set by people and programs, or in a template: an integer; within their group those with
-a higher one are updated earlier."""
-HOLD: Final = "apps.tkestack.io/hold"  # Why the pod is not to be touched, set by others; "": none
-HOLD_FOR: Final = "apps.tkestack.io/hold-for"  # Beside it: `update` or `delete`, if for one alone
-WANTED: Final = "apps.tkestack.io/wanted"  # What a pod on hold is told (`Wish`), for its program
-WANTED_SINCE: Final = "apps.tkestack.io/wanted-since"  # Since when, RFC 3339, by our own clock
-LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
-"""Metacontroller's: what the hook returned when the object was last written."""
 
+# JSON: the record of the last update in place, with what each changed container ran before.
+IN_PLACE_UPDATE: Final = "apps.tkestack.io/in-place-update"
+# JSON: container name -> image in the template. Admission may have changed the image in the pod.
+TEMPLATE_IMAGES: Final = "apps.tkestack.io/template-images"
+# For a template with placeholders: its revision, and the hash of the instance's own template
+# without images and resources.
+WRITTEN: Final = "apps.tkestack.io/written-template"
+# Number of consecutive pods of the instance that failed soon after their start, before this one.
+FAILURES: Final = "apps.tkestack.io/failures"
+# Annotation of `kubectl rollout restart` in a template: another value replaces the pods.
+RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
+# In a template: another value restarts all containers in place, or the container whose name follows
+# behind a dot (`apps.tkestack.io/restart-in-place.web`).
+RESTART_IN_PLACE: Final = "apps.tkestack.io/restart-in-place"
+# The revision that the pod will be updated to when it has left its Services. The suffix `-again`
+# marks the pod's present revision, for an update that only restarts containers.
+DRAIN: Final = "apps.tkestack.io/drain"
+# Since when the pod's node is silent, RFC 3339. The instance will be started on another node.
+LOST_NODE: Final = "apps.tkestack.io/lost-node"
+# On a pod, set by users and programs: another value restarts all containers in place, or the
+# container whose name follows behind a dot.
+RESTART_INSTANCE: Final = "apps.tkestack.io/restart-instance"
+# On a pod, set by users and programs, or in a template: an integer. Instances with a higher one are
+# updated earlier within their group.
+UPDATE_PRIORITY: Final = "apps.tkestack.io/update-priority"
+# On a pod, set by users and programs: the reason why the service must not change it. Empty: no
+# hold.
+HOLD: Final = "apps.tkestack.io/hold"
+# On a pod on hold: `update` or `delete`, if the hold is only for one of them.
+HOLD_FOR: Final = "apps.tkestack.io/hold-for"
+# The pending action of a pod on hold (`Wish`), for programs.
+WANTED: Final = "apps.tkestack.io/wanted"
+# Since when the action is pending, RFC 3339, by the service's clock.
+WANTED_SINCE: Final = "apps.tkestack.io/wanted-since"
+# Metacontroller's copy of what the hook returned when the object was last written.
+LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
+
+# Keys that describe a single pod. A template has such a key if its author copied it from a running
+# pod; the key is left out of the template's pods.
 NEVER_IN_TEMPLATES: Final = frozenset(
     {
         POD_STATUS,
@@ -73,45 +94,59 @@ NEVER_IN_TEMPLATES: Final = frozenset(
         LAST_APPLIED,
     }
 )
-"""Keys that tell of one pod only. In a template it was pasted from a live pod, and reaches none."""
 
 # --- annotation on claims -----------------------------------------------------------------------
+
+# Kubernetes' old annotation for the StorageClass of a claim; it takes precedence over the field.
 STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-"""Kubernetes' older place for a claim's class; where it is set, it counts."""
 
 # --- annotations on ControllerRevisions ----------------------------------------------------------
-TEMPLATE: Final = "apps.tkestack.io/template"  # The kept template's name; its label has the hash
 
-VALUES: Final = "apps.tkestack.io/values"  # Digest of the values that are kept with it
+# Name of the recorded template; the label TEMPLATE_HASH has its revision.
+TEMPLATE: Final = "apps.tkestack.io/template"
+
+# Digest of the recorded values.
+VALUES: Final = "apps.tkestack.io/values"
 
 # --- annotations on TApps -----------------------------------------------------------------------
+
+# The reason of a change, as its author wrote it; also on ControllerRevisions, as with kubectl.
 CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
-"""The reason of a change, in its author's words; also on ControllerRevisions, as for kubectl."""
-CANARIES: Final = "apps.tkestack.io/canaries"  # JSON, for tools: a canary's copy -> what it is of
+# JSON, for tools: name of a canary's template -> name of the template that it is a copy of.
+CANARIES: Final = "apps.tkestack.io/canaries"
+# Seconds of silence after which a node is lost for this TApp's instances.
 LOST_NODE_SECONDS: Final = "apps.tkestack.io/lost-node-seconds"
-"""After how many seconds of silence a node is lost to this TApp's instances."""
 
 # --- label on TApps -----------------------------------------------------------------------------
+
+# The Metacontroller that serves the TApp, if there are several; also on its CompositeController.
 SHARD: Final = "apps.tkestack.io/shard"
-"""The Metacontroller that serves the TApp, where there are several; also on what registers it."""
 
 # --- status of pods -----------------------------------------------------------------------------
+
+# Readiness gates that this service serves; the second is the old controller's, on its remaining
+# pods.
 GATES: Final = ("apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate")
-"""Readiness gates that are served: ours, and the old controller's on the pods that it left."""
-NODE_LOST: Final = "NodeLost"  # `status.reason` of a pod that was made Failed for its lost node
+# `status.reason` of a pod that this service made Failed because its node is lost.
+NODE_LOST: Final = "NodeLost"
 
 # --- the spec -----------------------------------------------------------------------------------
-DEFAULT_TEMPLATE: Final = "default"  # The name of `spec.template`, unless the spec says otherwise
-MAX_REPLICAS: Final = 50_000  # Above this one answer exceeds Metacontroller's or etcd's limits
-VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"  # A key of the values, as a regular expression
+
+# Name of `spec.template`, and of the default template unless the spec names another one.
+DEFAULT_TEMPLATE: Final = "default"
+# With more instances, a response exceeds limits of Metacontroller or etcd.
+MAX_REPLICAS: Final = 50_000
+# Regular expression of a key in `spec.values`.
+VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"
 
 
 class Wish(StrEnum):
-    """Values of the annotation `wanted` (docs/design.md, "Hold")."""
+    """Pending action of a pod on hold: values of the annotation WANTED (docs/design.md, "Hold")."""
 
-    UPDATE = "Update"  # An update in the pod: its containers may start again, and the pod stays
-    RECREATE = "Recreate"  # An update by another pod
-    DELETE = "Delete"  # The pod is to go: its instance is killed or scaled down, or the TApp goes
+    UPDATE = "Update"  # An update in place: containers may restart, the pod stays.
+    RECREATE = "Recreate"  # A replacement: the pod is deleted, and a new pod is created.
+    # A final deletion: the instance is killed or scaled down, or the TApp is deleted.
+    DELETE = "Delete"
 
 
 class InstanceStatus(StrEnum):
