@@ -522,8 +522,8 @@ OWN_WORDS = {
     "template": "Unset: the default template.",
     "defaultTemplateName": f"Unset: '{vocabulary.DEFAULT_TEMPLATE}'.",
     "DefaultTemplateName": f"Unset: '{vocabulary.DEFAULT_TEMPLATE}'.",
-    "serviceName": "Unset: pods have none.",
-    "serviceTemplate": "Unset: no Service.",
+    "serviceName": "Unset: pods get no DNS name.",
+    "serviceTemplate": "Unset: no Services.",
     "serviceRetentionPolicy": "Unset: they are retained.",
     "updateStrategy": f"{unset('maxUnavailable')} {policies.UpdateStrategy().max_unavailable}, and "
     f"forceUpdate.maxUnavailable {policies.ForceUpdate().max_unavailable}.",
@@ -531,10 +531,9 @@ OWN_WORDS = {
     "inPlaceUpdateStrategy": f"{unset('gracePeriodSeconds')} "
     f"{policies.InPlaceUpdateStrategy().grace_period_seconds}.",
     "persistentVolumeClaimRetentionPolicy": "Unset: they are retained.",
-    "holdTimeoutSeconds": "Unset: without end.",
-    "deletionHoldTimeoutSeconds": "Unset: without end.",
-    "resources": "Unset: another value means a new pod, unless the pod has these resources "
-    "already.",
+    "holdTimeoutSeconds": "Unset: no limit.",
+    "deletionHoldTimeoutSeconds": "Unset: no limit.",
+    "resources": "Unset: pods are replaced, unless they already have these resources.",
 }
 """Where no value is to be shown: an empty name, or several values."""
 
