@@ -16,7 +16,7 @@ KUBERNETES: Final = {
 
 HEAD: Final = """\
 <!-- Generated from the CRD: do not edit. Change tapp/declared/model.py, then run: make generate -->
-# Reference
+# API reference
 
 `apiVersion: apps.tkestack.io/v1`, `kind: TApp`, short name `tapp`. The fields of pod templates and
 claim templates are Kubernetes' own; `kubectl explain tapp.spec.template.spec` lists them. What must
