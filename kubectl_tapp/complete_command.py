@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from kubectl_tapp.base.streams import open_closed
+from kubectl_tapp.base.streams import open_closed_streams
 from kubectl_tapp.cluster.kubectl import Runner
 from kubectl_tapp.main import PROGRAM, finished, run
 
@@ -37,5 +37,5 @@ def complete(words: Sequence[str], runner: Runner | None = None) -> int:
 
 def main() -> None:
     """Runs the program `kubectl_complete-tapp`."""
-    open_closed()
+    open_closed_streams()
     sys.exit(complete(sys.argv[1:]))

@@ -13,14 +13,14 @@ from typing import Annotated, Any
 import typer
 
 from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.global_options import GLOBAL_OPTIONS, with_plain_switches
 from kubectl_tapp.base.streams import (
     PIPE_CLOSED,
     discard_output,
-    open_closed,
-    output_error,
-    unwritable,
+    flush_output,
+    open_closed_streams,
+    unwritable_message,
 )
-from kubectl_tapp.base.targets import TARGETS, switched
 from kubectl_tapp.cluster.kubectl import Runner
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands import verbs
@@ -63,7 +63,7 @@ def _options(
     """The options before the command."""
 
 
-app.callback(options_metavar="[options]")(with_targets(_options, shown=TARGETS))
+app.callback(options_metavar="[options]")(with_targets(_options, shown=GLOBAL_OPTIONS))
 register(app, status)
 register(app, why)
 register(app, list_tapps, "list")
@@ -94,7 +94,7 @@ def run(
     session = Session(runner, clock, sleep=sleep)
     try:
         code = parser.main(
-            switched([*arguments]),
+            with_plain_switches([*arguments]),
             prog_name=PROGRAM if completing else _NAME,
             standalone_mode=False,
             obj=session,
@@ -119,11 +119,11 @@ def run(
 
 def finished(code: int) -> int:
     """Flushes standard output and returns the exit code, which changes if the flush fails."""
-    error = output_error()
+    error = flush_output()
     if isinstance(error, BrokenPipeError):
         return code or PIPE_CLOSED
     if error is not None and code == Exit.DONE:
-        return _end(unwritable(error), Exit.FAILED)
+        return _end(unwritable_message(error), Exit.FAILED)
     return code
 
 
@@ -153,8 +153,8 @@ def _pipe_closed() -> int:
 
 def _system_error(error: OSError) -> int:
     """Reports an error of the operating system, such as a full disk, and returns the exit code."""
-    if output_error() is not None:
-        return _end(unwritable(error), Exit.FAILED)
+    if flush_output() is not None:
+        return _end(unwritable_message(error), Exit.FAILED)
     if "usable temporary directory" in str(error):  # The message of Python's `tempfile`
         what = "there is no writable temporary directory: name one in the variable TMPDIR"
         return _end(what, Exit.FAILED)
@@ -173,7 +173,7 @@ def _fault(error: Exception) -> str:
 
 def main() -> None:
     """Runs the program `kubectl-tapp`."""
-    open_closed()
+    open_closed_streams()
     sys.exit(run(sys.argv[1:]))
 
 

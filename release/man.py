@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hooks.version import VERSION
-from kubectl_tapp.base.targets import TARGETS
+from kubectl_tapp.base.global_options import GLOBAL_OPTIONS
 from kubectl_tapp.main import command
 
 from .kustomize import ROOT
@@ -79,7 +79,7 @@ def _options(each: Any, name: str) -> list[str]:
     context, lines = _context(each, name), list[str]()
     for parameter in each.get_params(context):
         record = parameter.get_help_record(context)
-        shared = each is not command() and parameter.name in (*TARGETS, "help")
+        shared = each is not command() and parameter.name in (*GLOBAL_OPTIONS, "help")
         if record is not None and not shared and parameter.name not in _COMPLETION:
             lines += [".TP", f".B {_roff(record[0])}", _roff(record[1]) or "\\&"]
     return lines

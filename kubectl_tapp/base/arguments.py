@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from tapp.declared.model import TAppSpec
 
 # Six digits bound the size of a range, which `read_ids` expands before it checks the numbers.
-_PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+_ID_OR_RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 _RANGE = re.compile(r"\d{1,6}-\d{1,6}", re.ASCII)
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", re.ASCII)
 _KEY = re.compile(VALUE_KEY)
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def name_suggestion(name: str, names: Iterable[str]) -> str:
     """Returns the end of an error message that begins with "there is no NAME".
 
     The end suggests the most similar of `names`. If no name is similar, the end lists all of them.
@@ -52,17 +52,17 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
         if part == "all":
             found.update(range(replicas))
             continue
-        match = _PART.fullmatch(part)
+        match = _ID_OR_RANGE.fullmatch(part)
         # Without a match, first and last are in the wrong order, as in `7-3`: both are refused.
         first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
         if int(first) > int(last):
             raise UsageError(f"{part!r} names no instances: write 3, or 0-3,7, or all")
         found.update(range(int(first), int(last) + 1))
-    strange = [id for id in found if id >= replicas]
-    if strange:
+    unknown = [id for id in found if id >= replicas]
+    if unknown:
         there = f"there are 0 to {replicas - 1}" if replicas else "there are none (replicas is 0)"
         there = "there is 0" if replicas == 1 else there
-        raise UsageError(f"there is no instance {id_list(strange)}: {there}")
+        raise UsageError(f"there is no instance {id_list(unknown)}: {there}")
     return sorted(found)
 
 
@@ -152,20 +152,20 @@ def read_canary_ids(text: str, replicas: int) -> list[int] | None:
     return sorted(found)
 
 
-def read_share(text: str, of: int) -> int:
-    """Returns how many of `of` instances a share such as `3` or `10%` is, rounded up.
+def read_share(text: str, total: int) -> int:
+    """Returns how many of `total` instances a share such as `3` or `10%` is, rounded up.
 
-    Raises UsageError if the text is not a share, or if the result is not between 1 and `of`.
+    Raises UsageError if the text is not a share, or if the result is not between 1 and `total`.
     """
     from tapp.decide.rollout import portion  # noqa: PLC0415 - it costs start time
 
     number = whole(text)
     try:
-        share = portion(text if number is None else number, of, 1)
+        share = portion(text if number is None else number, total, 1)
     except ValueError:
         share = 0
-    if not 1 <= share <= of:
-        message = f"{text!r} is no share of {of} instances: write a number such as 1, or 10%"
+    if not 1 <= share <= total:
+        message = f"{text!r} is no share of {total} instances: write a number such as 1, or 10%"
         raise UsageError(message)
     return share
 

@@ -16,7 +16,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """Replaces all control characters except newline and tab by U+FFFD.
 
     Messages quote texts that others wrote, such as the last output of a container. Escape sequences

@@ -1,30 +1,32 @@
 """Formats the commands that messages suggest, so that the user can paste them into any shell.
 
 Each command names its namespace, even if it is the current one, and repeats the cluster and user
-options of the command line (`--context`, `--as`, ...). `remember` stores these options in a global
-variable, because a process runs only one command line.
+options of the command line (`--context`, `--as`, ...). `remember_options` stores these options in a
+global variable, because a process runs only one command line.
 """
 
 import shlex
 from typing import Any
 
-from kubectl_tapp.base.targets import Given, passed_on
+from kubectl_tapp.base.global_options import GivenOptions, kubectl_arguments
 
 _LEFT_OUT = ("namespace", "request_timeout", "token", "password", "username")
 """Options that a suggested command does not repeat.
 
-These are credentials, the time limit, and the namespace, which `hint` adds.
+These are credentials, the time limit, and the namespace, which `shell_command` adds.
 """
 
 _given: list[str] = []
 
 
-def remember(targets: Given) -> None:
+def remember_options(targets: GivenOptions) -> None:
     """Stores kubectl's options of the command line, for the commands of all later hints."""
-    _given[:] = passed_on({key: each for key, each in targets.items() if key not in _LEFT_OUT})
+    _given[:] = kubectl_arguments(
+        {key: each for key, each in targets.items() if key not in _LEFT_OUT}
+    )
 
 
-def hint(*words: str, namespace: str = "", plugin: bool = True) -> str:
+def shell_command(*words: str, namespace: str = "", plugin: bool = True) -> str:
     """Returns a command in backquotes, quoted for the shell: `kubectl tapp WORDS -n NAMESPACE`.
 
     If `plugin` is False, the command is one of kubectl itself. Without a namespace the command has
@@ -41,7 +43,7 @@ def contexts_hint() -> str:
     return f"`{shlex.join(['kubectl', 'config', 'get-contexts', *files])}`"
 
 
-def hinted(tapp: dict[str, Any], verb: str, *words: str) -> str:
+def tapp_command(tapp: dict[str, Any], verb: str, *words: str) -> str:
     """Returns the command `kubectl tapp VERB NAME WORDS` for a TApp, with its namespace."""
     metadata = tapp["metadata"]
-    return hint(verb, metadata["name"], *words, namespace=metadata.get("namespace") or "")
+    return shell_command(verb, metadata["name"], *words, namespace=metadata.get("namespace") or "")

@@ -21,9 +21,9 @@ from typing import Any
 
 import yaml
 
-from kubectl_tapp.base.scalars import LEAST_INT, MOST_INT, key_of_float, resolved
+from kubectl_tapp.base.scalars import LEAST_INT, MOST_INT, float_key_text, resolve_scalar
 
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )  # fmt: skip
@@ -60,7 +60,7 @@ def read_manifests(data: bytes | str) -> list[Any]:
 
 
 def _decoded(data: bytes) -> str:
-    for mark, encoding in _MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data.removeprefix(mark).decode(encoding, "replace")
     return data.decode("utf-8", "replace")
@@ -167,26 +167,26 @@ class _Constructor:
 
     def __init__(self) -> None:
         # The number of converted nodes, and how many of them an alias has repeated.
-        self._decoded = self._copied = 0
-        self._open = set[int]()  # ids of the nodes whose conversion has begun and not ended
-        self._made = set[int]()  # ids of the nodes that were converted at least once
+        self._node_count = self._repeated_count = 0
+        self._in_progress = set[int]()  # ids of the nodes whose conversion has begun and not ended
+        self._converted = set[int]()  # ids of the nodes that were converted at least once
 
     def value(self, node: yaml.Node, *, repeated: bool = False) -> Any:
         """Returns the value of a node. `repeated` is True inside a node that an alias repeats."""
-        repeated = repeated or id(node) in self._made
+        repeated = repeated or id(node) in self._converted
         self._count(node, repeated=repeated)
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node)
-        if id(node) in self._open:
+        if id(node) in self._in_progress:
             raise _NodeError(_CIRCULAR, node)
-        self._open.add(id(node))
+        self._in_progress.add(id(node))
         if isinstance(node, yaml.MappingNode):
             found: Any = {}
             self._fill(found, node, repeated=repeated)
         else:
             found = [self.value(each, repeated=repeated) for each in node.value]
-        self._open.discard(id(node))
-        self._made.add(id(node))
+        self._in_progress.discard(id(node))
+        self._converted.add(id(node))
         return found
 
     def _fill(self, found: dict[str, Any], node: yaml.MappingNode, *, repeated: bool) -> None:
@@ -196,22 +196,22 @@ class _Constructor:
         """
         for key, item in node.value:
             if isinstance(key, yaml.ScalarNode) and _is_merge(key):
-                for each in _merged(item):
+                for each in _merged_mappings(item):
                     self._merge(found, each, repeated=repeated)
             else:
-                name = _key(self.value(key, repeated=repeated), key)
+                name = _key_text(self.value(key, repeated=repeated), key)
                 found[name] = self.value(item, repeated=repeated)
 
     def _merge(self, found: dict[str, Any], node: yaml.MappingNode, *, repeated: bool) -> None:
         """Adds the entries of a mapping that a merge key names to `found`."""
-        if id(node) in self._open:
+        if id(node) in self._in_progress:
             raise _NodeError(_CIRCULAR, node)
-        repeated = repeated or id(node) in self._made
+        repeated = repeated or id(node) in self._converted
         self._count(node, repeated=repeated)
-        self._open.add(id(node))
+        self._in_progress.add(id(node))
         self._fill(found, node, repeated=repeated)
-        self._open.discard(id(node))
-        self._made.add(id(node))
+        self._in_progress.discard(id(node))
+        self._converted.add(id(node))
 
     def _count(self, node: yaml.Node, *, repeated: bool) -> None:
         """Counts a node. Raises _NodeError if aliases produce most of a large document.
@@ -219,11 +219,11 @@ class _Constructor:
         The limits are those of go-yaml: the allowed share of repeated nodes falls from 99% to 10%
         as the document grows from 400,000 to 4,000,000 nodes.
         """
-        self._decoded += 1
-        self._copied += repeated
-        if self._copied > 100 and self._decoded > 1000:  # noqa: PLR2004 - go-yaml's numbers
-            over = min(max((self._decoded - 400_000) / 3_600_000, 0.0), 1.0)
-            if self._copied / self._decoded > 0.99 - 0.89 * over:
+        self._node_count += 1
+        self._repeated_count += repeated
+        if self._repeated_count > 100 and self._node_count > 1000:  # noqa: PLR2004 - go-yaml's numbers
+            over = min(max((self._node_count - 400_000) / 3_600_000, 0.0), 1.0)
+            if self._repeated_count / self._node_count > 0.99 - 0.89 * over:
                 raise _NodeError("the document consists of aliases for the most part", node)
 
 
@@ -231,7 +231,7 @@ def _is_merge(node: yaml.ScalarNode) -> bool:
     return node.value == "<<" and node.tag in (_PLAIN, _TAG + "merge")
 
 
-def _merged(node: yaml.Node) -> list[yaml.MappingNode]:
+def _merged_mappings(node: yaml.Node) -> list[yaml.MappingNode]:
     """Returns the mappings that a merge key names. If two have the same key, the later one wins."""
     nodes = node.value[::-1] if isinstance(node, yaml.SequenceNode) else [node]
     if not all(isinstance(each, yaml.MappingNode) for each in nodes):
@@ -239,14 +239,14 @@ def _merged(node: yaml.Node) -> list[yaml.MappingNode]:
     return list(nodes)
 
 
-def _key(value: Any, node: yaml.Node) -> str:
+def _key_text(value: Any, node: yaml.Node) -> str:
     """Returns a mapping key as the text that kubectl writes into JSON: `3`, `true`, `1e+06`."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return key_of_float(value)
+        return float_key_text(value)
     if isinstance(value, int) and value <= MOST_INT:
         return str(value)
     raise _NodeError("the key is neither a text nor a number nor a boolean", node)
@@ -255,41 +255,41 @@ def _key(value: Any, node: yaml.Node) -> str:
 def _scalar(node: yaml.ScalarNode) -> Any:
     tag, text = node.tag, node.value
     if tag == _PLAIN:
-        return resolved(text)
+        return resolve_scalar(text)
     kind = tag.removeprefix(_TAG)
     if kind == "binary":
         try:
             data = base64.b64decode(text.replace("\n", ""), validate=True)
         except ValueError:
-            raise _undecodable("!!binary", node) from None
+            raise _tag_error("!!binary", node) from None
         return data.decode("utf-8", "replace")
     if kind in ("bool", "int", "float", "null"):
-        value = resolved(text)
+        value = resolve_scalar(text)
         if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if not isinstance(value, _TYPES[kind]) or (kind == "int" and isinstance(value, bool)):
-            raise _undecodable(f"!!{kind}", node)
+            raise _tag_error(f"!!{kind}", node)
         return value
     if kind == "timestamp" and not _TIME.fullmatch(text):
-        raise _undecodable("!!timestamp", node)
+        raise _tag_error("!!timestamp", node)
     return text
 
 
 _TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "null": type(None)}
 
 
-def _undecodable(tag: str, node: yaml.ScalarNode) -> _NodeError:
+def _tag_error(tag: str, node: yaml.ScalarNode) -> _NodeError:
     return _NodeError(f"{node.value!r} is no {tag}", node)
 
 
 def _as_json(value: Any) -> Any:
     """Returns a value as kubectl sends it: a float without a fraction becomes an integer."""
     if isinstance(value, dict):
-        return {_valid(key): _as_json(item) for key, item in value.items()}
+        return {_without_surrogates(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_as_json(item) for item in value]
     if isinstance(value, str):
-        return _valid(value)
+        return _without_surrogates(value)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ManifestError(f"JSON has no number {value}")
@@ -302,7 +302,7 @@ def _as_json(value: Any) -> Any:
     return value
 
 
-def _valid(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """Replaces lone surrogates, which JSON escapes can contain, by U+FFFD."""
     if text.isascii():
         return text

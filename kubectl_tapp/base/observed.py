@@ -39,7 +39,7 @@ class Observed:
     def name(self) -> str:
         return str(self.tapp["metadata"]["name"])
 
-    def require(self, *resources: str) -> None:
+    def require_readable(self, *resources: str) -> None:
         """Raises CommandError if one of these resources could not be read.
 
         Without this check all objects of the resource would seem to be missing.
@@ -48,7 +48,7 @@ class Observed:
             if resource in self.unread:
                 raise CommandError(self.unread[resource])
 
-    def request(self, controller: Document) -> bytes:
+    def sync_request(self, controller: Document) -> bytes:
         """Returns the JSON body of the sync request that Metacontroller would send for this TApp.
 
         `controller` is the CompositeController. Only children of the resources that it declares are

@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 
 
-def printed(document: Any, form: str) -> str:
+def formatted(document: Any, output_format: str) -> str:
     """Returns a document as `json` or `yaml` text.
 
     JSON escapes the control characters from U+007F to U+009F as well, because a terminal may obey
     them. YAML escapes them anyway.
     """
     plain = msgspec.to_builtins(document)
-    if form == "json":
+    if output_format == "json":
         text = msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
         return text.translate({code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)})
     import yaml  # noqa: PLC0415 - it costs start time

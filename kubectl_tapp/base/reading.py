@@ -7,13 +7,13 @@ from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, seconds
 
 
-def conditions(item: Document) -> dict[str, Document]:
+def conditions_by_type(item: Document) -> dict[str, Document]:
     """Returns condition type -> condition, from the object's status."""
     found = (item.get("status") or {}).get("conditions") or []
     return {str(each.get("type")): each for each in found}
 
 
-def generation_seen(tapp: Document) -> int:
+def observed_generation(tapp: Document) -> int:
     """Returns a TApp's status.observedGeneration, or 0 if the service has written no status yet."""
     return max(0, int((tapp.get("status") or {}).get("observedGeneration") or 0))
 
@@ -33,16 +33,16 @@ def state_of(tapp: Document) -> str:
     if tapp["metadata"].get("deletionTimestamp"):
         return "Terminating"
     status = tapp.get("status") or {}
-    if generation_seen(tapp) != tapp["metadata"].get("generation"):
+    if observed_generation(tapp) != tapp["metadata"].get("generation"):
         return "NotSeenYet"
-    ready = conditions(tapp).get("Ready")
+    ready = conditions_by_type(tapp).get("Ready")
     if ready is None:
         return str(status.get("appStatus", "-"))
     simply_runs = ready.get("status") == "True" and ready.get("reason") == Reason.AS_SPECIFIED
     return str(status.get("appStatus") if simply_runs else ready.get("reason"))
 
 
-def deletion_of(tapp: Document) -> str:
+def deletion_message(tapp: Document) -> str:
     """Returns what the deletion of a TApp waits for, or "" if the TApp is not being deleted.
 
     The condition Ready has the explanation as soon as the service has seen the deletion. Until then
@@ -51,7 +51,7 @@ def deletion_of(tapp: Document) -> str:
     since = tapp["metadata"].get("deletionTimestamp")
     if not since:
         return ""
-    message = str((conditions(tapp).get("Ready") or {}).get("message") or "")
+    message = str((conditions_by_type(tapp).get("Ready") or {}).get("message") or "")
     if message.startswith(_DELETED):
         return message
     names = ", ".join(tapp["metadata"].get("finalizers") or ["none"])
@@ -64,7 +64,7 @@ def deletion_of(tapp: Document) -> str:
 _DELETED = "the TApp is being deleted"  # The beginning of the service's message about a deletion
 
 
-def statuses(pod: Document) -> list[Document]:
+def container_statuses(pod: Document) -> list[Document]:
     """Returns the container statuses of a pod, init containers first."""
     status: dict[str, Any] = pod.get("status") or {}
     return [
@@ -72,14 +72,14 @@ def statuses(pod: Document) -> list[Document]:
     ]  # fmt: skip
 
 
-def last_time(event: Document) -> float:
+def last_seen(event: Document) -> float:
     """Returns when an Event was last seen, in seconds since the epoch, or 0 if it does not say."""
     series = event.get("series") or {}
     texts = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return next((seconds(text) for text in texts if text), 0.0)
 
 
-def times(event: Document) -> int:
+def event_count(event: Document) -> int:
     """Returns how many times an Event was seen."""
     return int((event.get("series") or {}).get("count") or event.get("count") or 1)
 
@@ -97,25 +97,25 @@ def last_write(metadata: Document) -> float:
     return max(times, default=UNKNOWN)
 
 
-def unready(pod: Document) -> list[str]:
+def unready_reasons(pod: Document) -> list[str]:
     """Returns phrases that say why a pod with running containers is not Ready.
 
     A pod is not Ready if a startup or readiness probe has not passed, or if a readiness gate is not
     True.
     """
-    known = conditions(pod)
+    known = conditions_by_type(pod)
     result = [
         f"container {name}: its {probe} probe has not passed"
-        for name, probe in unpassed(pod).items()
+        for name, probe in pending_probes(pod).items()
     ]
     for gate in (pod.get("spec") or {}).get("readinessGates") or []:
         type_ = gate.get("conditionType")
         if (condition := known.get(type_) or {}).get("status") != "True":
-            result.append(f"its readiness gate {type_} {_unmet(condition)}")
+            result.append(f"its readiness gate {type_} {_unmet_phrase(condition)}")
     return result
 
 
-def unpassed(pod: Document) -> dict[str, str]:
+def pending_probes(pod: Document) -> dict[str, str]:
     """Returns container name -> the probe that has not passed: `startup` or `readiness`.
 
     Only running containers that are not ready and have such a probe are included. A container
@@ -124,7 +124,7 @@ def unpassed(pod: Document) -> dict[str, str]:
     """
     bodies = {each["name"]: each for each in containers(pod.get("spec") or {})}
     found = {}
-    for each in statuses(pod):
+    for each in container_statuses(pod):
         if each.get("ready") or not (each.get("state") or {}).get("running"):
             continue
         probe = "readiness" if each.get("started") else "startup"
@@ -133,7 +133,7 @@ def unpassed(pod: Document) -> dict[str, str]:
     return found
 
 
-def _unmet(condition: Document) -> str:
+def _unmet_phrase(condition: Document) -> str:
     if not condition:
         return "is unmet: nobody has set its condition yet"
     text = ": ".join(each for key in ("reason", "message") if (each := condition.get(key)))

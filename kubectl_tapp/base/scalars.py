@@ -1,7 +1,7 @@
 """Resolves plain scalars of YAML as go-yaml v2 does: YAML 1.1 with Go's notation of numbers.
 
-The entry point is `resolved`. Other YAML 1.1 parsers differ: go-yaml takes `81111e1`, `0o17` and
-`08` as numbers, and times and numbers to the base of 60 as texts.
+The entry point is `resolve_scalar`. Other YAML 1.1 parsers differ: go-yaml takes `81111e1`, `0o17`
+and `08` as numbers, and times and numbers to the base of 60 as texts.
 
 Source: go.yaml.in/yaml/v2, resolve.go.
 """
@@ -26,14 +26,14 @@ _INTEGER = re.compile(
 )
 _BASES = (2, 16, 8, 10)
 # go-yaml accepts a sign behind `0b`, too, after it has tried Go's own notations.
-_LATE_BINARY = re.compile(r"0b([-+][01]+)", re.ASCII)
+_SIGNED_BINARY = re.compile(r"0b([-+][01]+)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?", re.ASCII)
 _FRACTION = re.compile(r"\.\d+(?:_\d+)*(?:[eE][-+]?\d+(?:_\d+)*)?", re.ASCII)
 LEAST_INT, MOST_INT, _MOST_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
 _LONGEST_INT = 100  # The most digits of a text that is parsed as an integer
 
 
-def resolved(text: str) -> Any:
+def resolve_scalar(text: str) -> Any:
     """Returns the value of a plain scalar: None, a boolean, an integer, a float, or a text."""
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
@@ -56,7 +56,7 @@ def resolved(text: str) -> Any:
             return value
     if _FLOAT.fullmatch(digits):
         return _finite(digits, text)
-    if (found := _LATE_BINARY.fullmatch(digits)) and len(digits) <= _LONGEST_INT:
+    if (found := _SIGNED_BINARY.fullmatch(digits)) and len(digits) <= _LONGEST_INT:
         value = int(found[1], 2)
         return value if LEAST_INT <= value <= MOST_INT else text
     return text
@@ -68,7 +68,7 @@ def _finite(digits: str, text: str) -> float | str:
     return number if math.isfinite(number) else text
 
 
-def key_of_float(value: float) -> str:
+def float_key_text(value: float) -> str:
     """Returns a float as go-yaml writes it in a key: Go's `FormatFloat(value, 'g', -1, 32)`.
 
     That is the shortest text that identifies the value as a 32-bit float.

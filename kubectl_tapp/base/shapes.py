@@ -1,6 +1,6 @@
 """Checks the types in a TApp manifest that commands rely on: objects, lists and texts.
 
-The entry point is `malformed`. It checks only types, which the API server checks by the CRD's
+The entry point is `shape_error`. It checks only types, which the API server checks by the CRD's
 schema as well. The API server and the service check the values.
 """
 
@@ -10,19 +10,22 @@ _OBJECT, _LIST, _TEXT = (dict, "an object"), (list, "a list"), (str, "a text")
 _CONTAINERS = ("containers", "initContainers")
 
 
-def malformed(tapp: dict[str, Any]) -> str:
+def shape_error(tapp: dict[str, Any]) -> str:
     """Returns a sentence about the first field with a wrong type, or "" if all types are right."""
     metadata, spec = tapp.get("metadata"), tapp.get("spec")
     pool = spec.get("templatePool") if isinstance(spec, dict) else None
     bodies = pool if isinstance(pool, dict) else {}
     checks = [
-        _wrong("metadata", metadata, _OBJECT),
-        *(_wrong(f"metadata.{each}", _of(metadata, each), _TEXT) for each in ("name", "namespace")),
-        *(_wrong(f"metadata.{each}", _of(metadata, each), _OBJECT) for each in _NOTES),
-        _wrong("spec", spec, _OBJECT),
-        _wrong("spec.templatePool", pool, _OBJECT),
-        malformed_template("spec.template", _of(spec, "template")),
-        *(malformed_template(f"spec.templatePool.{name}", body) for name, body in bodies.items()),
+        _type_error("metadata", metadata, _OBJECT),
+        *(
+            _type_error(f"metadata.{each}", _of(metadata, each), _TEXT)
+            for each in ("name", "namespace")
+        ),
+        *(_type_error(f"metadata.{each}", _of(metadata, each), _OBJECT) for each in _NOTES),
+        _type_error("spec", spec, _OBJECT),
+        _type_error("spec.templatePool", pool, _OBJECT),
+        template_shape_error("spec.template", _of(spec, "template")),
+        *(template_shape_error(f"spec.templatePool.{name}", body) for name, body in bodies.items()),
     ]
     return next((found for found in checks if found), "")
 
@@ -30,22 +33,24 @@ def malformed(tapp: dict[str, Any]) -> str:
 _NOTES = ("labels", "annotations")
 
 
-def malformed_template(path: str, body: object) -> str:
+def template_shape_error(path: str, body: object) -> str:
     """Returns a sentence about the first field of a pod template with a wrong type, or "".
 
     `path` is the path of the template in the TApp, for the sentence.
     """
     metadata, spec = _of(body, "metadata"), _of(body, "spec")
-    checks = [_wrong(path, body, _OBJECT), _wrong(f"{path}.metadata", metadata, _OBJECT)]
-    checks += [_wrong(f"{path}.metadata.{each}", _of(metadata, each), _OBJECT) for each in _NOTES]
-    checks.append(_wrong(f"{path}.spec", spec, _OBJECT))
+    checks = [_type_error(path, body, _OBJECT), _type_error(f"{path}.metadata", metadata, _OBJECT)]
+    checks += [
+        _type_error(f"{path}.metadata.{each}", _of(metadata, each), _OBJECT) for each in _NOTES
+    ]
+    checks.append(_type_error(f"{path}.spec", spec, _OBJECT))
     for section in _CONTAINERS:
         items = _of(spec, section)
-        checks.append(_wrong(f"{path}.spec.{section}", items, _LIST))
+        checks.append(_type_error(f"{path}.spec.{section}", items, _LIST))
         for index, item in enumerate(items if isinstance(items, list) else []):
             place = f"{path}.spec.{section}[{index}]"
-            checks.append(_wrong(place, {} if item is None else item, _OBJECT))
-            checks.append(_wrong(f"{place}.image", _of(item, "image"), _TEXT))
+            checks.append(_type_error(place, {} if item is None else item, _OBJECT))
+            checks.append(_type_error(f"{place}.image", _of(item, "image"), _TEXT))
             named = isinstance(item, dict) and isinstance(item.get("name"), str)
             checks.append("" if named else f"{place} has no name")
     return next((found for found in checks if found), "")
@@ -55,6 +60,6 @@ def _of(value: object, key: str) -> Any:
     return value.get(key) if isinstance(value, dict) else None
 
 
-def _wrong(path: str, value: object, wanted: tuple[type, str]) -> str:
+def _type_error(path: str, value: object, wanted: tuple[type, str]) -> str:
     kind, word = wanted
     return "" if value is None or isinstance(value, kind) else f"{path} is not {word}"

@@ -5,13 +5,13 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-from kubectl_tapp.base.errors import plain
+from kubectl_tapp.base.errors import printable
 
 PIPE_CLOSED = 141  # 128 + SIGPIPE: the exit code in a shell if the reader of a pipe has ended
 _NUMBERS = (0, 1, 2)
 
 
-def open_closed() -> None:
+def open_closed_streams() -> None:
     """Opens the standard streams that the caller of the process has closed.
 
     Otherwise the next file that the process opens would get the descriptor of such a stream, and
@@ -33,7 +33,7 @@ def open_closed() -> None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
-def output_error() -> OSError | None:
+def flush_output() -> OSError | None:
     """Flushes standard output and returns the error if that fails, or None.
 
     After an error the buffered output is discarded, so that Python does not report the error again
@@ -50,7 +50,7 @@ def output_error() -> OSError | None:
 def note(text: str) -> None:
     """Writes a line to standard error. The line is dropped if standard error cannot be written."""
     try:
-        print(plain(text), file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
     except OSError:
         _discard(sys.stderr)
 
@@ -67,6 +67,6 @@ def _discard(stream: TextIO) -> None:
         os.close(nowhere)
 
 
-def unwritable(error: OSError) -> str:
+def unwritable_message(error: OSError) -> str:
     """Returns a sentence that says why standard output cannot be written."""
     return f"standard output cannot be written: {error.strerror or error}"

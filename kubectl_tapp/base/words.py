@@ -7,7 +7,7 @@ from tapp.words.ranges import id_list
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
-def age(seconds: float) -> str:
+def short_duration(seconds: float) -> str:
     """Returns a duration in kubectl's short form: `45s`, `3m10s`, `40d`."""
     whole = max(0, int(seconds))
     if whole < 2 * _MINUTE:
@@ -24,7 +24,7 @@ def age(seconds: float) -> str:
 _MANY = 10  # From this number on, the smaller unit is left out: `12m`, not `12m5s`
 
 
-def spoken(seconds: float) -> str:
+def rounded_duration(seconds: float) -> str:
     """Returns a rounded duration for an estimate: `45 s`, `4 min`, `2 h 10 min`."""
     if seconds < 90:  # noqa: PLR2004 - a minute and a half
         return f"{seconds:.0f} s"
@@ -40,7 +40,7 @@ def plural(number: int, word: str) -> str:
     return word if number == 1 else f"{word}s"
 
 
-def instances(ids: Iterable[int]) -> str:
+def instances_phrase(ids: Iterable[int]) -> str:
     """Returns `instance 3` or `instances 0-3, 7`."""
     listed = list(ids)
     return f"{plural(len(listed), 'instance')} {id_list(listed)}"

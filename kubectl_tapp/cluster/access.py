@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kubectl_tapp.base import shipped
-from kubectl_tapp.base.arguments import nearest
+from kubectl_tapp.base.arguments import name_suggestion
 from kubectl_tapp.base.errors import CommandError
-from kubectl_tapp.base.hints import hint
+from kubectl_tapp.base.global_options import GivenOptions, kubectl_arguments
+from kubectl_tapp.base.hints import shell_command
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.reading import generation_seen
-from kubectl_tapp.base.targets import Given, passed_on
+from kubectl_tapp.base.reading import observed_generation
 from kubectl_tapp.cluster.first_call import FirstCall
 from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
 from kubectl_tapp.cluster.kuberc import path_of
@@ -60,7 +60,10 @@ class ClusterAccess:
     """Access to one namespace of one cluster as one user."""
 
     def __init__(
-        self, targets: Given, runner: Runner | None = None, first_call: FirstCall | None = None
+        self,
+        targets: GivenOptions,
+        runner: Runner | None = None,
+        first_call: FirstCall | None = None,
     ) -> None:
         """Prepares the access; nothing is called yet.
 
@@ -74,7 +77,7 @@ class ClusterAccess:
         self._chosen: dict[tuple[str, str] | None, Options] = {}
         # The file with the user's preferences for kubectl; None if they are switched off.
         self.kuberc = path_of(targets.get("kuberc"))
-        self._options = [*passed_on(targets)]
+        self._options = [*kubectl_arguments(targets)]
 
     @cached_property
     def namespace(self) -> str:
@@ -149,7 +152,7 @@ class ClusterAccess:
         """
         if before is not None:
             tapp = self.get(TAPPS, name)
-            answered = generation_seen(tapp) == tapp["metadata"].get("generation")
+            answered = observed_generation(tapp) == tapp["metadata"].get("generation")
             if answered and _version(tapp) == _version(before.tapp):
                 pods = self._owned(PODS, tapp)
                 there = before.pods if isinstance(pods, str) else pods
@@ -296,7 +299,11 @@ class ClusterAccess:
         except KubectlError:
             items = []
         names = sorted(item["metadata"]["name"] for item in items)
-        advice = nearest(name, names) if names else f"; {hint('list', '-A')} shows those of others"
+        advice = (
+            name_suggestion(name, names)
+            if names
+            else f"; {shell_command('list', '-A')} shows those of others"
+        )
         return KubectlError("NotFound", f"no TApp {name!r} in namespace {where}{advice}")
 
     def _scope(self, namespace: str | None) -> _Words:

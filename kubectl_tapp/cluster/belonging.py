@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kubectl_tapp.base.hints import hinted
+from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Document
 from tapp.kube.owners import controller_of
 from tapp.words.vocabulary import CONTROLLER_UID, GROUP
@@ -57,4 +57,4 @@ def advised(item: Document, tapp: Document) -> str:
         return found.text and f"{found.text}, and is being deleted"
     if not found.can_be_adopted:
         return found.text
-    return f"{found.text}; {hinted(tapp, 'adopt')} takes it over"
+    return f"{found.text}; {tapp_command(tapp, 'adopt')} takes it over"

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from kubectl_tapp.base.errors import CommandError, Exit, UsageError, plain
+from kubectl_tapp.base.errors import CommandError, Exit, UsageError, printable
+from kubectl_tapp.base.global_options import GivenOptions, merged_options
 from kubectl_tapp.base.observed import Observed
-from kubectl_tapp.base.reading import deletion_of
-from kubectl_tapp.base.streams import discard_output, note, unwritable
-from kubectl_tapp.base.targets import Given, together
+from kubectl_tapp.base.reading import deletion_message
+from kubectl_tapp.base.streams import discard_output, note, unwritable_message
 from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.cluster.first_call import FirstCall
 from kubectl_tapp.cluster.kubectl import Runner
@@ -33,14 +33,16 @@ class Session:
 
     runner: Runner | None = None  # runs kubectl; None runs the program itself
     now: Callable[[], float] = time.time  # returns the time in seconds since the epoch
-    targets: Given = field(default_factory=dict)  # kubectl's global options of the command line
+    targets: GivenOptions = field(
+        default_factory=dict
+    )  # kubectl's global options of the command line
     sleep: Callable[[float], None] = time.sleep  # waits for a number of seconds
     # shared with the sessions that `narrowed` returns, so that only one call logs in
     first_call: FirstCall = field(default_factory=FirstCall)
 
     def narrowed(self, **targets: Any) -> "Session":
         """Returns a copy of the session with further global options. They override earlier ones."""
-        return replace(self, targets=together(self.targets, targets))
+        return replace(self, targets=merged_options(self.targets, targets))
 
     @cached_property
     def cluster(self) -> ClusterAccess:
@@ -107,8 +109,8 @@ class Session:
         TApp does not exist, is being deleted, or has unreadable pods.
         """
         found = self.cluster.observe(name, before=before)
-        found.require(PODS)
-        if told := deletion_of(found.tapp):
+        found.require_readable(PODS)
+        if told := deletion_message(found.tapp):
             raise CommandError(f"TApp {name} is being deleted: {told}")
         return found
 
@@ -126,7 +128,7 @@ class Session:
     def say(self, text: str = "") -> None:
         """Prints a line to standard output, without control characters."""
         _printable()
-        print(plain(text))
+        print(printable(text))
 
     @staticmethod
     def note(text: str) -> None:
@@ -162,7 +164,7 @@ class _ClosableOutput:
             yield
         except OSError as error:
             if not isinstance(error, BrokenPipeError):
-                note(f"note: {unwritable(error)}; the command goes on")
+                note(f"note: {unwritable_message(error)}; the command goes on")
             discard_output()
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from hooks.wire.decode import WireError
 from kubectl_tapp.base.errors import CommandError, Exit
-from kubectl_tapp.base.hints import hinted
+from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.words import instances
+from kubectl_tapp.base.words import instances_phrase
 from kubectl_tapp.cluster.access import TAPPS, ClusterAccess
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session, uninterrupted
@@ -63,7 +63,7 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     session.say(f"{name}: written (generation {generation})")
     if choices.wait:
         which = None if everything else ids
-        message = f"{instances(ids)} done" if which else "done"
+        message = f"{instances_phrase(ids)} done" if which else "done"
         follow(session, WaitGoal(name, which, choices.seconds, message), seen.tapp)
 
 
@@ -101,7 +101,7 @@ def follow(session: Session, watch: WaitGoal, tapp: Document) -> None:
     try:
         wait(session, watch)
     except KeyboardInterrupt:
-        again = hinted(tapp, "wait")
+        again = tapp_command(tapp, "wait")
         session.note(f"interrupted; it is written and goes on: {again} looks again")
         raise
 
@@ -168,7 +168,7 @@ def _explained(
         if not unsure:
             return second if getattr(second, "reason", "") == "NotFound" else error
         return CommandError(
-            f"it may be written, {hinted(seen.tapp, 'status')} shows what is there: {error}"
+            f"it may be written, {tapp_command(seen.tapp, 'status')} shows what is there: {error}"
         )
     if unsure:
         done = live.get("spec") == edited["spec"]

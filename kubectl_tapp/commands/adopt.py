@@ -33,7 +33,7 @@ _TRIES = 3  # The most attempts for one object. Kubelets write pods all the time
 def adopt(verb: Verb, ids: list[str] | None) -> None:
     """Shows the objects and their owners, asks for confirmation, and adopts the objects."""
     session, cluster = verb.session, verb.session.cluster
-    verb.seen.require(CLAIMS)
+    verb.seen.require_readable(CLAIMS)
     living = {each["metadata"]["uid"]: each["metadata"]["name"] for each in cluster.list(TAPPS)}
     every = strays(verb.tapp, cluster.list(PODS), cluster.list(CLAIMS), living, verb.seen.namespace)
     wanted = set(verb.ids(ids)) if ids else None

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from kubectl_tapp.base.arguments import read_budget
-from kubectl_tapp.base.hints import hint
+from kubectl_tapp.base.hints import shell_command
 from kubectl_tapp.commands.verb_options import Verb
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def making(verb: Verb, template: str, ids: list[str] | None, canary: str | None)
     copy = [] if template == "canary" else ["--copy-as", template]
     words = ("image", verb.name, "CONTAINER=IMAGE", "--canary", named, *copy)
     metadata = verb.tapp["metadata"]
-    made = hint("set", *words, namespace=metadata["namespace"])
+    made = shell_command("set", *words, namespace=metadata["namespace"])
     return f"{made} makes a copy with another image for these instances"
 
 

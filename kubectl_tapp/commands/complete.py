@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from kubectl_tapp.base.errors import CommandError
-from kubectl_tapp.base.targets import TARGETS
+from kubectl_tapp.base.global_options import GLOBAL_OPTIONS
 from kubectl_tapp.cluster.access import NAMESPACES, TAPPS, ClusterAccess
 from kubectl_tapp.cluster.kubectl import Program
 from kubectl_tapp.cluster.session import Session
@@ -20,7 +20,7 @@ def _cluster(ctx: typer.Context) -> ClusterAccess:
     """Returns the cluster that the options on the command line so far select."""
     session = next((found for at in _line(ctx) if isinstance(found := at.obj, Session)), Session())
     for at in reversed(_line(ctx)):
-        session = session.narrowed(**{name: at.params.get(name) for name in TARGETS})
+        session = session.narrowed(**{name: at.params.get(name) for name in GLOBAL_OPTIONS})
     return replace(session, runner=session.runner or Program(_SECONDS)).cluster
 
 

@@ -9,7 +9,7 @@ service to restart the containers within the budget.
 import json
 from dataclasses import replace
 
-from kubectl_tapp.base.arguments import nearest
+from kubectl_tapp.base.arguments import name_suggestion
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.kubectl import KubectlError
@@ -160,7 +160,7 @@ def restart_templates(verb: Verb, names: list[str], container: str | None) -> Do
         if not names:
             every = {each for found in runs.values() for each in found}
             message = f"no template has a container {container!r} that keeps running"
-            raise UsageError(message + nearest(container, every))
+            raise UsageError(message + name_suggestion(container, every))
         key = f"{key}.{container}"
     return edits.restarted(verb.tapp, names, at, key)
 
@@ -186,7 +186,7 @@ def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
         known = set(template.images) & set(told.images) if isinstance(template, Template) else set()
         if container not in known:
             message = f"instance {instance.id} has no container {container!r} that keeps running"
-            raise UsageError(message + nearest(container, known))
+            raise UsageError(message + name_suggestion(container, known))
 
 
 def _means(verdict: Verdict, decision: Verdict) -> str:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from kubectl_tapp.base.arguments import nearest
+from kubectl_tapp.base.arguments import name_suggestion
 from kubectl_tapp.base.errors import CommandError
-from kubectl_tapp.base.printed import printed
+from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Format, Name, Output, option
 from kubectl_tapp.commands.verb_options import OnTemplate
@@ -33,13 +33,13 @@ def history(
     whole = revisions.entries(observed)
     found = [each for each in whole if template in (None, each.template)]
     if template is not None and whole and not found:
-        hint = nearest(template, {each.template for each in whole})
+        hint = name_suggestion(template, {each.template for each in whole})
         raise CommandError(f"the history has no template {template!r}{hint}")
     if revision is not None:
         entry = revisions.chosen(found, spec_of(observed.tapp), revision)
         _show(session, entry, output)
     elif output is not None:
-        session.say(printed([each.as_document() for each in found], output))
+        session.say(formatted([each.as_document() for each in found], output))
     elif found:
         _table(session, found)
     else:
@@ -65,7 +65,7 @@ def _table(session: Session, found: "list[Entry]") -> None:
 
 def _show(session: Session, entry: "Entry", output: Format | None) -> None:
     if output is not None:
-        session.say(printed(entry.as_document(), output))
+        session.say(formatted(entry.as_document(), output))
         return
     now = ", which is there now" if entry.current else ""
     session.say(f"Revision {entry.number} of template {entry.template}{now}")
@@ -73,7 +73,7 @@ def _show(session: Session, entry: "Entry", output: Format | None) -> None:
         session.say(f"{title + ':':<8}{text or '-'}")
     session.say(f"changed {entry.short}" if entry.changes is not None else entry.short)
     session.say()
-    session.say(printed(entry.body, Format.YAML))
+    session.say(formatted(entry.body, Format.YAML))
 
 
 def _nothing(observed: "Observed") -> str:

@@ -11,7 +11,7 @@ import typer
 
 from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import CommandError, UsageError
-from kubectl_tapp.base.words import instances
+from kubectl_tapp.base.words import instances_phrase
 from kubectl_tapp.commands.options import NO_CHANGE
 from kubectl_tapp.commands.verb_options import SomeIds, Verb
 from kubectl_tapp.commands.writes import annotate
@@ -59,7 +59,9 @@ def hold(
     pods = _pods(verb, ids)
     ended = [id for id, pod in pods.items() if pod.completed]
     if ended:
-        raise UsageError(f"a hold does not count where the pod has ended: {instances(ended)}")
+        raise UsageError(
+            f"a hold does not count where the pod has ended: {instances_phrase(ended)}"
+        )
     marks = {HOLD: reason, HOLD_FOR: None if only is None else only.value}
     annotate(
         verb, pods, marks, partial(_means, _NOTHING_YET), "on hold", first=_replaced(pods, marks)
@@ -74,7 +76,7 @@ def release(verb: Verb, ids: SomeIds) -> None:
     held = {id: pod for id, pod in pods.items() if pod.spec.hold and pod.spec.hold.reason}
     if not held:
         are = "is" if len(pods) == 1 else "are"
-        message = f"{instances(list(pods))} {are} not on hold: {NO_CHANGE}"
+        message = f"{instances_phrase(list(pods))} {are} not on hold: {NO_CHANGE}"
         verb.session.say(f"{verb.name}: {message}")
         return
     marks = {HOLD: None, HOLD_FOR: None}
@@ -93,7 +95,7 @@ def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
     missing = [id for id in ids if id not in found]
     if missing and (texts != ["all"] or not found):
         has = "has no pod" if len(missing) == 1 else "have no pods"
-        raise CommandError(f"{instances(missing)} {has} now that could be held")
+        raise CommandError(f"{instances_phrase(missing)} {has} now that could be held")
     if not found:
         raise CommandError(f"{verb.name} has no pods now")
     return found
@@ -141,7 +143,9 @@ def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
         gone = [id for id in left if (pod := now.get(id)) is None or pod.uid != pods[id].uid]
         gone += [id for id in left if (pod := now.get(id)) and pod.terminating]
         if gone:
-            raise CommandError(f"too late for {instances(gone)}: gone before the hold was seen")
+            raise CommandError(
+                f"too late for {instances_phrase(gone)}: gone before the hold was seen"
+            )
         return id_list(left)
 
     waits = f"{verb.name}: {{}} not seen yet by the service"

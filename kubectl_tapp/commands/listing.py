@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from kubectl_tapp.base.errors import plain
+from kubectl_tapp.base.errors import printable
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.printed import printed
+from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.base.reading import state_of
-from kubectl_tapp.base.shapes import malformed_template
-from kubectl_tapp.base.words import age
+from kubectl_tapp.base.shapes import template_shape_error
+from kubectl_tapp.base.words import short_duration
 from kubectl_tapp.cluster.access import TAPPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import ListFormat, ListOutput, option
@@ -42,7 +42,7 @@ def list_tapps(
             session.say(f"tapp.apps.tkestack.io/{tapp['metadata']['name']}")
     elif output in (ListFormat.JSON, ListFormat.YAML):
         document = {"apiVersion": "v1", "kind": "List", "items": found}
-        session.say(printed(document, output))
+        session.say(formatted(document, output))
     elif not found:
         here = "" if all_namespaces else f" in namespace {session.cluster.namespace}; -A lists all"
         session.note(f"There is no TApp{here}.")
@@ -58,7 +58,7 @@ def _print(session: Session, found: list[Document], with_namespace: bool, wide: 
     heads = [*(["NAMESPACE"] if with_namespace else []), *_HEADS]
     heads += ["TEMPLATES", "IMAGES"] if wide else []
     cells = [_cells(tapp, session.now()) for tapp in found]
-    rows = [{head: Text(plain(each[head])) for head in heads} for each in cells]
+    rows = [{head: Text(printable(each[head])) for head in heads} for each in cells]
     given = [step for step in _GIVE_WAY if step[0] in heads]
     session.console.print(fitted(heads, rows, session.console.width, given))
 
@@ -70,7 +70,7 @@ def _cells(tapp: Document, now: float) -> dict[str, str]:
     containers = [
         container
         for template in templates
-        if not malformed_template("", template)
+        if not template_shape_error("", template)
         for container in (template.get("spec") or {}).get("containers") or []
     ]
     return {
@@ -80,7 +80,7 @@ def _cells(tapp: Document, now: float) -> dict[str, str]:
         "UP-TO-DATE": str(status.get("updatedReplicas", "-")),
         "AVAILABLE": str(status.get("availableReplicas", "-")),
         "STATUS": state_of(tapp),
-        "AGE": age(now - seconds(tapp["metadata"].get("creationTimestamp"))),
+        "AGE": short_duration(now - seconds(tapp["metadata"].get("creationTimestamp"))),
         "TEMPLATES": str(len(templates)),
         "IMAGES": ", ".join(dict.fromkeys(each.get("image", "") for each in containers)),
     }

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from kubectl_tapp.base.arguments import read_duration
-from kubectl_tapp.base.hints import remember
-from kubectl_tapp.base.targets import COMMON, TARGETS
+from kubectl_tapp.base.global_options import GLOBAL_OPTIONS, SHOWN_OPTIONS
+from kubectl_tapp.base.hints import remember_options
 from kubectl_tapp.commands.complete import contexts, ids, names, namespaces
 
 
@@ -101,17 +101,19 @@ _OFFERED: dict[str, Any] = {"namespace": namespaces, "context": contexts}
 
 
 def _target(name: str, *, shown: bool) -> Any:
-    target = TARGETS[name]
-    kind: Any = (list[str] if target.several else str) if target.metavar else bool
+    target = GLOBAL_OPTIONS[name]
+    kind: Any = (list[str] if target.is_repeatable else str) if target.metavar else bool
     more: dict[str, Any] = {"metavar": target.metavar} if target.metavar else {}
     if name in _OFFERED:
         more["autocompletion"] = _OFFERED[name]
     return Annotated[
-        kind | None, option(*target.words, help="As for kubectl.", hidden=not shown, **more)
+        kind | None, option(*target.forms, help="As for kubectl.", hidden=not shown, **more)
     ]
 
 
-def with_targets(function: Callable[..., Any], shown: Iterable[str] = COMMON) -> Callable[..., Any]:
+def with_targets(
+    function: Callable[..., Any], shown: Iterable[str] = SHOWN_OPTIONS
+) -> Callable[..., Any]:
     """Returns a function for typer whose parameters include kubectl's global options.
 
     The global options become part of the Session, which is the first argument of `function`. A
@@ -124,13 +126,13 @@ def with_targets(function: Callable[..., Any], shown: Iterable[str] = COMMON) ->
         own = [*inspect.signature(whole.annotation, eval_str=True).parameters.values()]
 
     def run(ctx: typer.Context, **values: Any) -> Any:
-        ctx.obj = ctx.obj.narrowed(**{name: values.pop(name) for name in TARGETS})
-        remember(ctx.obj.targets)
+        ctx.obj = ctx.obj.narrowed(**{name: values.pop(name) for name in GLOBAL_OPTIONS})
+        remember_options(ctx.obj.targets)
         if whole is not None:
             return function(ctx.obj, whole.annotation(**values))
         return function(ctx.obj, **values)
 
-    targets = [keyword(name, _target(name, shown=name in shown), None) for name in TARGETS]
+    targets = [keyword(name, _target(name, shown=name in shown), None) for name in GLOBAL_OPTIONS]
     return with_parameters(run, function, [keyword("ctx", typer.Context), *own, *targets])
 
 

@@ -20,7 +20,7 @@ from kubectl_tapp.base.arguments import (
 )
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.printed import printed
+from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
@@ -55,7 +55,7 @@ def plan(session: Session, options: PlanOptions) -> Exit:
         if options.from_ is not None and not found.refused:
             session.say(f"\nNot checked\n  {schema.UNCHECKED}")
     else:
-        session.say(printed(as_document(found), options.output))
+        session.say(formatted(as_document(found), options.output))
     if found.refused:
         return Exit.FAILED
     held = [each for each in conditions if each.holds(found)]
@@ -175,7 +175,7 @@ def _observed(session: Session, name: str, edited: Document | None) -> Observed:
         space = edited["metadata"].get("namespace") or session.cluster.namespace
         metadata = {**edited["metadata"], "namespace": space}
         return Observed({**edited, "metadata": metadata})
-    observed.require(PODS)
+    observed.require_readable(PODS)
     return observed
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from kubectl_tapp.base.arguments import read_ids
-from kubectl_tapp.base.errors import plain
+from kubectl_tapp.base.errors import printable
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.act import changed, is_no_change, out_of_date, tell
@@ -41,7 +41,7 @@ class RecordedSession(Session):
         return Console(file=self.out, width=_WIDTH, highlight=False, emoji=False, color_system=None)
 
     def say(self, text: str = "") -> None:
-        self.out.write(plain(text) + "\n")
+        self.out.write(printable(text) + "\n")
 
     def note(self, text: str) -> None:  # type: ignore[override]
         """Records the note with the other output, because the page shows only one text."""

@@ -7,7 +7,7 @@ import typer
 
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Observed
-from kubectl_tapp.base.printed import printed
+from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.cluster.access import CLAIMS, EVENTS, PODS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
@@ -40,7 +40,7 @@ def status(
     if output is not None:
         from kubectl_tapp.show.documents import status_document  # noqa: PLC0415 - start time
 
-        session.say(printed(status_document(_inspected(session, observed)), output))
+        session.say(formatted(status_document(_inspected(session, observed)), output))
     elif watch:
         _follow(session, observed, unfold)
     else:

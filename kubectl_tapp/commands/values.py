@@ -1,7 +1,7 @@
 """`kubectl tapp values`: shows the values of each instance, and where its template uses them."""
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.printed import printed
+from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Format
 from kubectl_tapp.edit.edits import spec_of
@@ -19,7 +19,7 @@ def values(session: Session, name: str, output: Format | None) -> None:
     meta = tapp["metadata"]
     rows = _rows(Templates(spec_of(tapp), meta["name"], meta["namespace"]))
     if output is not None:
-        session.say(printed(rows, output))
+        session.say(formatted(rows, output))
     elif rows:
         _table(session, rows)
     else:

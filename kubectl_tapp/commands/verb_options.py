@@ -12,7 +12,7 @@ import typer
 
 from kubectl_tapp.base.arguments import read_canary_ids, read_ids, template_users
 from kubectl_tapp.base.errors import UsageError
-from kubectl_tapp.base.shapes import malformed_template
+from kubectl_tapp.base.shapes import template_shape_error
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import ids as complete_ids
 from kubectl_tapp.commands.complete import templates
@@ -142,7 +142,7 @@ class Verb:
             if name == template:
                 continue
             body = spec.find_template(name) or {}
-            sound = {} if malformed_template("", body) else body.get("spec") or {}
+            sound = {} if template_shape_error("", body) else body.get("spec") or {}
             own = {each.get("name") for each in sound.get("containers") or []}
             if own & images.keys() or "*" in images:
                 what = f"{id_list(ids)} run template {name!r}, which stays as it is"

@@ -10,7 +10,7 @@ import typer
 
 from kubectl_tapp.base.arguments import read_images, read_partition, read_replicas, read_values
 from kubectl_tapp.base.errors import UsageError
-from kubectl_tapp.base.hints import hinted
+from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.canary_budget import making, within
 from kubectl_tapp.commands.complete import templates
@@ -217,7 +217,7 @@ def rollback(
     from kubectl_tapp.edit import revisions  # noqa: PLC0415 - it costs start time
 
     history = revisions.entries(verb.seen)
-    ends = f"{hinted(verb.tapp, 'abort')} or {hinted(verb.tapp, 'promote')}"
+    ends = f"{tapp_command(verb.tapp, 'abort')} or {tapp_command(verb.tapp, 'promote')}"
     entry = revisions.chosen(history, verb.spec, to, template, with_values=with_values, ends=ends)
     # The rollback gives the ControllerRevision a new number, so the cause names the hash.
     twins = {each.template for each in history if each.hash == entry.hash}

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hooks.wire.memo import Memo
-from kubectl_tapp.base.errors import CommandError, Exit, plain
-from kubectl_tapp.base.hints import hint
+from kubectl_tapp.base.errors import CommandError, Exit, printable
+from kubectl_tapp.base.hints import shell_command
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.words import age, instances
+from kubectl_tapp.base.words import instances_phrase, short_duration
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.decide.decisions import MEMORY
@@ -86,7 +86,7 @@ def wait(session: Session, watch: WaitGoal) -> None:
 
     late = f"{name} is not {watch.state} after {{}}: {{}}"
     until_done(session, watch.timeout, attempt, f"{name}: {{}}", late)
-    took = age(session.now() - begun)
+    took = short_duration(session.now() - begun)
     session.say(f"{name}: {stuck}" if stuck else f"{name}: {watch.message}, after {took}")
 
 
@@ -106,13 +106,13 @@ def until_done(
             waited = session.now() - begun
             show(waits.format(why), waited)
             if waited >= timeout:
-                raise CommandError(late.format(age(timeout), why), Exit.STUCK)
+                raise CommandError(late.format(short_duration(timeout), why), Exit.STUCK)
 
 
 def _stuck(current: Progress, watch: WaitGoal, tapp: Document) -> str:
     if not current.answered:
         place = tapp["metadata"]["namespace"]
-        events = hint("describe", "tapp", watch.name, namespace=place, plugin=False)
+        events = shell_command("describe", "tapp", watch.name, namespace=place, plugin=False)
         return (
             f"nobody has acted on its generation {current.generation}: are Metacontroller and the "
             f"service running? {events} shows what they complain of"
@@ -124,7 +124,7 @@ def _never_stuck(watch: WaitGoal) -> str:
     """Returns the message if the TApp is complete, so that waiting for `stuck` would never end."""
     who = "all its instances are"
     if watch.ids is not None:
-        who = f"{instances(sorted(watch.ids))} {'is' if len(watch.ids) == 1 else 'are'}"
+        who = f"{instances_phrase(sorted(watch.ids))} {'is' if len(watch.ids) == 1 else 'are'}"
     return f"{watch.name} is not stuck: {who} as the spec asks, and nothing is under way"
 
 
@@ -138,7 +138,7 @@ def shown(session: Session) -> Iterator[Show]:
     def show_change(text: str, elapsed: float) -> None:
         nonlocal last
         if text != last:
-            session.say(f"{age(elapsed):>10}  {text}")
+            session.say(f"{short_duration(elapsed):>10}  {text}")
             last = text
 
     if not console.is_terminal:
@@ -146,4 +146,6 @@ def shown(session: Session) -> Iterator[Show]:
         return
     with console.status("looking") as status:
         # The text may quote a kubelet: `Text` shows no markup, `plain` removes control characters.
-        yield lambda text, elapsed: status.update(Text(f"{plain(text)}  {age(elapsed)}"))
+        yield lambda text, elapsed: status.update(
+            Text(f"{printable(text)}  {short_duration(elapsed)}")
+        )

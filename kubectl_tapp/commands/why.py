@@ -2,7 +2,7 @@
 
 from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import UsageError
-from kubectl_tapp.base.printed import printed
+from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.cluster.access import EVENTS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Ids, Name, Output
@@ -23,7 +23,7 @@ def why(session: Session, name: Name, ids: Ids = None, output: Output = None) ->
     if EVENTS in found.observed.unread:
         session.note(f"note: {found.observed.unread[EVENTS]}")
     if output is not None:
-        session.say(printed(why_document(found, chosen), output))
+        session.say(formatted(why_document(found, chosen), output))
         return
     for line in lines(found, chosen, everyone=everyone):
         session.say(line)

@@ -22,7 +22,7 @@ def decide(
     `memo` caches parsed objects for callers that decide repeatedly. Raises
     hooks.wire.decode.WireError if the TApp is invalid.
     """
-    request = Request(observed.request(registration.controller), TApp, memo or Memo(0))
+    request = Request(observed.sync_request(registration.controller), TApp, memo or Memo(0))
     return plan(world_of(request), registration.options, now)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.reading import conditions, last_time, statuses, times
-from kubectl_tapp.base.words import age
+from kubectl_tapp.base.reading import conditions_by_type, container_statuses, event_count, last_seen
+from kubectl_tapp.base.words import short_duration
 from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.refused import REASON
 from tapp.words.times import UNKNOWN, seconds
@@ -53,17 +53,17 @@ def _of_pod(event: Document, pod: Document) -> bool:
         return False
     named = _CONTAINER.search(str(about.get("fieldPath") or ""))
     worked = [_true_since(pod, "PodScheduled")] if event.get("reason") == _UNPLACED else []
-    for status in statuses(pod):
+    for status in container_statuses(pod):
         running = (status.get("state") or {}).get("running")
         if running and (named is None or status.get("name") == named[1]):
             worked.append(seconds(running.get("startedAt")))
     worked.append(_true_since(pod, "Ready"))
-    return last_time(event) >= max(worked)
+    return last_seen(event) >= max(worked)
 
 
 def _true_since(pod: Document, type_: str) -> float:
     """Returns when the condition became True, or `UNKNOWN` if it is not True."""
-    found = conditions(pod).get(type_) or {}
+    found = conditions_by_type(pod).get(type_) or {}
     return seconds(found.get("lastTransitionTime")) if found.get("status") == "True" else UNKNOWN
 
 
@@ -85,17 +85,17 @@ def _object(event: Document) -> Document:
 def newest(events: Iterable[Document]) -> list[Document]:
     """Returns the last Event of each combination of reason and message, newest first."""
     latest: dict[tuple[Any, Any], Document] = {}
-    for event in sorted(events, key=last_time):
+    for event in sorted(events, key=last_seen):
         latest[event.get("reason"), event.get("message")] = event
-    return sorted(latest.values(), key=last_time, reverse=True)
+    return sorted(latest.values(), key=last_seen, reverse=True)
 
 
 def describe(event: Document, now: float) -> str:
     """Returns the Event as a sentence with its reason, count and age."""
     message = " ".join(str(event.get("message") or "").split())
-    return f"{event.get('reason')}{_when(last_time(event), times(event), now)}: {message}"
+    return f"{event.get('reason')}{_when(last_seen(event), event_count(event), now)}: {message}"
 
 
 def _when(at: float, count: int, now: float) -> str:
     often = f" {count} times, last" if count > 1 else ""
-    return f"{often} {age(now - at)} ago"
+    return f"{often} {short_duration(now - at)} ago"

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.observed import Document, Observed, by_name
-from kubectl_tapp.base.reading import conditions, generation_seen, statuses
+from kubectl_tapp.base.reading import conditions_by_type, container_statuses, observed_generation
 from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide_or_fail
@@ -133,7 +133,7 @@ class Inspection:
                 state = verdict.reason
             since = self.standings[instance.id].since
             return Row(instance.id, template.name, state=state, since=since)
-        shown = statuses(document)
+        shown = container_statuses(document)
         main = document.get("spec", {}).get("containers") or []
         counted = document.get("status", {}).get("containerStatuses") or []
         revision = (document["metadata"].get("labels") or {}).get(TEMPLATE_HASH, "")
@@ -166,11 +166,11 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
     `memo` caches parsed objects for callers that inspect repeatedly. `refusals=False` reads no
     Events. Raises CommandError if the user may not read the TApp's pods, or if the spec is invalid.
     """
-    observed.require(PODS)
+    observed.require_readable(PODS)
     registration = registration or cluster.registration(observed)
     plan = decide_or_fail(observed, registration, now, memo)
     metadata = observed.tapp["metadata"]
-    behind = generation_seen(observed.tapp) != metadata.get("generation")
+    behind = observed_generation(observed.tapp) != metadata.get("generation")
     acting = any(verdict.action not in STILL for _, verdict in plan.cases)
     if refusals and not observed.events and (behind or plan.not_created or acting):
         observed = cluster.with_events(observed)
@@ -195,7 +195,7 @@ def _state(instance: Instance, verdict: Verdict, document: Document) -> str:
         return "NodeLost" if pod.spec.lost else "NodeSilent"
     if pod.spec.drains:
         return "Draining"
-    for status in statuses(document):
+    for status in container_statuses(document):
         state = status.get("state") or {}
         waiting = (state.get("waiting") or {}).get("reason")
         if waiting and waiting not in _QUIET_WAITS:
@@ -243,7 +243,7 @@ def counts_of_status(observed: Observed) -> list[str]:
     parts += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]
     kept = status.get("kept") or {}
     parts += [f"kept: {ids} at {revision}" for revision, ids in kept.items()]
-    if generation_seen(observed.tapp) not in (0, metadata.get("generation")):
+    if observed_generation(observed.tapp) not in (0, metadata.get("generation")):
         parts.append("its newest spec has not been looked at yet")
     return parts
 
@@ -252,7 +252,7 @@ def sentences_of_status(observed: Observed) -> list[str]:
     """Returns a sentence for each condition that reports a problem or progress."""
     return [
         f"{type} is {each.get('status')}: {each.get('message')}"
-        for type, each in conditions(observed.tapp).items()
+        for type, each in conditions_by_type(observed.tapp).items()
         if each.get("message")
         and (type == "Ready" or each.get("status") == "True")
         and type not in KSTATUS  # kstatus' conditions repeat the others

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kubectl_tapp.base.observed import Document, Observed, by_name
-from kubectl_tapp.base.reading import conditions, last_write
+from kubectl_tapp.base.reading import conditions_by_type, last_write
 from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
 from kubectl_tapp.cluster.belonging import advised
 from kubectl_tapp.decide.refused import WHOLE, Child, Refusal, refusals
@@ -174,6 +174,6 @@ def _claims_used(pod: Document) -> Iterable[str]:
 
 def _newest_answer(observed: Observed) -> float:
     """Returns when the service last acted: a condition changed, or a pod was created."""
-    times = [each.get("lastTransitionTime") for each in conditions(observed.tapp).values()]
+    times = [each.get("lastTransitionTime") for each in conditions_by_type(observed.tapp).values()]
     times += [pod["metadata"].get("creationTimestamp") for pod in observed.pods]
     return max((seconds(time) for time in times), default=-_BOUNDLESS)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from kubectl_tapp.base.hints import hinted
-from kubectl_tapp.base.words import age, plural
+from kubectl_tapp.base.hints import tapp_command
+from kubectl_tapp.base.words import plural, short_duration
 from kubectl_tapp.decide.budget import are, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
 from tapp.answer.kept import kept_back
@@ -16,7 +16,7 @@ def span(rows: Iterable[Row], now: float) -> str:
     ages = sorted(now - row.since for row in rows if row.since is not None)
     if not ages:
         return ""
-    first, last = age(ages[0]), age(ages[-1])
+    first, last = short_duration(ages[0]), short_duration(ages[-1])
     return first if first == last else f"{first}..{last}"
 
 
@@ -69,7 +69,7 @@ def going_on_block(view: Inspection) -> list[str]:
     if paused:
         found.append(
             f"paused: instances {id_list(paused)} wait for updates; "
-            f"{hinted(view.observed.tapp, 'resume')} lets them go on"
+            f"{tapp_command(view.observed.tapp, 'resume')} lets them go on"
         )
     return ["", *found] if found else []
 

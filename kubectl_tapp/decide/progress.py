@@ -6,8 +6,8 @@
 from collections.abc import Collection, Iterable
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.reading import conditions, generation_seen
-from kubectl_tapp.base.words import instances
+from kubectl_tapp.base.reading import conditions_by_type, observed_generation
+from kubectl_tapp.base.words import instances_phrase
 from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.standing import Standing
 from tapp.plan import Plan
@@ -37,10 +37,10 @@ class Progress:
         self._standings = [*view.standings.values()]
         self.generation = int(tapp["metadata"].get("generation") or 0)
         # Without a generation nothing proves that the service has handled the spec.
-        self.answered = 0 < self.generation <= generation_seen(tapp)
+        self.answered = 0 < self.generation <= observed_generation(tapp)
         told = {
             type: str(each.get("message"))
-            for type, each in conditions(tapp).items()
+            for type, each in conditions_by_type(tapp).items()
             if self.answered and each.get("status") == "True"
         }
         self.ready, self.enough = "Ready" in told, "Available" in told
@@ -127,7 +127,7 @@ class Progress:
 
 def _named(left: Iterable[Standing]) -> list[str]:
     found = grouped((each.text, each.id) for each in left)
-    return [f"{instances(ids)}: {text}" for text, ids in found.items()]
+    return [f"{instances_phrase(ids)}: {text}" for text, ids in found.items()]
 
 
 def _fingerprint(plan: Plan, tapp: Document) -> int:

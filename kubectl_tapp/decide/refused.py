@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.reading import last_time, times
+from kubectl_tapp.base.reading import event_count, last_seen
 from tapp.words.quoted import short
 
 REASON = "SyncError"
@@ -49,11 +49,11 @@ def refusals(events: Iterable[Document], uid: str) -> list[Refusal]:
         if event.get("reason") == REASON and (event.get("involvedObject") or {}).get("uid") == uid
     ]
     found = []
-    for event in sorted(ours, key=last_time, reverse=True)[:_SHOWN]:
+    for event in sorted(ours, key=last_seen, reverse=True)[:_SHOWN]:
         text = _HEAD.sub("", " ".join(str(event.get("message") or "").split()), count=1)
         children = _CHILDREN.match(text)
         told = [(WHOLE, text)] if children is None else _parts(text[children.end() :])
-        at, count = last_time(event), times(event)
+        at, count = last_seen(event), event_count(event)
         found += [Refusal(about, short(said), at, count) for about, said in told]
     return found
 

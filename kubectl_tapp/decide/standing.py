@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_tapp.base.hints import hint
+from kubectl_tapp.base.hints import shell_command
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.reading import statuses, unready
+from kubectl_tapp.base.reading import container_statuses, unready_reasons
 from tapp.decide.changes import Mark
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
@@ -117,7 +117,7 @@ def _disposition(
 
 def _why(plan: Plan) -> str:
     metadata = plan.world.tapp.metadata
-    return hint("why", metadata.name, namespace=metadata.namespace)
+    return shell_command("why", metadata.name, namespace=metadata.namespace)
 
 
 def _blocked(
@@ -159,7 +159,7 @@ def _text(  # noqa: PLR0913 - as `standing`
         return obstacle
     waits = found.waiting if found is not None else ""
     # The unready containers below say the same in fewer words.
-    if waits and not unready(pod or {}):
+    if waits and not unready_reasons(pod or {}):
         return f"not available: {'; '.join(text for text in (detail, waits) if text)}"
     return f"not available: {detail or _not_yet(plan, instance, pod)}"
 
@@ -181,7 +181,7 @@ def _not_yet(plan: Plan, instance: Instance, document: Document | None) -> str:
     if pod.phase != "Running":
         return f"its pod is {pod.phase.lower()}"
     if pod.ready is not True:
-        why = "; ".join(unready(document or {}))
+        why = "; ".join(unready_reasons(document or {}))
         return f"its pod runs and is not Ready{why and ': '}{why}"
     return "it is Ready, but has not been for long enough (minReadySeconds, or a probe's run)"
 
@@ -199,7 +199,7 @@ def _since(instance: Instance, document: Document) -> float | None:
         at = seconds(metadata.get("deletionTimestamp")) - grace
         return None if at == UNKNOWN else at
     times = [seconds(pod.created), seconds(pod.ready_since)]
-    for status in statuses(document):
+    for status in container_statuses(document):
         state: dict[str, Any] = status.get("state") or {}
         times.append(seconds((state.get("running") or {}).get("startedAt")))
         times.append(seconds((state.get("terminated") or {}).get("finishedAt")))

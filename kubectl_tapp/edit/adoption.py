@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.words import instances, plural
+from kubectl_tapp.base.words import instances_phrase, plural
 from kubectl_tapp.cluster.access import CLAIMS, PODS
 from kubectl_tapp.cluster.belonging import belonging
 from kubectl_tapp.edit.edits import spec_of
@@ -178,9 +178,9 @@ def lost_labels(tapp: Document, taken: Iterable[Stray], services: Iterable[Docum
             lose = "loses" if len(names) == 1 else "lose"
             lost = f"the {plural(len(names), 'Service')} {name_list(names)} {lose} them"
         result.append(
-            f"{instances(ids)}: the pods have the label {key}, and their template has not. Pods "
-            f"that take their place lack it, and {lost}. To keep it, put it into the labels of "
-            f'the template: {key}: "{placeholder}"'
+            f"{instances_phrase(ids)}: the pods have the label {key}, and their template has not. "
+            f"Pods that take their place lack it, and {lost}. To keep it, put it into the labels "
+            f'of the template: {key}: "{placeholder}"'
         )
     return result
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from kubectl_tapp.base.arguments import read_share, template_users
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.words import instances, plural
+from kubectl_tapp.base.words import instances_phrase, plural
 from kubectl_tapp.edit.edits import body_of, drop, entries, place_of, put, spec_of
 from tapp.declared.model import TAppSpec
 from tapp.plan import Plan
@@ -153,12 +153,14 @@ def check_named(plan: Plan, template: str, ids: list[int], base: str | None = No
     ):
         if those:
             are = "is" if len(those) == 1 else "are"
-            message = f"{instances(those)} {are} {word} and would try nothing: name others"
+            message = f"{instances_phrase(those)} {are} {word} and would try nothing: name others"
             raise UsageError(message)
     others = [id for id in ids if base and spec.template_name(id) not in (base, template)]
     if others:
         name = spec.template_name(others[0])
-        message = f"{instances(others)} of --canary: template {name!r} is theirs, not {base!r}"
+        message = (
+            f"{instances_phrase(others)} of --canary: template {name!r} is theirs, not {base!r}"
+        )
         raise UsageError(f"{message}; say with --template what is copied")
     broken = [id for id in ids if id not in plan.available]
     kind = f"not available: {id_list(broken)}" if broken else "all available"

@@ -11,11 +11,11 @@ from typing import Any
 import jsonpatch
 from pydantic import ValidationError
 
-from kubectl_tapp.base.arguments import nearest, template_names, template_users
+from kubectl_tapp.base.arguments import name_suggestion, template_names, template_users
 from kubectl_tapp.base.errors import CommandError, UsageError
-from kubectl_tapp.base.hints import hinted
+from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.shapes import malformed_template
+from kubectl_tapp.base.shapes import template_shape_error
 from tapp.declared.model import TAppSpec
 from tapp.declared.placeholders import placeholders_in
 from tapp.declared.templates import running
@@ -107,7 +107,7 @@ def with_images(tapp: Document, images: Mapping[str, str], template: str | None 
     spec = spec_of(tapp)
     name = spec.default_name if template is None else template
     body = dict(body_of(spec, name))
-    if wrong := malformed_template(f"template {name!r}", body):
+    if wrong := template_shape_error(f"template {name!r}", body):
         raise UsageError(wrong)
     pod: Document = dict(body.get("spec") or {})
     known: set[str] = set()
@@ -119,7 +119,7 @@ def with_images(tapp: Document, images: Mapping[str, str], template: str | None 
     for container in images:
         if container != ALL_CONTAINERS and container not in known:
             message = f"template {name!r} has no container {container!r}"
-            raise UsageError(message + nearest(container, known))
+            raise UsageError(message + name_suggestion(container, known))
     return put(tapp, place_of(spec, name), body | {"spec": pod})
 
 
@@ -144,7 +144,9 @@ def copied(tapp: Document, template: str, name: str) -> Document:
             "and '.', the first and the last a letter or a digit"
         )
     if name in (template, *template_users(spec), spec.rolling_name, DEFAULT_TEMPLATE):
-        promote, abort = (hinted(tapp, verb, "--template", name) for verb in ("promote", "abort"))
+        promote, abort = (
+            tapp_command(tapp, verb, "--template", name) for verb in ("promote", "abort")
+        )
         raise UsageError(
             f"template {name!r} is in use: {promote} or {abort} ends that "
             "canary, --copy-as gives this one another name"
@@ -162,7 +164,7 @@ def running_containers(spec: TAppSpec, template: str) -> set[str]:
     Raises UsageError if the template does not exist or is malformed.
     """
     body = body_of(spec, template)
-    if wrong := malformed_template(f"template {template!r}", body):
+    if wrong := template_shape_error(f"template {template!r}", body):
         raise UsageError(wrong)
     return {item["name"] for item in running(body.get("spec") or {})}
 
@@ -269,7 +271,7 @@ def body_of(spec: TAppSpec, name: str) -> Document:
     """Returns the content of a template. Raises UsageError if the template does not exist."""
     body = spec.find_template(name)
     if body is None:
-        hint = nearest(name, template_names(spec))
+        hint = name_suggestion(name, template_names(spec))
         raise UsageError(f"there is no template {name!r}{hint}")
     return body
 

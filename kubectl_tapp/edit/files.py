@@ -8,7 +8,7 @@ from typing import Any
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.manifests import ManifestError, read_manifests
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.shapes import malformed
+from kubectl_tapp.base.shapes import shape_error
 
 _KIND, _GROUP = "TApp", "apps.tkestack.io/"
 
@@ -29,7 +29,7 @@ def read_tapp(path: str, name: str | None = None) -> Document:
         metadata = each.get("metadata")
         if not isinstance(metadata, dict) or not metadata.get("name"):
             raise CommandError(f"{_called(path)}: a TApp without metadata.name")
-        if wrong := malformed(each):
+        if wrong := shape_error(each):
             raise CommandError(f"{_called(path)}: {wrong}")
     if name is not None:
         named = [each for each in found if each["metadata"]["name"] == name]

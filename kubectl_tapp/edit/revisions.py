@@ -11,7 +11,7 @@ import msgspec
 from kubectl_tapp.base.arguments import template_names, template_users
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.shapes import malformed_template
+from kubectl_tapp.base.shapes import template_shape_error
 from kubectl_tapp.edit.edits import CHANGE_CAUSE, spec_of
 from tapp.declared.differences import Difference, Effect, differences
 from tapp.declared.lookup import Templates
@@ -152,7 +152,7 @@ def entries(observed: Observed) -> list[Entry]:
 
     Raises CommandError if the ControllerRevisions could not be read, or if the spec is invalid.
     """
-    observed.require(REVISIONS)
+    observed.require_readable(REVISIONS)
     spec = spec_of(observed.tapp)
     templates = Templates(spec)
     at: Document = (observed.tapp.get("status") or {}).get("kept") or {}
@@ -246,7 +246,7 @@ def ours(revisions: Iterable[Document]) -> Iterable[Document]:
         named = TEMPLATE in (metadata.get("annotations") or {})
         hashed = TEMPLATE_HASH in (metadata.get("labels") or {})
         body = data.get("template") if isinstance(data, dict) else None
-        whole = isinstance(body, dict) and not malformed_template("", body)
+        whole = isinstance(body, dict) and not template_shape_error("", body)
         if named and hashed and whole:
             yield each
 

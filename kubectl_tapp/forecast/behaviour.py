@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.reading import conditions, containers, statuses
+from kubectl_tapp.base.reading import conditions_by_type, container_statuses, containers
 from kubectl_tapp.forecast.timing import TIMES, Durations
 from simulator.node.levers import KILLED, NEVER, Levers
 from tapp.kube.resources import asked_for
@@ -39,7 +39,7 @@ def unplaced(pods: Iterable[Document]) -> dict[str, tuple[Demands, str]]:
 def _unschedulable(pod: Document) -> str | None:
     if (pod.get("spec") or {}).get("nodeName"):
         return None
-    scheduled = conditions(pod).get("PodScheduled") or {}
+    scheduled = conditions_by_type(pod).get("PodScheduled") or {}
     return str(scheduled.get("message") or "") if scheduled.get("status") == "False" else None
 
 
@@ -197,7 +197,7 @@ def broken_images(pods: Iterable[Document], now: float, patience: float) -> list
     well, failing = set[str](), dict[str, list[tuple[str, str, str]]]()
     for pod in pods:
         images = {one["name"]: one.get("image", "") for one in containers(pod.get("spec") or {})}
-        for item in statuses(pod):
+        for item in container_statuses(pod):
             image = images.get(item.get("name"), "")
             if item.get("ready"):
                 well.add(image)

@@ -19,7 +19,7 @@ from hooks.wire.memo import Memo
 from hooks.wire.request import Request, customize_parent, encode
 from kubectl_tapp.base import shipped
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.reading import conditions
+from kubectl_tapp.base.reading import conditions_by_type
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import MEMORY
 from kubectl_tapp.forecast.behaviour import TICK, Behaviour
@@ -319,7 +319,7 @@ def _policies(pods: list[Document]) -> list[Policy]:
 
 def _is_served(observed: Observed) -> bool:
     """Returns True unless a condition says that nobody writes the pods' status."""
-    found = conditions(observed.tapp).get("PodStatusNotWritten") or {}
+    found = conditions_by_type(observed.tapp).get("PodStatusNotWritten") or {}
     return found.get("status") != "True"
 
 
@@ -331,7 +331,7 @@ def silent_nodes(observed: Observed, controller: Document, now: float) -> frozen
     """
     if not observed.pods:
         return frozenset()
-    request = Request(observed.request(controller), Parent, Memo(0))
+    request = Request(observed.sync_request(controller), Parent, Memo(0))
     pods = [each.pod for each in request.pods.values()]
     heard = {pod.node for pod in pods if pod.ready}
     silent = {

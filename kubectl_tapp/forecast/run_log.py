@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kubectl_tapp.base.words import instances
+from kubectl_tapp.base.words import instances_phrase
 from kubectl_tapp.decide.standing import missed, standing
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
@@ -101,7 +101,7 @@ def stuck(log: RunLog) -> list[str]:
         for each, reason in stands
         if each.disposition is not Disposition.DONE and reason not in _MEANT
     )
-    found = [f"{instances(ids)}: {text}" for text, ids in left.items()]
+    found = [f"{instances_phrase(ids)}: {text}" for text, ids in left.items()]
     if not log.played:
         return found
     refused = {act.name: act for act in log.acts if act.outcome not in _PASSING}
@@ -117,7 +117,9 @@ def paused(log: RunLog) -> list[str]:
     last = log.last
     cases = [] if last is None else last.cases
     ids = [instance.id for instance, verdict in cases if verdict.reason == Reason.PAUSED]
-    return [f"{instances(ids)}: updates are paused (spec.updateStrategy.paused)"] if ids else []
+    return (
+        [f"{instances_phrase(ids)}: updates are paused (spec.updateStrategy.paused)"] if ids else []
+    )
 
 
 _VERBS = {

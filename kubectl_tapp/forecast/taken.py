@@ -8,9 +8,9 @@ the instance stays without one. A claim that exists already is used by the new p
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import replace
 
-from kubectl_tapp.base.hints import hint, hinted
+from kubectl_tapp.base.hints import shell_command, tapp_command
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.words import instances, plural
+from kubectl_tapp.base.words import instances_phrase, plural
 from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
 from kubectl_tapp.cluster.belonging import advised
 from kubectl_tapp.cluster.kubectl import KubectlError
@@ -50,7 +50,7 @@ def with_taken(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forec
     found = _without(found, pods, there[CLAIMS].keys())
     stuck = [
         f"{_there('pod', [f'{name}-{id}' for id in taken])}, so none is created for "
-        f"{instances(taken)}: {_each(taken)} {whose}"
+        f"{instances_phrase(taken)}: {_each(taken)} {whose}"
         for whose, taken in grouped((whose, id) for id, whose in pods.items()).items()
     ]
     used = [
@@ -93,8 +93,8 @@ def _whose(item: Document, tapp: Document) -> str:
     controller = controller_of(item["metadata"].get("ownerReferences"))
     if text and controller is not None and controller.get("kind") == "StatefulSet":
         words = ("delete", "statefulset", str(controller.get("name")), "--cascade=orphan")
-        orphan = hint(*words, namespace=metadata.get("namespace") or "", plugin=False)
-        return f"{text}; after {orphan}, {hinted(tapp, 'adopt')} takes it over"
+        orphan = shell_command(*words, namespace=metadata.get("namespace") or "", plugin=False)
+        return f"{text}; after {orphan}, {tapp_command(tapp, 'adopt')} takes it over"
     return text
 
 

@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from kubectl_tapp.base.arguments import template_users
-from kubectl_tapp.base.hints import hinted
+from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.shapes import malformed_template
+from kubectl_tapp.base.shapes import template_shape_error
 from kubectl_tapp.forecast.forecast import TemplateChange
 from tapp.declared.beside import claim_templates
 from tapp.declared.differences import at, changed, differences, written
@@ -37,7 +37,7 @@ def template_bodies(tapp: Document) -> dict[str, Document]:
     return {
         name: body
         for name, body in found.items()
-        if body is not None and not malformed_template("", body)
+        if body is not None and not template_shape_error("", body)
     }
 
 
@@ -95,7 +95,9 @@ def unreached(before: Document, after: Document) -> tuple[str, ...]:
     kept = new.update_strategy.partition not in {0, "0%"}
     return (
         *_of_service(old.service_name, new.service_name, kept),
-        *_of_claims(claim_templates(old), claim_templates(new), kept, hinted(before, "restart")),
+        *_of_claims(
+            claim_templates(old), claim_templates(new), kept, tapp_command(before, "restart")
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.reading import conditions, last_write
+from kubectl_tapp.base.reading import conditions_by_type, last_write
 from tapp.kube import objects
 from tapp.pod.manifest import read_annotation
 from tapp.pod.pod import GRACE
@@ -132,7 +132,7 @@ def _grace(spec: Document) -> float:
 
 def _ready_since(pod: Document) -> float | None:
     """Returns when all containers became ready; readiness gates are not part of a start."""
-    known = conditions(pod)
+    known = conditions_by_type(pod)
     ready = known.get("ContainersReady") or known.get("Ready") or {}
     return _at(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
 

@@ -9,7 +9,13 @@ from typing import Any
 
 from kubectl_tapp.base.arguments import template_users
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.reading import conditions, deletion_of, last_time, state_of, times
+from kubectl_tapp.base.reading import (
+    conditions_by_type,
+    deletion_message,
+    event_count,
+    last_seen,
+    state_of,
+)
 from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.decide.budget import limits
@@ -37,7 +43,7 @@ _OF_STATUS = {
 def row_of(tapp: Document) -> Model:
     """Returns the row of a TApp in the list, computed from the TApp alone, without its pods."""
     metadata, status = tapp["metadata"], tapp.get("status") or {}
-    observed, known = Observed(tapp), conditions(tapp)
+    observed, known = Observed(tapp), conditions_by_type(tapp)
     strip: list[list[Any]] = []
     for row in rows_of_status(observed):
         kind = _kind_told(row)
@@ -96,7 +102,7 @@ def shown(view: Inspection, entries: Iterable[Entry]) -> Model:
             "line": known.line(None),
             "stuck": stuck,
             "paused": known.paused,
-            "going": deletion_of(tapp),
+            "going": deletion_message(tapp),
             "replicas": spec.replicas,
             "notes": [*waits, *refused, *document["events"], *document["unread"].values()],
         },
@@ -175,9 +181,9 @@ def why(view: Inspection, id: int, events: Iterable[Document]) -> Model:
 
 def note_of(event: Document) -> Model:
     """Returns the timeline entry for an Event of the TApp."""
-    count = f" ({times(event)} times)" if times(event) > 1 else ""
+    count = f" ({event_count(event)} times)" if event_count(event) > 1 else ""
     text = f"{event.get('reason')}: {' '.join(str(event.get('message') or '').split())}{count}"
-    return {"text": text, "key": event["metadata"]["uid"], "at": last_time(event)}
+    return {"text": text, "key": event["metadata"]["uid"], "at": last_seen(event)}
 
 
 def news(

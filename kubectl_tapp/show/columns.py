@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from kubectl_tapp.base.errors import plain
+from kubectl_tapp.base.errors import printable
 
 GAP = 2  # Blanks between two columns
 Step = tuple[str, int]  # A heading, and the width to which its column shrinks; 0 removes the column
@@ -23,7 +23,7 @@ def plain_table(heads: Mapping[str, bool], rows: Iterable[Sequence[str | Text]])
     for head, breaks in heads.items():
         result.add_column(head, no_wrap=not breaks, overflow="fold" if breaks else "ellipsis")
     for row in rows:
-        result.add_row(*(cell if isinstance(cell, Text) else Text(plain(cell)) for cell in row))
+        result.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
     return result
 
 

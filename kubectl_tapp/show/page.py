@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from html import escape
 
-from kubectl_tapp.base.words import instances, spoken
+from kubectl_tapp.base.words import instances_phrase, rounded_duration
 from kubectl_tapp.forecast.forecast import Forecast, Outcome, Step, TemplateChange
 from kubectl_tapp.show.page_style import STYLE
 from kubectl_tapp.show.page_timeline import availability, legend, timeline
@@ -61,7 +61,7 @@ def _numbers(forecast: Forecast) -> str:
     numbers = " and ".join(str(number) for number in dict.fromkeys(allowed))
     budget = f"the budget allows {numbers}" if allowed else "no budget holds"
     cards = [
-        ("", spoken(forecast.duration), "until nothing more changes"),
+        ("", rounded_duration(forecast.duration), "until nothing more changes"),
         (
             "",
             f"{forecast.unavailable_worst} of {forecast.should_run}",
@@ -99,7 +99,7 @@ def _changes(forecast: Forecast) -> str:
 
 
 def _template(change: TemplateChange) -> list[str]:
-    users = instances(change.instances) if change.instances else "no instance runs it"
+    users = instances_phrase(change.instances) if change.instances else "no instance runs it"
     if not change.differences:
         return [
             f"<tr><td>{escape(change.name)}</td><td></td><td>{escape(change.how)}</td>"
@@ -167,7 +167,7 @@ def _steps(forecast: Forecast) -> str:
 def _step(step: Step) -> str:
     text = ", ".join(f"{word} {id_list(ids)}" for word, ids in written(step)) or "labels only"
     return (
-        f'<tr><td class="right">{escape(spoken(step.at))}</td><td>{escape(text)}</td>'
+        f'<tr><td class="right">{escape(rounded_duration(step.at))}</td><td>{escape(text)}</td>'
         f'<td class="right">{step.unavailable}</td></tr>'
     )
 

@@ -7,7 +7,7 @@ lines.
 
 from html import escape
 
-from kubectl_tapp.base.words import age, spoken
+from kubectl_tapp.base.words import rounded_duration, short_duration
 from kubectl_tapp.forecast.forecast import Forecast
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
@@ -75,9 +75,8 @@ def timeline(forecast: Forecast) -> str:
     parts = [_axis(scale, height)]
     for number, (ids, spans) in enumerate(shown):
         parts.append(_row(ids, spans, TOP + ROW * number, scale, striped=bool(number % 2)))
-    label = (
-        f"Timeline of {sum(len(ids) for ids, _ in found)} instances over {spoken(scale.seconds)}"
-    )
+    count = sum(len(ids) for ids, _ in found)
+    label = f"Timeline of {count} instances over {rounded_duration(scale.seconds)}"
     more = len(found) - len(shown)
     note = f'<p class="legend">and {more} more rows that are not shown</p>' if more else ""
     return _svg(label, height, parts) + note
@@ -100,8 +99,8 @@ def _row(ids: list[int], spans: Spans, y: float, scale: Scale, *, striped: bool)
         if state not in STATES or end <= at:
             continue
         left, right = scale.x(at), scale.x(end)
-        title = f"{name}: {STATES[state]} from {spoken(at)}"
-        title += f" to {spoken(end)}" if end < scale.end else " on"
+        title = f"{name}: {STATES[state]} from {rounded_duration(at)}"
+        title += f" to {rounded_duration(end)}" if end < scale.end else " on"
         parts.append(
             f'<rect class="s-{state}" x="{left:.1f}" y="{middle - BAR / 2:.1f}" rx="2" '
             f'width="{max(right - left - 0.8, 0.8):.1f}" height="{BAR:.0f}">'
@@ -167,7 +166,7 @@ def _axis(scale: Scale, height: float) -> str:
     parts = []
     for at in scale.ticks():
         x = scale.x(at)
-        text = "now" if at == 0 else f"+{age(at)}"
+        text = "now" if at == 0 else f"+{short_duration(at)}"
         parts.append(
             f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6:.0f}" y2="{height:.0f}"/>'
             f'<text x="{x:.1f}" y="{TOP - 12:.0f}" text-anchor="middle">{text}</text>'

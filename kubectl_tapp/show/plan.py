@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.markup import escape as unmarked
 from rich.table import Table
 
-from kubectl_tapp.base.errors import plain
-from kubectl_tapp.base.words import instances, plural, spoken
+from kubectl_tapp.base.errors import printable
+from kubectl_tapp.base.words import instances_phrase, plural, rounded_duration
 from kubectl_tapp.forecast.forecast import (
     Forecast,
     InstanceForecast,
@@ -54,7 +54,7 @@ ORDER = tuple(SIGNS)
 
 def escape(text: str) -> str:
     """Returns the text without rich markup and without control characters of terminals."""
-    return unmarked(plain(text))
+    return unmarked(printable(text))
 
 
 def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> None:
@@ -112,7 +112,7 @@ def headline(forecast: Forecast) -> str:
     if forecast.stuck:
         # The edit never completes, so the time until it gets stuck is not its duration.
         return f"{', '.join(parts)}{at_once}, and it gets stuck"
-    tail = f", in about {spoken(forecast.duration)}" if forecast.duration >= 1 else ""
+    tail = f", in about {rounded_duration(forecast.duration)}" if forecast.duration >= 1 else ""
     end = ", until updates are resumed" if forecast.paused else ""
     return ", ".join(parts) + tail + at_once + end
 
@@ -128,7 +128,7 @@ def _print_changes(console: Console, forecast: Forecast) -> None:
 
 
 def _print_template(console: Console, change: TemplateChange) -> None:
-    who = instances(change.instances) if change.instances else "no instance runs it"
+    who = instances_phrase(change.instances) if change.instances else "no instance runs it"
     console.print(f"  template [bold]{escape(change.name)}[/] {change.how} ({who})")
     for item in change.differences:
         _print_difference(console, item.path, item.before, item.after, EFFECTS[item.effect], "  ")
@@ -209,7 +209,7 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
     for step in steps[:HEAD] if hidden else steps:
         console.print(f"  {escape(step_line(step))}", soft_wrap=True)
     if hidden:
-        until = spoken(hidden[-1].at)
+        until = rounded_duration(hidden[-1].at)
         console.print(f"  [dim]… {len(hidden)} more steps like these, until {until}[/]")
         for step in steps[-TAIL:]:
             console.print(f"  {escape(step_line(step))}", soft_wrap=True)
@@ -219,7 +219,7 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
 
 def and_so_on(rest: Rest) -> str:
     """Returns a sentence about the instances whose updates follow in the same way."""
-    return f"and so on: {len(rest.instances)} more, about {spoken(rest.seconds)}"
+    return f"and so on: {len(rest.instances)} more, about {rounded_duration(rest.seconds)}"
 
 
 def step_line(step: Step) -> str:
@@ -229,7 +229,7 @@ def step_line(step: Step) -> str:
         for word, ids in written(step)
     ]
     away = f"  ({step.unavailable} unavailable)" if step.unavailable else ""
-    return f"{'+' + spoken(step.at):>9}  {', '.join(parts) or 'labels only'}{away}"
+    return f"{'+' + rounded_duration(step.at):>9}  {', '.join(parts) or 'labels only'}{away}"
 
 
 def written(step: Step) -> list[tuple[str, tuple[int, ...]]]:
@@ -255,7 +255,7 @@ def _print_budget(console: Console, forecast: Forecast) -> None:
 
 def _time_line(forecast: Forecast) -> str:
     """Returns how long the edit takes, or when it stops before it is complete."""
-    text = spoken(forecast.duration) if forecast.duration >= 1 else "1 s"
+    text = rounded_duration(forecast.duration) if forecast.duration >= 1 else "1 s"
     if forecast.stuck:
         return f"nothing more happens after about {text}: see Stuck below"
     if forecast.paused:

@@ -11,10 +11,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kubectl_tapp.base.errors import plain
-from kubectl_tapp.base.hints import hinted
+from kubectl_tapp.base.errors import printable
+from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Observed
-from kubectl_tapp.base.reading import deletion_of, generation_seen
+from kubectl_tapp.base.reading import deletion_message, observed_generation
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.inspection import (
     Inspection,
@@ -70,7 +70,9 @@ def shown_told(observed: Observed, console: Console, *, unfold: bool = False) ->
 
 def _together(head: str, rows: Table, lines: Iterable[str]) -> Group:
     parts = [rows] if rows.row_count else []
-    return Group(Text(plain(head), style="bold"), *parts, *(Text(plain(line)) for line in lines))
+    return Group(
+        Text(printable(head), style="bold"), *parts, *(Text(printable(line)) for line in lines)
+    )
 
 
 def headline(view: Inspection) -> str:
@@ -90,7 +92,7 @@ def headline(view: Inspection) -> str:
         parts.append(f"kept: {id_list(kept)}")
     elif not outdated and all(each.updated for each in instances if each.should_run):
         parts.append("all up to date")
-    seen = generation_seen(view.observed.tapp)
+    seen = observed_generation(view.observed.tapp)
     if not seen:
         parts.append("no controller has looked at it yet")
     elif seen != view.observed.tapp["metadata"].get("generation"):
@@ -122,7 +124,7 @@ def _cells(group: list[Row], now: float) -> dict[str, Any]:
         "TEMPLATE": first.template,
         "REVISION": _revision(first),
         "IMAGE": _image(first.image),
-        "STATE": Text(plain(first.state), style=_style(first)),
+        "STATE": Text(printable(first.state), style=_style(first)),
         "READY": first.ready,
         "RESTARTS": str(first.restarts) if first.ready else "",
         "NODE": places(group),
@@ -132,7 +134,7 @@ def _cells(group: list[Row], now: float) -> dict[str, Any]:
 
 def _cell(value: Any) -> Text:
     """Returns the cell as text without markup and control characters, which names may contain."""
-    return value if isinstance(value, Text) else Text(plain(value))
+    return value if isinstance(value, Text) else Text(printable(value))
 
 
 def _equal(row: Row) -> tuple[object, ...]:
@@ -158,7 +160,7 @@ def _style(row: Row) -> str:
 
 def sentences(view: Inspection) -> list[str]:
     """Returns the lines below the table: budget, waiting instances, refusals and failed syncs."""
-    going = deletion_of(view.observed.tapp)
+    going = deletion_message(view.observed.tapp)
     lines = ["", going] if going else budget_block(view)
     waits = waiting(view)
     if waits:
@@ -166,7 +168,7 @@ def sentences(view: Inspection) -> list[str]:
         lines += [f"{id_list(ids)}: {text}" for text, ids in waits[:_SHOWN]]
         if len(waits) > _SHOWN:
             others = [id for _, ids in waits[_SHOWN:] for id in ids]
-            why = hinted(view.observed.tapp, "why", ranges(others))
+            why = tapp_command(view.observed.tapp, "why", ranges(others))
             lines.append(f"{id_list(others)}: see {why}")
     refused = [] if going else refused_block(view)
     lines += [*refused, *(f"note: {text}" for text in failing_syncs(view))]

@@ -8,10 +8,15 @@ budget, refusals, failed syncs, and how updates that a person has stopped go on.
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from kubectl_tapp.base.hints import hinted
+from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.reading import conditions, deletion_of, statuses, unpassed
-from kubectl_tapp.base.words import age, plural
+from kubectl_tapp.base.reading import (
+    conditions_by_type,
+    container_statuses,
+    deletion_message,
+    pending_probes,
+)
+from kubectl_tapp.base.words import plural, short_duration
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import budget_block, going_on_block, places, refused_block, span
@@ -113,7 +118,7 @@ def lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
     groups = grouped((_alike(case), case) for case in others)
     if len(groups) > FEW:
         groups = grouped(((case.text, case.row.state, case.row.template), case) for case in others)
-    going = deletion_of(view.observed.tapp)
+    going = deletion_message(view.observed.tapp)
     result = [f"TApp {view.name} is being deleted", f"    {going}"] if going else []
     result += [f"{id_list(fine)}: UpToDate: runs its template, and is available"] if fine else []
     for group in groups.values():
@@ -138,7 +143,7 @@ def _block(view: Inspection, group: Sequence[Case]) -> list[str]:
         result.append(f"    for example {first.row.id}:")
     if first.hold:
         held = ranges([case.row.id for case in group if case.hold == first.hold])
-        ends = hinted(view.observed.tapp, "release", held)
+        ends = tapp_command(view.observed.tapp, "release", held)
         result.append(f"    {first.hold}{ends} ends that")
     result += [f"    {text}" for text in first.containers]
     return result + [f"    event: {text}" for text in first.events]
@@ -167,16 +172,16 @@ def container_lines(pod: Document, now: float, *, well: bool = False) -> list[st
     """
     status, metadata = pod.get("status") or {}, pod["metadata"]
     due = seconds(metadata.get("deletionTimestamp"))
-    late = [f"pod: was to be gone {age(now - due)} ago"] if UNKNOWN < due < now else []
+    late = [f"pod: was to be gone {short_duration(now - due)} ago"] if UNKNOWN < due < now else []
     if due != UNKNOWN and (held := metadata.get("finalizers")):
         late.append(f"pod: held by finalizers: {', '.join(held)}")
     why = [status.get("reason"), status.get("message")]
     result = [*late, *([f"pod: {': '.join(text for text in why if text)}"] if any(why) else [])]
-    scheduled = conditions(pod).get("PodScheduled") or {}
+    scheduled = conditions_by_type(pod).get("PodScheduled") or {}
     if scheduled.get("status") == "False":
         result.append(f"no node: {_reason(scheduled)}")
-    probes = unpassed(pod)
-    for each in statuses(pod):
+    probes = pending_probes(pod)
+    for each in container_statuses(pod):
         texts = _container(each, now, probes.get(each.get("name", ""), ""), well=well)
         result += [f"container {each.get('name')}: {text}" for text in texts]
     return result
@@ -191,7 +196,7 @@ def _container(status: Document, now: float, probe: str, *, well: bool) -> list[
         if ended.get("exitCode") or not status.get("ready", True):
             result.append(f"ended {_ended(ended, now)}")
     elif state.get("running") and not status.get("ready"):
-        started = age(now - seconds(state["running"].get("startedAt")))
+        started = short_duration(now - seconds(state["running"].get("startedAt")))
         why = f": its {probe} probe has not passed" if probe else ""
         result.append(f"runs for {started}, and is not ready{why}")
     restarts = status.get("restartCount") or 0
@@ -208,6 +213,6 @@ def _reason(waiting: Document) -> str:
 
 def _ended(ended: Document, now: float) -> str:
     reason = f" ({ended['reason']})" if ended.get("reason") else ""
-    when = f" {age(now - seconds(at))} ago" if (at := ended.get("finishedAt")) else ""
+    when = f" {short_duration(now - seconds(at))} ago" if (at := ended.get("finishedAt")) else ""
     text = " ".join((ended.get("message") or "").split())
     return f"with exit code {ended.get('exitCode')}{reason}{when}" + (f": {text}" if text else "")

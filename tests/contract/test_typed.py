@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hooks.service.settings import Settings
-from kubectl_tapp.base.targets import TARGETS
+from kubectl_tapp.base.global_options import GLOBAL_OPTIONS
 from kubectl_tapp.main import command
 from tests.commands import PAGES
 from tests.scenarios.life import manifest
@@ -29,7 +29,7 @@ def of_the_plugin() -> Iterator[Words]:
     """Every command with every option, and with each value of those that have a choice."""
     for name, each in commands(command()):
         for parameter in each.params:
-            if parameter.param_type_name != "option" or parameter.name in (*TARGETS, "help"):
+            if parameter.param_type_name != "option" or parameter.name in (*GLOBAL_OPTIONS, "help"):
                 continue
             for spellings in filter(None, (parameter.opts, parameter.secondary_opts)):
                 yield (*name, tuple(spellings))

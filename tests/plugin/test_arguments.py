@@ -93,4 +93,4 @@ def test_a_template_and_its_instances() -> None:
     ],
 )
 def test_the_nearest_name(names: list[str], expected: str) -> None:
-    assert arguments.nearest("wbe", names).endswith(expected)
+    assert arguments.name_suggestion("wbe", names).endswith(expected)

@@ -27,13 +27,15 @@ def shop() -> StandIn:
 
 
 def test_a_hint_has_the_options_that_were_given_but_no_secrets() -> None:
-    hints.remember({"context": "my cluster", "token": "secret", "insecure_skip_tls_verify": True})
+    hints.remember_options(
+        {"context": "my cluster", "token": "secret", "insecure_skip_tls_verify": True}
+    )
     options = "'--context=my cluster' --insecure-skip-tls-verify=true"
     named = f"`kubectl tapp why web -n shop {options}`"
-    assert hints.hint("why", "web", namespace="shop") == named
-    hints.remember({})
-    assert hints.hint("list", "-A") == "`kubectl tapp list -A`"
-    named = hints.hint("describe", "tapp", "web", namespace="shop", plugin=False)
+    assert hints.shell_command("why", "web", namespace="shop") == named
+    hints.remember_options({})
+    assert hints.shell_command("list", "-A") == "`kubectl tapp list -A`"
+    named = hints.shell_command("describe", "tapp", "web", namespace="shop", plugin=False)
     assert named == "`kubectl describe tapp web -n shop`"
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from kubectl_tapp.base.words import age
+from kubectl_tapp.base.words import short_duration
 from kubectl_tapp.complete_command import complete
 from kubectl_tapp.decide.inspection import Row
 from kubectl_tapp.main import run
@@ -249,7 +249,7 @@ def test_list_tells_what_each_tapp_waits_for() -> None:
     ],
 )  # fmt: skip
 def test_ages_are_written_as_kubectl_does(seconds: float, text: str) -> None:
-    assert age(seconds) == text
+    assert short_duration(seconds) == text
 
 
 ROWS = st.builds(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.base.errors import plain
-from kubectl_tapp.base.printed import printed
+from kubectl_tapp.base.errors import printable
+from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.edit.canaries import pick
 from tests.builders import manifest, template
 from tests.counting import calls
@@ -329,8 +329,8 @@ def test_what_a_container_said_last_does_not_command_the_terminal(web: StandIn) 
 
 
 def test_only_controls_are_taken_away() -> None:
-    assert plain("a\tb\nc → ü") == "a\tb\nc → ü"
-    text = printed({"a": "\x85ü"}, "json")
+    assert printable("a\tb\nc → ü") == "a\tb\nc → ü"
+    text = formatted({"a": "\x85ü"}, "json")
     assert (json.loads(text), "\x85" in text) == ({"a": "\x85ü"}, False)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_tapp.base.targets import TARGETS
+from kubectl_tapp.base.global_options import GLOBAL_OPTIONS
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_odd import one_sentence
 from tests.scenarios.apps import tapp
@@ -15,28 +15,28 @@ def web() -> StandIn:
     return StandIn(Life().apply(tapp(replicas=1)).world)
 
 
-VALUED = [name for name, each in TARGETS.items() if each.metavar and name != "namespace"]
-SWITCHES = [name for name, each in TARGETS.items() if not each.metavar]
+VALUED = [name for name, each in GLOBAL_OPTIONS.items() if each.metavar and name != "namespace"]
+SWITCHES = [name for name, each in GLOBAL_OPTIONS.items() if not each.metavar]
 
 
 @pytest.mark.parametrize("name", VALUED)
 @pytest.mark.parametrize("where", ["before", "behind"])
 def test_an_option_of_kubectl_is_passed_on(web: StandIn, name: str, where: str) -> None:
     """To every call of it, in either place, in each spelling."""
-    for word in TARGETS[name].words:
+    for word in GLOBAL_OPTIONS[name].forms:
         typed = [word, "a-value"]
         words = [*typed, "status", "web"] if where == "before" else ["status", "web", *typed]
         web.calls.clear()
         assert kubectl_tapp(web, *words).code == 0
         assert web.calls
         for call in web.calls:
-            assert call.count(f"{TARGETS[name].words[-1]}=a-value") == 1
+            assert call.count(f"{GLOBAL_OPTIONS[name].forms[-1]}=a-value") == 1
 
 
 @pytest.mark.parametrize("name", SWITCHES)
 def test_a_switch_of_kubectl_is_passed_on(web: StandIn, name: str) -> None:
     """`--switch=true` is the switch, `--switch=false` is none."""
-    (word,) = TARGETS[name].words
+    (word,) = GLOBAL_OPTIONS[name].forms
     for typed, count in ((word, 1), (f"{word}=true", 1), (f"{word}=false", 0)):
         web.calls.clear()
         assert kubectl_tapp(web, "list", typed).code == 0
