@@ -28,7 +28,7 @@ _BASES = (2, 16, 8, 10)
 # go-yaml accepts a sign behind `0b`, too, after it has tried Go's own notations.
 _SIGNED_BINARY = re.compile(r"0b([-+][01]+)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?", re.ASCII)
-_FRACTION = re.compile(r"\.\d+(?:_\d+)*(?:[eE][-+]?\d+(?:_\d+)*)?", re.ASCII)
+_FRACTION = re.compile(r"\.\d++(?:_\d++)*+(?:[eE][-+]?\d++(?:_\d++)*+)?", re.ASCII)
 LEAST_INT, MOST_INT, _MOST_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
 _LONGEST_INT = 100  # The most digits of a text that is parsed as an integer
 

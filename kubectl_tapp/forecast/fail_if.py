@@ -16,7 +16,7 @@ from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.forecast.forecast import Forecast, Outcome
 
 _CONDITION = re.compile(
-    r"\s*([a-z-]+)(?:\s*(>=|<=|==|=|>|<)\s*(\d+(?:\.\d+)?)(?:\s*(%|s|m|h))?)?\s*", re.ASCII
+    r"\s*+([a-z-]++)(?:\s*+(>=|<=|==|=|>|<)\s*+(\d++(?:\.\d++)?)(?:\s*+(%|s|m|h))?)?\s*", re.ASCII
 )
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _COMPARE: dict[str, Callable[[float, float], bool]] = {

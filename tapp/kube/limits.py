@@ -42,7 +42,7 @@ _SHOWN = 80
 # Printable ASCII without `=` (IsRelaxedEnvVarName).
 _ENV_NAME = re.compile("[ -<>-~]+")
 _CONFIG_KEY = re.compile("[-._a-zA-Z0-9]+")
-_PORT_NAME = re.compile("(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
+_PORT_NAME = re.compile("(?=.*[a-z])[a-z0-9]++(?:-[a-z0-9]++)*+")
 PORT_NAME_LENGTH = 15
 _LARGEST_ID = 2**31 - 1
 

@@ -7,7 +7,7 @@ from typing import Final
 DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 LABEL_LENGTH: Final = 63
 MAX_NAME: Final = 253
-_SUBDOMAIN = re.compile(rf"{DNS_LABEL}(\.{DNS_LABEL})*")
+_SUBDOMAIN = re.compile(rf"{DNS_LABEL}(?:\.{DNS_LABEL})*+")
 _LABEL = re.compile(DNS_LABEL)
 _QUALIFIED = re.compile("[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 

@@ -6,7 +6,8 @@ without backtracking, so a pattern of the CRD only has to have anchors):
 1. A repeat inside a repeat is possessive, and so is the outer one: `(?:a++b)*+`, not `(a+b)*`.
 2. No alternatives stand in a repeat, unless it is possessive.
 3. Between two repeats stands something that must be there: `a*xb*`, not `a*x?b*`.
-4. An expression that is searched for and has a repeat begins with an anchor.
+4. An expression that is searched for and has a repeat begins with an anchor, or with a text of
+   which a character ends each repeat: `"[^"]*`. Two attempts then never read the same characters.
 
 An expression that breaks a rule stands in `EXCEPT` with the reason why it is harmless.
 """
@@ -15,9 +16,10 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
-from re import _constants as ops  # type: ignore[attr-defined] # the one parser of expressions
-from re import _parser  # type: ignore[attr-defined]
+from re import _compiler, _parser  # type: ignore[attr-defined] # the one parser of expressions
+from re import _constants as ops  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 import pytest
@@ -33,16 +35,9 @@ EXCEPT = {
     "tapp/declared/placeholders.py:_FOUND": "the repeat ends at '(', which the beginning has",
     "kubectl_tapp/edit/trial.py:_MISSING": "the text is one message of the API server's",
     "tapp/kube/env.py:_PARTS": "the text is cut after its last ')' before",
-    "tapp/kube/limits.py:_PORT_NAME": "at most 15 characters are matched",
-    "tapp/kube/names.py:_SUBDOMAIN": "at most 253 characters are matched",
-    "tapp/pod/trouble.py:_BACK_OFF": "the repeat ends at a quote, which the beginning has",
     "hooks/wire/decode.py:_BRACKET": "all repeats are possessive, and it matches everywhere",
-    "kubectl_tapp/base/scalars.py:_FRACTION": "each inner repeat begins with '_'",
-    "kubectl_tapp/cluster/kubectl.py:_RESOURCE": "the repeat ends at a quote",
     "kubectl_tapp/cluster/kubectl.py:_CONFLICTS": "the first match takes all that follows",
-    "kubectl_tapp/decide/events.py:_CONTAINER": "the repeat ends at '{', which the beginning has",
     "kubectl_tapp/decide/refused.py:_ABOUT": "an Event's message has at most 1,024 characters",
-    "kubectl_tapp/forecast/fail_if.py:_CONDITION": "blanks and letters next to each other differ",
 }
 """Expressions that break a rule, and why they are harmless all the same."""
 _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
@@ -139,14 +134,27 @@ def _has_open_end(nodes: _Nodes, *, before: bool) -> bool:
 
 
 def is_searched_from_everywhere(nodes: _Nodes) -> bool:
-    """True if an expression without an anchor has a repeat, so that each place may cost all."""
-    return nodes[0][0] is not ops.AT and any(_repeats(nodes))
+    """Returns True if each attempt of a search, of which every place starts one, may read all text.
+
+    Returns False if the expression begins with an anchor or has no repeat, or if a character of the
+    text that the expression begins with ends every repeat.
+    """
+    if nodes[0][0] is ops.AT:
+        return False
+    begin = [chr(value) for _, value in takewhile(lambda node: node[0] is ops.LITERAL, nodes)]
+    ended = [any(_ends(char, repeated) for char in begin) for repeated in _repeats(nodes)]
+    return not all(ended)
 
 
-def _repeats(nodes: _Nodes) -> Iterator[bool]:
+def _ends(char: str, repeated: _Nodes) -> bool:
+    return len(repeated) == 1 and _compiler.compile(repeated).fullmatch(char) is None
+
+
+def _repeats(nodes: _Nodes) -> Iterator[_Nodes]:
     for op, value in nodes:
         if op in _REPEATS:
-            yield bool(value[1] > MANY)
+            if value[1] > MANY:
+                yield value[2]
             yield from _repeats(value[2])
         elif op is ops.SUBPATTERN:
             yield from _repeats(value[-1])
@@ -181,6 +189,10 @@ def test_an_expression_that_goes_back_is_found(text: str) -> None:
 
 def test_an_expression_that_is_searched_from_each_place_is_found() -> None:
     assert faults(re.compile(r"\$\(([^)]*)\)"), whole=False)
+
+
+def test_an_expression_whose_first_text_ends_its_repeat_is_accepted() -> None:
+    assert not faults(re.compile(r"\$\(([^()]*)\)"), whole=False)
 
 
 def _patterns(schema: Any, path: str) -> Iterator[tuple[str, str]]:

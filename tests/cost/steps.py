@@ -6,10 +6,12 @@ does inside one operation is counted by the size of its operands and of its resu
 texts, a slice, `in` with a list, `list.index`, `sorted`, a regular expression, JSON that is read
 or written.
 
-What this cannot count: the work of C and library code that is not proportional to these sizes. For
-regular expressions, `tests/contract/test_expressions.py` makes sure that it is. Other calls of this
-kind are the hash of a long tuple, and a dictionary with keys that collide on purpose (Python's
-random hash seed prevents that).
+Python's own hooks (`sys.settrace`, `sys.setprofile`, `sys.monitoring`) cannot replace this: they do
+not report how much C code does in one instruction, so a loop with `in` on a list looks linear.
+
+The steps do not include work of C code that is not proportional to these sizes, such as the hash of
+a long tuple, or a dictionary whose keys collide (Python's random hash seed prevents that). For
+regular expressions, `tests/contract/test_expressions.py` makes sure that the work is proportional.
 """
 
 import ast
