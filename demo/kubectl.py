@@ -16,7 +16,7 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.cluster.kubectl import CallResult
 from simulator.api.store import ApiError, DeleteOptions, Event, NotFoundError
 from simulator.objects.kinds import POD, Kind, UnknownKindError
 from simulator.objects.objects import key_of, labels_of, name_of, namespace_of, version_of
@@ -47,15 +47,15 @@ class Kubectl:
     # protects the cluster against concurrent use, such as by the thread that runs its time
     lock: AbstractContextManager[Any] = field(default_factory=threading.RLock)
 
-    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+    def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
         """Runs one call of kubectl."""
         try:
             with self.lock:
-                return Finished(0, self._answer(list(arguments), stdin), "")
+                return CallResult(0, self._answer(list(arguments), stdin), "")
         except RefusedError as error:
-            return Finished(1, "", f"{error}\n")
+            return CallResult(1, "", f"{error}\n")
         except ApiError as error:
-            return Finished(1, "", f"Error from server ({error.reason}): {error}\n")
+            return CallResult(1, "", f"Error from server ({error.reason}): {error}\n")
 
     def follow(self, arguments: Sequence[str]) -> "Followed":
         """Starts `get --watch`: the existing objects, then each change."""
@@ -218,7 +218,7 @@ class Followed:
     def __init__(self) -> None:
         """The watch runs until `stop` or `end` is called."""
         self._lines: queue.Queue[str | None] = queue.Queue()
-        self._done = Finished(0, "", "")
+        self._done = CallResult(0, "", "")
         self.ended = False
 
     def tell(self, type_: str, document: Document) -> None:
@@ -227,7 +227,7 @@ class Followed:
 
     def end(self, error: str = "") -> None:
         """Ends the output, with an error if one is given."""
-        self._done, self.ended = Finished(int(bool(error)), "", error), True
+        self._done, self.ended = CallResult(int(bool(error)), "", error), True
         self._lines.put(None)
 
     def lines(self) -> Iterator[str]:
@@ -239,7 +239,7 @@ class Followed:
         """Ends the watch."""
         self.end()
 
-    def done(self) -> Finished:
+    def done(self) -> CallResult:
         """Returns the exit code and the error output."""
         return self._done
 

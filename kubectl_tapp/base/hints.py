@@ -19,10 +19,10 @@ These are credentials, the time limit, and the namespace, which `shell_command` 
 _given: list[str] = []
 
 
-def remember_options(targets: GivenOptions) -> None:
+def remember_options(given: GivenOptions) -> None:
     """Stores kubectl's options of the command line, for the commands of all later hints."""
     _given[:] = kubectl_arguments(
-        {key: each for key, each in targets.items() if key not in _LEFT_OUT}
+        {key: each for key, each in given.items() if key not in _LEFT_OUT}
     )
 
 

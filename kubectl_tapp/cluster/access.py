@@ -21,14 +21,14 @@ from kubectl_tapp.base.hints import shell_command
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import observed_generation
 from kubectl_tapp.cluster.first_call import FirstCall
-from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
-from kubectl_tapp.cluster.kuberc import path_of
+from kubectl_tapp.cluster.kubectl import CallResult, KubectlError, Program, Runner, error_of
+from kubectl_tapp.cluster.kuberc import kuberc_path
 from kubectl_tapp.cluster.pod import pod_namespace
 from kubectl_tapp.cluster.registration import (
     Registration,
-    chosen,
-    in_charge,
+    controller_for,
     service_of,
+    service_options,
     with_services,
 )
 from kubectl_tapp.cluster.watching import Watching
@@ -47,11 +47,11 @@ FIELD_MANAGER = "kubectl-tapp"  # The field manager of all patches
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
 # A command can go on without objects that the user may not read or that do not exist. Any other
 # error ends the command.
-_GONE = ("Forbidden", "NoSuchKind", "NotFound")
+_TOLERATED_REASONS = ("Forbidden", "NoSuchKind", "NotFound")
 WARNINGS = "--field-selector=type=Warning"
 _NO_CURRENT_CONTEXT = "current-context must exist"  # From kubectl's error message
-_AT_ONCE = 4  # The most calls of kubectl that run at the same time
-_LONG = 100_000  # Characters of a patch that is passed as an argument, at most
+_PARALLEL_CALLS = 4  # The most calls of kubectl that run at the same time
+_LONGEST_ARGUMENT = 100_000  # Characters of a patch that is passed as an argument, at most
 Documents = list[Document]
 _Words = list[str]
 
@@ -61,23 +61,23 @@ class ClusterAccess:
 
     def __init__(
         self,
-        targets: GivenOptions,
+        global_options: GivenOptions,
         runner: Runner | None = None,
         first_call: FirstCall | None = None,
     ) -> None:
         """Prepares the access; nothing is called yet.
 
-        `targets` are kubectl's global options. `runner` runs kubectl; None runs the program itself.
+        `global_options` are those of kubectl. `runner` runs kubectl; None runs the program itself.
         `first_call` is shared by all objects of the same user, so that only one of them logs in.
         """
         self._runner = runner or Program()
         self._first_call = first_call or FirstCall()
-        self._timeout = "request_timeout" in targets
-        self._namespace: str | None = targets.get("namespace")
-        self._chosen: dict[tuple[str, str] | None, Options] = {}
+        self._has_timeout = "request_timeout" in global_options
+        self._namespace: str | None = global_options.get("namespace")
+        self._options_by_service: dict[tuple[str, str] | None, Options] = {}
         # The file with the user's preferences for kubectl; None if they are switched off.
-        self.kuberc = path_of(targets.get("kuberc"))
-        self._options = [*kubectl_arguments(targets)]
+        self.kuberc = kuberc_path(global_options.get("kuberc"))
+        self._options = [*kubectl_arguments(global_options)]
 
     @cached_property
     def namespace(self) -> str:
@@ -95,7 +95,7 @@ class ClusterAccess:
         # Without a current context this call fails, although kubectl would use the pod's service
         # account.
         if done.code and _NO_CURRENT_CONTEXT not in done.err:
-            raise failure(done)
+            raise error_of(done)
         named = "" if done.code else done.out.strip()
         return named or pod_namespace() or "default"
 
@@ -112,7 +112,7 @@ class ClusterAccess:
             found = self._json("get", resource, name, *self._scope(namespace), *more)
         except KubectlError as error:
             if error.reason == "NotFound" and resource == TAPPS:
-                raise self._unknown(name, namespace) from None
+                raise self._unknown_tapp_error(name, namespace) from None
             raise
         if not found.get("metadata", {}).get("name"):
             raise CommandError(f"kubectl get: its answer is no {resource}")
@@ -126,11 +126,11 @@ class ClusterAccess:
         chosen = [f"--selector={selector}"] if selector else []
         return _items(self._json("get", resource, *scope, *chosen))
 
-    def named(self, resource: str, names: Sequence[str], namespace: str) -> Documents | str:
+    def get_named(self, resource: str, names: Sequence[str], namespace: str) -> Documents | str:
         """Returns the existing objects with these names, or a sentence why they cannot be read."""
-        return self._readable(resource, *names, "--namespace", namespace, "--ignore-not-found")
+        return self._get_or_reason(resource, *names, "--namespace", namespace, "--ignore-not-found")
 
-    def names(self, resource: str) -> _Words:
+    def list_names(self, resource: str) -> _Words:
         """Returns the names of all objects of a resource, for shell completion.
 
         Faster than `list`.
@@ -153,28 +153,29 @@ class ClusterAccess:
         if before is not None:
             tapp = self.get(TAPPS, name)
             answered = observed_generation(tapp) == tapp["metadata"].get("generation")
-            if answered and _version(tapp) == _version(before.tapp):
-                pods = self._owned(PODS, tapp)
+            if answered and _uid_and_version(tapp) == _uid_and_version(before.tapp):
+                pods = self._children_of(PODS, tapp)
                 there = before.pods if isinstance(pods, str) else pods
                 return replace(before, tapp=tapp, pods=there, events=[])
         # The TApp comes first: if it cannot be read, the other objects are not worth a call.
         tapp = self.get(TAPPS, name)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            registered = pool.submit(self._registered)
+        with ThreadPoolExecutor(_PARALLEL_CALLS) as pool:
+            registered = pool.submit(self._composite_controllers)
             namespace = tapp["metadata"]["namespace"]
             asked: dict[str, Sequence[str]] = {NAMESPACES: (namespace,)}
             if (tapp.get("spec") or {}).get("volumeClaimTemplates"):
                 asked[CLASSES] = ()
             if events:
                 asked[EVENTS] = ("--namespace", namespace, WARNINGS)
-            plain = plain_kinds(tapp)
+            plain = optional_kinds(tapp)
             owned = (*_CHILDREN, *(kind.qualified for kind in plain))
-            futures = {each: pool.submit(self._owned, each, tapp) for each in owned} | {
-                each: pool.submit(self._readable, each, *words) for each, words in asked.items()
+            futures = {each: pool.submit(self._children_of, each, tapp) for each in owned} | {
+                each: pool.submit(self._get_or_reason, each, *words)
+                for each, words in asked.items()
             }
             found = {each: future.result() for each, future in futures.items()}
-            controller = in_charge(registered.result(), tapp)
-        known, unread = _told_apart(found)
+            controller = controller_for(registered.result(), tapp)
+        known, unread = _split_unread(found)
         return Observed(
             tapp=tapp,
             pods=known.get(PODS, []),
@@ -193,7 +194,9 @@ class ClusterAccess:
 
         If `tapp` is None, the CompositeController for TApps without a shard label is returned.
         """
-        return in_charge(self._registered(), tapp) or shipped.manifest(shipped.COMPOSITE)
+        return controller_for(self._composite_controllers(), tapp) or shipped.manifest(
+            shipped.COMPOSITE
+        )
 
     def registration(self, observed: Observed | None = None) -> Registration:
         """Returns the CompositeController of a TApp and the options that the service runs with.
@@ -211,13 +214,13 @@ class ClusterAccess:
             if observed.plain.get(SERVICE):
                 controller = with_services(controller)
         service = service_of(controller)
-        if service not in self._chosen:
+        if service not in self._options_by_service:
             name, namespace = service or ("", "")
             call = (DEPLOYMENTS, name, "--namespace", namespace)
-            found = self._readable(*call) if service else []
+            found = self._get_or_reason(*call) if service else []
             deployment = found[0] if found and not isinstance(found, str) else None
-            self._chosen[service] = chosen(deployment)
-        return Registration(controller, self._chosen[service])
+            self._options_by_service[service] = service_options(deployment)
+        return Registration(controller, self._options_by_service[service])
 
     def patch(
         self, resource: str, name: str, patch: object, type_: str = "json", *, dry_run: bool = False
@@ -231,7 +234,7 @@ class ClusterAccess:
         more.append(f"--field-manager={FIELD_MANAGER}")
         text = json.dumps(patch)
         # Linux limits one argument to 128 KiB (MAX_ARG_STRLEN), and a template may be larger.
-        short = len(text) < _LONG
+        short = len(text) < _LONGEST_ARGUMENT
         more += [f"--type={type_}", f"--patch={text}" if short else "--patch-file=/dev/stdin"]
         scope, stdin = self._scope(None), "" if short else text
         return self._json("patch", resource, name, *scope, *more, stdin=stdin)
@@ -244,7 +247,7 @@ class ClusterAccess:
         text = json.dumps(document)
         return self._json("apply", "--filename=-", *self._scope(None), *options, stdin=text)
 
-    def create(self, document: Document) -> None:
+    def try_create(self, document: Document) -> None:
         """Asks the API server by a dry run whether it would create an object.
 
         Raises KubectlError if the API server refuses the object. Unknown fields are accepted, as
@@ -260,10 +263,10 @@ class ClusterAccess:
         Returns `observed` unchanged if the user may not read Events.
         """
         space = observed.tapp["metadata"]["namespace"]
-        found = self._readable(EVENTS, "--namespace", space, which)
+        found = self._get_or_reason(EVENTS, "--namespace", space, which)
         return observed if isinstance(found, str) else replace(observed, events=found)
 
-    def _owned(self, resource: str, tapp: Document) -> Documents | str:
+    def _children_of(self, resource: str, tapp: Document) -> Documents | str:
         """Returns the children of a TApp, or a sentence why they cannot be read.
 
         Metacontroller selects children by the label `controller-uid`, and so does this method.
@@ -272,27 +275,27 @@ class ClusterAccess:
         selector = f"--selector=controller-uid={uid}"
         # Only metadata.managedFields shows when the kubelet last wrote the pod's status.
         more = ["--show-managed-fields=true"] if resource == PODS else []
-        found = self._readable(resource, "--namespace", namespace, selector, *more)
-        return found if isinstance(found, str) else [x for x in found if belongs(x, uid)]
+        found = self._get_or_reason(resource, "--namespace", namespace, selector, *more)
+        return found if isinstance(found, str) else [x for x in found if is_child(x, uid)]
 
-    def _readable(self, resource: str, *arguments: str) -> Documents | str:
+    def _get_or_reason(self, resource: str, *arguments: str) -> Documents | str:
         """Returns the objects of a `kubectl get`, or a sentence why they cannot be read."""
         try:
             return _items(self._json("get", resource, *arguments))
         except KubectlError as error:
-            if error.reason in _GONE:
+            if error.reason in _TOLERATED_REASONS:
                 return str(error)
             raise
 
-    def _registered(self) -> Documents:
-        found = self._readable(CONTROLLERS)
+    def _composite_controllers(self) -> Documents:
+        found = self._get_or_reason(CONTROLLERS)
         return [
             each
             for each in ([] if isinstance(found, str) else found)
             if each.get("spec", {}).get("parentResource", {}).get("resource") == "tapps"
         ]
 
-    def _unknown(self, name: str, namespace: str | None) -> CommandError:
+    def _unknown_tapp_error(self, name: str, namespace: str | None) -> CommandError:
         where = namespace or self.namespace
         try:
             items = _items(self._json("get", TAPPS, *self._scope(namespace)))
@@ -326,32 +329,32 @@ class ClusterAccess:
         """Returns a watch of a resource, which starts when its events are read."""
         words = ["get", resource, *arguments, "--watch", "--output-watch-events", "--output=json"]
         # The user's --request-timeout limits single requests. It would also end a watch.
-        endless = ["--request-timeout=0"] if self._timeout else []
+        endless = ["--request-timeout=0"] if self._has_timeout else []
         runner = self._runner
         return Watching(lambda: runner.follow([*self._options, *endless, *words]))
 
-    def kubectl(self, *arguments: str, stdin: str = "") -> Finished:
+    def kubectl(self, *arguments: str, stdin: str = "") -> CallResult:
         """Runs kubectl with the options of this cluster. Raises KubectlError if kubectl fails."""
         done = self.call(arguments, stdin)
         if done.code:
-            raise failure(done)
+            raise error_of(done)
         return done
 
-    def call(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+    def call(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
         """Runs kubectl with the options of this cluster. A failure raises no error."""
 
-        def run() -> Finished:
+        def run() -> CallResult:
             return self._runner.run([*self._options, *arguments], stdin)
 
         # `kubectl config` reads only files, so it needs no login.
         return run() if arguments[0] == "config" else self._first_call.run(run)
 
 
-def _version(tapp: Document) -> tuple[str, str]:
+def _uid_and_version(tapp: Document) -> tuple[str, str]:
     return tapp["metadata"]["uid"], tapp["metadata"]["resourceVersion"]
 
 
-def _told_apart(found: dict[str, Documents | str]) -> tuple[dict[str, Documents], dict[str, str]]:
+def _split_unread(found: dict[str, Documents | str]) -> tuple[dict[str, Documents], dict[str, str]]:
     unread = {each: items for each, items in found.items() if isinstance(items, str)}
     known = {each: items for each, items in found.items() if not isinstance(items, str)}
     return known, unread
@@ -363,12 +366,12 @@ def _items(found: Document) -> Documents:
     return items if isinstance(items, list) else []
 
 
-def plain_kinds(tapp: Document) -> list[Kind]:
+def optional_kinds(tapp: Document) -> list[Kind]:
     """Returns the kinds of optional children, such as Services, that a TApp's spec asks for."""
     return [kind for kind in PLAIN if (tapp.get("spec") or {}).get(kind.asked_by)]
 
 
-def belongs(item: Document, uid: str) -> bool:
+def is_child(item: Document, uid: str) -> bool:
     """Returns True if an object has no controller, or the TApp with this uid as its controller."""
     owners = item["metadata"].get("ownerReferences") or []
     return all(owner["uid"] == uid for owner in owners if owner.get("controller"))

@@ -9,7 +9,7 @@ from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 
 @dataclass(frozen=True)
-class Belonging:
+class Ownership:
     """The ownership of an object, as seen from a TApp."""
 
     # a phrase that says who owns the object; "" if this TApp does, or will after the next sync
@@ -17,7 +17,7 @@ class Belonging:
     can_be_adopted: bool = False  # whether no living object owns it, so that `adopt` may take it
 
 
-def belonging(item: Document, tapp: Document) -> Belonging:
+def ownership_of(item: Document, tapp: Document) -> Ownership:
     """Returns who owns an object, as seen from a TApp.
 
     The rules follow from two facts. TApp names are unique in a namespace, so an owner with the same
@@ -29,30 +29,30 @@ def belonging(item: Document, tapp: Document) -> Belonging:
     label = (metadata.get("labels") or {}).get(CONTROLLER_UID)
     controller = controller_of(metadata.get("ownerReferences"))
     if label == uid and (controller is None or controller.get("uid") == uid):
-        return Belonging()
+        return Ownership()
     # Metacontroller does not see an object without the label, even if the TApp is its controller.
     if controller is None and label is None:
-        return Belonging("belongs to nobody", can_be_adopted=True)
+        return Ownership("belongs to nobody", can_be_adopted=True)
     if controller is not None and controller.get("uid") == uid:
         text = f"is the TApp's own and lacks its label {CONTROLLER_UID}"
-        return Belonging(text, can_be_adopted=True)
+        return Ownership(text, can_be_adopted=True)
     earlier = label
     if controller is not None:
         is_tapp = str(controller.get("apiVersion", "")).startswith(f"{GROUP}/")
         if not (is_tapp and controller.get("name") == name):
             kind = f"{controller.get('kind')} {controller.get('name')}"
-            return Belonging(f"belongs to {kind}: its name is taken")
+            return Ownership(f"belongs to {kind}: its name is taken")
         earlier = controller.get("uid")
     text = f"belonged to a TApp {name} that is gone (uid {earlier})"
-    return Belonging(text, can_be_adopted=True)
+    return Ownership(text, can_be_adopted=True)
 
 
-def advised(item: Document, tapp: Document) -> str:
+def ownership_advice(item: Document, tapp: Document) -> str:
     """Returns a phrase that says who owns an object and how to adopt it.
 
     Returns "" if the TApp owns the object.
     """
-    found = belonging(item, tapp)
+    found = ownership_of(item, tapp)
     if item["metadata"].get("deletionTimestamp"):
         return found.text and f"{found.text}, and is being deleted"
     if not found.can_be_adopted:

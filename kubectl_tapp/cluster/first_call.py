@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.cluster.kubectl import CallResult
 
-_FRESH = 60.0  # Seconds after an answer of the API server during which calls run in parallel
+_OPEN_SECONDS = 60.0  # Seconds after an answer of the API server during which calls run in parallel
 # An error of the API server shows that the login has worked, unless it is Unauthorized.
 _ANSWER = re.compile(r"Error from server(?! \(Unauthorized\))")
 
@@ -23,22 +23,22 @@ class FirstCall:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         """Creates a closed gate: the first call runs alone. `now` returns a time in seconds."""
         self._now = now
-        self._alone = threading.Lock()
+        self._lock = threading.Lock()
         self._answered_at: float | None = None
 
-    def run(self, call: Callable[[], Finished]) -> Finished:
+    def run(self, call: Callable[[], CallResult]) -> CallResult:
         """Runs `call`, alone if the API server has not answered any call in the last minute."""
         if not self._is_open():
-            with self._alone:
+            with self._lock:
                 # The call that held the lock may have opened the gate in the meantime.
                 if not self._is_open():
-                    return self._noted(call())
-        return self._noted(call())
+                    return self._recorded(call())
+        return self._recorded(call())
 
     def _is_open(self) -> bool:
-        return self._answered_at is not None and self._now() - self._answered_at < _FRESH
+        return self._answered_at is not None and self._now() - self._answered_at < _OPEN_SECONDS
 
-    def _noted(self, done: Finished) -> Finished:
+    def _recorded(self, done: CallResult) -> CallResult:
         if done.code == 0 or _ANSWER.search(done.err):
             self._answered_at = self._now()
         return done

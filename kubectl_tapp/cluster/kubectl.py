@@ -1,6 +1,6 @@
 """Runs the user's own kubectl, and turns its errors into one sentence each.
 
-`Program` runs kubectl. `failure` recognizes kubectl's error messages and returns a KubectlError.
+`Program` runs kubectl. `error_of` recognizes kubectl's error messages and returns a KubectlError.
 """
 
 import os
@@ -21,13 +21,13 @@ from kubectl_tapp.base.streams import note
 from kubectl_tapp.cluster.kuberc import without_preferences
 from kubectl_tapp.cluster.pod import is_pod
 
-LONGEST = 300.0  # The time limit in seconds of a call that may include a login
-_USUAL = 60.0  # The time limit in seconds of a call after another one has succeeded
-_LONG = 4.0  # Seconds after which the messages of a running kubectl are shown to the user
+LOGIN_TIMEOUT = 300.0  # The time limit in seconds of a call that may include a login
+_USUAL_TIMEOUT = 60.0  # The time limit in seconds of a call after another one has succeeded
+_QUIET_SECONDS = 4.0  # Seconds after which the messages of a running kubectl are shown to the user
 
 
 @dataclass(frozen=True)
-class Finished:
+class CallResult:
     """The result of one call of kubectl: its exit code, standard output and standard error."""
 
     code: int
@@ -38,14 +38,14 @@ class Finished:
 class Runner(Protocol):
     """Runs kubectl. Implemented by `Program`, and by a stand-in in the tests."""
 
-    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+    def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
         """Runs kubectl until it ends. `arguments` do not include the program's name."""
 
-    def follow(self, arguments: Sequence[str]) -> "Following":
+    def follow(self, arguments: Sequence[str]) -> "RunningCall":
         """Starts a kubectl that runs until it is stopped, such as `get --watch`."""
 
 
-class Following(Protocol):
+class RunningCall(Protocol):
     """A running kubectl, such as `get --watch`."""
 
     def lines(self) -> Iterator[str]:
@@ -54,7 +54,7 @@ class Following(Protocol):
     def stop(self) -> None:
         """Stops kubectl. Safe to call from any thread."""
 
-    def done(self) -> Finished:
+    def done(self) -> CallResult:
         """Waits until kubectl ends, and returns its result.
 
         The lines of `lines` are not repeated.
@@ -68,12 +68,12 @@ class Program:
     with this option kubectl ignores the service account of a pod (kubernetes/kubernetes#49343).
     """
 
-    def __init__(self, longest: float | None = None) -> None:
+    def __init__(self, time_limit: float | None = None) -> None:
         """Sets the time limit of each call in seconds. None leaves enough time for a login."""
-        self._longest = longest
+        self._time_limit = time_limit
         self._has_succeeded = False
 
-    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+    def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
         """Runs kubectl until it ends.
 
         Raises CommandError if kubectl is missing or does not end in time.
@@ -81,25 +81,25 @@ class Program:
         arguments, environment = without_preferences(arguments)
         # A pipe instead of a temporary file: a container may have no writable directory.
         given = subprocess.PIPE if stdin else subprocess.DEVNULL
-        process = _started([*self._words(), *arguments], environment, given)
+        process = _start([*self._command(), *arguments], environment, given)
         with process:
             if process.stdin is not None:
-                _feed(process.stdin, stdin)
+                _write_stdin(process.stdin, stdin)
                 process.stdin = None  # Otherwise `communicate` would close the pipe too early
             try:
-                out, err = self._ended(process)
+                out, err = self._output_when_ended(process)
             except BaseException:
                 process.kill()
                 raise
         self._has_succeeded |= process.returncode == 0
-        return Finished(process.returncode, out, err)
+        return CallResult(process.returncode, out, err)
 
-    def follow(self, arguments: Sequence[str]) -> "Following":
+    def follow(self, arguments: Sequence[str]) -> "RunningCall":
         """Starts kubectl and returns the running process."""
         arguments, environment = without_preferences(arguments)
-        return _Followed([*self._words(), *arguments], environment)
+        return _RunningProcess([*self._command(), *arguments], environment)
 
-    def _ended(self, process: "subprocess.Popen[str]") -> tuple[str, str]:
+    def _output_when_ended(self, process: "subprocess.Popen[str]") -> tuple[str, str]:
         """Returns standard output and standard error of a process when it ends.
 
         While the process runs for long, its messages are passed on to the user line by line: a
@@ -109,13 +109,13 @@ class Program:
         """
         begun, shown, speaks = time.monotonic(), 0, not self._has_succeeded
         while True:
-            limit = self._longest or (LONGEST if speaks else _USUAL)
+            limit = self._time_limit or (LOGIN_TIMEOUT if speaks else _USUAL_TIMEOUT)
             left = max(0.0, begun + limit - time.monotonic())
             try:
-                return process.communicate(timeout=min(_LONG, left))
+                return process.communicate(timeout=min(_QUIET_SECONDS, left))
             except subprocess.TimeoutExpired as so_far:
                 if time.monotonic() >= begun + limit:
-                    raise _too_late(limit) from None
+                    raise _timeout_error(limit) from None
                 # TimeoutExpired has bytes even for a process in text mode (python/cpython#87597).
                 written: Any = so_far.stderr or b""
                 complete = written.decode(errors="replace").rpartition("\n")[0]
@@ -125,7 +125,7 @@ class Program:
                     speaks |= any(not _KLOG.match(line) for line in complete.splitlines())
 
     @staticmethod
-    def _words() -> list[str]:
+    def _command() -> list[str]:
         """Returns the program and its first arguments: $KUBECTL may be `k3s kubectl`."""
         named = os.environ.get("KUBECTL", "").strip() or "kubectl"
         # The whole text first, because a path may contain blanks.
@@ -142,7 +142,7 @@ class Program:
         return words
 
 
-def _started(
+def _start(
     words: Sequence[str], environment: Mapping[str, str], stdin: int
 ) -> "subprocess.Popen[str]":
     """Starts kubectl with pipes for its output. Raises CommandError if it cannot be started."""
@@ -156,7 +156,7 @@ def _started(
         raise CommandError(message) from None
 
 
-def _feed(pipe: IO[str], text: str) -> None:
+def _write_stdin(pipe: IO[str], text: str) -> None:
     """Writes a text to kubectl's standard input in a thread, and closes the pipe."""
 
     def write() -> None:
@@ -166,22 +166,22 @@ def _feed(pipe: IO[str], text: str) -> None:
     threading.Thread(target=write, daemon=True).start()
 
 
-def _too_late(limit: float) -> "KubectlError":
+def _timeout_error(limit: float) -> "KubectlError":
     hint = "is the cluster reachable?"
     return KubectlError("Timeout", f"kubectl did not end within {limit:.0f} s; {hint}")
 
 
-class _Followed:
+class _RunningProcess:
     def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._process = _started(words, environment, subprocess.DEVNULL)
-        self._said = list[str]()
+        self._process = _start(words, environment, subprocess.DEVNULL)
+        self._stderr_lines = list[str]()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     def _listen(self) -> None:
         assert self._process.stderr is not None  # noqa: S101 - it was asked for
         with self._process.stderr as stream:
-            self._said += stream
+            self._stderr_lines += stream
 
     def lines(self) -> Iterator[str]:
         assert self._process.stdout is not None  # noqa: S101 - it was asked for
@@ -192,10 +192,10 @@ class _Followed:
         self._process.kill()
         self._process.wait()
 
-    def done(self) -> Finished:
+    def done(self) -> CallResult:
         code = self._process.wait()
-        self._listener.join(_LONG)
-        return Finished(code, "", "".join(self._said))
+        self._listener.join(_QUIET_SECONDS)
+        return CallResult(code, "", "".join(self._stderr_lines))
 
 
 class KubectlError(CommandError):
@@ -212,7 +212,7 @@ class KubectlError(CommandError):
 
 
 # The forms of kubectl's error messages.
-_SERVER = re.compile(r"^Error from server(?: \((\w+)\))?: (.*)", re.DOTALL | re.MULTILINE)
+_SERVER_ERROR = re.compile(r"^Error from server(?: \((\w+)\))?: (.*)", re.DOTALL | re.MULTILINE)
 _INVALID = re.compile(r"^The (?:request|\S+ .*) is invalid:.*", re.DOTALL | re.MULTILINE)
 """An object that fails validation, or a JSON patch with a `test` operation that fails."""
 _KLOG = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d", re.ASCII)
@@ -232,7 +232,7 @@ _CONFLICTS = re.compile(
     r"Apply failed with \d+ conflicts?:.*?(?=\nPlease review|\Z)", re.DOTALL | re.ASCII
 )
 """A server-side apply of fields that other managers own, without kubectl's advice below it."""
-_SOURCE = re.compile(
+_SOURCE_PREFIX = re.compile(
     r'^error when (?:applying patch:\n.*\nfor:|\w+) "(?:STDIN|[^"\n]*)": ', re.DOTALL
 )
 """The beginning of a refusal: kubectl's operation and, when it applies, the whole patch.
@@ -241,7 +241,7 @@ Source: k8s.io/kubectl, `AddSourceToErr`.
 """
 
 
-def failure(done: Finished) -> KubectlError:
+def error_of(done: CallResult) -> KubectlError:
     """Returns the error that describes a failed call, from the messages of kubectl."""
     lines = [line for line in done.err.splitlines() if line.strip() and not _KLOG.match(line)]
     text = "\n".join(lines) or done.err.strip()
@@ -253,12 +253,14 @@ def failure(done: Finished) -> KubectlError:
         )
         return KubectlError("", f"kubectl {how} and no message")
     if found := _RESOURCE.search(text):
-        return _no_such_kind(found[1])
+        return _unknown_kind_error(found[1])
     message = _one_line(text)
     if any(word in text for word in _LOGIN):
         return KubectlError("Unauthorized", f"the cluster does not know who you are: {message}")
-    if found := _SERVER.search(text):
-        return _refused(found[1] or "", _one_line(_SOURCE.sub("", _SOURCE.sub("", found[2]))))
+    if found := _SERVER_ERROR.search(text):
+        return _server_error(
+            found[1] or "", _one_line(_SOURCE_PREFIX.sub("", _SOURCE_PREFIX.sub("", found[2])))
+        )
     if found := _CONFLICTS.search(text):
         hint = "--force-conflicts takes the fields over"
         return KubectlError("Conflict", f"{_one_line(found[0])}; {hint}")
@@ -271,7 +273,7 @@ def failure(done: Finished) -> KubectlError:
         hint = "is the cluster reachable? --request-timeout sets how long to wait"
         return KubectlError("Timeout", f"the cluster did not answer in time ({message}); {hint}")
     if _NO_KUBECONFIG in text:
-        return KubectlError("Unreachable", f"no cluster: {_no_kubeconfig()}")
+        return KubectlError("Unreachable", f"no cluster: {_no_kubeconfig_message()}")
     if any(word in text for word in _UNREACHABLE):
         hint = "is it the right --context, and is the cluster up?"
         return KubectlError("Unreachable", f"no cluster: {message}; {hint}")
@@ -280,7 +282,7 @@ def failure(done: Finished) -> KubectlError:
     return KubectlError("", f"kubectl: {message}")
 
 
-def _no_kubeconfig() -> str:
+def _no_kubeconfig_message() -> str:
     if is_pod():
         return (
             "kubectl uses the service account of this pod only without options of cluster and user "
@@ -292,7 +294,7 @@ def _no_kubeconfig() -> str:
     )
 
 
-def _no_such_kind(resource: str) -> KubectlError:
+def _unknown_kind_error(resource: str) -> KubectlError:
     if resource.startswith("tapp"):
         message = (
             "this cluster knows no TApps: is it the right --context, and is the CustomResource"
@@ -311,7 +313,7 @@ Source: k8s.io/apiserver, responsewriters, `forbiddenMessage`.
 """
 
 
-def _refused(reason: str, message: str) -> KubectlError:
+def _server_error(reason: str, message: str) -> KubectlError:
     if reason == "Forbidden" and not _BY_AUTHORIZER.search(message):
         return KubectlError("Denied", message)
     if reason == "Forbidden":

@@ -2,8 +2,8 @@
 
 The plugin's own calls of kubectl ignore the preferences, by means of `without_preferences`: an
 option such as `--show-labels` for `get` would break each call. Only the policy for credential
-plugins stays in force, because it says which programs kubectl may run. `options_of` returns how the
-preferences change the user's own `kubectl apply`.
+plugins stays in force, because it says which programs kubectl may run. `preferred_options` returns
+how the preferences change the user's own `kubectl apply`.
 
 Source: k8s.io/kubectl, pkg/kuberc.
 """
@@ -23,7 +23,7 @@ _POLICY = ("credentialPluginPolicy", "credentialPluginAllowlist")
 _OPTION = "--kuberc="
 
 
-def path_of(option: str | None) -> Path | None:
+def kuberc_path(option: str | None) -> Path | None:
     """Returns the path of the preferences: from the option, from KUBERC, or kubectl's default.
 
     Returns None if the user has switched the preferences off.
@@ -61,7 +61,7 @@ def _is_preference(document: Any) -> bool:
     )
 
 
-def options_of(command: str, path: Path | None) -> dict[str, str]:
+def preferred_options(command: str, path: Path | None) -> dict[str, str]:
     """Returns option name -> default value, as the preferences set them for a kubectl command."""
     found = {}
     known = preferences(path)
@@ -83,13 +83,13 @@ def without_preferences(arguments: Sequence[str]) -> tuple[list[str], dict[str, 
     The option `--kuberc` is removed, because kubectl refuses it together with `KUBERC=off`.
     """
     named = [each.removeprefix(_OPTION) for each in arguments if each.startswith(_OPTION)]
-    path = path_of(named[-1] if named else None)
+    path = kuberc_path(named[-1] if named else None)
     rest = [each for each in arguments if not each.startswith(_OPTION)]
-    return rest, {**os.environ, "KUBERC": _only_policy(path)}
+    return rest, {**os.environ, "KUBERC": _policy_file(path)}
 
 
 @functools.cache
-def _only_policy(path: Path | None) -> str:
+def _policy_file(path: Path | None) -> str:
     """Returns the value of KUBERC: `off`, or a file with only the policy for credential plugins."""
     found = preferences(path)
     policy = {key: found[key] for key in _POLICY if key in found}

@@ -24,7 +24,7 @@ class Registration(NamedTuple):
     options: "Options"  # the options of the service, which its operator sets
 
 
-def in_charge(controllers: Sequence[Document], tapp: Document | None) -> Document | None:
+def controller_for(controllers: Sequence[Document], tapp: Document | None) -> Document | None:
     """Returns the CompositeController that serves a TApp, or None if none is registered.
 
     The finalizer that Metacontroller has added to the TApp names the CompositeController. Without
@@ -68,7 +68,7 @@ def service_of(controller: Document) -> tuple[str, str] | None:
     return found if all(found) else None
 
 
-def chosen(deployment: Document | None) -> "Options":
+def service_options(deployment: Document | None) -> "Options":
     """Returns the options that a Deployment of the service sets in its environment.
 
     The defaults are returned for all other options, or if `deployment` is None. Each option has a

@@ -23,8 +23,8 @@ from kubectl_tapp.cluster.kubectl import Runner
 if TYPE_CHECKING:
     from rich.console import Console
 
-INTERVAL = 1.0  # The least number of seconds between two polls
-WIDTH = 10_000  # Columns of a pipe or a file without COLUMNS, so that no table is cut
+POLL_INTERVAL = 1.0  # The least number of seconds between two polls
+UNLIMITED_WIDTH = 10_000  # Columns of a pipe or a file without COLUMNS, so that no table is cut
 
 
 @dataclass
@@ -33,21 +33,21 @@ class Session:
 
     runner: Runner | None = None  # runs kubectl; None runs the program itself
     now: Callable[[], float] = time.time  # returns the time in seconds since the epoch
-    targets: GivenOptions = field(
+    global_options: GivenOptions = field(
         default_factory=dict
     )  # kubectl's global options of the command line
     sleep: Callable[[float], None] = time.sleep  # waits for a number of seconds
-    # shared with the sessions that `narrowed` returns, so that only one call logs in
+    # shared with the sessions that `with_options` returns, so that only one call logs in
     first_call: FirstCall = field(default_factory=FirstCall)
 
-    def narrowed(self, **targets: Any) -> "Session":
+    def with_options(self, **more: Any) -> "Session":
         """Returns a copy of the session with further global options. They override earlier ones."""
-        return replace(self, targets=merged_options(self.targets, targets))
+        return replace(self, global_options=merged_options(self.global_options, more))
 
     @cached_property
     def cluster(self) -> ClusterAccess:
         """The cluster of this session. kubectl is not called before a method is used."""
-        return ClusterAccess(self.targets, self.runner, self.first_call)
+        return ClusterAccess(self.global_options, self.runner, self.first_call)
 
     @cached_property
     def console(self) -> "Console":
@@ -57,9 +57,9 @@ class Session:
         """
         from rich.console import Console  # noqa: PLC0415 - it costs start time
 
-        _printable()
+        _replace_unencodable()
         terminal = sys.stdout.isatty()
-        width = None if terminal or "COLUMNS" in os.environ else WIDTH
+        width = None if terminal or "COLUMNS" in os.environ else UNLIMITED_WIDTH
         return Console(
             file=sys.stdout, width=width, highlight=False, soft_wrap=False, emoji=False,
             force_terminal=None if terminal else False,
@@ -81,7 +81,7 @@ class Session:
     @staticmethod
     def ask(question: str) -> str:
         """Returns the line that the user typed. Raises EOFError if there is no input."""
-        _printable()
+        _replace_unencodable()
         return input(question)
 
     def confirm(self, *, yes: bool) -> None:
@@ -114,7 +114,7 @@ class Session:
             raise CommandError(f"TApp {name} is being deleted: {told}")
         return found
 
-    def looks(self) -> Iterator[None]:
+    def polls(self) -> Iterator[None]:
         """Yields each time that a polling loop may read from the cluster.
 
         After each poll the generator sleeps for one second, or for three times the duration of the
@@ -123,17 +123,17 @@ class Session:
         while True:
             begun = self.now()
             yield
-            self.sleep(max(INTERVAL, 3 * (self.now() - begun)))
+            self.sleep(max(POLL_INTERVAL, 3 * (self.now() - begun)))
 
     def say(self, text: str = "") -> None:
         """Prints a line to standard output, without control characters."""
-        _printable()
+        _replace_unencodable()
         print(printable(text))
 
     @staticmethod
     def note(text: str) -> None:
         """Prints a line to standard error. Notes do not belong to the result of the command."""
-        _printable()
+        _replace_unencodable()
         note(text)
 
 
@@ -150,16 +150,16 @@ class _ClosableOutput:
         return getattr(self._file, name)
 
     def write(self, text: str) -> int:
-        with self._or_nowhere():
+        with self._discarding_on_error():
             self._file.write(text)
         return len(text)
 
     def flush(self) -> None:
-        with self._or_nowhere():
+        with self._discarding_on_error():
             self._file.flush()
 
     @contextmanager
-    def _or_nowhere(self) -> Iterator[None]:
+    def _discarding_on_error(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -185,7 +185,7 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _printable() -> None:
+def _replace_unencodable() -> None:
     """Makes standard output print `?` for characters that the locale cannot encode.
 
     Otherwise such a character would raise an error.

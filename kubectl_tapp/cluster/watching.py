@@ -12,7 +12,7 @@ import msgspec
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.kubectl import Following, failure
+from kubectl_tapp.cluster.kubectl import RunningCall, error_of
 
 DELETED = "DELETED"  # The event type of a deleted object
 
@@ -20,10 +20,10 @@ DELETED = "DELETED"  # The event type of a deleted object
 class Watching:
     """One watch. It ends when the API server ends it, or when `stop` is called."""
 
-    def __init__(self, follow: Callable[[], Following]) -> None:
+    def __init__(self, follow: Callable[[], RunningCall]) -> None:
         """Prepares the watch. `follow` starts kubectl."""
         self._follow = follow
-        self._following: Following | None = None
+        self._following: RunningCall | None = None
         self._stopped = False
 
     def events(self) -> Iterator[tuple[str, Document]]:
@@ -43,7 +43,7 @@ class Watching:
             yield found["type"], found["object"]
         done = self._following.done()
         if done.code > 0 and not self._stopped:
-            raise failure(done)
+            raise error_of(done)
 
     def stop(self) -> None:
         """Ends the watch. Safe to call from any thread."""
@@ -75,16 +75,16 @@ class Watched:
         """Starts the watch. `changed` is called after each change and at the end of the watch."""
         self._watching, self._changed = watching, changed
         self.seen: dict[str, Document | None] = {}
-        self.forbidden, self._told = False, 0.0
+        self.forbidden, self._first_event_at = False, 0.0
         self.ended, self.error = False, ""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
         try:
             for kind, each in self._watching.events():
-                self._told = self._told or time.monotonic()
+                self._first_event_at = self._first_event_at or time.monotonic()
                 uid = each["metadata"]["uid"]
-                if kind == DELETED and self._has_told_all():
+                if kind == DELETED and self._has_listed_all():
                     self.seen.pop(uid, None)
                 else:
                     self.seen[uid] = None if kind == DELETED else each
@@ -97,7 +97,7 @@ class Watched:
         self.ended = True
         self._changed()
 
-    def over(self, known: Iterable[Document]) -> list[Document]:
+    def current(self, known: Iterable[Document]) -> list[Document]:
         """Returns the current objects. `known` are the objects as read when the watch was started.
 
         A watch first lists all existing objects, without a mark at the end of the list. Until the
@@ -105,13 +105,16 @@ class Watched:
         Afterwards they must have been deleted.
         """
         found: dict[str, Document | None] = {}
-        if not self._has_told_all():
+        if not self._has_listed_all():
             found = {each["metadata"]["uid"]: each for each in known}
         found |= dict(self.seen)
         return [each for each in found.values() if each is not None]
 
-    def _has_told_all(self) -> bool:
-        return bool(self._told) and time.monotonic() - self._told > _WHOLE
+    def _has_listed_all(self) -> bool:
+        return (
+            bool(self._first_event_at)
+            and time.monotonic() - self._first_event_at > _LISTING_SECONDS
+        )
 
     def stop(self) -> None:
         """Ends the watch."""
@@ -119,4 +122,6 @@ class Watched:
 
 
 _UNREADABLE = ("Forbidden", "NoSuchKind")
-_WHOLE = 10.0  # Seconds after the first event, by which a watch has listed all existing objects
+_LISTING_SECONDS = (
+    10.0  # Seconds after the first event, by which a watch has listed all existing objects
+)

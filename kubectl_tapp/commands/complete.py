@@ -20,7 +20,7 @@ def _cluster(ctx: typer.Context) -> ClusterAccess:
     """Returns the cluster that the options on the command line so far select."""
     session = next((found for at in _line(ctx) if isinstance(found := at.obj, Session)), Session())
     for at in reversed(_line(ctx)):
-        session = session.narrowed(**{name: at.params.get(name) for name in GLOBAL_OPTIONS})
+        session = session.with_options(**{name: at.params.get(name) for name in GLOBAL_OPTIONS})
     return replace(session, runner=session.runner or Program(_SECONDS)).cluster
 
 
@@ -58,8 +58,8 @@ def _templates(cluster: ClusterAccess, given: dict[str, Any]) -> Iterable[str]:
     return sorted({"default", *(spec.get("templatePool") or {})})
 
 
-names = offer(lambda cluster, _: cluster.names(TAPPS))
-namespaces = offer(lambda cluster, _: cluster.names(NAMESPACES))
+names = offer(lambda cluster, _: cluster.list_names(TAPPS))
+namespaces = offer(lambda cluster, _: cluster.list_names(NAMESPACES))
 contexts = offer(
     lambda cluster, _: cluster.kubectl("config", "get-contexts", "--output=name").out.split()
 )

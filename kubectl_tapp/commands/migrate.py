@@ -46,13 +46,13 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
         "--apply": not dry_run,
     }  # fmt: skip
     arguments = [*(tapps or []), *(name for name, given in switches.items() if given)]
-    if "namespace" in session.targets and not all_namespaces:
-        arguments.append(f"--namespace={session.targets['namespace']}")
+    if "namespace" in session.global_options and not all_namespaces:
+        arguments.append(f"--namespace={session.global_options['namespace']}")
 
     # The migration repeats these options in the commands that it suggests. For its own calls of
     # kubectl, the session adds all options.
-    shown = [each for each in ("kubeconfig", "context") if each in session.targets]
-    arguments += [f"--{each}={session.targets[each]}" for each in shown]
+    shown = [each for each in ("kubeconfig", "context") if each in session.global_options]
+    arguments += [f"--{each}={session.global_options[each]}" for each in shown]
 
     def confirm(count: int) -> None:
         session.say(f"{count} changes to make; no pod restarts.")

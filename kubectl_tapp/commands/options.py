@@ -126,8 +126,8 @@ def with_targets(
         own = [*inspect.signature(whole.annotation, eval_str=True).parameters.values()]
 
     def run(ctx: typer.Context, **values: Any) -> Any:
-        ctx.obj = ctx.obj.narrowed(**{name: values.pop(name) for name in GLOBAL_OPTIONS})
-        remember_options(ctx.obj.targets)
+        ctx.obj = ctx.obj.with_options(**{name: values.pop(name) for name in GLOBAL_OPTIONS})
+        remember_options(ctx.obj.global_options)
         if whole is not None:
             return function(ctx.obj, whole.annotation(**values))
         return function(ctx.obj, **values)

@@ -119,8 +119,8 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
     edited = read_tapp(options.filename, options.name) if options.filename else None
     if edited is not None and (space := edited["metadata"].get("namespace")):
         # kubectl also refuses a --namespace that differs from the namespace in the file.
-        _same_place(edited, session.targets.get("namespace", space), "--namespace says")
-        session = session.narrowed(namespace=space)
+        _same_place(edited, session.global_options.get("namespace", space), "--namespace says")
+        session = session.with_options(namespace=space)
     cluster = session.cluster
     name = options.name if edited is None else str(edited["metadata"]["name"])
     observed = _observed(session, name or "", edited)

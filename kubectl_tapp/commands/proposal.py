@@ -103,7 +103,7 @@ class Proposal:
     def _new(self) -> RecordedSession:
         session = self._session
         return RecordedSession(
-            session.runner, session.now, session.targets, session.sleep, session.first_call
+            session.runner, session.now, session.global_options, session.sleep, session.first_call
         )
 
     def _named(self, observed: Observed) -> list[tuple[str, ...]]:

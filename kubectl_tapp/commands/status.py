@@ -73,21 +73,21 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
         with Live(
             _shown(session, observed, unfold), console=session.console, auto_refresh=False
         ) as live:
-            for newer in _looks(session, observed):
+            for newer in _polled(session, observed):
                 live.update(_shown(session, newer, unfold), refresh=True)
     else:
         from kubectl_tapp.show.status import Changes  # noqa: PLC0415
 
         _print(session, observed, unfold)
         before = Changes(_inspected(session, observed))
-        for newer in _looks(session, observed):
+        for newer in _polled(session, observed):
             for line in before.until(_inspected(session, newer)):
                 session.say(line)
     session.note(f"note: TApp {observed.name} is gone")
 
 
-def _looks(session: Session, observed: Observed) -> Iterator[Observed]:
-    for _ in session.looks():
+def _polled(session: Session, observed: Observed) -> Iterator[Observed]:
+    for _ in session.polls():
         try:
             observed = session.cluster.observe(observed.name, before=observed)
         except KubectlError as error:

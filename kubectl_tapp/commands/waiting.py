@@ -100,7 +100,7 @@ def until_done(
     """
     begun = session.now()
     with shown(session) as show:
-        for _ in session.looks():
+        for _ in session.polls():
             if not (why := attempt()):
                 return
             waited = session.now() - begun

@@ -12,7 +12,7 @@ from functools import cached_property
 from kubectl_tapp.base.observed import Document, Observed, by_name
 from kubectl_tapp.base.reading import conditions_by_type, last_write
 from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
-from kubectl_tapp.cluster.belonging import advised
+from kubectl_tapp.cluster.belonging import ownership_advice
 from kubectl_tapp.decide.refused import WHOLE, Child, Refusal, refusals
 from kubectl_tapp.decide.standing import STILL
 from tapp.decide.instances import Instance
@@ -122,7 +122,7 @@ class Obstacles:
 
         The string is empty if there is no such object or the object belongs to the TApp.
         """
-        return "" if item is None else advised(item, self._observed.tapp)
+        return "" if item is None else ownership_advice(item, self._observed.tapp)
 
     def _of_change(self, instance: Instance) -> str:
         name = f"{self._observed.name}-{instance.id}"
@@ -140,7 +140,7 @@ class Obstacles:
 def _named(
     cluster: ClusterAccess, resource: str, names: list[str], namespace: str
 ) -> tuple[dict[str, Document], str]:
-    found = cluster.named(resource, names, namespace) if names else []
+    found = cluster.get_named(resource, names, namespace) if names else []
     return ({}, short(found)) if isinstance(found, str) else (by_name(found), "")
 
 

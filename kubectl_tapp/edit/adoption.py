@@ -15,7 +15,7 @@ from typing import Any
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.words import instances_phrase, plural
 from kubectl_tapp.cluster.access import CLAIMS, PODS
-from kubectl_tapp.cluster.belonging import belonging
+from kubectl_tapp.cluster.belonging import ownership_of
 from kubectl_tapp.edit.edits import spec_of
 from tapp.declared.beside import claim_templates
 from tapp.kube.owners import controller_of, controller_ref
@@ -61,7 +61,7 @@ def strays(
     for resource, prefix, items in prefixes:
         for item in items:
             id = instance_number(item["metadata"]["name"], prefix)
-            if id is None or not (whose := belonging(item, tapp).text):
+            if id is None or not (whose := ownership_of(item, tapp).text):
                 continue
             label = (item["metadata"].get("labels") or {}).get(CONTROLLER_UID)
             if label in living and label != tapp["metadata"]["uid"]:
@@ -78,7 +78,7 @@ def strays(
 def _why_not(item: Document, tapp: Document, *, beyond: bool) -> str:
     if item["metadata"].get("deletionTimestamp"):
         return "it is being deleted"
-    if not belonging(item, tapp).can_be_adopted:
+    if not ownership_of(item, tapp).can_be_adopted:
         return "it has another owner"
     if beyond:
         return "its number is not below spec.replicas, and it would go"

@@ -17,7 +17,7 @@ from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.access import TAPPS, ClusterAccess
 from kubectl_tapp.cluster.kubectl import KubectlError
-from kubectl_tapp.cluster.kuberc import options_of
+from kubectl_tapp.cluster.kuberc import preferred_options
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.edit.edits import json_patch
 from tapp.kube.merges import kubectl_applied
@@ -55,7 +55,7 @@ def apply_method(
     TApp was applied last. Raises UsageError if `force` is given for a client-side apply, which has
     no conflicts.
     """
-    preferred = options_of("apply", cluster.kuberc)
+    preferred = preferred_options("apply", cluster.kuberc)
     by_server = _SWITCH.get(preferred.get("server-side", ""))
     exists = bool(observed.tapp["metadata"].get("uid"))
     found, by_client = "", False

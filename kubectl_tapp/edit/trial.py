@@ -72,7 +72,7 @@ def tried_children(
         remarks.append(f"{more} more new templates were not tried on the API server")
     for trial in found[:_MOST]:
         try:
-            cluster.create(trial.document)
+            cluster.try_create(trial.document)
         except KubectlError as error:
             if error.reason in ("Unreachable", "Timeout", "Unauthorized"):
                 raise

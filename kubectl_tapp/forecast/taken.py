@@ -12,7 +12,7 @@ from kubectl_tapp.base.hints import shell_command, tapp_command
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.words import instances_phrase, plural
 from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
-from kubectl_tapp.cluster.belonging import advised
+from kubectl_tapp.cluster.belonging import ownership_advice
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome
 from tapp.kube.owners import controller_of
@@ -76,7 +76,7 @@ def _named(
     if not names:
         return []
     if len(names) <= _FEW:
-        return cluster.named(resource, names, space)
+        return cluster.get_named(resource, names, space)
     known = set(names)
     try:
         return [each for each in cluster.list(resource) if each["metadata"]["name"] in known]
@@ -89,7 +89,7 @@ def _whose(item: Document, tapp: Document) -> str:
 
     The text is empty if the object belongs to the TApp.
     """
-    text, metadata = advised(item, tapp), tapp["metadata"]
+    text, metadata = ownership_advice(item, tapp), tapp["metadata"]
     controller = controller_of(item["metadata"].get("ownerReferences"))
     if text and controller is not None and controller.get("kind") == "StatefulSet":
         words = ("delete", "statefulset", str(controller.get("name")), "--cascade=orphan")

@@ -21,7 +21,15 @@ from typing import Any
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.access import CLAIMS, EVENTS, PODS, REVISIONS, TAPPS, belongs, plain_kinds
+from kubectl_tapp.cluster.access import (
+    CLAIMS,
+    EVENTS,
+    PODS,
+    REVISIONS,
+    TAPPS,
+    is_child,
+    optional_kinds,
+)
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.cluster.watching import Watched
@@ -161,7 +169,7 @@ class FollowedList(Follower):
         rows: dict[str, tuple[Document, model.Model]] = {}
 
         def look() -> None:
-            for each in (found := {it["metadata"]["uid"]: it for it in watched.over(known)}):
+            for each in (found := {it["metadata"]["uid"]: it for it in watched.current(known)}):
                 if each not in rows or rows[each][0] != found[each]:
                     rows[each] = found[each], model.row_of(found[each])
             shown = {uid: rows[uid][1] for uid in found}
@@ -179,7 +187,7 @@ class FollowedTApp(Follower):
         self._name, self._asked = name, 0.0
         self.view: Inspection | None = None
         self._log: dict[str, model.Model] = {}
-        super().__init__(session.narrowed(namespace=namespace))
+        super().__init__(session.with_options(namespace=namespace))
 
     def note(self, text: str, ids: str = "", key: str = "", at: float | None = None) -> None:
         """Adds an entry to the timeline of the TApp."""
@@ -198,7 +206,7 @@ class FollowedTApp(Follower):
             return
         self._watched, uid = [], tapp["metadata"]["uid"]
         own = f"--selector=controller-uid={uid}"
-        plain = plain_kinds(tapp)
+        plain = optional_kinds(tapp)
         parts = {"pods": PODS, "claims": CLAIMS, "revisions": REVISIONS}
         kinds = [*parts.values(), *(kind.qualified for kind in plain)]
         words: dict[str, tuple[str, ...]] = {
@@ -215,7 +223,7 @@ class FollowedTApp(Follower):
 
         def look() -> None:
             nonlocal observed, history
-            tapps = watched[TAPPS].over([observed.tapp])
+            tapps = watched[TAPPS].current([observed.tapp])
             if not tapps or tapps[0]["metadata"]["uid"] != uid:
                 self.publish(gone=f"TApp {self._name} is gone")
                 watched[TAPPS].ended = True
@@ -225,10 +233,10 @@ class FollowedTApp(Follower):
             if time.monotonic() - begun > _LOOK and not {*deaf} <= {*observed.unread}:
                 watched[TAPPS].ended = True
             # The spec now asks for children of other kinds, which need new watches.
-            watched[TAPPS].ended |= plain_kinds(tapps[0]) != plain
+            watched[TAPPS].ended |= optional_kinds(tapps[0]) != plain
 
             def there(kind: str, known: list[Document]) -> list[Document]:
-                return [each for each in watched[kind].over(known) if belongs(each, uid)]
+                return [each for each in watched[kind].current(known) if is_child(each, uid)]
 
             owned: dict[str, Any] = {
                 part: there(kind, getattr(observed, part)) for part, kind in parts.items()
@@ -237,7 +245,7 @@ class FollowedTApp(Follower):
                 kind: there(kind.qualified, observed.plain.get(kind, [])) for kind in plain
             }
             observed = replace(observed, tapp=tapps[0], **owned)
-            for event in watched[EVENTS].over([]):
+            for event in watched[EVENTS].current([]):
                 self.note(**model.note_of(event))
             if PODS in observed.unread:
                 found = model.told(observed)

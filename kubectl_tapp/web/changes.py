@@ -51,7 +51,7 @@ class Changes:
 
         Raises CommandError if the change is not possible.
         """
-        session = self._session.narrowed(namespace=namespace)
+        session = self._session.with_options(namespace=namespace)
         found = Proposal(session, name, OFFERED.get(change, _unknown), _read(change, values))
         key = secrets.token_urlsafe(16) if found.can_be_done else ""
         if key:

@@ -167,7 +167,7 @@ def test_pods_that_the_api_server_refuses_are_refused_by_the_plan(
     targets = {"kubeconfig": str(cluster.kubeconfig), "namespace": app.namespace}
     if cluster.context:
         targets["context"] = cluster.context
-    session = Session(targets=targets)
+    session = Session(global_options=targets)
     observed = session.cluster.observe("web")
 
     def said(document: Json) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def test_an_apply_makes_what_was_planned(
     wrong = {}
     for name, document in DROPPED.items():
         _apply(plugin, file, FULL, first)
-        session = Session(targets=targets)
+        session = Session(global_options=targets)
         assert app.found is not None
         how = applied.apply_method(session.cluster, Observed(app.found), asked, force=False)
         assert bool(how.manager) is (then == SERVER), (way, how)

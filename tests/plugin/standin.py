@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from demo.kubectl import Document, Followed, Kubectl, RefusedError
-from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.main import run
 from simulator.api.store import NotFoundError
 from simulator.objects.kinds import Kind
@@ -59,7 +59,7 @@ class StandIn(Kubectl):
 
     # What the plugin calls.
 
-    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+    def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
         """One call."""
         self.calls.append(list(arguments))
         return super().run(arguments, stdin)

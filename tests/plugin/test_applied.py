@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_tapp.cluster.kubectl import Finished, failure
+from kubectl_tapp.cluster.kubectl import CallResult, error_of
 from tests.builders import claim_template, manifest
 from tests.plugin.standin import Document, Said, StandIn, kubectl_tapp
 from tests.scenarios.life import Life
@@ -152,7 +152,7 @@ def test_a_stale_version_is_one_sentence(place: Path) -> None:
     ],
 )
 def test_a_refusal_is_read_without_the_patch_before_it(said: str, expected: str) -> None:
-    assert str(failure(Finished(1, "", said))) == expected
+    assert str(error_of(CallResult(1, "", said))) == expected
 
 
 CLAIM = claim_template

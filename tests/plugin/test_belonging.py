@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.cluster.belonging import advised, belonging
+from kubectl_tapp.cluster.belonging import ownership_advice, ownership_of
 
 TAPP = {"metadata": {"name": "web", "namespace": "default", "uid": "now"}}
 GROUP = "apps.tkestack.io/v1"
@@ -42,9 +42,9 @@ def test_whose_an_object_is(
 ) -> None:
     labels = {} if label is None else {"controller-uid": label}
     pod = {"metadata": {"name": "web-0", "labels": labels, "ownerReferences": owners}}
-    found = belonging(pod, TAPP)
+    found = ownership_of(pod, TAPP)
     assert (found.text, found.can_be_adopted) == (text, adoptable)
     hint = "; `kubectl tapp adopt web -n default` takes it over" if found.can_be_adopted else ""
-    assert advised(pod, TAPP) == text + hint
+    assert ownership_advice(pod, TAPP) == text + hint
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert advised(pod, TAPP) == (text and f"{text}, and is being deleted")
+    assert ownership_advice(pod, TAPP) == (text and f"{text}, and is being deleted")

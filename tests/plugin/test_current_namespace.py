@@ -7,21 +7,21 @@ import pytest
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.cluster import pod
 from kubectl_tapp.cluster.access import ClusterAccess
-from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.cluster.kubectl import CallResult
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_see import web
 from tests.scenarios.life import Life
 
-NO_CONTEXT = Finished(1, "", "error: current-context must exist in order to minify\n")
+NO_CONTEXT = CallResult(1, "", "error: current-context must exist in order to minify\n")
 
 
 class View:
     """A kubectl that answers `config view` alone, and notes how it was called."""
 
-    def __init__(self, done: Finished) -> None:
+    def __init__(self, done: CallResult) -> None:
         self.done, self.calls = done, list[list[str]]()
 
-    def run(self, arguments: list[str], stdin: str = "") -> Finished:  # noqa: ARG002 - kubectl's
+    def run(self, arguments: list[str], stdin: str = "") -> CallResult:  # noqa: ARG002 - kubectl's
         """`config view`."""
         self.calls.append([*arguments])
         return self.done
@@ -41,17 +41,17 @@ def in_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def namespace(done: Finished, **targets: str) -> str:
+def namespace(done: CallResult, **targets: str) -> str:
     """The namespace of a command, if `kubectl config view` ends so."""
     return ClusterAccess(targets, View(done)).namespace  # type: ignore[arg-type]
 
 
 def test_the_context_comes_before_the_pod(in_pod: Path) -> None:
     """As kubectl has it, also where the context says `default`."""
-    assert namespace(Finished(0, "default", "")) == "default"
-    assert namespace(Finished(0, "other", "")) == "other"
-    assert namespace(Finished(0, "other", ""), namespace="mine") == "mine"
-    assert namespace(Finished(0, "", "")) == "shop"
+    assert namespace(CallResult(0, "default", "")) == "default"
+    assert namespace(CallResult(0, "other", "")) == "other"
+    assert namespace(CallResult(0, "other", ""), namespace="mine") == "mine"
+    assert namespace(CallResult(0, "", "")) == "shop"
     assert namespace(NO_CONTEXT) == "shop"
     assert in_pod.exists()
 
@@ -79,14 +79,14 @@ def test_outside_of_pods_it_is_default(
 def test_a_kubeconfig_that_cannot_be_read_is_an_error() -> None:
     said = 'error: error loading config file "/c": open /c: permission denied\n'
     with pytest.raises(CommandError, match="permission denied"):
-        namespace(Finished(1, "", said))
+        namespace(CallResult(1, "", said))
     with pytest.raises(CommandError, match="cannot locate context mars"):
-        namespace(Finished(1, "", "error: cannot locate context mars\n"))
+        namespace(CallResult(1, "", "error: cannot locate context mars\n"))
 
 
 def test_only_the_context_is_asked_for() -> None:
     """Extensions of a kubeconfig, as Telepresence writes them, have namespaces, too."""
-    view = View(Finished(0, "shop", ""))
+    view = View(CallResult(0, "shop", ""))
     targets = {"context": "c", "kubeconfig": "/k"}
     assert ClusterAccess(targets, view).namespace == "shop"  # type: ignore[arg-type]
     path = "--output=jsonpath={.contexts[0].context.namespace}"

@@ -8,15 +8,15 @@ import pytest
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.cluster.first_call import FirstCall
-from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.live.following import Live
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_see import web
 from tests.scenarios.life import Life
 
-DONE = Finished(0, "", "")
-REFUSED = Finished(1, "", "error: You must be logged in to the server (Unauthorized)\n")
+DONE = CallResult(0, "", "")
+REFUSED = CallResult(1, "", "error: You must be logged in to the server (Unauthorized)\n")
 
 
 class Login(StandIn):
@@ -26,7 +26,7 @@ class Login(StandIn):
     token = False
     works = True
 
-    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+    def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
         """One call; a login takes long enough for others to come in between."""
         if arguments[0] == "config":
             return super().run(arguments, stdin)
@@ -73,7 +73,7 @@ def test_a_login_that_fails_is_not_tried_in_parallel(login: Login) -> None:
 
 def test_calls_run_in_parallel_after_an_answer() -> None:
     """An answer is also a refusal by the API server, which knows the user then."""
-    answers = [DONE, Finished(1, "", "Error from server (NotFound): gone\n")]
+    answers = [DONE, CallResult(1, "", "Error from server (NotFound): gone\n")]
     for answer in answers:
         gate = FirstCall()
         gate.run(lambda answer=answer: answer)  # type: ignore[misc]
@@ -96,12 +96,12 @@ def test_the_first_call_after_a_pause_goes_alone_again() -> None:
         running.pop()
 
     # Each of them waits for the one before, because none is answered.
-    _in_threads(call, gate, Finished(1, "", "Unable to connect to the server\n"))
+    _in_threads(call, gate, CallResult(1, "", "Unable to connect to the server\n"))
     assert most == [1, 1]
 
 
-def _in_threads(call: Callable[[], object], gate: FirstCall, answer: Finished = DONE) -> None:
-    def run() -> Finished:
+def _in_threads(call: Callable[[], object], gate: FirstCall, answer: CallResult = DONE) -> None:
+    def run() -> CallResult:
         call()
         return answer
 
@@ -119,5 +119,5 @@ def test_the_gate_is_shared_by_all_that_is_narrowed(
 ) -> None:
     """The page asks for each TApp in its namespace, as the same user."""
     given = {"token": "t"} if name == "token" else {"cache_dir": str(tmp_path)}
-    session = Session(login).narrowed(**given)
-    assert session.narrowed(namespace="shop").first_call is session.first_call
+    session = Session(login).with_options(**given)
+    assert session.with_options(namespace="shop").first_call is session.first_call

@@ -8,7 +8,7 @@ import pytest
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.cluster.access import ClusterAccess
-from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.commands.act import warnings
 from kubectl_tapp.edit.revisions import chosen, entries
 from tapp.declared.lookup import Templates
@@ -188,7 +188,7 @@ def test_a_rollback_to_nowhere(
 class _Kubectl:
     """A kubectl that knows autoscalers."""
 
-    def run(self, arguments: list[str], stdin: str = "") -> Finished:  # noqa: ARG002
+    def run(self, arguments: list[str], stdin: str = "") -> CallResult:  # noqa: ARG002
         """One call."""
         assert not stdin
         target = {"kind": "TApp", "name": "web"}
@@ -196,7 +196,7 @@ class _Kubectl:
         other = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3}
         items = [{"metadata": {"name": "mine"}, "spec": spec},
                  {"metadata": {"name": "not-mine"}, "spec": other}]  # fmt: skip
-        return Finished(0, json.dumps({"items": items}), "")
+        return CallResult(0, json.dumps({"items": items}), "")
 
 
 def test_a_number_that_an_autoscaler_sets_is_known() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.main import run
 from tests.migration.fake_kubectl import FakeKubectl, old_app
 
@@ -15,11 +15,11 @@ class Old:
     def __init__(self) -> None:
         self.fake: FakeKubectl = old_app()
 
-    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+    def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
         """One call."""
         assert not stdin
         done = self.fake(["kubectl", *arguments])
-        return Finished(done.code, done.out, done.err)
+        return CallResult(done.code, done.out, done.err)
 
 
 def test_the_plan_is_shown_and_nobody_is_there_to_say_yes(

@@ -273,11 +273,11 @@ def test_what_a_login_asks_for_is_shown_while_it_waits(
     script.write_text(LOGIN)
     script.chmod(0o755)
     monkeypatch.setenv("KUBECTL", str(script))
-    monkeypatch.setattr(kubectl, "_LONG", 0.2)
+    monkeypatch.setattr(kubectl, "_QUIET_SECONDS", 0.2)
     done = kubectl.Program().run(["patch"], "all of it " * 20_000)
     assert (done.code, len(done.out)) == (0, 200_000)
     shown = "kubectl: open https://login.example.com and type ABC\n"
     assert capsys.readouterr().err == shown
-    monkeypatch.setattr(kubectl, "LONGEST", 0.1)
+    monkeypatch.setattr(kubectl, "LOGIN_TIMEOUT", 0.1)
     with pytest.raises(CommandError, match="did not end within"):
         kubectl.Program().run(["get"])

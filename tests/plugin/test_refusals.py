@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kubectl_tapp.cluster.kubectl import Finished, failure
+from kubectl_tapp.cluster.kubectl import CallResult, error_of
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_see import web
 from tests.scenarios.life import Life
@@ -170,6 +170,6 @@ def test_what_only_operators_may_read_is_not_missed(standin: StandIn, resource: 
     ],
 )  # fmt: skip
 def test_kubectls_words_are_made_a_sentence(said: str, reason: str, sentence: str) -> None:
-    error = failure(Finished(1, "", said))
+    error = error_of(CallResult(1, "", said))
     assert error.reason == reason
     assert str(error).startswith(sentence)

@@ -9,8 +9,8 @@ import pytest
 
 from hooks.service.settings import Settings
 from kubectl_tapp.cluster.access import ClusterAccess
-from kubectl_tapp.cluster.kubectl import Finished
-from kubectl_tapp.cluster.registration import chosen
+from kubectl_tapp.cluster.kubectl import CallResult
+from kubectl_tapp.cluster.registration import service_options
 from tapp.words.vocabulary import SHARD
 from tapp.world import Options
 from tests.plugin.standin import StandIn, kubectl_tapp
@@ -40,8 +40,8 @@ class Kubectl:
     def __init__(self, objects: list[dict[str, Any]]) -> None:
         self._objects = objects
 
-    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:  # noqa: ARG002
-        return Finished(0, json.dumps({"items": self._objects}), "")
+    def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:  # noqa: ARG002
+        return CallResult(0, json.dumps({"items": self._objects}), "")
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_each_option_is_read_as_the_service_reads_it(
     variable = spelling(f"tapp_{option}")
     monkeypatch.setenv(variable, text)
     options = Settings().options
-    assert chosen(deployment(**{variable: text})) == options
+    assert service_options(deployment(**{variable: text})) == options
 
 
 def test_what_no_service_would_start_with_is_the_default() -> None:
     """And what is said elsewhere, or about something else."""
     odd = {"TAPP_RESIZE": "perhaps", "TAPP_MAX_PULLERS": "", "TAPP_MORE": "1", "RESIZE": "true"}
-    assert chosen(deployment(**odd)) == chosen(None) == Options()
+    assert service_options(deployment(**odd)) == service_options(None) == Options()
 
 
 def test_a_plan_takes_the_options_that_the_service_runs_with() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.cluster.registration import chosen
+from kubectl_tapp.cluster.registration import service_options
 from kubectl_tapp.forecast.forecast import Forecast, Outcome
 from kubectl_tapp.forecast.foresee import forecast
 from kubectl_tapp.show.plan import why
@@ -64,5 +64,5 @@ def test_without_the_component_there_are_new_pods() -> None:
 def test_the_plugin_knows_whether_the_component_is_installed() -> None:
     env = [{"name": "TAPP_RESIZE", "value": "true"}]
     deployment = {"spec": {"template": {"spec": {"containers": [{"name": "hooks", "env": env}]}}}}
-    assert chosen(deployment).resize
-    assert not chosen(None).resize
+    assert service_options(deployment).resize
+    assert not service_options(None).resize

@@ -131,5 +131,5 @@ def test_a_user_without_a_home_directory_needs_none(monkeypatch: pytest.MonkeyPa
     for name in ("HOME", "KUBERC", "KUBECTL_KUBERC"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
-    assert kuberc.path_of(None) == Path("~/.kube/kuberc")
+    assert kuberc.kuberc_path(None) == Path("~/.kube/kuberc")
     assert run(["true"]).code == 0

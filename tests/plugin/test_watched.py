@@ -60,7 +60,7 @@ def test_what_is_gone_is_forgotten_once_all_that_was_there_has_been_told(clock: 
         assert changed.wait(5)
 
     def uids() -> list[str]:
-        found = watched.over([{"metadata": {"uid": name}} for name in ("read", "gone")])
+        found = watched.current([{"metadata": {"uid": name}} for name in ("read", "gone")])
         return sorted(each["metadata"]["uid"] for each in found)
 
     tell("ADDED", "a")

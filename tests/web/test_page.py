@@ -271,7 +271,7 @@ def test_what_went_before_a_watch_began_is_not_shown_for_ever(
     with on_port(standin, first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i9").wait_for()
-        monkeypatch.setattr("kubectl_tapp.cluster.watching._WHOLE", 1.0)
+        monkeypatch.setattr("kubectl_tapp.cluster.watching._LISTING_SECONDS", 1.0)
         page.locator("#i9").wait_for(state="detached", timeout=120_000)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from demo.web import session_of
-from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.live import following
 from kubectl_tapp.live.following import Follower
 from tests.web.served import cluster, on_port, tapp, until
@@ -162,7 +162,7 @@ def test_a_slow_plan_keeps_no_other_tab_from_its_answers(page: "Page") -> None:
         other.goto(f"{served.url}/#/default/shop")
         other.locator("#i5").wait_for()
 
-        def hang(arguments: Sequence[str], stdin: str = "") -> Finished:
+        def hang(arguments: Sequence[str], stdin: str = "") -> CallResult:
             if "watch" not in str(arguments):
                 go.wait(60)
             return run(arguments, stdin)
