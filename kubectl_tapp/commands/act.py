@@ -69,10 +69,10 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
 
 def _try_children(session: Session, seen: Observed, edited: Document) -> None:
     """Creates the pods of new templates in a dry run. Raises CommandError if one is refused."""
-    from kubectl_tapp.edit.trial import tried_children  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.edit.trial import try_children  # noqa: PLC0415 - it costs start time
 
     options = session.cluster.registration(seen).options
-    found = tried_children(session.cluster, seen, edited, options.toleration_seconds)
+    found = try_children(session.cluster, seen, edited, options.toleration_seconds)
     if found.refused:
         raise CommandError(f"{'; '.join(found.refused)}; nothing was written")
     for text in (*found.stuck, *found.remarks):
@@ -154,7 +154,7 @@ def _with_newest_notes(
     if changed(seen.tapp, live):
         return seen, edited  # The guard of the patch refuses the write
     base = {**seen.tapp, "metadata": live["metadata"]}
-    return replace(seen, tapp=base), edits.moved(seen.tapp, edited, base)
+    return replace(seen, tapp=base), edits.rebased(seen.tapp, edited, base)
 
 
 def _explained(

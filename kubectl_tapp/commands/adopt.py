@@ -15,9 +15,9 @@ from kubectl_tapp.edit.adoption import (
     Stray,
     adopting_patch,
     as_adopted,
-    lost_labels,
-    strays,
-    unprotected,
+    find_strays,
+    lacks_namespace_owner,
+    lost_label_messages,
 )
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
@@ -34,11 +34,13 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
     """Shows the objects and their owners, asks for confirmation, and adopts the objects."""
     session, cluster = verb.session, verb.session.cluster
     verb.seen.require_readable(CLAIMS)
-    living = {each["metadata"]["uid"]: each["metadata"]["name"] for each in cluster.list(TAPPS)}
-    every = strays(verb.tapp, cluster.list(PODS), cluster.list(CLAIMS), living, verb.seen.namespace)
+    tapp_names = {each["metadata"]["uid"]: each["metadata"]["name"] for each in cluster.list(TAPPS)}
+    every = find_strays(
+        verb.tapp, cluster.list(PODS), cluster.list(CLAIMS), tapp_names, verb.seen.namespace
+    )
     wanted = set(verb.ids(ids)) if ids else None
     chosen = [each for each in every if wanted is None or each.id in wanted]
-    taken = [each for each in chosen if not each.why_not]
+    taken = [each for each in chosen if not each.obstacle]
     _show(verb, chosen)
     if not taken:
         session.say(f"{verb.name}: there is nothing to take over")
@@ -50,7 +52,7 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
             # The instances may be outside spec.replicas now. Adopted pods would be deleted then.
             raise too_late
 
-    take = partial(_take, verb, living)
+    take = partial(_take, verb, tapp_names)
     attempt = partial(take, dry_run=True)
     if write_each(verb, taken, "taken over", _count, attempt=attempt, write=take, check=check):
         verb.follow(sorted({each.id for each in taken}))
@@ -64,16 +66,16 @@ def _count(taken: list[Stray]) -> str:
 
 
 def _show(verb: Verb, found: list[Stray]) -> None:
-    lines = grouped(((x.resource, x.prefix, x.whose, x.why_not), x.id) for x in found)
+    lines = grouped(((x.resource, x.prefix, x.owner_phrase, x.obstacle), x.id) for x in found)
     for title, left in (("Taken over", False), ("Left as it is", True)):
         some_left = {key: ids for key, ids in lines.items() if bool(key[3]) is left}
         if some_left:
             verb.session.say(title)
-        for (resource, prefix, whose, why_not), ids in some_left.items():
+        for (resource, prefix, owner, obstacle), ids in some_left.items():
             names = f"{prefix}{ids[0]}" if len(ids) == 1 else f"{prefix}N (N: {id_list(ids)})"
             kind = "pod" if resource == "pods" else "claim"
-            more = f"; {why_not}" if why_not else ""
-            verb.session.say(f"  {kind} {names}: {whose}{more}")
+            more = f"; {obstacle}" if obstacle else ""
+            verb.session.say(f"  {kind} {names}: {owner}{more}")
 
 
 def _show_next(verb: Verb, taken: list[Stray]) -> None:
@@ -102,7 +104,7 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
     unowned = [
         each.item["metadata"]["name"]
         for each in taken
-        if each.resource == CLAIMS and unprotected(each.item, seen.namespace)
+        if each.resource == CLAIMS and lacks_namespace_owner(each.item, seen.namespace)
     ]
     if means or plan.growth.to or unowned:
         session.say("Then")
@@ -117,12 +119,12 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
         services = session.cluster.list(SERVICES)
     except CommandError:  # The names of Services only make the sentence more precise
         services = []
-    lost = lost_labels(verb.tapp, taken, services)
+    lost = lost_label_messages(verb.tapp, taken, services)
     for text in ("Later", *lost) if lost else ():
         session.say(text if text == "Later" else f"  {text}")
 
 
-def _take(verb: Verb, living: dict[str, str], found: Stray, *, dry_run: bool = False) -> None:
+def _take(verb: Verb, tapp_names: dict[str, str], found: Stray, *, dry_run: bool = False) -> None:
     """Adopts one object with a patch guarded by its version, again if the object has changed.
 
     Raises CommandError if the object can no longer be adopted.
@@ -140,9 +142,9 @@ def _take(verb: Verb, living: dict[str, str], found: Stray, *, dry_run: bool = F
             if live["metadata"]["resourceVersion"] == item["metadata"]["resourceVersion"]:
                 raise
             lists = ([live], []) if found.resource == PODS else ([], [live])
-            now = strays(verb.tapp, *lists, living, verb.seen.namespace)
+            now = find_strays(verb.tapp, *lists, tapp_names, verb.seen.namespace)
             same = live["metadata"]["uid"] == item["metadata"]["uid"]
-            if not (same and now and not now[0].why_not) or tries == _TRIES - 1:
+            if not (same and now and not now[0].obstacle) or tries == _TRIES - 1:
                 message = f"{name} was changed by somebody else, and was not taken over: {error}"
                 raise CommandError(message, Exit.CHANGED) from None
             item = live

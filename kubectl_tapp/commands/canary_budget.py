@@ -40,5 +40,5 @@ def within(verb: Verb, edited: "Document", chosen: list[int], share: str | None)
     verb.notes.append(
         f"updateStrategy.forceUpdate.maxUnavailable is {share} from now on, for later changes too."
     )
-    result: Document = verb.edits.forced(edited, read_budget(share))
+    result: Document = verb.edits.with_canary_budget(edited, read_budget(share))
     return result

@@ -11,7 +11,7 @@ from kubectl_tapp.commands.verb_options import OnTemplate
 
 if TYPE_CHECKING:
     from kubectl_tapp.base.observed import Observed
-    from kubectl_tapp.edit.revisions import Entry
+    from kubectl_tapp.edit.revisions import HistoryEntry
 
 ToShow = Annotated[
     str | None, option("--revision", metavar="REVISION", help="Show this one whole.")
@@ -30,13 +30,13 @@ def history(
     from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415
 
     observed = session.cluster.observe(name)
-    whole = revisions.entries(observed)
+    whole = revisions.history_of(observed)
     found = [each for each in whole if template in (None, each.template)]
     if template is not None and whole and not found:
         hint = name_suggestion(template, {each.template for each in whole})
         raise CommandError(f"the history has no template {template!r}{hint}")
     if revision is not None:
-        entry = revisions.chosen(found, spec_of(observed.tapp), revision)
+        entry = revisions.rollback_target(found, spec_of(observed.tapp), revision)
         _show(session, entry, output)
     elif output is not None:
         session.say(formatted([each.as_document() for each in found], output))
@@ -46,7 +46,7 @@ def history(
         session.say(_nothing(observed))
 
 
-def _table(session: Session, found: "list[Entry]") -> None:
+def _table(session: Session, found: "list[HistoryEntry]") -> None:
     from rich.text import Text  # noqa: PLC0415 - it costs start time
 
     from kubectl_tapp.show.columns import plain_table  # noqa: PLC0415
@@ -57,13 +57,13 @@ def _table(session: Session, found: "list[Entry]") -> None:
         mark = Text("*", style="green") if each.current and each.same_values else " "
         cells = [mark, str(each.number), each.template, each.short_hash, each.created]
         cells += [each.kept] if keeps else []
-        rows.append([*cells, each.short, each.cause])
+        rows.append([*cells, each.summary, each.cause])
     kept = ["KEPT"] if keeps else []
     heads = dict.fromkeys(("", "REVISION", "TEMPLATE", "HASH", "WHEN", *kept), False)
     session.console.print(plain_table(heads | {"WHAT CHANGED": True, "CAUSE": True}, rows))
 
 
-def _show(session: Session, entry: "Entry", output: Format | None) -> None:
+def _show(session: Session, entry: "HistoryEntry", output: Format | None) -> None:
     if output is not None:
         session.say(formatted(entry.as_document(), output))
         return
@@ -71,7 +71,7 @@ def _show(session: Session, entry: "Entry", output: Format | None) -> None:
     session.say(f"Revision {entry.number} of template {entry.template}{now}")
     for title, text in (("hash", entry.hash), ("when", entry.created), ("cause", entry.cause)):
         session.say(f"{title + ':':<8}{text or '-'}")
-    session.say(f"changed {entry.short}" if entry.changes is not None else entry.short)
+    session.say(f"changed {entry.summary}" if entry.changes is not None else entry.summary)
     session.say()
     session.say(formatted(entry.body, Format.YAML))
 

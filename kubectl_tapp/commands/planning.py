@@ -27,7 +27,7 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.plan_options import PlanOptions
 from kubectl_tapp.edit import applied, edits
 from kubectl_tapp.edit.files import read_tapp
-from kubectl_tapp.edit.trial import Tried, tried_children
+from kubectl_tapp.edit.trial import TrialResults, try_children
 from kubectl_tapp.forecast import assumed, schema
 from kubectl_tapp.forecast.fail_if import read_condition
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
@@ -133,15 +133,15 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
         )
     refused: tuple[str, ...] = ()
     if options.dry_run:
-        edited, refused = applied.tried(session, observed, edited, how)
+        edited, refused = applied.dry_run_result(session, observed, edited, how)
     elif how is not None:
-        edited = applied.untried(observed, edited, how)
+        edited = applied.client_side_result(observed, edited, how)
     remarks = (how.remark,) if how is not None and how.remark else ()
     registration, now = cluster.registration(observed), session.now()
-    tried = Tried()
+    tried = TrialResults()
     if options.dry_run and not refused:
         seconds = registration.options.toleration_seconds
-        tried = tried_children(cluster, observed, edited, seconds)
+        tried = try_children(cluster, observed, edited, seconds)
     with playing():
         assumptions = Assumptions(
             options.broken, (*refused, *tried.refused), remarks=(*remarks, *tried.remarks)
@@ -186,10 +186,10 @@ def _edited(tapp: Document, options: PlanOptions, now: float) -> Document:
     if options.image:
         tapp = edits.with_images(tapp, read_images(options.image), options.template)
     if options.partition is not None:
-        tapp = edits.partitioned(tapp, read_partition(options.partition))
+        tapp = edits.with_partition(tapp, read_partition(options.partition))
     for text in options.use or []:
         template, ids = read_use(text, spec)
-        tapp = edits.using(tapp, template, ids)
+        tapp = edits.with_assigned_template(tapp, template, ids)
     if options.kill:
         tapp = edits.killed(tapp, read_ids(options.kill, spec.replicas))
     if options.start:

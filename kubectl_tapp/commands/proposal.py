@@ -20,7 +20,7 @@ from kubectl_tapp.commands.act import changed, is_no_change, out_of_date, tell
 from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.edit import applied, edits
-from kubectl_tapp.edit.trial import tried_children
+from kubectl_tapp.edit.trial import try_children
 from kubectl_tapp.forecast.forecast import Assumptions
 from kubectl_tapp.forecast.foresee import forecast
 from kubectl_tapp.show.plan import print_plan
@@ -56,11 +56,11 @@ class _Planned(Verb):
         operations = edits.json_patch(seen.tapp, edited)
         if is_no_change(session, self.name, operations, self.notes):
             return
-        edited, refused = applied.tried(session, seen, edited, None)
+        edited, refused = applied.dry_run_result(session, seen, edited, None)
         registration = session.cluster.registration(seen)
         if not refused:
             seconds = registration.options.toleration_seconds
-            refused = tried_children(session.cluster, seen, edited, seconds).refused
+            refused = try_children(session.cluster, seen, edited, seconds).refused
         assumptions = Assumptions(refused=refused)
         found = forecast(seen, edited, registration, session.now(), assumptions)
         print_plan(session.console, found)

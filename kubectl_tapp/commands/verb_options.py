@@ -129,9 +129,9 @@ class Verb:
 
         named = read_canary_ids(share, self.spec.replicas)
         if named is not None:
-            self.notes.append(canaries.check_named(self.plan(), template, named, base))
+            self.notes.append(canaries.check_named_instances(self.plan(), template, named, base))
             return named
-        picked, why = canaries.pick(self.plan(), template, share, base)
+        picked, why = canaries.pick_instances(self.plan(), template, share, base)
         self.notes.append(why)
         return picked
 

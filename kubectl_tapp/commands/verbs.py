@@ -71,11 +71,11 @@ def use(  # noqa: PLR0913, PLR0917 - the options of a command
     With --canary instances are picked: available ones, spread over nodes, highest numbers first.
     """
     try:
-        verb.edits.body_of(verb.spec, template)
+        verb.edits.template_content(verb.spec, template)
     except UsageError as error:
         raise UsageError(f"{error}; {making(verb, template, ids, canary)}") from None
     chosen = verb.chosen(ids, canary, template)
-    edited = verb.edits.using(verb.tapp, template, chosen)
+    edited = verb.edits.with_assigned_template(verb.tapp, template, chosen)
     edited = within(verb, edited, chosen, max_unavailable)
     verb.do(verb.caused(edited, cause, f"use {verb.name} {template} {ranges(chosen)}"))
 
@@ -123,10 +123,12 @@ def image(  # noqa: PLR0913 - the options of a command
             edited = _partitioned(verb, edited, partition, base)
             command += f" --partition {partition}"
     else:
-        copied = verb.edits.copied(verb.tapp, base, copy)
+        copied = verb.edits.with_copied_template(verb.tapp, base, copy)
         chosen = verb.chosen(None, canary, copy, base)
-        edited = verb.edits.using(verb.edits.with_images(copied, wanted, copy), copy, chosen)
-        edited = canaries.with_note(edited, copy, base)
+        edited = verb.edits.with_assigned_template(
+            verb.edits.with_images(copied, wanted, copy), copy, chosen
+        )
+        edited = canaries.with_copy_note(edited, copy, base)
         edited = within(verb, edited, chosen, max_unavailable)
         command += f" for {ranges(chosen)}"
     verb.do(verb.caused(edited, cause, command))
@@ -141,7 +143,7 @@ def _partitioned(verb: Verb, edited: "Document", partition: str, template: str) 
     if template != rolling:
         message = f"--partition is about the rolling template {rolling!r}, not about {template!r}"
         raise UsageError(message)
-    result: Document = verb.edits.partitioned(edited, read_partition(partition))
+    result: Document = verb.edits.with_partition(edited, read_partition(partition))
     return result
 
 
@@ -157,7 +159,7 @@ def advance(
     if before == 0:
         raise UsageError(f"{verb.name} has no partition: nothing is kept back")
     value = 0 if to is None else read_partition(to)
-    edited = verb.edits.partitioned(verb.tapp, value)
+    edited = verb.edits.with_partition(verb.tapp, value)
     if value:
         now, wanted = (verb.decided(replace(verb.seen, tapp=each)).partition.size
                        for each in (verb.tapp, edited))  # fmt: skip
@@ -216,9 +218,11 @@ def rollback(
     """Take a template back to what it was: the one that changed last, or --template's."""
     from kubectl_tapp.edit import revisions  # noqa: PLC0415 - it costs start time
 
-    history = revisions.entries(verb.seen)
+    history = revisions.history_of(verb.seen)
     ends = f"{tapp_command(verb.tapp, 'abort')} or {tapp_command(verb.tapp, 'promote')}"
-    entry = revisions.chosen(history, verb.spec, to, template, with_values=with_values, ends=ends)
+    entry = revisions.rollback_target(
+        history, verb.spec, to, template, with_values=with_values, ends=ends
+    )
     # The rollback gives the ControllerRevision a new number, so the cause names the hash.
     twins = {each.template for each in history if each.hash == entry.hash}
     which = f" --template {entry.template}" if len(twins) > 1 else ""
@@ -229,9 +233,9 @@ def rollback(
     )
     edited = verb.tapp
     if not entry.current:
-        edited = verb.edits.with_template(edited, entry.template, entry.body)
+        edited = verb.edits.with_template_content(edited, entry.template, entry.body)
     if with_values:
-        edited = verb.edits.with_kept_values(edited, entry.template, entry.body, entry.values)
+        edited = verb.edits.with_restored_values(edited, entry.template, entry.body, entry.values)
         command += " --with-values"
     if edited == verb.tapp:
         verb.do(verb.tapp)
@@ -245,7 +249,7 @@ def promote(
     """Give all instances what the canary runs: its own stay as they are, the others follow."""
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
-    canary = canaries.find(verb.tapp, template, base)
+    canary = canaries.find_canary(verb.tapp, template, base)
     who = f", which {ranges(canary.ids)} run{'s'[: len(canary.ids) == 1]}"
     ran = who if canary.ids else ", which nobody runs"
     verb.notes.append(
@@ -260,7 +264,7 @@ def abort(verb: Verb, template: OnTemplate = None, base: _Base = None, cause: Ca
     """Take the canary's instances back to the template that the others run."""
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
-    canary = canaries.find(verb.tapp, template, base)
+    canary = canaries.find_canary(verb.tapp, template, base)
     who = ranges(canary.ids) or "nobody"
     goes = "go" if len(canary.ids) > 1 else "goes"
     verb.notes.append(
@@ -271,7 +275,7 @@ def abort(verb: Verb, template: OnTemplate = None, base: _Base = None, cause: Ca
 
 
 def _afterwards(canary: "CanaryTemplate") -> str:
-    if canary.copy:
+    if canary.is_copy:
         return f"{canary.name!r} was made for it and leaves the pool."
     return f"{canary.name!r} stays in the pool, and nobody runs it then."
 

@@ -23,7 +23,7 @@ from tapp.storage.claims import instance_number
 from tapp.words.ranges import name_list
 from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
-OF_STATEFULSETS = {
+STATEFULSET_LABELS = {
     "statefulset.kubernetes.io/pod-name": "$(tapp.name)",
     "apps.kubernetes.io/pod-index": "$(tapp.index)",
 }
@@ -38,20 +38,20 @@ class Stray:
     prefix: str  # its name without the instance number
     id: int  # the instance number in its name
     item: Document  # the object
-    whose: str  # a phrase that says who owns the object
-    why_not: str = ""  # the reason why it cannot be adopted; "" if it can
+    owner_phrase: str  # a phrase that says who owns the object
+    obstacle: str = ""  # the reason why it cannot be adopted; "" if it can
 
 
-def strays(
+def find_strays(
     tapp: Document,
     pods: Iterable[Document],
     claims: Iterable[Document],
-    living: dict[str, str],
+    tapp_names: dict[str, str],
     namespace: Document | None,
 ) -> list[Stray]:
     """Returns all pods and claims with names of the TApp that are not its children, sorted.
 
-    `pods` and `claims` are those of the namespace. `living` has the names of all TApps in the
+    `pods` and `claims` are those of the namespace. `tapp_names` has the names of all TApps in the
     namespace by uid. `namespace` is None if the user may not read the Namespace.
     """
     spec, name = spec_of(tapp), tapp["metadata"]["name"]
@@ -61,21 +61,26 @@ def strays(
     for resource, prefix, items in prefixes:
         for item in items:
             id = instance_number(item["metadata"]["name"], prefix)
-            if id is None or not (whose := ownership_of(item, tapp).text):
+            if id is None or not (owner := ownership_of(item, tapp).text):
                 continue
             label = (item["metadata"].get("labels") or {}).get(CONTROLLER_UID)
-            if label in living and label != tapp["metadata"]["uid"]:
-                whose = f"has the label of TApp {living[label]}"
-                found.append(Stray(resource, prefix, id, item, whose, "that TApp is there"))
+            if label in tapp_names and label != tapp["metadata"]["uid"]:
+                owner = f"has the label of TApp {tapp_names[label]}"
+                found.append(Stray(resource, prefix, id, item, owner, "that TApp is there"))
                 continue
-            why_not = _why_not(item, tapp, beyond=id >= spec.replicas)
-            if resource == CLAIMS and not why_not and namespace is None and unprotected(item, None):
-                why_not = "it needs its Namespace as an owner, which you may not read"
-            found.append(Stray(resource, prefix, id, item, whose, why_not))
+            obstacle = _adoption_obstacle(item, tapp, beyond=id >= spec.replicas)
+            if (
+                resource == CLAIMS
+                and not obstacle
+                and namespace is None
+                and lacks_namespace_owner(item, None)
+            ):
+                obstacle = "it needs its Namespace as an owner, which you may not read"
+            found.append(Stray(resource, prefix, id, item, owner, obstacle))
     return sorted(found, key=lambda each: (each.resource, each.prefix, each.id))
 
 
-def _why_not(item: Document, tapp: Document, *, beyond: bool) -> str:
+def _adoption_obstacle(item: Document, tapp: Document, *, beyond: bool) -> str:
     if item["metadata"].get("deletionTimestamp"):
         return "it is being deleted"
     if not ownership_of(item, tapp).can_be_adopted:
@@ -85,7 +90,7 @@ def _why_not(item: Document, tapp: Document, *, beyond: bool) -> str:
     return ""
 
 
-def _living(item: Document, tapp: Document) -> list[dict[str, Any]]:
+def _existing_owners(item: Document, tapp: Document) -> list[dict[str, Any]]:
     """Returns the owners of an object, except for a deleted TApp with the same name.
 
     TApp names are unique in a namespace, so an owner with this name and another uid is deleted.
@@ -102,7 +107,7 @@ def _living(item: Document, tapp: Document) -> list[dict[str, Any]]:
     ]
 
 
-def unprotected(claim: Document, namespace: Document | None) -> bool:
+def lacks_namespace_owner(claim: Document, namespace: Document | None) -> bool:
     """Returns True if a claim would be deleted with its TApp: its Namespace does not own it.
 
     If the Namespace could not be read, any Namespace among the owners counts.
@@ -112,12 +117,12 @@ def unprotected(claim: Document, namespace: Document | None) -> bool:
     return namespace["metadata"]["uid"] not in uids if namespace else not uids
 
 
-def _protecting(item: Document, namespace: Document | None) -> list[Document]:
+def _missing_namespace_owner(item: Document, namespace: Document | None) -> list[Document]:
     """Returns the Namespace as an owner reference if the claim lacks it, or an empty list.
 
     `namespace` is None for pods, which need no second owner.
     """
-    if namespace is None or not unprotected(item, namespace):
+    if namespace is None or not lacks_namespace_owner(item, namespace):
         return []
     metadata = namespace["metadata"]
     owner = {"name": metadata["name"], "uid": metadata["uid"]}
@@ -133,7 +138,7 @@ def adopting_patch(item: Document, tapp: Document, namespace: Document | None = 
     since.
     """
     metadata = item["metadata"]
-    owners = [*_living(item, tapp), *_protecting(item, namespace)]
+    owners = [*_existing_owners(item, tapp), *_missing_namespace_owner(item, namespace)]
     patch = {field: metadata[field] for field in ("uid", "resourceVersion")}
     patch["labels"] = {CONTROLLER_UID: tapp["metadata"]["uid"]}
     if owners != (metadata.get("ownerReferences") or []):
@@ -143,14 +148,16 @@ def adopting_patch(item: Document, tapp: Document, namespace: Document | None = 
 
 def as_adopted(item: Document, tapp: Document) -> Document:
     """Returns the object as Metacontroller will send it to the service after the adoption."""
-    metadata, owners = item["metadata"], _living(item, tapp)
+    metadata, owners = item["metadata"], _existing_owners(item, tapp)
     if controller_of(owners) is None:
         owners.append(controller_ref(tapp))
     labels = {**(metadata.get("labels") or {}), CONTROLLER_UID: tapp["metadata"]["uid"]}
     return {**item, "metadata": {**metadata, "labels": labels, "ownerReferences": owners}}
 
 
-def lost_labels(tapp: Document, taken: Iterable[Stray], services: Iterable[Document]) -> list[str]:
+def lost_label_messages(
+    tapp: Document, taken: Iterable[Stray], services: Iterable[Document]
+) -> list[str]:
     """Returns a sentence for each StatefulSet label of adopted pods that their templates lack.
 
     The replacement of such a pod lacks the label, so a Service that selects by this label no longer
@@ -159,7 +166,7 @@ def lost_labels(tapp: Document, taken: Iterable[Stray], services: Iterable[Docum
     spec = spec_of(tapp)
     pods = {each.id: each.item["metadata"] for each in taken if each.resource == PODS}
     known, result = [*services], []
-    for key, placeholder in OF_STATEFULSETS.items():
+    for key, placeholder in STATEFULSET_LABELS.items():
         ids = [
             id
             for id, metadata in sorted(pods.items())

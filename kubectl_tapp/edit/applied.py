@@ -35,7 +35,7 @@ class ApplyMethod:
     force: bool = False  # whether to take over fields that other managers own
     # True for the first server-side apply after client-side ones. kubectl then migrates the
     # ownership of the fields, but not in a dry run.
-    first: bool = False
+    is_first_server_side: bool = False
     remark: str = ""  # a sentence for the user that says which method the plan assumes, and why
 
     @property
@@ -46,37 +46,39 @@ class ApplyMethod:
 
 
 def apply_method(
-    cluster: ClusterAccess, observed: Observed, asked: bool | None, *, force: bool
+    cluster: ClusterAccess, observed: Observed, server_side: bool | None, *, force: bool
 ) -> ApplyMethod:
     """Returns how the file will be applied.
 
-    `asked` is the user's choice: True for server-side, False for client-side, None for no choice.
+    `server_side` is the user's choice; None if the user has not chosen.
     Without a choice, the user's preferences for kubectl decide, and otherwise the way in which the
     TApp was applied last. Raises UsageError if `force` is given for a client-side apply, which has
     no conflicts.
     """
     preferred = preferred_options("apply", cluster.kuberc)
-    by_server = _SWITCH.get(preferred.get("server-side", ""))
+    by_server = _BOOLEANS.get(preferred.get("server-side", ""))
     exists = bool(observed.tapp["metadata"].get("uid"))
     found, by_client = "", False
-    if exists and asked is not False:
-        found, by_client = _last(cluster, observed)
+    if exists and server_side is not False:
+        found, by_client = _last_apply(cluster, observed)
     manager, why = found, ""
-    if asked is not None:
-        manager = KUBECTL if asked else ""
+    if server_side is not None:
+        manager = KUBECTL if server_side else ""
     elif by_server is not None:
         manager = KUBECTL if by_server else ""
         why = f"because {cluster.kuberc} sets server-side of apply to {str(by_server).lower()}"
     if manager == KUBECTL:
         manager = preferred.get("field-manager") or KUBECTL
-        force = force or bool(_SWITCH.get(preferred.get("force-conflicts", "")))
+        force = force or bool(_BOOLEANS.get(preferred.get("force-conflicts", "")))
     if force and not manager:
         raise UsageError("--force-conflicts goes with --server-side")
-    remark = _remark(manager, asked, why) if exists or why else ""
-    return ApplyMethod(manager, force, bool(manager) and by_client, _unfollowed(remark, preferred))
+    remark = _remark(manager, server_side, why) if exists or why else ""
+    return ApplyMethod(
+        manager, force, bool(manager) and by_client, _with_ignored_preferences(remark, preferred)
+    )
 
 
-_SWITCH = dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True) | dict.fromkeys(
+_BOOLEANS = dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True) | dict.fromkeys(
     ("0", "f", "F", "false", "FALSE", "False"), False
 )
 """The texts that kubectl accepts as a boolean. Source: Go, `strconv.ParseBool`."""
@@ -85,7 +87,7 @@ _FOLLOWED = {"server-side", "field-manager", "force-conflicts"}
 _OF_OUTPUT = {"output", "template", "show-managed-fields", "allow-missing-template-keys"}
 
 
-def _unfollowed(remark: str, preferred: Mapping[str, str]) -> str:
+def _with_ignored_preferences(remark: str, preferred: Mapping[str, str]) -> str:
     """Returns the remark, extended by the preferences for `apply` that the plan ignores."""
     more = sorted(preferred.keys() - _FOLLOWED - _OF_OUTPUT)
     if not more:
@@ -95,20 +97,20 @@ def _unfollowed(remark: str, preferred: Mapping[str, str]) -> str:
     return f"{remark}; {text}" if remark else text
 
 
-def _remark(manager: str, asked: bool | None, why: str) -> str:
+def _remark(manager: str, server_side: bool | None, why: str) -> str:
     if not manager:
         text = "planned as `kubectl apply` (client-side) would write it"
         if why:
             return f"{text}, {why}; --server-side plans for the other way"
-        return text + ("; --server-side plans for the other way" if asked is None else "")
+        return text + ("; --server-side plans for the other way" if server_side is None else "")
     text = f"planned as `kubectl apply --server-side` would write it, field manager {manager}"
-    if asked is None:
+    if server_side is None:
         why = why or "because this TApp was applied so last"
         text += f", {why}; --no-server-side plans for the other way"
     return text
 
 
-def _last(cluster: ClusterAccess, observed: Observed) -> tuple[str, bool]:
+def _last_apply(cluster: ClusterAccess, observed: Observed) -> tuple[str, bool]:
     """Returns the field manager of the last apply, and if the TApp was ever applied client-side.
 
     The field manager is "" if the last apply was client-side, or if the TApp was never applied.
@@ -123,65 +125,65 @@ def _last(cluster: ClusterAccess, observed: Observed) -> tuple[str, bool]:
             continue
         if each.get("operation") == "Apply" and who:
             server = max(server, (at, who))
-        elif _updates_what_was_applied(each):
+        elif _updates_last_applied(each):
             client, by_client = max(client, at), True
     at, who = server
     return who if at >= client else "", by_client
 
 
-def _updates_what_was_applied(managed: Document) -> bool:
+def _updates_last_applied(managed: Document) -> bool:
     place: Any = managed.get("fieldsV1")
     for key in ("f:metadata", "f:annotations", _APPLIED):
         place = place.get(key) if isinstance(place, dict) else None
     return place is not None
 
 
-def tried(
-    session: Session, observed: Observed, edited: Document, how: ApplyMethod | None
+def dry_run_result(
+    session: Session, observed: Observed, edited: Document, method: ApplyMethod | None
 ) -> tuple[Document, tuple[str, ...]]:
     """Returns the result of the edit in a dry run, and the refusals of the API server.
 
-    `how` is the apply method if the edit is a file, and None if the edit is a patch. If the API
+    `method` is the apply method if the edit is a file, and None if the edit is a patch. If the API
     server refuses the edit, the edit itself is returned. If the user may not write the TApp, a
     patch or a client-side apply is returned unchecked, with a note. Raises CommandError if the user
     may not do a server-side apply, or if the API server cannot be reached.
     """
-    by_server = how is not None and bool(how.manager)
+    by_server = method is not None and bool(method.manager)
     try:
-        return _asked(session.cluster, observed, edited, how), ()
+        return _dry_run(session.cluster, observed, edited, method), ()
     except KubectlError as error:
         if error.reason == "Forbidden" and not by_server:
             session.note(f"the API server did not check the edit: {error}")
-            return (edited if how is None else untried(observed, edited, how)), ()
+            return (edited if method is None else client_side_result(observed, edited, method)), ()
         if error.reason == "Forbidden":
-            raise CommandError(f"{error}; {_ONLY_THERE}") from None
+            raise CommandError(f"{error}; {_ONLY_SERVER_KNOWS}") from None
         if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
             raise
         # A conflict of a server-side apply is about field managers, not about the version.
         old = error.reason == "Conflict" and edited["metadata"].get("resourceVersion")
         hint = ": the file has metadata.resourceVersion, of an older state; leave it out"
-        return edited, (f"{error}{hint if old and how is not None and not by_server else ''}",)
+        return edited, (f"{error}{hint if old and method is not None and not by_server else ''}",)
 
 
-def _asked(
-    cluster: ClusterAccess, observed: Observed, edited: Document, how: ApplyMethod | None
+def _dry_run(
+    cluster: ClusterAccess, observed: Observed, edited: Document, method: ApplyMethod | None
 ) -> Document:
-    if how is None:
+    if method is None:
         patch = json_patch(observed.tapp, edited)
         return cluster.patch(TAPPS, observed.name, patch, dry_run=True) if patch else edited
     # The server-side dry run detects conflicts. For the first server-side apply its result would
     # keep fields that the real apply removes, so the client-side result is used instead.
-    found = cluster.apply(edited, how.options, dry_run=True)
-    return cluster.apply(edited, dry_run=True) if how.first else found
+    found = cluster.apply(edited, method.options, dry_run=True)
+    return cluster.apply(edited, dry_run=True) if method.is_first_server_side else found
 
 
-_ONLY_THERE = (
+_ONLY_SERVER_KNOWS = (
     "only the API server knows what a server-side apply makes of a file; --no-server-side plans "
     "for the other way"
 )
 
 
-def untried(observed: Observed, edited: Document, how: ApplyMethod) -> Document:
+def client_side_result(observed: Observed, edited: Document, method: ApplyMethod) -> Document:
     """Returns the TApp after a client-side apply, without asking the API server.
 
     The defaults that the API server would add are missing. Raises UsageError for a server-side
@@ -189,6 +191,6 @@ def untried(observed: Observed, edited: Document, how: ApplyMethod) -> Document:
     """
     if not observed.tapp["metadata"].get("uid"):
         return edited
-    if how.manager:
-        raise UsageError(_ONLY_THERE)
+    if method.manager:
+        raise UsageError(_ONLY_SERVER_KNOWS)
     return kubectl_applied(observed.tapp, edited)

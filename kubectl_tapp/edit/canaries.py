@@ -1,10 +1,10 @@
 """Starts, promotes and aborts canaries: templates that some instances run before the others.
 
-`check_named` and `pick` choose the instances, `find` finds an existing canary, `promoted` and
-`aborted` end it. `set image --canary` copies a template into the pool. An annotation of the TApp
-records the copy and its original, so that any user can end the canary without naming them. The copy
-is removed from the pool with its canary. A template that the author of the TApp put into the pool
-stays there.
+`check_named_instances` and `pick_instances` choose the instances. `find_canary` finds an existing
+canary, `promoted` and `aborted` end it. `set image --canary` copies a template into the pool. An
+annotation of the TApp records the copy and its original, so that any user can end the canary
+without naming them. The copy is removed from the pool with its canary. A template that the author
+of the TApp put into the pool stays there.
 """
 
 import json
@@ -16,7 +16,14 @@ from kubectl_tapp.base.arguments import read_share, template_users
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.words import instances_phrase, plural
-from kubectl_tapp.edit.edits import body_of, drop, entries, place_of, put, spec_of
+from kubectl_tapp.edit.edits import (
+    drop,
+    put,
+    spec_of,
+    template_content,
+    template_path,
+    with_entries,
+)
 from tapp.declared.model import TAppSpec
 from tapp.plan import Plan
 from tapp.words.ranges import id_list
@@ -30,15 +37,15 @@ class Canary:
     name: str
     base: str  # the name of the template that the canary replaces
     ids: list[int]  # the numbers of the instances that run the canary, sorted
-    copy: bool  # whether the template was copied for the canary, and is removed with it
+    is_copy: bool  # whether the template was copied for the canary, and is removed with it
 
 
-def with_note(tapp: Document, name: str, base: str) -> Document:
+def with_copy_note(tapp: Document, name: str, base: str) -> Document:
     """Returns the TApp with a note that template `name` is a copy of `base` for a canary."""
-    return _with_notes(tapp, notes_of(tapp) | {name: base})
+    return _with_copies(tapp, canary_copies(tapp) | {name: base})
 
 
-def notes_of(tapp: Document) -> dict[str, str]:
+def canary_copies(tapp: Document) -> dict[str, str]:
     """Returns the copies that were made for canaries: template name -> name of the original.
 
     Entries that are not valid, or whose template is no longer in the pool, are left out.
@@ -53,25 +60,25 @@ def notes_of(tapp: Document) -> dict[str, str]:
     return {name: base for name, base in items if isinstance(base, str) and name in pool}
 
 
-def _with_notes(tapp: Document, notes: dict[str, str]) -> Document:
+def _with_copies(tapp: Document, notes: dict[str, str]) -> Document:
     path = ("metadata", "annotations", CANARIES)
     return put(tapp, path, json.dumps(notes, sort_keys=True)) if notes else drop(tapp, path)
 
 
-def find(tapp: Document, template: str | None = None, base: str | None = None) -> Canary:
+def find_canary(tapp: Document, template: str | None = None, base: str | None = None) -> Canary:
     """Returns the canary with this template, or the only canary of the TApp if `template` is None.
 
     `base` is the template that the canary replaces. If it is None, the original of a copy is used,
     and for other canaries the template that all other instances run. Raises UsageError if there is
     no canary, or if several would fit.
     """
-    spec, notes = spec_of(tapp), notes_of(tapp)
+    spec, notes = spec_of(tapp), canary_copies(tapp)
     users = template_users(spec)
-    name = template if template is not None else _only(tapp, spec, users, notes)
-    body_of(spec, name)
+    name = template if template is not None else _only_canary(tapp, spec, users, notes)
+    template_content(spec, name)
     given = base if base is not None else notes.get(name)
-    instead = given if given is not None else _others(spec, users, name)
-    body_of(spec, instead)
+    instead = given if given is not None else _replaced_template(spec, users, name)
+    template_content(spec, instead)
     if instead == name:
         raise UsageError(f"template {name!r} is no canary: it is that of all others")
     if name == spec.default_name:
@@ -79,7 +86,7 @@ def find(tapp: Document, template: str | None = None, base: str | None = None) -
     return Canary(name, instead, users.get(name, []), name in notes)
 
 
-def _only(
+def _only_canary(
     tapp: Document, spec: TAppSpec, users: dict[str, list[int]], notes: dict[str, str]
 ) -> str:
     """Returns the template name of the only canary. Raises UsageError unless there is exactly one.
@@ -100,7 +107,7 @@ def _only(
     raise UsageError(f"there are several: {those}; say which with --template")
 
 
-def _others(spec: TAppSpec, users: dict[str, list[int]], name: str) -> str:
+def _replaced_template(spec: TAppSpec, users: dict[str, list[int]], name: str) -> str:
     found = [each for each in users if each != name and spec.find_template(each)]
     if len(found) > 1:
         those = ", ".join(f"{each!r} ({id_list(users[each])})" for each in found)
@@ -115,8 +122,8 @@ def promoted(tapp: Document, canary: Canary) -> Document:
     The pods of the canary's instances are not updated, because they run this content already.
     """
     spec = spec_of(tapp)
-    body = body_of(spec, canary.name)
-    return aborted(put(tapp, place_of(spec, canary.base), body), canary)
+    body = template_content(spec, canary.name)
+    return aborted(put(tapp, template_path(spec, canary.base), body), canary)
 
 
 def aborted(tapp: Document, canary: Canary) -> Document:
@@ -129,16 +136,18 @@ def aborted(tapp: Document, canary: Canary) -> Document:
     entry = None if canary.base == spec.default_name else canary.base
     named: Document = (tapp.get("spec") or {}).get("templates") or {}
     mine = [key for key, template in named.items() if template == canary.name]
-    tapp = entries(tapp, "templates", dict.fromkeys(mine, entry))
-    if not canary.copy:
+    tapp = with_entries(tapp, "templates", dict.fromkeys(mine, entry))
+    if not canary.is_copy:
         return tapp
     if canary.name != spec.rolling_name:
         tapp = drop(tapp, ("spec", "templatePool", canary.name))
-    rest = {name: base for name, base in notes_of(tapp).items() if name != canary.name}
-    return _with_notes(tapp, rest)
+    rest = {name: base for name, base in canary_copies(tapp).items() if name != canary.name}
+    return _with_copies(tapp, rest)
 
 
-def check_named(plan: Plan, template: str, ids: list[int], base: str | None = None) -> str:
+def check_named_instances(
+    plan: Plan, template: str, ids: list[int], base: str | None = None
+) -> str:
     """Returns a sentence that describes the instances which the user has named for a canary.
 
     `template` is the template that the instances will run. If `base` is given, they must run `base`
@@ -168,7 +177,9 @@ def check_named(plan: Plan, template: str, ids: list[int], base: str | None = No
     return f"Canary: {len(ids)} of {total}: {id_list(ids)} named ({kind})"
 
 
-def pick(plan: Plan, template: str, share: str, base: str | None = None) -> tuple[list[int], str]:
+def pick_instances(
+    plan: Plan, template: str, share: str, base: str | None = None
+) -> tuple[list[int], str]:
     """Picks the instances of a canary, and returns them with a sentence that explains the choice.
 
     `share` is a number or a percentage of all instances that should run. Instances that run
@@ -190,12 +201,12 @@ def pick(plan: Plan, template: str, share: str, base: str | None = None) -> tupl
     have = [each.id for each in running if spec.template_name(each.id) == template]
     node = {each.id: each.pod.node if each.pod else "" for each in running}
     free = sorted(set(node) - set(have), reverse=True)
-    ids = _spread(free, node, have, plan.available)[: max(wanted - len(have), 0)]
+    ids = _pick_order(free, node, have, plan.available)[: max(wanted - len(have), 0)]
     of = wanted, len(running)
-    return sorted(ids), _why(plan, ids, have, of, {node[id] for id in ids})
+    return sorted(ids), _explanation(plan, ids, have, of, {node[id] for id in ids})
 
 
-def _spread(
+def _pick_order(
     free: list[int], node: dict[int, str], have: list[int], available: Collection[int]
 ) -> list[int]:
     """Returns the instances of `free` in the order in which a canary picks them.
@@ -214,7 +225,9 @@ def _spread(
     return [-negative for _, _, negative in sorted(turns)]
 
 
-def _why(plan: Plan, ids: list[int], have: list[int], of: tuple[int, int], nodes: set[str]) -> str:
+def _explanation(
+    plan: Plan, ids: list[int], have: list[int], of: tuple[int, int], nodes: set[str]
+) -> str:
     wanted, total = of
     before = f" {id_list(have)} already {'has' if len(have) == 1 else 'have'} it;" if have else ""
     if not ids:

@@ -46,15 +46,15 @@ def used_templates(spec: TAppSpec) -> list[str]:
 def killed(tapp: Document, ids: Iterable[int]) -> Document:
     """Stops instances: the service deletes their pods and keeps their claims."""
     wanted = dict.fromkeys(map(str, ids), str(InstanceStatus.KILLED))
-    return entries(tapp, "statuses", wanted)
+    return with_entries(tapp, "statuses", wanted)
 
 
 def started(tapp: Document, ids: Iterable[int]) -> Document:
     """Starts stopped instances by removing their entries from spec.statuses."""
-    return entries(tapp, "statuses", dict.fromkeys(map(str, ids)))
+    return with_entries(tapp, "statuses", dict.fromkeys(map(str, ids)))
 
 
-def entries(tapp: Document, field: str, wanted: Mapping[str, str | None]) -> Document:
+def with_entries(tapp: Document, field: str, wanted: Mapping[str, str | None]) -> Document:
     """Sets entries of a map in the spec; the value None removes an entry.
 
     All entries are set in one copy of the map, because a copy for each of thousands of instances
@@ -75,7 +75,7 @@ def with_values(
     """
     spec: Document = tapp.get("spec") or {}
     if ids is None:
-        return entries(tapp, "defaultValues", wanted)
+        return with_entries(tapp, "defaultValues", wanted)
     before: Document = spec.get("values") or {}
     after = dict(before)
     for id in map(str, ids):
@@ -86,15 +86,15 @@ def with_values(
     return tapp if after == before else put(tapp, ("spec", "values"), after)
 
 
-def using(tapp: Document, template: str, ids: Iterable[int]) -> Document:
+def with_assigned_template(tapp: Document, template: str, ids: Iterable[int]) -> Document:
     """Lets instances run a template. Raises UsageError if the template does not exist.
 
     For the default template the entries of the instances are removed from spec.templates.
     """
     spec = spec_of(tapp)
-    body_of(spec, template)
+    template_content(spec, template)
     entry = None if template == spec.default_name else template
-    return entries(tapp, "templates", dict.fromkeys(map(str, ids), entry))
+    return with_entries(tapp, "templates", dict.fromkeys(map(str, ids), entry))
 
 
 def with_images(tapp: Document, images: Mapping[str, str], template: str | None = None) -> Document:
@@ -106,7 +106,7 @@ def with_images(tapp: Document, images: Mapping[str, str], template: str | None 
     """
     spec = spec_of(tapp)
     name = spec.default_name if template is None else template
-    body = dict(body_of(spec, name))
+    body = dict(template_content(spec, name))
     if wrong := template_shape_error(f"template {name!r}", body):
         raise UsageError(wrong)
     pod: Document = dict(body.get("spec") or {})
@@ -120,7 +120,7 @@ def with_images(tapp: Document, images: Mapping[str, str], template: str | None 
         if container != ALL_CONTAINERS and container not in known:
             message = f"template {name!r} has no container {container!r}"
             raise UsageError(message + name_suggestion(container, known))
-    return put(tapp, place_of(spec, name), body | {"spec": pod})
+    return put(tapp, template_path(spec, name), body | {"spec": pod})
 
 
 ALL_CONTAINERS = "*"
@@ -131,13 +131,13 @@ def _with_image(container: Document, images: Mapping[str, str]) -> Document:
     return container if image is None else container | {"image": image}
 
 
-def copied(tapp: Document, template: str, name: str) -> Document:
+def with_copied_template(tapp: Document, template: str, name: str) -> Document:
     """Copies a template into the pool under another name.
 
     Raises UsageError if the template does not exist, or if the name is invalid or in use.
     """
     spec = spec_of(tapp)
-    body = body_of(spec, template)
+    body = template_content(spec, template)
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"--copy-as {name!r} is no name for a template: at most 63 letters, digits, '-', '_' "
@@ -163,7 +163,7 @@ def running_containers(spec: TAppSpec, template: str) -> set[str]:
 
     Raises UsageError if the template does not exist or is malformed.
     """
-    body = body_of(spec, template)
+    body = template_content(spec, template)
     if wrong := template_shape_error(f"template {template!r}", body):
         raise UsageError(wrong)
     return {item["name"] for item in running(body.get("spec") or {})}
@@ -179,8 +179,8 @@ def restarted(
     """
     for name in templates:
         spec = spec_of(tapp)
-        body_of(spec, name)
-        path = (*place_of(spec, name), "metadata", "annotations", key)
+        template_content(spec, name)
+        path = (*template_path(spec, name), "metadata", "annotations", key)
         tapp = put(tapp, path, at)
     return tapp
 
@@ -193,13 +193,13 @@ def resumed(tapp: Document) -> Document:
     return drop(tapp, ("spec", "updateStrategy", "paused"))
 
 
-def partitioned(tapp: Document, value: int | str) -> Document:
+def with_partition(tapp: Document, value: int | str) -> Document:
     """Sets spec.updateStrategy.partition, or removes the field for 0 and 0%."""
     path = ("spec", "updateStrategy", "partition")
     return drop(tapp, path) if value in (0, "0%") else put(tapp, path, value)
 
 
-def forced(tapp: Document, value: int | str) -> Document:
+def with_canary_budget(tapp: Document, value: int | str) -> Document:
     """Sets forceUpdate.maxUnavailable, the budget of instances off the rolling template."""
     return put(tapp, ("spec", "updateStrategy", "forceUpdate", "maxUnavailable"), value)
 
@@ -208,12 +208,12 @@ def scaled(tapp: Document, replicas: int) -> Document:
     return put(tapp, ("spec", "replicas"), replicas)
 
 
-def with_template(tapp: Document, name: str, body: Document) -> Document:
+def with_template_content(tapp: Document, name: str, body: Document) -> Document:
     """Sets the content of a template, and adds the template to the pool if it does not exist."""
-    return put(tapp, place_of(spec_of(tapp), name), body)
+    return put(tapp, template_path(spec_of(tapp), name), body)
 
 
-def with_kept_values(tapp: Document, name: str, body: Document, kept: Document) -> Document:
+def with_restored_values(tapp: Document, name: str, body: Document, kept: Document) -> Document:
     """Restores the values that a template's placeholders read, from a revision of the history.
 
     `kept` are the values of the revision. The values of instances that run another template do not
@@ -251,7 +251,7 @@ def with_cause(tapp: Document, cause: str) -> Document:
     return put(tapp, ("metadata", "annotations", CHANGE_CAUSE), cause)
 
 
-def moved(before: Document, after: Document, base: Document) -> Document:
+def rebased(before: Document, after: Document, base: Document) -> Document:
     """Repeats an edit on a TApp whose labels and annotations have changed in the meantime.
 
     `before` and `after` are the TApp before and after the edit, `base` is the TApp as it is now.
@@ -267,7 +267,7 @@ def moved(before: Document, after: Document, base: Document) -> Document:
     return result
 
 
-def body_of(spec: TAppSpec, name: str) -> Document:
+def template_content(spec: TAppSpec, name: str) -> Document:
     """Returns the content of a template. Raises UsageError if the template does not exist."""
     body = spec.find_template(name)
     if body is None:
@@ -276,7 +276,7 @@ def body_of(spec: TAppSpec, name: str) -> Document:
     return body
 
 
-def place_of(spec: TAppSpec, name: str) -> tuple[str, ...]:
+def template_path(spec: TAppSpec, name: str) -> tuple[str, ...]:
     """Returns the path of a template in the TApp, also if the template does not exist yet."""
     if name != DEFAULT_TEMPLATE:
         return "spec", "templatePool", name

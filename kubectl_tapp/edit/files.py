@@ -24,22 +24,22 @@ def read_tapp(path: str, name: str | None = None) -> Document:
     if not found:
         kinds = sorted({str(each.get("kind") or "something without a kind") for each in documents})
         there = f"only {', '.join(kinds)}" if kinds else "nothing"
-        raise CommandError(f"{_called(path)} has no TApp: there is {there}")
+        raise CommandError(f"{_display_name(path)} has no TApp: there is {there}")
     for each in found:
         metadata = each.get("metadata")
         if not isinstance(metadata, dict) or not metadata.get("name"):
-            raise CommandError(f"{_called(path)}: a TApp without metadata.name")
+            raise CommandError(f"{_display_name(path)}: a TApp without metadata.name")
         if wrong := shape_error(each):
-            raise CommandError(f"{_called(path)}: {wrong}")
+            raise CommandError(f"{_display_name(path)}: {wrong}")
     if name is not None:
         named = [each for each in found if each["metadata"]["name"] == name]
         if not named:
             names = ", ".join(each["metadata"]["name"] for each in found)
-            raise CommandError(f"{_called(path)} has no TApp {name}: it has {names}")
+            raise CommandError(f"{_display_name(path)} has no TApp {name}: it has {names}")
         found = named
     if len(found) > 1:
         names = ", ".join(each["metadata"]["name"] for each in found)
-        raise CommandError(f"{_called(path)} has several TApps ({names}): name one")
+        raise CommandError(f"{_display_name(path)} has several TApps ({names}): name one")
     return found[0]
 
 
@@ -47,9 +47,9 @@ def _documents(path: str) -> list[Document]:
     try:
         documents = read_manifests(_content(path))
     except OSError as error:
-        raise CommandError(f"{_called(path)} cannot be read: {error.strerror}") from None
+        raise CommandError(f"{_display_name(path)} cannot be read: {error.strerror}") from None
     except ManifestError as error:
-        raise CommandError(f"{_called(path)} is not YAML: {error}") from None
+        raise CommandError(f"{_display_name(path)} is not YAML: {error}") from None
     return list(_objects(path, documents))
 
 
@@ -66,7 +66,7 @@ def _objects(path: str, documents: list[Any]) -> Iterator[Document]:
     for each in documents:
         if not isinstance(each, dict):
             kind = type(each).__name__
-            raise CommandError(f"{_called(path)} is no manifest: it holds {kind}")
+            raise CommandError(f"{_display_name(path)} is no manifest: it holds {kind}")
         if isinstance(items := each.get("items"), list):
             yield from _objects(path, [item for item in items if item is not None])
         else:
@@ -78,5 +78,5 @@ def _is_tapp(document: Document) -> bool:
     return document.get("kind") == _KIND and group
 
 
-def _called(path: str) -> str:
+def _display_name(path: str) -> str:
     return "standard input" if path == "-" else path

@@ -1,6 +1,6 @@
 """Reads the history of a TApp's templates from its ControllerRevisions.
 
-`entries` returns the history, and `chosen` finds the revision that a rollback goes back to.
+`history_of` returns the history, and `rollback_target` the revision that a rollback restores.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ REVISIONS = "controllerrevisions.apps"
 
 
 @dataclass(frozen=True)
-class Entry:
+class HistoryEntry:
     """One revision in the history: a template as it was rolled out."""
 
     number: int  # the revision number
@@ -51,7 +51,7 @@ class Entry:
     missing: str = ""
 
     @property
-    def short(self) -> str:
+    def summary(self) -> str:
         """The changes in a few words: images first, then the number of other fields."""
         if self.changes is None and self.missing:
             return f"{_images(self.body)} ({self.missing})"
@@ -70,7 +70,7 @@ class Entry:
     @property
     def short_hash(self) -> str:
         """The beginning of the hash, which identifies a revision and which `--to` accepts."""
-        return self.hash[:SHORT]
+        return self.hash[:SHORT_HASH]
 
     def as_document(self) -> Document:
         """Returns the entry for `--output`."""
@@ -88,8 +88,8 @@ class Entry:
         }
 
 
-_LEAST = 6  # The fewest characters of a hash that a user may give: fewer are often ambiguous
-SHORT = len(PREFIX) + 8  # Characters of a hash that are shown to identify a revision
+_MIN_HASH = 6  # The fewest characters of a hash that a user may give: fewer are often ambiguous
+SHORT_HASH = len(PREFIX) + 8  # Characters of a hash that are shown to identify a revision
 
 
 def _container(path: str) -> str:
@@ -106,21 +106,21 @@ def _images(body: Document) -> str:
 
 
 @dataclass(frozen=True)
-class _Before:
+class _Previous:
     """The previous revision of the same template."""
 
     record: Document | None  # its ControllerRevision; None for the first or a deleted one
     missing: str = ""  # a phrase about revisions in between that have been deleted
 
 
-def _befores(records: list[tuple[int, Document]]) -> dict[int, _Before]:
+def _previous_revisions(records: list[tuple[int, Document]]) -> dict[int, _Previous]:
     """Returns revision number -> the previous revision of the same template.
 
     A rollback gives an existing ControllerRevision a new number, so that its old number is missing.
     If exactly one number is missing and one later rollback has moved a ControllerRevision, that
     ControllerRevision had the missing number.
     """
-    numbers, found = {number for number, _ in records}, dict[int, _Before]()
+    numbers, found = {number for number, _ in records}, dict[int, _Previous]()
     by_template = grouped((each["metadata"]["annotations"][TEMPLATE], x) for x in records
                           for each in [x[1]])  # fmt: skip
     for own in by_template.values():
@@ -131,13 +131,13 @@ def _befores(records: list[tuple[int, Document]]) -> dict[int, _Before]:
             between = sum(low < each < number for each in numbers)
             missing = number - low - 1 - between
             if missing == 1 and len(moved) == 1:
-                found[number] = _Before(moved.pop())
+                found[number] = _Previous(moved.pop())
             elif missing:
                 first = next(each for each in range(number - 1, low, -1) if each not in numbers)
                 text = f"revision {first} is" if missing == 1 else f"{missing} revisions are"
-                found[number] = _Before(before, f"{text} not kept")
+                found[number] = _Previous(before, f"{text} not kept")
             else:
-                found[number] = _Before(before)
+                found[number] = _Previous(before)
             cause = record["metadata"]["annotations"].get(CHANGE_CAUSE) or ""
             if cause.startswith(_ROLLBACK):
                 moved.append(record)
@@ -147,7 +147,7 @@ def _befores(records: list[tuple[int, Document]]) -> dict[int, _Before]:
 _ROLLBACK = "kubectl tapp rollback "
 
 
-def entries(observed: Observed) -> list[Entry]:
+def history_of(observed: Observed) -> list[HistoryEntry]:
     """Returns the history of the TApp, oldest revision first.
 
     Raises CommandError if the ControllerRevisions could not be read, or if the spec is invalid.
@@ -156,16 +156,16 @@ def entries(observed: Observed) -> list[Entry]:
     spec = spec_of(observed.tapp)
     templates = Templates(spec)
     at: Document = (observed.tapp.get("status") or {}).get("kept") or {}
-    found: list[Entry] = []
+    found: list[HistoryEntry] = []
     records = sorted(
         (
             (each["revision"], each)
-            for each in ours(observed.revisions)
+            for each in written_by_service(observed.revisions)
             if type(each.get("revision")) is int and not each["metadata"].get("deletionTimestamp")
         ),
         key=lambda it: (it[0], it[1]["metadata"]["name"]),
     )
-    befores = _befores(records)
+    befores = _previous_revisions(records)
     for number, kept in records:
         metadata = kept["metadata"]
         notes = metadata["annotations"]
@@ -173,14 +173,14 @@ def entries(observed: Observed) -> list[Entry]:
         digest, before = metadata["labels"][TEMPLATE_HASH], befores[number].record
         wanted = templates.named(name)
         values = _values_in(kept)
-        entry = Entry(
+        entry = HistoryEntry(
             number=number,
             template=name,
             hash=digest,
             created=metadata.get("creationTimestamp") or "",
             cause=notes.get(CHANGE_CAUSE) or "",
             body=body,
-            current=isinstance(wanted, Template) and _is_now(wanted, digest, body),
+            current=isinstance(wanted, Template) and _is_current(wanted, digest, body),
             values=values,
             kept=at.get(content_name((digest, notes.get(VALUES) or ""))) or "",
             same_values=(notes.get(VALUES) or "") == templates.values_of(name).digest
@@ -227,7 +227,7 @@ def _values_changed(before: Document, after: Document) -> str:
     return "; ".join(parts)
 
 
-def _is_now(wanted: Template, digest: str, body: Document) -> bool:
+def _is_current(wanted: Template, digest: str, body: Document) -> bool:
     """Returns True if a recorded template has the same content as the current template `wanted`.
 
     The hashes may differ although the content is the same, if `ignores_resources` has changed
@@ -239,7 +239,7 @@ def _is_now(wanted: Template, digest: str, body: Document) -> bool:
     return isinstance(kept, Template) and kept.revision == wanted.revision
 
 
-def ours(revisions: Iterable[Document]) -> Iterable[Document]:
+def written_by_service(revisions: Iterable[Document]) -> Iterable[Document]:
     """Yields the ControllerRevisions that this service has written."""
     for each in revisions:
         metadata, data = each["metadata"], each.get("data")
@@ -251,15 +251,15 @@ def ours(revisions: Iterable[Document]) -> Iterable[Document]:
             yield each
 
 
-def chosen(  # noqa: PLR0913 - what a person says of a revision
-    history: list[Entry],
+def rollback_target(  # noqa: PLR0913 - what a person says of a revision
+    history: list[HistoryEntry],
     spec: TAppSpec,
     to: str | None = None,
     template: str | None = None,
     *,
     with_values: bool = False,
     ends: str = "the verb abort or promote",
-) -> Entry:
+) -> HistoryEntry:
     """Returns the revision that a rollback goes back to.
 
     `to` is a revision number, or at least six characters of the beginning of a hash. Without `to`,
@@ -273,7 +273,7 @@ def chosen(  # noqa: PLR0913 - what a person says of a revision
     if template is not None and not known:
         raise CommandError(f"the history has no template {template!r}")
     if to is not None:
-        return _named(known, to, "" if template is None else f" of template {template!r}")
+        return _find_revision(known, to, "" if template is None else f" of template {template!r}")
     name = template or _changed_last(known, spec)
     own = [each for each in known if each.template == name]
     earlier = [x for x in own if not x.current or (with_values and not x.same_values)]
@@ -287,7 +287,7 @@ def chosen(  # noqa: PLR0913 - what a person says of a revision
     return earlier[-1]
 
 
-def _named(known: list[Entry], to: str, of: str) -> Entry:
+def _find_revision(known: list[HistoryEntry], to: str, of: str) -> HistoryEntry:
     """Returns the revision that `to` names. Digits are always a revision number.
 
     Otherwise the number of a deleted revision could match the beginning of another revision's hash.
@@ -297,10 +297,10 @@ def _named(known: list[Entry], to: str, of: str) -> Entry:
         fitting = [each for each in known if to == str(each.number)]
     else:
         digest = to.removeprefix(PREFIX)
-        if len(digest) < _LEAST:
+        if len(digest) < _MIN_HASH:
             raise UsageError(
-                f"{to!r} names no revision: give its number, or {_LEAST} or more characters of its "
-                f"hash, such as {PREFIX}4ff13b"
+                f"{to!r} names no revision: give its number, or {_MIN_HASH} or more characters of "
+                f"its hash, such as {PREFIX}4ff13b"
             )
         fitting = [each for each in known if each.hash.removeprefix(PREFIX).startswith(digest)]
     if len(fitting) == 1:
@@ -313,7 +313,7 @@ def _named(known: list[Entry], to: str, of: str) -> Entry:
     raise CommandError(f"{to} may be any of the revisions {those}: give the number")
 
 
-def _changed_last(known: list[Entry], spec: TAppSpec) -> str:
+def _changed_last(known: list[HistoryEntry], spec: TAppSpec) -> str:
     """Returns the name of the template that changed last, among the templates that instances run.
 
     A template whose current content has no revision yet counts as newer than all others. Templates

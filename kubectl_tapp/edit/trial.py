@@ -35,20 +35,20 @@ from tapp.storage.services import OwnServices
 from tapp.words.vocabulary import CONTROLLER_UID, TEMPLATE_HASH
 
 _NO_UID = "00000000-0000-4000-8000-000000000000"  # Stands for the uid of a TApp to be created
-_MOST = 20  # The most dry runs for one edit
+_MAX_TRIALS = 20  # The most dry runs for one edit
 
 
 @dataclass(frozen=True)
 class Trial:
     """One object to create in a dry run, for a template without objects."""
 
-    what: str  # the description for messages, such as "pods of template 'blue'"
+    description: str  # the description for messages, such as "pods of template 'blue'"
     changed: bool  # whether the edit changes the template
     document: Document  # the object as Metacontroller would create it
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResults:
     """Sentences about the results of the dry runs."""
 
     refused: tuple[str, ...] = ()  # refusals of templates that the edit changes
@@ -58,9 +58,9 @@ class Tried:
     remarks: tuple[str, ...] = ()  # objects that the API server could not check, with the reasons
 
 
-def tried_children(
+def try_children(
     cluster: ClusterAccess, observed: Observed, edited: Document, toleration_seconds: int
-) -> Tried:
+) -> TrialResults:
     """Asks the API server by a dry run for an object of each new template, and returns the results.
 
     `toleration_seconds` is an option of the service that changes its pods. Raises KubectlError if
@@ -68,24 +68,24 @@ def tried_children(
     """
     found = list(trials(observed, edited, toleration_seconds))
     refused, stuck, remarks = list[str](), list[str](), list[str]()
-    if (more := len(found) - _MOST) > 0:
+    if (more := len(found) - _MAX_TRIALS) > 0:
         remarks.append(f"{more} more new templates were not tried on the API server")
-    for trial in found[:_MOST]:
+    for trial in found[:_MAX_TRIALS]:
         try:
             cluster.try_create(trial.document)
         except KubectlError as error:
             if error.reason in ("Unreachable", "Timeout", "Unauthorized"):
                 raise
-            why = _not_checked(error)
+            why = _reason_not_checked(error)
             if why is None:
-                what = f"the API server refuses the {trial.what}: {error}"
-                (refused if trial.changed and not _lacks_another(error) else stuck).append(what)
+                refusal = f"the API server refuses the {trial.description}: {error}"
+                (refused if trial.changed and not _misses_object(error) else stuck).append(refusal)
             elif why:
-                remarks.append(f"the API server did not check the {trial.what}: {why}")
-    return Tried(tuple(refused), tuple(stuck), tuple(remarks))
+                remarks.append(f"the API server did not check the {trial.description}: {why}")
+    return TrialResults(tuple(refused), tuple(stuck), tuple(remarks))
 
 
-def _not_checked(error: KubectlError) -> str | None:
+def _reason_not_checked(error: KubectlError) -> str | None:
     """Returns why an error says nothing about the object, or None if it is about the object.
 
     Returns "" if the error shows that the object is valid.
@@ -103,7 +103,7 @@ def _not_checked(error: KubectlError) -> str | None:
     return None
 
 
-def _lacks_another(error: KubectlError) -> bool:
+def _misses_object(error: KubectlError) -> bool:
     """Returns True if admission refused an object because another object does not exist.
 
     The same file may create that other object.
@@ -133,12 +133,12 @@ def trials(observed: Observed, edited: Document, toleration_seconds: int) -> Ite
         return
     before = _spec_before(observed.tapp)
     templates = Templates(tapp.spec, tapp.metadata.name, space)
-    for what, changed, document in (
+    for description, changed, document in (
         *_pods(observed, before, tapp, toleration_seconds),
         *_claims(before, tapp, templates),
         *_services(before, tapp, templates),
     ):
-        yield Trial(what, changed, _as_created(document, owner))
+        yield Trial(description, changed, _as_created(document, owner))
 
 
 _Found = Iterator[tuple[str, bool, Document]]
@@ -159,9 +159,9 @@ def _pods(
     spec = tapp.spec
     users = template_users(spec)
     # The API server has accepted a pod of each of these templates.
-    proven = {labels_of(pod).get(TEMPLATE_HASH) for pod in observed.pods}
+    accepted_hashes = {labels_of(pod).get(TEMPLATE_HASH) for pod in observed.pods}
     # These fields change the pods of all templates, so that no earlier pod proves anything.
-    around = before is None or any(
+    affects_all_pods = before is None or any(
         getattr(before, field) != getattr(spec, field)
         for field in ("service_name", "volume_claim_templates", "force_delete_pod")
     )
@@ -174,12 +174,14 @@ def _pods(
         id = ids[0] if ids else 0
         alone = spec if ids else spec.model_copy(update={"templates": {str(id): name}})
         template = Templates(alone, tapp.metadata.name, tapp.metadata.namespace).of(id)
-        if not isinstance(template, Template) or (template.revision in proven and not around):
+        if not isinstance(template, Template) or (
+            template.revision in accepted_hashes and not affects_all_pods
+        ):
             continue
         instance = Instance(id, None, template, service_name=spec.service_name)
         volumes = claims_of(tapp.metadata.name, id, claim_templates(spec))
         document = NewPods(tapp, toleration_seconds).of(instance, template, volumes)
-        yield f"pods of template {name!r}", changed or around, document
+        yield f"pods of template {name!r}", changed or affects_all_pods, document
 
 
 def _claims(before: TAppSpec | None, tapp: TApp, templates: Templates) -> _Found:

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.decide.budget import Limit, limits
-from kubectl_tapp.edit.revisions import ours
+from kubectl_tapp.edit.revisions import written_by_service
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome, Rest, Step
 from kubectl_tapp.forecast.run_log import DecidedWrite, RunLog, Write, paused, stuck, unavailable
 from kubectl_tapp.forecast.templates import template_bodies, templates_of
@@ -200,7 +200,7 @@ class Outcomes:
         """Returns revision to template, from the current spec and the ControllerRevisions."""
         found: dict[str, Document] = {
             kept["metadata"]["labels"][TEMPLATE_HASH]: kept["data"]["template"]
-            for kept in ours(self.observed.revisions)
+            for kept in written_by_service(self.observed.revisions)
         }
         if self._templates_before is not None:
             for name, body in template_bodies(self.observed.tapp).items():

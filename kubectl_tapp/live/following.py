@@ -219,7 +219,7 @@ class FollowedTApp(Follower):
         begun = time.monotonic()
         observed = cluster.observe(self._name, events=True)
         registration, memo = cluster.registration(observed), Memo(MEMORY)
-        history: tuple[object, list[revisions.Entry]] = (None, [])
+        history: tuple[object, list[revisions.HistoryEntry]] = (None, [])
 
         def look() -> None:
             nonlocal observed, history
@@ -259,7 +259,7 @@ class FollowedTApp(Follower):
                 version = (tapps[0]["metadata"].get("generation"), observed.revisions)
                 if history[0] != version:
                     unread = REVISIONS in observed.unread
-                    history = version, [] if unread else revisions.entries(observed)
+                    history = version, [] if unread else revisions.history_of(observed)
                 found = model.shown(self.view, history[1])
             for ids, text in model.news(self.model.get("tiles"), found["tiles"]):
                 self.note(text, ids)

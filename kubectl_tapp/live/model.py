@@ -24,7 +24,7 @@ from kubectl_tapp.decide.inspection import Inspection, Row, rows_of_status, sent
 from kubectl_tapp.decide.progress import Progress
 from kubectl_tapp.edit import canaries
 from kubectl_tapp.edit.edits import spec_of
-from kubectl_tapp.edit.revisions import Entry
+from kubectl_tapp.edit.revisions import HistoryEntry
 from kubectl_tapp.show.documents import status_document, why_document
 from kubectl_tapp.show.status import changed, headline
 from kubectl_tapp.show.why import cases
@@ -82,13 +82,13 @@ def told(observed: Observed) -> Model:
     return {"tiles": tiles, "head": {"replicas": len(tiles), "notes": notes}}
 
 
-def shown(view: Inspection, entries: Iterable[Entry]) -> Model:
+def shown(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     """Returns the model of a TApp: its instances, budget, templates, history and notices."""
     plan, tapp, spec = view.plan, view.observed.tapp, spec_of(view.observed.tapp)
     known, document = Progress(view), status_document(view)
     kinds = _kinds(view)
     runs = grouped((row.revision, row.id) for row in view.rows)
-    copies, users = canaries.notes_of(tapp), template_users(spec)
+    copies, users = canaries.canary_copies(tapp), template_users(spec)
     kept = {id for ids in plan.partition.kept.values() for id in ids} & view.cases.keys()
     stuck = known.stuck(None) if known.answered else ""
     # The sentence in `stuck` names the instances that wait and their reasons already.
@@ -123,7 +123,7 @@ def shown(view: Inspection, entries: Iterable[Entry]) -> Model:
         "history": [
             {
                 "number": each.number, "template": each.template, "hash": each.short_hash,
-                "created": each.created, "cause": each.cause, "changed": each.short,
+                "created": each.created, "cause": each.cause, "changed": each.summary,
                 "current": each.current, "ids": id_list(runs.get(each.hash, [])),
             }
             for each in reversed([*entries])

@@ -24,7 +24,7 @@ from kubectl_tapp.decide.inspection import (
     sentences_of_status,
 )
 from kubectl_tapp.decide.phrases import budget_block, going_on_block, places, refused_block, span
-from kubectl_tapp.edit.revisions import SHORT
+from kubectl_tapp.edit.revisions import SHORT_HASH
 from kubectl_tapp.show.columns import Step, fitted
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list, ranges
@@ -142,7 +142,7 @@ def _equal(row: Row) -> tuple[object, ...]:
 
 
 def _revision(row: Row) -> str:
-    short = row.revision[:SHORT]
+    short = row.revision[:SHORT_HASH]
     return f"{short} (old)".lstrip() if row.outdated else short
 
 

@@ -25,7 +25,7 @@ _SECONDS = 8.0  # Seconds that a response waits for the change; later the timeli
 
 def partition(verb: Verb, to: str) -> None:
     """Keeps this many instances of the rolling template at their revision."""
-    verb.do(verb.edits.partitioned(verb.tapp, read_partition(to)))
+    verb.do(verb.edits.with_partition(verb.tapp, read_partition(to)))
 
 
 OFFERED: Mapping[str, Callable[..., None]] = {

@@ -11,7 +11,7 @@ import yaml
 
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.edit import applied
-from kubectl_tapp.edit.trial import tried_children
+from kubectl_tapp.edit.trial import try_children
 
 from .app import App, tapp, template
 from .cluster import Cluster
@@ -172,8 +172,8 @@ def test_pods_that_the_api_server_refuses_are_refused_by_the_plan(
 
     def said(document: Json) -> tuple[str, ...]:
         how = applied.apply_method(session.cluster, observed, None, force=False)
-        planned, refused = applied.tried(session, observed, document, how)
-        return refused or tried_children(session.cluster, observed, planned, 300).refused
+        planned, refused = applied.dry_run_result(session, observed, document, how)
+        return refused or try_children(session.cluster, observed, planned, 300).refused
 
     taken = [name for name, spec in INVALID.items() if not said(edited(spec))]
     assert not taken, "the plan calls these fine"

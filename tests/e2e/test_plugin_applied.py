@@ -73,7 +73,7 @@ def test_an_apply_makes_what_was_planned(
         assert app.found is not None
         how = applied.apply_method(session.cluster, Observed(app.found), asked, force=False)
         assert bool(how.manager) is (then == SERVER), (way, how)
-        planned, refused = applied.tried(session, Observed(app.found), document, how)
+        planned, refused = applied.dry_run_result(session, Observed(app.found), document, how)
         assert not refused
         _apply(plugin, file, document, then)
         made = app.found

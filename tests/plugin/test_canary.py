@@ -175,8 +175,8 @@ def given(annotations: dict[str, str] | None = None, **spec: Any) -> Document:
 def test_the_canary_that_is_meant(
     document: Document, asked: dict[str, str], expected: tuple[object, ...]
 ) -> None:
-    found = canaries.find(document, asked.get("template"), asked.get("base"))
-    assert (found.name, found.base, found.ids, found.copy) == expected
+    found = canaries.find_canary(document, asked.get("template"), asked.get("base"))
+    assert (found.name, found.base, found.ids, found.is_copy) == expected
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_the_canary_that_is_meant(
 )  # fmt: skip
 def test_what_no_canary_is(document: Document, asked: dict[str, str], message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        canaries.find(document, asked.get("template"), asked.get("base"))
+        canaries.find_canary(document, asked.get("template"), asked.get("base"))
 
 
 # --- and the history ----------------------------------------------------------------------------

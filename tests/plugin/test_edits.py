@@ -65,7 +65,7 @@ def test_start_removes_entries(before: Document, expected: Document | None) -> N
 def test_use_names_a_template_and_leaves_the_default_one_unsaid(
     fields: Document, name: str, expected: Document
 ) -> None:
-    edited = edits.using(tapp(**spec(**POOLED | fields)), name, [0, 5])
+    edited = edits.with_assigned_template(tapp(**spec(**POOLED | fields)), name, [0, 5])
     assert edited["spec"].get("templates") == expected
 
 
@@ -121,18 +121,18 @@ def test_a_restart_is_asked_for_in_the_template(metadata: Document | None) -> No
 
 def test_a_copy_of_a_template_takes_no_name_that_is_used() -> None:
     before = tapp(**spec(**POOLED, templates={"3": "v2"}))
-    copy_of_default = edits.copied(before, "default", "canary")
+    copy_of_default = edits.with_copied_template(before, "default", "canary")
     assert copy_of_default["spec"]["templatePool"]["canary"] == template()
     for name in ("v2", "default"):
         with pytest.raises(CommandError, match="in use"):
-            edits.copied(before, "default", name)
+            edits.with_copied_template(before, "default", name)
 
 
 @pytest.mark.parametrize("name", ["", "Bad Name!", "a=b", "-v2", "v2.", "v" * 64, "v\n"])
 def test_a_copy_of_a_template_gets_a_name_that_can_be_typed(name: str) -> None:
     """The API server takes any text; `use` and `--template` have to be given it again."""
     with pytest.raises(CommandError, match="is no name for a template") as raised:
-        edits.copied(tapp(**spec()), "default", name)
+        edits.with_copied_template(tapp(**spec()), "default", name)
     assert raised.value.code is Exit.USAGE
 
 
@@ -143,7 +143,7 @@ EDITS = st.one_of(
     st.builds(lambda ids: lambda it: edits.killed(it, ids), IDS),
     st.builds(lambda ids: lambda it: edits.started(it, ids), IDS),
     st.builds(
-        lambda name, ids: lambda it: edits.using(it, name, ids),
+        lambda name, ids: lambda it: edits.with_assigned_template(it, name, ids),
         st.sampled_from(["default", "v2", "a/b~c"]),
         IDS,
     ),
@@ -153,7 +153,9 @@ EDITS = st.one_of(
         st.sampled_from(["nginx:1.25", "nginx:9", "a@sha256:0"]),
     ),
     st.builds(lambda name: lambda it: edits.restarted(it, [name], AT), st.sampled_from(["v2"])),
-    st.builds(lambda name: lambda it: edits.copied(it, name, "new"), st.just("a/b~c")),
+    st.builds(
+        lambda name: lambda it: edits.with_copied_template(it, name, "new"), st.just("a/b~c")
+    ),
     st.builds(lambda number: lambda it: edits.scaled(it, number), st.integers(6, 9)),
     st.sampled_from([edits.paused, edits.resumed]),
     st.just(lambda it: edits.with_cause(it, "because")),

@@ -10,7 +10,7 @@ from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.commands.act import warnings
-from kubectl_tapp.edit.revisions import chosen, entries
+from kubectl_tapp.edit.revisions import history_of, rollback_target
 from tapp.declared.lookup import Templates
 from tapp.declared.model import TAppSpec
 from tapp.declared.templates import Template
@@ -54,14 +54,14 @@ def seen(*records: Document, **spec: Any) -> Observed:
 def target(observed: Observed, to: str | None = None, template: str | None = None) -> int:
     """The number of the revision that a rollback goes back to."""
     spec = TAppSpec.model_validate(observed.tapp["spec"])
-    return chosen(entries(observed), spec, to, template).number
+    return rollback_target(history_of(observed), spec, to, template).number
 
 
 def test_the_history_says_what_changed() -> None:
     env = template("nginx:3", container={"env": [{"name": "A", "value": "1"}]})
-    found = entries(seen(record(3, env), record(1, ONE), record(2, THREE), template=env))
+    found = history_of(seen(record(3, env), record(1, ONE), record(2, THREE), template=env))
     assert [each.number for each in found] == [1, 2, 3]
-    assert [each.short for each in found] == [
+    assert [each.summary for each in found] == [
         "first one kept", "app: nginx:1 → nginx:3", "spec.containers[app].env",
     ]  # fmt: skip
     assert [each.current for each in found] == [False, False, True]
@@ -70,7 +70,7 @@ def test_the_history_says_what_changed() -> None:
 def test_each_template_has_a_history_of_its_own() -> None:
     pool = {"v2": TWO}
     observed = seen(record(1, ONE), record(2, TWO, "v2"), record(3, THREE), templatePool=pool)
-    assert [each.short for each in entries(observed)] == [
+    assert [each.summary for each in history_of(observed)] == [
         "first one kept", "first one kept", "app: nginx:1 → nginx:3",
     ]  # fmt: skip
 
@@ -107,7 +107,9 @@ def test_a_revision_says_what_it_changed_after_a_rollback(
     records: tuple[Document, ...], expected: list[str]
 ) -> None:
     """A rollback gives the old record a new number: the one after it keeps what it changed."""
-    assert [each.short for each in entries(seen(*records, templatePool={"v2": TWO}))] == expected
+    assert [
+        each.summary for each in history_of(seen(*records, templatePool={"v2": TWO}))
+    ] == expected
 
 
 @pytest.mark.parametrize(
@@ -122,13 +124,13 @@ def test_a_revision_says_what_it_changed_after_a_rollback(
 )
 def test_what_is_not_a_record_is_left_out(broken: Document) -> None:
     observed = seen(record(1, ONE), record(2, TWO) | broken, record(3, THREE))
-    assert [each.number for each in entries(observed)] == [1, 3]
+    assert [each.number for each in history_of(observed)] == [1, 3]
 
 
 def test_a_history_that_may_not_be_read_is_not_taken_for_an_empty_one() -> None:
     observed = Observed(tapp(), unread={"controllerrevisions.apps": "no permission: ..."})
     with pytest.raises(CommandError, match="no permission"):
-        entries(observed)
+        history_of(observed)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from kubectl_tapp.base.errors import printable
 from kubectl_tapp.base.printed import formatted
-from kubectl_tapp.edit.canaries import pick
+from kubectl_tapp.edit.canaries import pick_instances
 from tests.builders import manifest, template
 from tests.counting import calls
 from tests.plugin.standin import Said, StandIn, kubectl_tapp
@@ -366,10 +366,10 @@ def test_a_large_canary_is_picked_as_one_after_the_other_would_be() -> None:
         free = [id for id in node if id not in (*have, *ids)]
         ids.append(min(free, key=lambda id: (id not in small.available, taken[node[id]], -id)))
         taken[node[ids[-1]]] += 1
-    assert pick(small, "v2", "75%")[0] == sorted(ids)
+    assert pick_instances(small, "v2", "75%")[0] == sorted(ids)
     large = world(20_000)
-    assert calls(lambda: pick(large, "v2", "50%")) < 100 * 20_000
-    assert len(pick(large, "v2", "50%")[0]) == 10_000 - 2223
+    assert calls(lambda: pick_instances(large, "v2", "50%")) < 100 * 20_000
+    assert len(pick_instances(large, "v2", "50%")[0]) == 10_000 - 2223
 
 
 def test_verbs_on_twice_as_many_instances_make_twice_as_many_calls() -> None:
@@ -379,8 +379,10 @@ def test_verbs_on_twice_as_many_instances_make_twice_as_many_calls() -> None:
         tapp: Document = {"metadata": {}, "spec": {"replicas": number, "template": template(),
                           "templatePool": {"v2": template()}}}  # fmt: skip
         stopped = edits.killed(tapp, range(number))
-        used = edits.using(stopped, "v2", range(number))
-        back = edits.using(edits.started(used, range(number)), "default", range(number))
+        used = edits.with_assigned_template(stopped, "v2", range(number))
+        back = edits.with_assigned_template(
+            edits.started(used, range(number)), "default", range(number)
+        )
         assert len(used["spec"]["templates"]) == len(stopped["spec"]["statuses"]) == number
         assert (back["spec"]["templates"], back["spec"]["statuses"]) == ({}, {})
 
