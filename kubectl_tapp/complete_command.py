@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from kubectl_tapp.base.streams import open_closed_streams
 from kubectl_tapp.cluster.kubectl import Runner
-from kubectl_tapp.main import PROGRAM, finished, run
+from kubectl_tapp.main import PROGRAM, exit_code_after_flush, run
 
 _WORDS_ONLY, _FILES_TOO = 4, 0  # Values of cobra's ShellCompDirective
 # The options whose value is a file name, which the shell completes.
@@ -32,7 +32,7 @@ def complete(words: Sequence[str], runner: Runner | None = None) -> int:
     os.environ["_TYPER_COMPLETE_ARGS"] = line
     code = run([], runner)
     print(f":{_FILES_TOO if before and before[-1] in _WITH_FILE else _WORDS_ONLY}")
-    return finished(code)
+    return exit_code_after_flush(code)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands import verbs
 from kubectl_tapp.commands.listing import list_tapps
 from kubectl_tapp.commands.migrate import migrate
-from kubectl_tapp.commands.options import register, with_targets
+from kubectl_tapp.commands.options import register, with_global_options
 from kubectl_tapp.commands.plan import plan
 from kubectl_tapp.commands.status import status
 from kubectl_tapp.commands.why import why
@@ -63,7 +63,7 @@ def _options(
     """The options before the command."""
 
 
-app.callback(options_metavar="[options]")(with_targets(_options, shown=GLOBAL_OPTIONS))
+app.callback(options_metavar="[options]")(with_global_options(_options, shown=GLOBAL_OPTIONS))
 register(app, status)
 register(app, why)
 register(app, list_tapps, "list")
@@ -100,7 +100,7 @@ def run(
             obj=session,
         )
     except CommandError as error:
-        code = _end(error, error.code)
+        code = _report(error, error.code)
     except _ClickError as error:
         code = _usage(error)
     except (KeyboardInterrupt, typer.Abort):
@@ -108,22 +108,22 @@ def run(
     except (BrokenPipeError, SystemExit) as error:
         # click turns EPIPE into sys.exit(1).
         if isinstance(error, BrokenPipeError) or error.code == 1:
-            return _pipe_closed()
+            return _end_quietly()
         code = int(error.code or 0)
     except OSError as error:
         code = _system_error(error)
     except Exception as error:  # noqa: BLE001 - nobody is shown a traceback
-        code = _end(_fault(error), Exit.FAILED)
-    return finished(int(code or 0))
+        code = _report(_fault_message(error), Exit.FAILED)
+    return exit_code_after_flush(int(code or 0))
 
 
-def finished(code: int) -> int:
+def exit_code_after_flush(code: int) -> int:
     """Flushes standard output and returns the exit code, which changes if the flush fails."""
     error = flush_output()
     if isinstance(error, BrokenPipeError):
         return code or PIPE_CLOSED
     if error is not None and code == Exit.DONE:
-        return _end(unwritable_message(error), Exit.FAILED)
+        return _report(unwritable_message(error), Exit.FAILED)
     return code
 
 
@@ -133,7 +133,7 @@ def command() -> Any:
     return typer.main.get_command(app)
 
 
-def _end(what: object, code: Exit) -> int:
+def _report(what: object, code: Exit) -> int:
     Session.note(f"error: {what}")
     return code
 
@@ -142,10 +142,10 @@ def _usage(error: Any) -> int:
     message = error.format_message().rstrip(".").replace("Value error, ", "")
     if not message:  # The command line has no command, and the help has been printed
         return Exit.USAGE
-    return _end(f"{message[0].lower()}{message[1:]}", Exit.USAGE)
+    return _report(f"{message[0].lower()}{message[1:]}", Exit.USAGE)
 
 
-def _pipe_closed() -> int:
+def _end_quietly() -> int:
     """Ends without a message, because the reader of the output has read enough."""
     discard_output()
     return PIPE_CLOSED
@@ -154,15 +154,15 @@ def _pipe_closed() -> int:
 def _system_error(error: OSError) -> int:
     """Reports an error of the operating system, such as a full disk, and returns the exit code."""
     if flush_output() is not None:
-        return _end(unwritable_message(error), Exit.FAILED)
+        return _report(unwritable_message(error), Exit.FAILED)
     if "usable temporary directory" in str(error):  # The message of Python's `tempfile`
         what = "there is no writable temporary directory: name one in the variable TMPDIR"
-        return _end(what, Exit.FAILED)
+        return _report(what, Exit.FAILED)
     where = f"{error.filename}: " if error.filename else "the system refuses it: "
-    return _end(f"{where}{error.strerror or error}", Exit.FAILED)
+    return _report(f"{where}{error.strerror or error}", Exit.FAILED)
 
 
-def _fault(error: Exception) -> str:
+def _fault_message(error: Exception) -> str:
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next

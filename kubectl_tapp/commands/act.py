@@ -30,13 +30,13 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     choices: Choices,
     *,
     notes: Sequence[str],
-    everything: bool,
+    waits_for_all: bool,
 ) -> None:
     """Shows the plan of an edit, asks for confirmation, writes it, and waits if `--wait` is given.
 
-    `seen` is the TApp before the edit. `notes` are printed before the question. If `everything` is
-    True, `--wait` waits for all instances, otherwise only for those that the edit concerns. Raises
-    CommandError if the edit is refused or not confirmed.
+    `seen` is the TApp before the edit. `notes` are printed before the question. With
+    `waits_for_all`, `--wait` waits for all instances, otherwise only for those that the edit
+    concerns. Raises CommandError if the edit is refused or not confirmed.
     """
     name = seen.name
     operations = edits.json_patch(seen.tapp, edited)
@@ -48,7 +48,7 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
             tried = _write(session, seen, edited, dry_run=True)
             _try_children(session, seen, tried)
         ids = _preview(session, seen, tried)
-        tell(session, seen, operations, notes)
+        print_notes(session, seen, operations, notes)
         if choices.dry_run is not None:
             checked = "" if choices.dry_run is DryRun.CLIENT else " The API server would take it."
             session.say(f"{NOTHING_WRITTEN}{checked}")
@@ -58,13 +58,13 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
         session.note("interrupted; nothing was written")
         raise
     with uninterrupted():
-        written = _write(session, *_with_newest_notes(session, seen, edited))
+        written = _write(session, *_with_current_metadata(session, seen, edited))
     generation = written["metadata"].get("generation")
     session.say(f"{name}: written (generation {generation})")
     if choices.wait:
-        which = None if everything else ids
+        which = None if waits_for_all else ids
         message = f"{instances_phrase(ids)} done" if which else "done"
-        follow(session, WaitGoal(name, which, choices.seconds, message), seen.tapp)
+        wait_after_write(session, WaitGoal(name, which, choices.seconds, message), seen.tapp)
 
 
 def _try_children(session: Session, seen: Observed, edited: Document) -> None:
@@ -87,7 +87,9 @@ def is_no_change(session: Session, name: str, operations: Operations, notes: Seq
     return True
 
 
-def tell(session: Session, seen: Observed, operations: Operations, notes: Sequence[str]) -> None:
+def print_notes(
+    session: Session, seen: Observed, operations: Operations, notes: Sequence[str]
+) -> None:
     """Prints the notes, and warnings about other tools that write this TApp."""
     for note in ("", *notes) if notes else ():
         session.say(note)
@@ -96,10 +98,10 @@ def tell(session: Session, seen: Observed, operations: Operations, notes: Sequen
         session.note(f"warning: {warning}")
 
 
-def follow(session: Session, watch: WaitGoal, tapp: Document) -> None:
+def wait_after_write(session: Session, goal: WaitGoal, tapp: Document) -> None:
     """Waits after a write. If the user interrupts the wait, a note says how to wait again."""
     try:
-        wait(session, watch)
+        wait(session, goal)
     except KeyboardInterrupt:
         again = tapp_command(tapp, "wait")
         session.note(f"interrupted; it is written and goes on: {again} looks again")
@@ -139,10 +141,10 @@ def _write(
     except KubectlError as error:
         if dry_run and error.reason in _UNSURE:
             raise
-        raise _explained(session, seen, edited, error) from None
+        raise _write_error(session, seen, edited, error) from None
 
 
-def _with_newest_notes(
+def _with_current_metadata(
     session: Session, seen: Observed, edited: Document
 ) -> tuple[Observed, Document]:
     """Returns the TApp that was read and its edit, both with the current labels and annotations.
@@ -151,13 +153,13 @@ def _with_newest_notes(
     the generation, so a patch computed from the old ones could remove new ones.
     """
     live = session.cluster.get(TAPPS, seen.name)
-    if changed(seen.tapp, live):
+    if changed_error(seen.tapp, live):
         return seen, edited  # The guard of the patch refuses the write
     base = {**seen.tapp, "metadata": live["metadata"]}
     return replace(seen, tapp=base), edits.rebased(seen.tapp, edited, base)
 
 
-def _explained(
+def _write_error(
     session: Session, seen: Observed, edited: Document, error: KubectlError
 ) -> CommandError:
     """Returns the error for a failed write: whether the write happened, and why it failed."""
@@ -173,25 +175,27 @@ def _explained(
     if unsure:
         done = live.get("spec") == edited["spec"]
         return CommandError(f"{error}; it was {'' if done else 'not '}written")
-    return changed(seen.tapp, live) or CommandError(f"{error}; nothing was written", error.code)
+    return changed_error(seen.tapp, live) or CommandError(
+        f"{error}; nothing was written", error.code
+    )
 
 
-def changed(seen: Document, live: Document) -> CommandError | None:
+def changed_error(seen: Document, live: Document) -> CommandError | None:
     """Returns an error if the TApp's spec has changed since the plan was made, or None."""
     before, now = seen["metadata"], live["metadata"]
     if all(before.get(field) == now.get(field) for field in ("uid", "generation")):
         return None
-    return out_of_date(before["name"])
+    return outdated_plan_error(before["name"])
 
 
-def out_of_date(what: str) -> CommandError:
+def outdated_plan_error(what: str) -> CommandError:
     """Returns the error for a plan whose objects have changed since."""
     message = f"{what} changed after the plan was made; nothing was written"
     return CommandError(f"{message}: look at its new plan", Exit.CHANGED)
 
 
-SCALERS = "horizontalpodautoscalers.autoscaling"
-_BY_KEY = {
+AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
+_TOOL_BY_KEY = {
     "argocd.argoproj.io/tracking-id": "Argo CD",
     "argocd.argoproj.io/instance": "Argo CD",
     "kustomize.toolkit.fluxcd.io/name": "Flux",
@@ -203,7 +207,7 @@ _BY_KEY = {
 Sources: Argo CD "Resource Tracking", Flux "Kustomization" and "HelmRelease", Helm "Labels and
 Annotations".
 """
-_UNDONE = {
+_HOW_UNDONE = {
     "Argo CD": "its next sync undoes this, unless the Application ignores the difference",
     "Flux": "its next reconciliation undoes this",
     "Helm": "the next upgrade of its release undoes this",
@@ -218,14 +222,16 @@ def warnings(cluster: ClusterAccess, tapp: Document, *, scaling: bool) -> list[s
     """
     metadata = tapp["metadata"]
     keys = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
-    tools = sorted({tool for key, tool in _BY_KEY.items() if key in keys})
-    found = [f"{tool} manages this TApp: {_UNDONE[tool]}; change it there, too" for tool in tools]
-    return found + (_scalers(cluster, tapp) if scaling else [])
+    tools = sorted({tool for key, tool in _TOOL_BY_KEY.items() if key in keys})
+    found = [
+        f"{tool} manages this TApp: {_HOW_UNDONE[tool]}; change it there, too" for tool in tools
+    ]
+    return found + (_autoscaler_warnings(cluster, tapp) if scaling else [])
 
 
-def _scalers(cluster: ClusterAccess, tapp: Document) -> list[str]:
+def _autoscaler_warnings(cluster: ClusterAccess, tapp: Document) -> list[str]:
     try:
-        scalers = cluster.list(SCALERS)
+        scalers = cluster.list(AUTOSCALERS)
     except CommandError:
         return []
     result = []

@@ -8,7 +8,7 @@ from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.access import CLAIMS, PODS, SERVICES, TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
-from kubectl_tapp.commands.act import changed
+from kubectl_tapp.commands.act import changed_error
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.commands.writes import write_each
 from kubectl_tapp.edit.adoption import (
@@ -22,7 +22,7 @@ from kubectl_tapp.edit.adoption import (
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
 
-_MEANS = {
+_WHAT_HAPPENS = {
     "Delete": "goes",
     "Recreate": "goes, and a new one comes",
     "UpdateInPlace": "is updated in place",
@@ -48,17 +48,19 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
     _show_next(verb, taken)
 
     def check() -> None:
-        if too_late := changed(verb.tapp, cluster.get(TAPPS, verb.name)):
+        if too_late := changed_error(verb.tapp, cluster.get(TAPPS, verb.name)):
             # The instances may be outside spec.replicas now. Adopted pods would be deleted then.
             raise too_late
 
     take = partial(_take, verb, tapp_names)
     attempt = partial(take, dry_run=True)
-    if write_each(verb, taken, "taken over", _count, attempt=attempt, write=take, check=check):
-        verb.follow(sorted({each.id for each in taken}))
+    if write_each(
+        verb, taken, "taken over", _counts_phrase, attempt=attempt, write=take, check=check
+    ):
+        verb.wait_after_write(sorted({each.id for each in taken}))
 
 
-def _count(taken: list[Stray]) -> str:
+def _counts_phrase(taken: list[Stray]) -> str:
     pods = sum(each.resource == PODS for each in taken)
     claims = len(taken) - pods
     counts = ((pods, "pod"), (claims, "claim"))
@@ -94,10 +96,10 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
         pods=[*(each for each in seen.pods if each["metadata"]["name"] not in names), *pods],
         claims=[*(each for each in seen.claims if each["metadata"]["name"] not in names), *claims],
     )
-    plan = verb.decided(after)
+    plan = verb.plan_for(after)
     mine = {each.id for each in taken if each.resource == PODS}
     means = grouped(
-        (f"{_MEANS.get(str(it.action), 'stays')} ({it.reason}: {it.message})", instance.id)
+        (f"{_WHAT_HAPPENS.get(str(it.action), 'stays')} ({it.reason}: {it.message})", instance.id)
         for instance, it in zip(plan.instances, plan.decisions, strict=True)
         if instance.id in mine
     )

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kubectl_tapp.base.observed import Document
 
 
-def making(verb: Verb, template: str, ids: list[str] | None, canary: str | None) -> str:
+def copy_hint(verb: Verb, template: str, ids: list[str] | None, canary: str | None) -> str:
     """Returns a sentence with the command that creates a missing template for these instances."""
     named = ",".join(ids) if ids else canary or "1"
     if ids and "," not in named and "-" not in named:
@@ -22,7 +22,9 @@ def making(verb: Verb, template: str, ids: list[str] | None, canary: str | None)
     return f"{made} makes a copy with another image for these instances"
 
 
-def within(verb: Verb, edited: "Document", chosen: list[int], share: str | None) -> "Document":
+def with_canary_budget(
+    verb: Verb, edited: "Document", chosen: list[int], share: str | None
+) -> "Document":
     """Returns the edit with `share` as the budget of the canaries, and adds a note.
 
     Without `share` the edit is unchanged. The note then says how to set a budget, if several

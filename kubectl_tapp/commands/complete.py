@@ -18,13 +18,15 @@ Offer = Callable[[typer.Context, list[str], str], list[str]]
 
 def _cluster(ctx: typer.Context) -> ClusterAccess:
     """Returns the cluster that the options on the command line so far select."""
-    session = next((found for at in _line(ctx) if isinstance(found := at.obj, Session)), Session())
-    for at in reversed(_line(ctx)):
+    session = next(
+        (found for at in _contexts(ctx) if isinstance(found := at.obj, Session)), Session()
+    )
+    for at in reversed(_contexts(ctx)):
         session = session.with_options(**{name: at.params.get(name) for name in GLOBAL_OPTIONS})
     return replace(session, runner=session.runner or Program(_SECONDS)).cluster
 
 
-def _line(ctx: Any) -> list[Any]:
+def _contexts(ctx: Any) -> list[Any]:
     found = []
     while ctx is not None:
         found.append(ctx)

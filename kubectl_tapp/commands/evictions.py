@@ -15,7 +15,7 @@ from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.verb_options import Verb
-from kubectl_tapp.commands.waiting import WaitGoal, until_done, wait
+from kubectl_tapp.commands.waiting import WaitGoal, poll_until_done, wait
 from kubectl_tapp.commands.writes import annotate, write_each
 from kubectl_tapp.edit import edits
 from tapp.decide.instances import Instance
@@ -33,7 +33,7 @@ _BUSY = "TooManyRequests"  # The reason if a PodDisruptionBudget does not allow 
 _CHANGED = ("NotFound", "Conflict")  # The reasons if the pod has been deleted or replaced
 
 
-def one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
+def evict_one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
     """Evicts the pods one after the other, after the user has confirmed."""
     ids = list(found)
     verb.session.say(
@@ -57,7 +57,7 @@ def _instance(plan: Plan, id: int) -> Instance:
     return found
 
 
-def pod_of(plan: Plan, id: int) -> Pod:
+def restartable_pod(plan: Plan, id: int) -> Pod:
     """Returns the pod of an instance that will be restarted.
 
     Raises UsageError if the instance should not run, because no new pod would follow. Raises
@@ -82,18 +82,18 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
 
     def attempt() -> str:
         verb.seen = session.observed(verb.name)
-        if why := _held(verb.plan(), id, uid):
+        if why := _eviction_obstacle(verb.plan(), id, uid):
             return why
         with uninterrupted():
             return _evict(verb, id, uid)
 
     waits = f"{verb.name}: instance {id} waits: {{}}"
     late = f"instance {id} was not restarted within {{}}: {{}}"
-    until_done(session, timeout, attempt, waits, late)
+    poll_until_done(session, timeout, attempt, waits, late)
     wait(session, WaitGoal(verb.name, [id], timeout, f"instance {id} has a new pod"))
 
 
-def _held(plan: Plan, id: int, uid: str) -> str:
+def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
     """Returns why a pod must not be evicted now, or "" if it may be evicted.
 
     The rules are those of the service: the restart is treated as a replacement within the budget.
@@ -170,15 +170,15 @@ def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -
 
     Raises UsageError if a pod has no such container.
     """
-    _check(verb.plan(), pods, container)
+    _check_container(verb.plan(), pods, container)
     key = RESTART_INSTANCE if container is None else f"{RESTART_INSTANCE}.{container}"
-    marks = {key: written(verb.session.now())}
+    annotations = {key: written(verb.session.now())}
     done = "asked to restart in place"
-    annotate(verb, pods, marks, _means, done, how=", within the budget")
-    verb.follow(list(pods))
+    annotate(verb, pods, annotations, _next_step, done, how=", within the budget")
+    verb.wait_after_write(list(pods))
 
 
-def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
+def _check_container(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
     for instance in plan.instances:
         if container is None or instance.id not in pods:
             continue
@@ -189,7 +189,7 @@ def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
             raise UsageError(message + name_suggestion(container, known))
 
 
-def _means(verdict: Verdict, decision: Verdict) -> str:
+def _next_step(verdict: Verdict, decision: Verdict) -> str:
     """Returns what the service will do with the instance, or why a hold prevents that."""
     if decision.reason is Reason.HELD:
         return f"{decision.reason}: {decision.message}"

@@ -7,7 +7,7 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Format, Name, Output, option
-from kubectl_tapp.commands.verb_options import OnTemplate
+from kubectl_tapp.commands.verb_options import TemplateOption
 
 if TYPE_CHECKING:
     from kubectl_tapp.base.observed import Observed
@@ -21,7 +21,7 @@ ToShow = Annotated[
 def history(
     session: Session,
     name: Name,
-    template: OnTemplate = None,
+    template: TemplateOption = None,
     revision: ToShow = None,
     output: Output = None,
 ) -> None:
@@ -43,7 +43,7 @@ def history(
     elif found:
         _table(session, found)
     else:
-        session.say(_nothing(observed))
+        session.say(_no_history_message(observed))
 
 
 def _table(session: Session, found: "list[HistoryEntry]") -> None:
@@ -76,7 +76,7 @@ def _show(session: Session, entry: "HistoryEntry", output: Format | None) -> Non
     session.say(formatted(entry.body, Format.YAML))
 
 
-def _nothing(observed: "Observed") -> str:
+def _no_history_message(observed: "Observed") -> str:
     if (observed.tapp.get("spec") or {}).get("revisionHistoryLimit") == 0:
         return f"{observed.name} keeps no history: its spec.revisionHistoryLimit is 0"
     declared = (observed.controller or {}).get("spec", {}).get("childResources")

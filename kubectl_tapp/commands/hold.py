@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 _NOTHING_YET = "up to date: the service has nothing to do with it now"
 _NOTHING = "up to date: the hold kept nothing from it"
-_LONGEST = 1_000  # The most characters of a reason: the messages of waiting instances quote it
+_LONGEST_REASON = (
+    1_000  # The most characters of a reason: the messages of waiting instances quote it
+)
 
 
 class For(StrEnum):
@@ -54,20 +56,25 @@ def hold(
     """
     if not reason.strip():
         raise UsageError("--reason is empty: say why, for those who wait")
-    if len(reason) > _LONGEST:
-        raise UsageError(f"--reason is longer than {_LONGEST:,} characters")
+    if len(reason) > _LONGEST_REASON:
+        raise UsageError(f"--reason is longer than {_LONGEST_REASON:,} characters")
     pods = _pods(verb, ids)
     ended = [id for id, pod in pods.items() if pod.completed]
     if ended:
         raise UsageError(
             f"a hold does not count where the pod has ended: {instances_phrase(ended)}"
         )
-    marks = {HOLD: reason, HOLD_FOR: None if only is None else only.value}
+    annotations = {HOLD: reason, HOLD_FOR: None if only is None else only.value}
     annotate(
-        verb, pods, marks, partial(_means, _NOTHING_YET), "on hold", first=_replaced(pods, marks)
+        verb,
+        pods,
+        annotations,
+        partial(_next_step, _NOTHING_YET),
+        "on hold",
+        first=_replaced_holds(pods, annotations),
     )
     if verb.choices.wait and verb.choices.dry_run is None:
-        _until_seen(verb, pods)
+        _wait_until_respected(verb, pods)
 
 
 def release(verb: Verb, ids: SomeIds) -> None:
@@ -79,9 +86,9 @@ def release(verb: Verb, ids: SomeIds) -> None:
         message = f"{instances_phrase(list(pods))} {are} not on hold: {NO_CHANGE}"
         verb.session.say(f"{verb.name}: {message}")
         return
-    marks = {HOLD: None, HOLD_FOR: None}
-    annotate(verb, held, marks, partial(_means, _NOTHING), "released")
-    verb.follow(list(held))
+    annotations = {HOLD: None, HOLD_FOR: None}
+    annotate(verb, held, annotations, partial(_next_step, _NOTHING), "released")
+    verb.wait_after_write(list(held))
 
 
 def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
@@ -101,11 +108,13 @@ def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
     return found
 
 
-def _replaced(pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]") -> "Iterable[str]":
+def _replaced_holds(
+    pods: "Mapping[int, Pod]", annotations: "Mapping[str, str | None]"
+) -> "Iterable[str]":
     """Yields a line for each hold of these pods that the new hold would replace."""
     from tapp.pod.hold import NO_HOLD, hold_of  # noqa: PLC0415 - it costs start time
 
-    new = hold_of({}, marks) or NO_HOLD
+    new = hold_of({}, annotations) or NO_HOLD
     holds = ((pod.spec.hold or NO_HOLD, id) for id, pod in pods.items())
     found = grouped(
         (repr(known.reason) + (known.narrowed and f", for {known.narrowed}"), id)
@@ -116,19 +125,19 @@ def _replaced(pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]") -> "
     return [f"{id_list(ids)}  {what.format(text)}" for text, ids in found.items()]
 
 
-def _means(up_to_date: str, _: "Verdict", decision: "Verdict") -> str:
+def _next_step(up_to_date: str, _: "Verdict", decision: "Verdict") -> str:
     """Returns what the service would do with an instance, or `up_to_date` if nothing."""
     if decision.reason == Reason.UP_TO_DATE:
         return up_to_date
     return f"{decision.reason}: {decision.message}"
 
 
-def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
+def _wait_until_respected(verb: Verb, pods: "Mapping[int, Pod]") -> None:
     """Waits until the service has labelled the pods, which shows that it respects the hold.
 
     Raises CommandError if a pod was deleted before that, or at the timeout.
     """
-    from kubectl_tapp.commands.waiting import until_done  # noqa: PLC0415 - start time
+    from kubectl_tapp.commands.waiting import poll_until_done  # noqa: PLC0415 - start time
 
     session = verb.session
 
@@ -150,5 +159,5 @@ def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
 
     waits = f"{verb.name}: {{}} not seen yet by the service"
     late = "within {} the service has not seen it: {}"
-    until_done(session, verb.choices.seconds, unseen, waits, late)
+    poll_until_done(session, verb.choices.seconds, unseen, waits, late)
     session.say(f"{verb.name}: {id_list(pods)} seen by the service")

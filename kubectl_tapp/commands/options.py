@@ -47,7 +47,7 @@ class ListFormat(StrEnum):
     NAME = "name"
 
 
-def bare(name: str | None) -> str | None:
+def without_resource_prefix(name: str | None) -> str | None:
     """Returns `web` for `tapp/web`, the form in which kubectl prints names."""
     if name is None:
         return None
@@ -66,7 +66,9 @@ def argument(metavar: str, help: str, **more: Any) -> Any:  # noqa: A002 - as ty
     return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
 
 
-Name = Annotated[str, argument("NAME", "The TApp.", autocompletion=names, callback=bare)]
+Name = Annotated[
+    str, argument("NAME", "The TApp.", autocompletion=names, callback=without_resource_prefix)
+]
 ID_HELP = "Instances: 3, 0-3,7 or all."
 Ids = Annotated[list[str] | None, argument("[ID]...", ID_HELP, autocompletion=ids)]
 Output = Annotated[Format | None, option("-o", "--output", help="As a document.")]
@@ -96,22 +98,22 @@ class Choices:
         return read_duration(self.timeout)
 
 
-_OFFERED: dict[str, Any] = {"namespace": namespaces, "context": contexts}
+_COMPLETIONS: dict[str, Any] = {"namespace": namespaces, "context": contexts}
 """Name of a global option of kubectl -> the completion of its value."""
 
 
-def _target(name: str, *, shown: bool) -> Any:
+def _global_option(name: str, *, shown: bool) -> Any:
     target = GLOBAL_OPTIONS[name]
     kind: Any = (list[str] if target.is_repeatable else str) if target.metavar else bool
     more: dict[str, Any] = {"metavar": target.metavar} if target.metavar else {}
-    if name in _OFFERED:
-        more["autocompletion"] = _OFFERED[name]
+    if name in _COMPLETIONS:
+        more["autocompletion"] = _COMPLETIONS[name]
     return Annotated[
         kind | None, option(*target.forms, help="As for kubectl.", hidden=not shown, **more)
     ]
 
 
-def with_targets(
+def with_global_options(
     function: Callable[..., Any], shown: Iterable[str] = SHOWN_OPTIONS
 ) -> Callable[..., Any]:
     """Returns a function for typer whose parameters include kubectl's global options.
@@ -132,7 +134,9 @@ def with_targets(
             return function(ctx.obj, whole.annotation(**values))
         return function(ctx.obj, **values)
 
-    targets = [keyword(name, _target(name, shown=name in shown), None) for name in GLOBAL_OPTIONS]
+    targets = [
+        keyword(name, _global_option(name, shown=name in shown), None) for name in GLOBAL_OPTIONS
+    ]
     return with_parameters(run, function, [keyword("ctx", typer.Context), *own, *targets])
 
 
@@ -158,4 +162,4 @@ def with_parameters(
 
 def register(app: typer.Typer, function: Callable[..., Any], name: str | None = None) -> None:
     """Registers a function as a command. Its first parameter is a `Session`."""
-    app.command(name, options_metavar="[options]")(with_targets(function))
+    app.command(name, options_metavar="[options]")(with_global_options(function))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kubectl_tapp.commands.complete import names
-from kubectl_tapp.commands.options import Output, argument, bare, option
+from kubectl_tapp.commands.options import Output, argument, option, without_resource_prefix
 
 _Texts = list[str] | None
 
@@ -18,7 +18,10 @@ class PlanOptions:
     name: Annotated[
         str | None,
         argument(
-            "[NAME]", "The TApp; not needed with a file.", autocompletion=names, callback=bare
+            "[NAME]",
+            "The TApp; not needed with a file.",
+            autocompletion=names,
+            callback=without_resource_prefix,
         ),
     ] = None
     filename: Annotated[

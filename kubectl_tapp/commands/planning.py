@@ -98,7 +98,7 @@ def _without_cluster(session: Session, options: PlanOptions) -> Forecast:
     edited = read_tapp(options.filename, name) if options.filename else None
     if edited is not None:
         old["metadata"].setdefault("namespace", edited["metadata"].get("namespace") or "default")
-        _same_place(edited, old["metadata"]["namespace"], f"{options.from_} has")
+        _check_namespace(edited, old["metadata"]["namespace"], f"{options.from_} has")
     registration, now = assumed.registration(), session.now()
     try:
         observed = as_running(old, registration, now)
@@ -106,7 +106,7 @@ def _without_cluster(session: Session, options: PlanOptions) -> Forecast:
         raise CommandError(f"{options.from_} cannot be taken as running: {error}") from None
     if edited is None:
         edited = _edited(observed.tapp, options, now)
-    with playing():
+    with progress_line():
         known = schema.mistakes(old)
         wrong = tuple(each for each in schema.mistakes(edited) if each not in known)
         assumptions = Assumptions(options.broken, wrong, made_up=True)
@@ -119,7 +119,7 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
     edited = read_tapp(options.filename, options.name) if options.filename else None
     if edited is not None and (space := edited["metadata"].get("namespace")):
         # kubectl also refuses a --namespace that differs from the namespace in the file.
-        _same_place(edited, session.global_options.get("namespace", space), "--namespace says")
+        _check_namespace(edited, session.global_options.get("namespace", space), "--namespace says")
         session = session.with_options(namespace=space)
     cluster = session.cluster
     name = options.name if edited is None else str(edited["metadata"]["name"])
@@ -142,7 +142,7 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
     if options.dry_run and not refused:
         seconds = registration.options.toleration_seconds
         tried = try_children(cluster, observed, edited, seconds)
-    with playing():
+    with progress_line():
         assumptions = Assumptions(
             options.broken, (*refused, *tried.refused), remarks=(*remarks, *tried.remarks)
         )
@@ -152,14 +152,14 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
     return replace(found, stuck=(*found.stuck, *tried.stuck))
 
 
-def playing() -> AbstractContextManager[object]:
+def progress_line() -> AbstractContextManager[object]:
     """Shows a progress line on standard error in the block, if it is a terminal."""
     if not sys.stderr.isatty():
         return nullcontext()
     return Console(stderr=True).status("playing the plan")
 
 
-def _same_place(edited: Document, space: str, who: str) -> None:
+def _check_namespace(edited: Document, space: str, who: str) -> None:
     named = edited["metadata"].get("namespace") or space
     if named != space:
         raise UsageError(f"the edited TApp is of namespace {named}, and {who} {space}")

@@ -16,7 +16,7 @@ from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import printable
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.commands.act import changed, is_no_change, out_of_date, tell
+from kubectl_tapp.commands.act import changed_error, is_no_change, outdated_plan_error, print_notes
 from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.edit import applied, edits
@@ -48,7 +48,7 @@ class RecordedSession(Session):
         self.say(text)
 
 
-class _Planned(Verb):
+class _PlannedVerb(Verb):
     refused = False
 
     def do(self, edited: Document) -> None:
@@ -65,7 +65,7 @@ class _Planned(Verb):
         found = forecast(seen, edited, registration, session.now(), assumptions)
         print_plan(session.console, found)
         self.refused = bool(found.refused)
-        tell(session, seen, operations, self.notes)
+        print_notes(session, seen, operations, self.notes)
 
 
 class Proposal:
@@ -81,7 +81,7 @@ class Proposal:
         self._session, self._function, self._values = session, function, values
         heard = self._new()
         self._seen = heard.observed(name)
-        verb = _Planned(heard, self._seen, Choices(dry_run=DryRun.SERVER))
+        verb = _PlannedVerb(heard, self._seen, Choices(dry_run=DryRun.SERVER))
         function(verb, **values)
         self.text = heard.out.getvalue().removesuffix(f"{NOTHING_WRITTEN}\n")
         self.can_be_done = not (verb.refused or self.text.endswith(f"{NO_CHANGE}\n"))
@@ -94,10 +94,10 @@ class Proposal:
         have changed since the plan was made.
         """
         now = self.heard.observed(self._seen.name)
-        if error := changed(self._seen.tapp, now.tapp):
+        if error := changed_error(self._seen.tapp, now.tapp):
             raise error
-        if self._named(self._seen) != self._named(now):
-            raise out_of_date("these pods")
+        if self._named_pods(self._seen) != self._named_pods(now):
+            raise outdated_plan_error("these pods")
         self._function(Verb(self.heard, self._seen, Choices(yes=True)), **self._values)
 
     def _new(self) -> RecordedSession:
@@ -106,7 +106,7 @@ class Proposal:
             session.runner, session.now, session.global_options, session.sleep, session.first_call
         )
 
-    def _named(self, observed: Observed) -> list[tuple[str, ...]]:
+    def _named_pods(self, observed: Observed) -> list[tuple[str, ...]]:
         """Returns the uids and holds of the pods whose instances the change names.
 
         A replaced pod or another hold does not change the TApp's generation, so they are compared

@@ -11,7 +11,7 @@ import typer
 
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.commands.options import Ids
-from kubectl_tapp.commands.verb_options import Cause, OnTemplate, Verb
+from kubectl_tapp.commands.verb_options import CauseOption, TemplateOption, Verb
 from tapp.words.times import written
 
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Only the containers, in their pods.")]
@@ -24,10 +24,10 @@ _Container = Annotated[
 def restart(  # noqa: PLR0913, PLR0917 - its options
     verb: Verb,
     ids: Ids = None,
-    template: OnTemplate = None,
+    template: TemplateOption = None,
     in_place: _InPlace = False,
     container: _Container = None,
-    cause: Cause = None,
+    cause: CauseOption = None,
 ) -> None:
     """Give instances new pods, within the budgets: all, those of --template, or the named ones.
 
@@ -42,11 +42,11 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
         raise UsageError("-c goes with --in-place: a new pod has all containers")
     if ids:
         plan = verb.plan()
-        pods = {id: evictions.pod_of(plan, id) for id in verb.ids(ids)}
+        pods = {id: evictions.restartable_pod(plan, id) for id in verb.ids(ids)}
         if in_place:
             evictions.restart_instances(verb, pods, container)
         else:
-            evictions.one_by_one(verb, pods)
+            evictions.evict_one_by_one(verb, pods)
         return
 
     names = [template] if template else verb.edits.used_templates(verb.spec)
@@ -56,4 +56,4 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
         how += " --in-place" + (f" -c {container}" if container else "")
     else:
         edited = verb.edits.restarted(verb.tapp, names, written(verb.session.now()))
-    verb.do(verb.caused(edited, cause, f"restart {verb.name}{how}"))
+    verb.do(verb.with_cause(edited, cause, f"restart {verb.name}{how}"))

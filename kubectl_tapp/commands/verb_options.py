@@ -40,7 +40,7 @@ SomeIds = Annotated[
 TemplateName = Annotated[
     str, typer.Argument(metavar="TEMPLATE", help="The template's name.", autocompletion=templates)
 ]
-Canary = Annotated[
+CanaryOption = Annotated[
     str | None,
     option(
         "--canary",
@@ -48,7 +48,7 @@ Canary = Annotated[
         help="Pick 3, or 10%, of them; with a comma or a range, these instances: 1,4-6 or 4,.",
     ),
 ]
-Forced = Annotated[
+CanaryBudget = Annotated[
     str | None,
     option(
         "--max-unavailable",
@@ -56,10 +56,10 @@ Forced = Annotated[
         help="Of instances off the rolling template, at most so many at once; 1, or 30%.",
     ),
 ]
-Cause = Annotated[
+CauseOption = Annotated[
     str | None, option(metavar="TEXT", help="Why, for the history; else the command.")
 ]
-OnTemplate = Annotated[
+TemplateOption = Annotated[
     str | None,
     option("-t", "--template", metavar="NAME", help="Of this template.", autocompletion=templates),
 ]
@@ -74,7 +74,7 @@ class Verb:
     choices: Choices  # the options that say how the edit is carried out
     notes: list[str] = field(default_factory=list)  # sentences to print before the question
     # whether `--wait` waits for all instances, not only for those that the edit concerns
-    everything: bool = False
+    waits_for_all: bool = False
 
     @property
     def name(self) -> str:
@@ -104,16 +104,16 @@ class Verb:
 
     def plan(self) -> "Plan":
         """Returns the decisions of the service for the TApp as it was read."""
-        return self.decided(self.seen)
+        return self.plan_for(self.seen)
 
-    def decided(self, observed: "Observed") -> "Plan":
+    def plan_for(self, observed: "Observed") -> "Plan":
         """Returns the decisions of the service for another state of the TApp."""
         from kubectl_tapp.decide import decisions  # noqa: PLC0415 - it costs start time
 
         registration = self.session.cluster.registration(self.seen)
         return decisions.decide_or_fail(observed, registration, self.session.now())
 
-    def chosen(
+    def choose_instances(
         self, texts: list[str] | None, share: str | None, template: str, base: str | None = None
     ) -> list[int]:
         """Returns the named instances, or the instances that are picked for a canary.
@@ -160,7 +160,7 @@ class Verb:
                 f"Finished: {id_list(ended)}. To run them again, kill and start them."
             )
 
-    def caused(self, edited: "Document", cause: str | None, command: str) -> "Document":
+    def with_cause(self, edited: "Document", cause: str | None, command: str) -> "Document":
         """Returns the edit with a cause for the history: the given one, or else the command."""
         changed: Document = self.edits.with_cause(edited, cause or f"kubectl tapp {command}")
         return changed
@@ -171,16 +171,16 @@ class Verb:
 
         carry_out(
             self.session, self.seen, edited, self.choices,
-            notes=self.notes, everything=self.everything,
+            notes=self.notes, waits_for_all=self.waits_for_all,
         )  # fmt: skip
 
-    def follow(self, ids: list[int]) -> None:
+    def wait_after_write(self, ids: list[int]) -> None:
         """Waits for these instances if `--wait` is given, after a write that is not a dry run."""
         if self.choices.wait and self.choices.dry_run is None:
-            from kubectl_tapp.commands.act import follow  # noqa: PLC0415 - it costs start time
+            from kubectl_tapp.commands.act import wait_after_write  # noqa: PLC0415 - it costs start time
             from kubectl_tapp.commands.waiting import WaitGoal  # noqa: PLC0415
 
-            follow(
+            wait_after_write(
                 self.session,
                 WaitGoal(self.name, ids, self.choices.seconds, f"{id_list(ids)} done"),
                 self.tapp,

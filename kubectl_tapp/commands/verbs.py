@@ -12,19 +12,19 @@ from kubectl_tapp.base.arguments import read_images, read_partition, read_replic
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.commands.canary_budget import making, within
+from kubectl_tapp.commands.canary_budget import copy_hint, with_canary_budget
 from kubectl_tapp.commands.complete import templates
 from kubectl_tapp.commands.history import history
 from kubectl_tapp.commands.hold import hold, release
 from kubectl_tapp.commands.options import Ids, Name, Output, option, register
 from kubectl_tapp.commands.restart import restart
 from kubectl_tapp.commands.verb_options import (
-    Canary,
-    Cause,
-    Forced,
-    OnTemplate,
+    CanaryBudget,
+    CanaryOption,
+    CauseOption,
     SomeIds,
     TemplateName,
+    TemplateOption,
     Verb,
     register_verb,
 )
@@ -62,9 +62,9 @@ def use(  # noqa: PLR0913, PLR0917 - the options of a command
     verb: Verb,
     template: TemplateName,
     ids: Ids = None,
-    canary: Canary = None,
-    cause: Cause = None,
-    max_unavailable: Forced = None,
+    canary: CanaryOption = None,
+    cause: CauseOption = None,
+    max_unavailable: CanaryBudget = None,
 ) -> None:
     """Give instances a template; the default one takes them back.
 
@@ -73,11 +73,11 @@ def use(  # noqa: PLR0913, PLR0917 - the options of a command
     try:
         verb.edits.template_content(verb.spec, template)
     except UsageError as error:
-        raise UsageError(f"{error}; {making(verb, template, ids, canary)}") from None
-    chosen = verb.chosen(ids, canary, template)
+        raise UsageError(f"{error}; {copy_hint(verb, template, ids, canary)}") from None
+    chosen = verb.choose_instances(ids, canary, template)
     edited = verb.edits.with_assigned_template(verb.tapp, template, chosen)
-    edited = within(verb, edited, chosen, max_unavailable)
-    verb.do(verb.caused(edited, cause, f"use {verb.name} {template} {ranges(chosen)}"))
+    edited = with_canary_budget(verb, edited, chosen, max_unavailable)
+    verb.do(verb.with_cause(edited, cause, f"use {verb.name} {template} {ranges(chosen)}"))
 
 
 def image(  # noqa: PLR0913 - the options of a command
@@ -86,9 +86,9 @@ def image(  # noqa: PLR0913 - the options of a command
         list[str],
         typer.Argument(metavar="CONTAINER=IMAGE...", help="`*` stands for all containers."),
     ],
-    template: OnTemplate = None,
+    template: TemplateOption = None,
     *,
-    canary: Canary = None,
+    canary: CanaryOption = None,
     copy_as: Annotated[
         str | None, option(metavar="NAME", help="With --canary: name of the new template; canary.")
     ] = None,
@@ -96,8 +96,8 @@ def image(  # noqa: PLR0913 - the options of a command
         str | None,
         option(metavar="SHARE", help="So many, 3 or 30%, keep what they have, until `advance`."),
     ] = None,
-    max_unavailable: Forced = None,
-    cause: Cause = None,
+    max_unavailable: CanaryBudget = None,
+    cause: CauseOption = None,
 ) -> None:
     """Set images of a template's containers: the default template's, or --template's.
 
@@ -124,14 +124,14 @@ def image(  # noqa: PLR0913 - the options of a command
             command += f" --partition {partition}"
     else:
         copied = verb.edits.with_copied_template(verb.tapp, base, copy)
-        chosen = verb.chosen(None, canary, copy, base)
+        chosen = verb.choose_instances(None, canary, copy, base)
         edited = verb.edits.with_assigned_template(
             verb.edits.with_images(copied, wanted, copy), copy, chosen
         )
         edited = canaries.with_copy_note(edited, copy, base)
-        edited = within(verb, edited, chosen, max_unavailable)
+        edited = with_canary_budget(verb, edited, chosen, max_unavailable)
         command += f" for {ranges(chosen)}"
-    verb.do(verb.caused(edited, cause, command))
+    verb.do(verb.with_cause(edited, cause, command))
 
 
 def _partitioned(verb: Verb, edited: "Document", partition: str, template: str) -> "Document":
@@ -161,7 +161,7 @@ def advance(
     value = 0 if to is None else read_partition(to)
     edited = verb.edits.with_partition(verb.tapp, value)
     if value:
-        now, wanted = (verb.decided(replace(verb.seen, tapp=each)).partition.size
+        now, wanted = (verb.plan_for(replace(verb.seen, tapp=each)).partition.size
                        for each in (verb.tapp, edited))  # fmt: skip
         if wanted > now:
             raise UsageError(
@@ -186,7 +186,7 @@ def value(
     default: Annotated[
         bool, typer.Option("--default", help="The values of all that have none of their own.")
     ] = False,
-    cause: Cause = None,
+    cause: CauseOption = None,
 ) -> None:
     """Set values of instances, for the placeholders in their templates."""
     ids, wanted = read_values(words)
@@ -196,7 +196,7 @@ def value(
     whose = "--default" if chosen is None else ranges(chosen)
     said = " ".join(f"{key}-" if text is None else f"{key}={text}" for key, text in wanted.items())
     edited = verb.edits.with_values(verb.tapp, chosen, wanted)
-    verb.do(verb.caused(edited, cause, f"set value {verb.name} {whose} {said}"))
+    verb.do(verb.with_cause(edited, cause, f"set value {verb.name} {whose} {said}"))
 
 
 def rollback(
@@ -209,11 +209,11 @@ def rollback(
             help="Number, or 6 characters of its hash; else the one before.",
         ),
     ] = None,
-    template: OnTemplate = None,
+    template: TemplateOption = None,
     with_values: Annotated[
         bool, typer.Option("--with-values", help="Its placeholders' values go back, too.")
     ] = False,
-    cause: Cause = None,
+    cause: CauseOption = None,
 ) -> None:
     """Take a template back to what it was: the one that changed last, or --template's."""
     from kubectl_tapp.edit import revisions  # noqa: PLC0415 - it costs start time
@@ -240,11 +240,11 @@ def rollback(
     if edited == verb.tapp:
         verb.do(verb.tapp)
         return
-    verb.do(verb.caused(edited, cause, command))
+    verb.do(verb.with_cause(edited, cause, command))
 
 
 def promote(
-    verb: Verb, template: OnTemplate = None, base: _Base = None, cause: Cause = None
+    verb: Verb, template: TemplateOption = None, base: _Base = None, cause: CauseOption = None
 ) -> None:
     """Give all instances what the canary runs: its own stay as they are, the others follow."""
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
@@ -257,10 +257,12 @@ def promote(
         + _afterwards(canary)
     )
     edited = canaries.promoted(verb.tapp, canary)
-    verb.do(verb.caused(edited, cause, f"promote {verb.name} --template {canary.name}"))
+    verb.do(verb.with_cause(edited, cause, f"promote {verb.name} --template {canary.name}"))
 
 
-def abort(verb: Verb, template: OnTemplate = None, base: _Base = None, cause: Cause = None) -> None:
+def abort(
+    verb: Verb, template: TemplateOption = None, base: _Base = None, cause: CauseOption = None
+) -> None:
     """Take the canary's instances back to the template that the others run."""
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
@@ -271,7 +273,7 @@ def abort(verb: Verb, template: OnTemplate = None, base: _Base = None, cause: Ca
         f"Canary: {who} {goes} back from {canary.name!r} to {canary.base!r}. {_afterwards(canary)}"
     )
     edited = canaries.aborted(verb.tapp, canary)
-    verb.do(verb.caused(edited, cause, f"abort {verb.name} --template {canary.name}"))
+    verb.do(verb.with_cause(edited, cause, f"abort {verb.name} --template {canary.name}"))
 
 
 def _afterwards(canary: "CanaryTemplate") -> str:
@@ -287,7 +289,7 @@ def pause(verb: Verb) -> None:
 
 def resume(verb: Verb) -> None:
     """Let updates go on."""
-    verb.everything = True
+    verb.waits_for_all = True
     verb.do(verb.edits.resumed(verb.tapp))
 
 

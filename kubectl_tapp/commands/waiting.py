@@ -19,7 +19,13 @@ from kubectl_tapp.decide.inspection import inspect
 from kubectl_tapp.decide.progress import Progress
 from tapp.pod.trouble import TROUBLE_AFTER
 
-_PASSING = ("Unreachable", "Timeout", "ServiceUnavailable", "TooManyRequests", "InternalError")
+_TEMPORARY_REASONS = (
+    "Unreachable",
+    "Timeout",
+    "ServiceUnavailable",
+    "TooManyRequests",
+    "InternalError",
+)
 """Reasons of temporary errors: the API server is restarting or overloaded."""
 
 Show = Callable[[str, float], None]  # Shows a text, and the seconds since the wait began
@@ -35,20 +41,20 @@ class WaitGoal:
     message: str = "done"  # the message when the goal is reached
     state: str = "done"  # the adjective of the goal, for the timeout message "web is not STATE"
     # True if the goal is reached; None waits until the instances are as the spec asks
-    goal: Callable[[Progress], bool] | None = None
+    condition: Callable[[Progress], bool] | None = None
     stuck_is_reached: bool = False  # whether the goal is that the TApp is stuck
 
     def is_reached(self, now: Progress) -> bool:
         """Returns True if the TApp has reached the goal."""
-        return now.is_done(self.ids) if self.goal is None else self.goal(now)
+        return now.is_done(self.ids) if self.condition is None else self.condition(now)
 
 
-def wait(session: Session, watch: WaitGoal) -> None:
+def wait(session: Session, goal: WaitGoal) -> None:
     """Waits until the goal is reached, and prints how long that took.
 
     Raises CommandError with `Exit.STUCK` and a reason if the TApp is stuck or at the timeout.
     """
-    begun, name, cluster = session.now(), watch.name, session.cluster
+    begun, name, cluster = session.now(), goal.name, session.cluster
     registration, memo = cluster.registration(), Memo(MEMORY)
     stuck_since: float | None = None
     seen: Observed | None = None
@@ -60,14 +66,14 @@ def wait(session: Session, watch: WaitGoal) -> None:
             seen = session.observed(name, seen)
             current = Progress(inspect(cluster, seen, session.now(), registration, memo))
         except KubectlError as error:
-            if error.reason not in _PASSING:
+            if error.reason not in _TEMPORARY_REASONS:
                 raise
             return f"no answer from the cluster, trying again: {error}"
-        if watch.is_reached(current):
+        if goal.is_reached(current):
             return ""
-        if watch.stuck_is_reached and current.is_done(watch.ids):
-            raise CommandError(_never_stuck(watch), Exit.STUCK)
-        why, now = _stuck(current, watch, seen.tapp), session.now()
+        if goal.stuck_is_reached and current.is_done(goal.ids):
+            raise CommandError(_never_stuck_message(goal), Exit.STUCK)
+        why, now = _stuck_reason(current, goal, seen.tapp), session.now()
         # Metacontroller writes the status after all children. While observedGeneration is old, a
         # change of any child shows that the spec is being acted on.
         moves = not current.answered and current.fingerprint != fingerprint
@@ -77,20 +83,20 @@ def wait(session: Session, watch: WaitGoal) -> None:
         if stuck_since is not None and (
             now - stuck_since >= TROUBLE_AFTER or (paused and current.is_waiting)
         ):
-            if watch.stuck_is_reached:
+            if goal.stuck_is_reached:
                 stuck = why
                 return ""
             how = "paused" if paused and not current.is_blocked else "stuck"
             raise CommandError(f"{name} is {how}: {why}", Exit.STUCK)
-        return current.line(watch.ids)
+        return current.line(goal.ids)
 
-    late = f"{name} is not {watch.state} after {{}}: {{}}"
-    until_done(session, watch.timeout, attempt, f"{name}: {{}}", late)
+    late = f"{name} is not {goal.state} after {{}}: {{}}"
+    poll_until_done(session, goal.timeout, attempt, f"{name}: {{}}", late)
     took = short_duration(session.now() - begun)
-    session.say(f"{name}: {stuck}" if stuck else f"{name}: {watch.message}, after {took}")
+    session.say(f"{name}: {stuck}" if stuck else f"{name}: {goal.message}, after {took}")
 
 
-def until_done(
+def poll_until_done(
     session: Session, timeout: float, attempt: Callable[[], str], waits: str, late: str
 ) -> None:
     """Calls `attempt` until it returns "", and shows the reasons that it returns until then.
@@ -99,7 +105,7 @@ def until_done(
     the message `late`, a format for the timeout and the last reason.
     """
     begun = session.now()
-    with shown(session) as show:
+    with progress_shower(session) as show:
         for _ in session.polls():
             if not (why := attempt()):
                 return
@@ -109,27 +115,27 @@ def until_done(
                 raise CommandError(late.format(short_duration(timeout), why), Exit.STUCK)
 
 
-def _stuck(current: Progress, watch: WaitGoal, tapp: Document) -> str:
+def _stuck_reason(current: Progress, goal: WaitGoal, tapp: Document) -> str:
     if not current.answered:
         place = tapp["metadata"]["namespace"]
-        events = shell_command("describe", "tapp", watch.name, namespace=place, plugin=False)
+        events = shell_command("describe", "tapp", goal.name, namespace=place, plugin=False)
         return (
             f"nobody has acted on its generation {current.generation}: are Metacontroller and the "
             f"service running? {events} shows what they complain of"
         )
-    return current.stuck(watch.ids)
+    return current.stuck(goal.ids)
 
 
-def _never_stuck(watch: WaitGoal) -> str:
+def _never_stuck_message(goal: WaitGoal) -> str:
     """Returns the message if the TApp is complete, so that waiting for `stuck` would never end."""
     who = "all its instances are"
-    if watch.ids is not None:
-        who = f"{instances_phrase(sorted(watch.ids))} {'is' if len(watch.ids) == 1 else 'are'}"
-    return f"{watch.name} is not stuck: {who} as the spec asks, and nothing is under way"
+    if goal.ids is not None:
+        who = f"{instances_phrase(sorted(goal.ids))} {'is' if len(goal.ids) == 1 else 'are'}"
+    return f"{goal.name} is not stuck: {who} as the spec asks, and nothing is under way"
 
 
 @contextmanager
-def shown(session: Session) -> Iterator[Show]:
+def progress_shower(session: Session) -> Iterator[Show]:
     """Shows one progress line that changes on a terminal, and otherwise a line for each change."""
     from rich.text import Text  # noqa: PLC0415 - it costs start time
 

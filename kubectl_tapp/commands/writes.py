@@ -64,14 +64,14 @@ def write_each(  # noqa: PLR0913 - what a write to several objects consists of
     return True
 
 
-Marks = Mapping[str, str | None]  # Annotation -> value; None removes the annotation
+Annotations = Mapping[str, str | None]  # Annotation -> value; None removes the annotation
 
 
 def annotate(  # noqa: PLR0913 - what a write to pods consists of
     verb: Verb,
     pods: "Mapping[int, Pod]",
-    marks: Marks,
-    means: "Callable[[Verdict, Verdict], str]",
+    annotations: Annotations,
+    describe: "Callable[[Verdict, Verdict], str]",
     done: str,
     *,
     first: Iterable[str] = (),
@@ -79,21 +79,23 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
 ) -> None:
     """Annotates the pods of instances, after the user has confirmed.
 
-    `means` returns what the service would do with an instance, from its verdict and its decision.
+    `describe` returns what the service would do with an instance, by its verdict and its decision.
     `done` is the state of the instances after the write, for messages. `first` are further lines
     before the list of instances, and `how` follows the name of the TApp. Each write is guarded by
     the pod's uid.
     """
     session = verb.session
-    plan = verb.decided(replace(verb.seen, pods=_annotated(verb, pods, marks)))
+    plan = verb.plan_for(replace(verb.seen, pods=_annotated(verb, pods, annotations)))
     cases = zip(plan.instances, plan.verdicts, plan.decisions, strict=True)
-    found = grouped((means(*both), instance.id) for instance, *both in cases if instance.id in pods)
+    found = grouped(
+        (describe(*both), instance.id) for instance, *both in cases if instance.id in pods
+    )
     session.say(f"TApp {verb.name}{how}:")
     for line in (*first, *(f"{id_list(those)}  {text}" for text, those in found.items())):
         session.say(f"  {line}")
 
     def write(id: int, *, dry_run: bool = False) -> None:
-        patch = {"metadata": {"uid": pods[id].uid, "annotations": dict(marks)}}
+        patch = {"metadata": {"uid": pods[id].uid, "annotations": dict(annotations)}}
         with uninterrupted():
             session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)
 
@@ -101,16 +103,24 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
     write_each(verb, list(pods), done, id_list, attempt=attempt, write=write)
 
 
-def _annotated(verb: Verb, pods: "Mapping[int, Pod]", marks: Marks) -> list[Document]:
+def _annotated(verb: Verb, pods: "Mapping[int, Pod]", annotations: Annotations) -> list[Document]:
     names = {pod.name for pod in pods.values()}
     return [
-        {**pod, "metadata": {**meta, "annotations": _with(meta.get("annotations"), marks)}}
+        {
+            **pod,
+            "metadata": {
+                **meta,
+                "annotations": _merged_annotations(meta.get("annotations"), annotations),
+            },
+        }
         if (meta := pod["metadata"])["name"] in names
         else pod
         for pod in verb.seen.pods
     ]
 
 
-def _with(notes: Mapping[str, str] | None, marks: Marks) -> dict[str, str]:
-    found = {**(notes or {}), **marks}
+def _merged_annotations(
+    notes: Mapping[str, str] | None, annotations: Annotations
+) -> dict[str, str]:
+    found = {**(notes or {}), **annotations}
     return {key: text for key, text in found.items() if text is not None}

@@ -14,10 +14,13 @@ from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.cluster.access import TAPPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import names
-from kubectl_tapp.commands.options import argument, bare, option
+from kubectl_tapp.commands.options import argument, option, without_resource_prefix
 
 _Name = Annotated[
-    str | None, argument("[NAME]", "Show this one first.", autocompletion=names, callback=bare)
+    str | None,
+    argument(
+        "[NAME]", "Show this one first.", autocompletion=names, callback=without_resource_prefix
+    ),
 ]
 _Port = Annotated[
     int, option("--port", metavar="PORT", min=0, max=65535, help="Serve it here, not anywhere.")

@@ -196,7 +196,7 @@ def test_who_looks_at_a_terminal_sees_that_it_is_under_way(
     monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO], shown: bool, web: StandIn
 ) -> None:
     monkeypatch.setattr("sys.stderr", stream())
-    with planning.playing():
+    with planning.progress_line():
         kubectl_tapp(web, "list")
     assert ("playing the plan" in sys.stderr.getvalue()) is shown  # type: ignore[attr-defined]
 
