@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.decide.test_unmade import RIGHT, WRONG
+from tests.invalid_templates import INVALID, VALID
 
 from .admission import Reshape
 from .app import App, tapp, template
@@ -28,7 +28,7 @@ def tried(kube: Kube, namespace: str, made: Json) -> None:
     kube.request("POST", kube.path("v1", "pods", namespace), pod, {"dryRun": "All"})
 
 
-@pytest.mark.parametrize("made", [wrong for wrong, _ in WRONG.values()], ids=[*WRONG])
+@pytest.mark.parametrize("made", [wrong for wrong, _ in INVALID.values()], ids=[*INVALID])
 def test_the_api_server_refuses_what_the_service_refuses(
     kube: Kube, namespace: str, made: Json
 ) -> None:
@@ -39,7 +39,7 @@ def test_the_api_server_refuses_what_the_service_refuses(
     assert any(word in str(refusal.value) for word in WORDS), str(refusal.value)
 
 
-@pytest.mark.parametrize("made", RIGHT.values(), ids=[*RIGHT])
+@pytest.mark.parametrize("made", VALID.values(), ids=[*VALID])
 def test_the_api_server_takes_what_the_service_takes(
     kube: Kube, namespace: str, made: Json
 ) -> None:

@@ -1,4 +1,4 @@
-"""Random worlds for the properties: specs that authors might write, pods in any state."""
+"""Random TApps for the property tests: specs that users might write, and pods in any state."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ MESH: Policy = inject_sidecar({"name": "mesh", "image": "mesh:9"})
 
 @st.composite
 def templates(draw: st.DrawFn, policy: str | None = None) -> Document:
-    """A pod template; most differ only in images and metadata."""
+    """Draws a pod template; most templates differ only in images and metadata."""
     labels = draw(st.dictionaries(st.sampled_from(["app", "tier", "x.io/y"]), st.just("v")))
     notes = draw(st.none() | st.dictionaries(st.sampled_from(["a", "b"]), st.text(max_size=3)))
     side = st.fixed_dictionaries({"name": st.just("side"), "image": IMAGES})
@@ -59,7 +59,7 @@ def templates(draw: st.DrawFn, policy: str | None = None) -> Document:
 
 @st.composite
 def specs(draw: st.DrawFn, policy: str | None) -> Document:
-    """A spec, sometimes with a typo or a budget that makes no sense."""
+    """Draws a spec, sometimes with an unknown name or an invalid budget."""
     names = st.sampled_from(["default", "v1", "v2", "typo"])
     ids = st.sampled_from(["0", "1", "2", "5", "x"])
     strategy: Document = {"paused": draw(st.sampled_from([False, False, False, True]))}
@@ -90,7 +90,7 @@ def specs(draw: st.DrawFn, policy: str | None) -> Document:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """A TApp that ran for a while, was edited, and whose pods are in any state."""
+    """Draws a TApp that ran for a while and was edited, with pods in any state."""
     policy = draw(POLICIES)
     spec = draw(specs(policy))
     policies = (MESH,) if draw(st.booleans()) else ()

@@ -1,4 +1,4 @@
-"""Small questions, large answers: what a tenant writes never becomes much more, nor takes long."""
+"""Requests that could cause large responses or long computations: both stay within their limits."""
 
 import json
 from typing import Any
@@ -22,11 +22,11 @@ HOOK = Hook(max_new_pods_bytes=200 * KB)
 
 
 def millions_of_steps(path: str, body: bytes) -> float:
-    """Steps of the service that a request takes (`tests/cost/steps.py`), as `HOOK` has it."""
+    """Returns the million steps of a request in a service like `HOOK` (`tests/cost/steps.py`)."""
     return counted(path, body, max_new_pods_bytes=200 * KB).steps / 1e6
 
 
-def large(size: int = 60_000) -> Document:
+def large_template(size: int = 60_000) -> Document:
     return template(annotations={"large": "x" * size})
 
 
@@ -35,9 +35,9 @@ def new_pods(answer: Document, asked: Document) -> list[str]:
     return [name for name in desired(answer, "Pod") if name not in have]
 
 
-def test_an_answer_carries_no_more_new_pods_than_fit() -> None:
-    """A template of 100 KB and 2,000 replicas made an answer of 201 MB."""
-    world = World(tapp(replicas=10, template=large()), hook=HOOK)
+def test_response_has_no_more_new_pods_than_its_size_limit_allows() -> None:
+    """A template of 100 KB and 2,000 replicas once caused a response of 201 MB."""
+    world = World(tapp(replicas=10, template=large_template()), hook=HOOK)
     asked = world.request()
     answer = HOOK.sync(asked)
     assert new_pods(answer, asked) == ["web-0", "web-1", "web-2"]
@@ -49,14 +49,15 @@ def test_an_answer_carries_no_more_new_pods_than_fit() -> None:
     assert progress["message"].startswith("creating: 0-9;")
 
 
-def test_at_least_one_pod_is_made_however_large() -> None:
-    asked = World(tapp(replicas=3, template=large(300_000)), hook=HOOK).request()
+def test_at_least_one_pod_is_created_although_it_exceeds_the_size_limit() -> None:
+    asked = World(tapp(replicas=3, template=large_template(300_000)), hook=HOOK).request()
     assert new_pods(HOOK.sync(asked), asked) == ["web-0"]
 
 
-def test_the_others_follow_and_nothing_that_exists_is_left_out() -> None:
+def test_next_syncs_create_the_remaining_pods_and_claims() -> None:
     world = World(
-        tapp(replicas=10, template=large(), volumeClaimTemplates=[claim_template()]), hook=HOOK
+        tapp(replicas=10, template=large_template(), volumeClaimTemplates=[claim_template()]),
+        hook=HOOK,
     )
     sizes = []
     for _ in range(6):
@@ -69,7 +70,7 @@ def test_the_others_follow_and_nothing_that_exists_is_left_out() -> None:
     assert "resyncAfterSeconds" not in world.sync()
 
 
-def test_claims_count_too() -> None:
+def test_new_claims_count_for_the_size_limit() -> None:
     claim = claim_template()
     claim["metadata"]["annotations"] = {"large": "x" * 50_000}
     asked = World(tapp(replicas=10, volumeClaimTemplates=[claim]), hook=HOOK).request()
@@ -78,7 +79,7 @@ def test_claims_count_too() -> None:
     assert list(desired(answer, "PersistentVolumeClaim")) == [f"data-web-{n}" for n in range(3)]
 
 
-def test_services_count_too_and_none_is_left_out() -> None:
+def test_new_and_changed_services_count_for_the_size_limit() -> None:
     template = {"metadata": {"annotations": {"large": "x" * 60_000}}, "spec": {"ports": []}}
     world = World(tapp(replicas=10, serviceTemplate=template), hook=HOOK, exposing=True)
     sizes, longest = [], 0
@@ -98,11 +99,12 @@ def test_services_count_too_and_none_is_left_out() -> None:
     assert len(world.services) == 10
 
 
-def test_who_waits_for_its_turn_was_not_asked_for() -> None:
-    """PodsNotCreated called it "asked for and not there"."""
-    world = World(tapp(replicas=10, template=large()), hook=Hook(max_new_pods_bytes=200 * KB))
+def test_pod_that_waits_for_the_next_sync_is_not_reported_as_not_created() -> None:
+    world = World(
+        tapp(replicas=10, template=large_template()), hook=Hook(max_new_pods_bytes=200 * KB)
+    )
     status: Document = {}
-    for _ in range(4):  # nothing is created yet
+    for _ in range(4):  # no pod is created yet
         asked = world.request()
         asked["parent"]["status"] = status
         answer = world.hook.sync(asked)
@@ -112,11 +114,13 @@ def test_who_waits_for_its_turn_was_not_asked_for() -> None:
     assert list(status["statuses"]) == ["0", "1", "2"]
 
 
-def test_pods_that_are_refused_keep_nobody_waiting_for_ever() -> None:
-    world = World(tapp(replicas=10, template=large()), hook=Hook(max_new_pods_bytes=200 * KB))
+def test_refused_pods_do_not_block_the_creation_of_the_others() -> None:
+    world = World(
+        tapp(replicas=10, template=large_template()), hook=Hook(max_new_pods_bytes=200 * KB)
+    )
     status: Document = {}
     seen: set[str] = set()
-    for _ in range(60):  # the API server refuses each of them
+    for _ in range(60):  # the API server refuses every pod
         asked = world.request()
         asked["parent"]["status"] = status
         answer = world.hook.sync(asked)
@@ -127,29 +131,29 @@ def test_pods_that_are_refused_keep_nobody_waiting_for_ever() -> None:
     assert condition(answer, "PodsNotCreated") is not None
 
 
-# --- size and time as the oracle ------------------------------------------------------------------
+# --- size and steps of a response -----------------------------------------------------------------
 
 DEEP = 200
 MANY = size(400, 3_000)
 
 
-def nested(depth: int) -> Any:
+def nested_value(depth: int) -> Any:
     value: Any = {}
     for _ in range(depth):
         value = {"a": [value]}
     return value
 
 
-def reading(*texts: str) -> Document:
-    """A template whose container has variables of these texts."""
+def template_with_env(*texts: str) -> Document:
+    """Returns a template whose container has environment variables with these texts."""
     variables = [{"name": f"V{index}", "value": text} for index, text in enumerate(texts)]
     return template(container={"env": variables})
 
 
 LONG = "n" * 50_000
 SHAPES: dict[str, Document] = {
-    "a long template name": {"replicas": MANY, "defaultTemplateName": LONG},
-    "a long name of a doubled variable": {
+    "long template name": {"replicas": MANY, "defaultTemplateName": LONG},
+    "long name of a repeated variable": {
         "replicas": MANY,
         "template": template(
             container={
@@ -161,8 +165,8 @@ SHAPES: dict[str, Document] = {
         "replicas": 100,
         "templates": {str(n): f"{n}{LONG[:1000]}" for n in range(100)},
     },
-    "a deep template": {"replicas": MANY, "template": template(x=nested(DEEP))},
-    "a quantity with a huge exponent": {
+    "deep template": {"replicas": MANY, "template": template(x=nested_value(DEEP))},
+    "quantity with a huge exponent": {
         "template": template(container={"resources": {"limits": {"cpu": "1e999999999"}}})
     },
     "quantities with long exponents": {
@@ -170,64 +174,64 @@ SHAPES: dict[str, Document] = {
             container={"resources": {"limits": {str(n): f"{n}e99" for n in range(2000)}}}
         )
     },
-    "a storage request with a huge exponent": {"volumeClaimTemplates": [claim_template("1e99999")]},
+    "storage request with a huge exponent": {"volumeClaimTemplates": [claim_template("1e99999")]},
     "many labels": {
         "replicas": MANY,
         "template": template(labels={f"l{n}": "x" for n in range(999)}),
     },
-    "a long image": {"replicas": MANY, "template": template(LONG)},
-    "a long host name": {"replicas": MANY, "serviceName": LONG},
-    "long words in statuses": {"statuses": {str(n): LONG[:1000] for n in range(500)}},
-    "numbers without end": {"templates": {"9" * 5000 + str(n): "a" for n in range(100)}},
-    "values for many who are not there": {
+    "long image": {"replicas": MANY, "template": template(LONG)},
+    "long host name": {"replicas": MANY, "serviceName": LONG},
+    "long texts in statuses": {"statuses": {str(n): LONG[:1000] for n in range(500)}},
+    "very long numbers": {"templates": {"9" * 5000 + str(n): "a" for n in range(100)}},
+    "values of instances that do not exist": {
         "replicas": 100,
-        "template": reading("$(tapp.values.a)"),
+        "template": template_with_env("$(tapp.values.a)"),
         "values": {str(n): {"a": f"{n}"} for n in range(50_000)},
     },
-    "a long value that is read often": {
+    "long value in many variables": {
         "replicas": MANY,
-        "template": reading(*["$(tapp.values.a)$(tapp.index)"] * 100),
+        "template": template_with_env(*["$(tapp.values.a)$(tapp.index)"] * 100),
         "defaultValues": {"a": LONG[:1_024]},
     },
-    "a large template for each": {
+    "large template with a placeholder": {
         "replicas": MANY,
         "template": template(annotations={"large": LONG, "own": "$(tapp.index)"}),
     },
-    "a template for each that is too large": {
+    "too large template with a placeholder": {
         "replicas": MANY,
         "template": template(annotations={"large": LONG * 20, "own": "$(tapp.index)"}),
     },
-    "many values that nobody reads": {
+    "many unused values": {
         "replicas": MANY,
         "defaultValues": {f"k{n}": "x" for n in range(10_000)},
     },
-    "an odd partition": {"updateStrategy": {"partition": "9" * 50_000 + "%"}},
-    "a partition over a template for each": {
+    "invalid partition": {"updateStrategy": {"partition": "9" * 50_000 + "%"}},
+    "partition and a placeholder": {
         "replicas": MANY,
-        "template": reading("$(tapp.index)"),
+        "template": template_with_env("$(tapp.index)"),
         "updateStrategy": {"partition": "50%"},
     },
-    "an odd budget": {"updateStrategy": {"maxUnavailable": "9" * 50_000 + "%"}},
+    "invalid budget": {"updateStrategy": {"maxUnavailable": "9" * 50_000 + "%"}},
 }
-OWN = 4 * KB
-"""Bytes that an instance may take in an answer, beside what is shared."""
+BYTES_OF_INSTANCE = 4 * KB
+"""Bytes that an instance may take in a response, in addition to the shared parts."""
 
 
 @pytest.mark.parametrize("path", ["/sync", "/plan"])
 @pytest.mark.parametrize("spec", SHAPES.values(), ids=SHAPES)
-def test_an_answer_grows_no_faster_than_the_request_and_the_pods_asked_for(
+def test_response_and_steps_grow_at_most_linearly_with_request_and_replicas(
     spec: Document, path: str
 ) -> None:
     body = as_sent(request(tapp(**spec)))
     response = HOOK.post(path, body)
     assert response.status_code in (200, 400)
     pods = spec.get("replicas", 1)
-    assert len(response.data) <= 200 * KB + 8 * len(body) + OWN * pods
+    assert len(response.data) <= 200 * KB + 8 * len(body) + BYTES_OF_INSTANCE * pods
     assert millions_of_steps(path, body) < 1 + STEPS_A_MS * (len(body) / KB + pods)
 
 
-def test_holds_of_200_kb_are_quoted_cut_and_remembered_cut() -> None:
-    """A pod's annotations may have 256 KiB, and a TApp thousands of pods."""
+def test_long_hold_annotations_are_shortened_in_status_plan_and_memo() -> None:
+    """A pod's annotations may have 256 KiB, and a TApp may have thousands of pods."""
     world = World(tapp(replicas=20)).settle()
     for name, pod in world.pods.items():
         meta = pod["metadata"]
@@ -244,10 +248,10 @@ def test_holds_of_200_kb_are_quoted_cut_and_remembered_cut() -> None:
     assert max(len(repr(each.pod.spec.hold)) for each in observed) < KB
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_a_partition_of_many_costs_little_more_than_their_pods(own: bool) -> None:
-    """With a priority on each pod, a status that somebody has filled, and lost pods."""
-    body = reading("$(tapp.index)") if own else template()
+@pytest.mark.parametrize("own", [False, True], ids=["same template", "own template each"])
+def test_partition_of_many_instances_costs_linear_steps(own: bool) -> None:
+    """Each pod has a priority, somebody has filled the status, and a third of the pods is lost."""
+    body = template_with_env("$(tapp.index)") if own else template()
     strategy = {"partition": "50%"}
     world = World(tapp(replicas=MANY, template=body), hook=Hook(), history=True)
     world.apply(world.hook.answer("/sync", world.request()))
@@ -271,8 +275,8 @@ def test_a_partition_of_many_costs_little_more_than_their_pods(own: bool) -> Non
     assert millions_of_steps("/sync", text) < 1 + STEPS_A_MS * (len(text) / KB + 2 * MANY)
 
 
-def test_many_kept_revisions_cost_each_of_them_once() -> None:
-    """More than are held between syncs: each is read once a sync, not once an instance."""
+def test_each_kept_revision_is_parsed_once_in_a_sync() -> None:
+    """There are more revisions than the memo keeps between syncs."""
     env = [{"name": f"A{n}", "value": "x" * 40} for n in range(400)]
     body = template(container={"env": env})
     strategy = {"partition": "100%"}
@@ -296,8 +300,8 @@ def test_many_kept_revisions_cost_each_of_them_once() -> None:
     assert millions_of_steps("/sync", text) < 1 + STEPS_A_MS * (len(text) / KB + 2 * MANY)
 
 
-def test_a_large_claim_template_is_gone_through_once_for_all_its_claims() -> None:
-    """50 claims of 46 KB took a second, and as much again for each further 50."""
+def test_large_claim_template_is_processed_once_for_all_claims() -> None:
+    """Otherwise 50 claims of 46 KB take a second, and each further 50 claims another one."""
     claim = claim_template()
     claim["spec"]["x"] = {f"k{n}": {"a": [n]} for n in range(1_000)}
 

@@ -1,4 +1,4 @@
-"""The invariants find what they are for: each one fails on an answer that breaks it."""
+"""Each check in `tests.invariants` fails on a response that breaks the invariant."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -12,18 +12,18 @@ from tests.merged import illegal_changes
 from tests.unit.world import World, settled
 
 
-def world() -> World:
-    """Three settled instances with a claim each."""
+def tapp_with_claims() -> World:
+    """Returns three settled instances with a claim each."""
     return settled(replicas=3, volumeClaimTemplates=[claim_template()])
 
 
 def child(answer: Document, name: str) -> Document:
-    """A child of the answer."""
+    """Returns a child of the response."""
     return next(item for item in answer["children"] if item["metadata"]["name"] == name)
 
 
 def drop(*names: str) -> Callable[[Document], None]:
-    """Leaves children out of an answer."""
+    """Returns a function that removes children from a response."""
 
     def change(answer: Document) -> None:
         answer["children"] = [c for c in answer["children"] if c["metadata"]["name"] not in names]
@@ -32,7 +32,7 @@ def drop(*names: str) -> Callable[[Document], None]:
 
 
 def edit(name: str, *path: str | int, value: Any) -> Callable[[Document], None]:
-    """Changes a child of an answer."""
+    """Returns a function that changes a child of a response."""
 
     def change(answer: Document) -> None:
         inner: Any = child(answer, name)
@@ -43,8 +43,8 @@ def edit(name: str, *path: str | int, value: Any) -> Callable[[Document], None]:
     return change
 
 
-def image(*names: str) -> Callable[[Document], None]:
-    """Gives pods another image."""
+def set_image(*names: str) -> Callable[[Document], None]:
+    """Returns a function that gives pods another image."""
 
     def change(answer: Document) -> None:
         for name in names:
@@ -54,28 +54,28 @@ def image(*names: str) -> Callable[[Document], None]:
 
 
 BROKEN: dict[str, Callable[[Document], None]] = {
-    "a pod is omitted": drop("web-1"),
-    "a claim is omitted": drop("data-web-1"),
-    "two pods restart on a budget of one": image("web-0", "web-1"),
-    "a pod that is to be kept restarts": image("web-0"),
-    "a label changes without a reason": edit("web-0", "metadata", "labels", "app", value="x"),
-    "a command changes": edit("web-0", "spec", "containers", 0, "command", value=["x"]),
-    "a container goes": edit("web-0", "spec", "containers", value=[]),
-    "an environment is added": edit("web-0", "spec", "containers", 0, "env", value=[{"name": "A"}]),
-    "a child has no kind": lambda answer: answer["children"][0].pop("kind"),
-    "a child is in another namespace": edit("web-0", "metadata", "namespace", value="other"),
-    "a child stands twice": lambda answer: answer["children"].append(answer["children"][-1]),
-    "a status is null": lambda answer: answer["status"].update(replicas=None),
-    "a status is a float": lambda answer: answer["status"].update(replicas=3.0),
-    "a sync finalizes": lambda answer: answer.update(finalized=True),
-    "an unknown key": lambda answer: answer.update(extra=1),
-    "a resync at once": lambda answer: answer.update(resyncAfterSeconds=0),
+    "pod omitted": drop("web-1"),
+    "claim omitted": drop("data-web-1"),
+    "two pods restart with a budget of one": set_image("web-0", "web-1"),
+    "kept pod restarts": set_image("web-0"),
+    "label changes": edit("web-0", "metadata", "labels", "app", value="x"),
+    "command changes": edit("web-0", "spec", "containers", 0, "command", value=["x"]),
+    "container removed": edit("web-0", "spec", "containers", value=[]),
+    "environment added": edit("web-0", "spec", "containers", 0, "env", value=[{"name": "A"}]),
+    "child without a kind": lambda answer: answer["children"][0].pop("kind"),
+    "child in another namespace": edit("web-0", "metadata", "namespace", value="other"),
+    "child twice": lambda answer: answer["children"].append(answer["children"][-1]),
+    "null in the status": lambda answer: answer["status"].update(replicas=None),
+    "float in the status": lambda answer: answer["status"].update(replicas=3.0),
+    "sync with finalized": lambda answer: answer.update(finalized=True),
+    "unknown key": lambda answer: answer.update(extra=1),
+    "resync after 0 seconds": lambda answer: answer.update(resyncAfterSeconds=0),
 }
 
 
 @pytest.mark.parametrize("damage", BROKEN.values(), ids=BROKEN.keys())
-def test_a_damaged_answer_is_found(damage: Callable[[Document], None]) -> None:
-    hook, request = world().hook, world().request()
+def test_check_fails_on_a_damaged_response(damage: Callable[[Document], None]) -> None:
+    hook, request = tapp_with_claims().hook, tapp_with_claims().request()
     answer, plan = hook.sync(request), hook.answer("/plan", request)
     check(request, answer, plan)
     damaged = deepcopy(answer)
@@ -84,27 +84,29 @@ def test_a_damaged_answer_is_found(damage: Callable[[Document], None]) -> None:
         check(request, damaged, plan)
 
 
-def lost(world: World, id: int) -> World:
-    """Its pod is gone."""
+def without_pod(world: World, id: int) -> World:
+    """Removes the pod of this instance."""
     del world.pods[f"web-{id}"]
     return world
 
 
 PARALLEL: dict[str, Callable[[], World]] = {
-    "two are made at once": lambda: settled(replicas=1).change(replicas=3),
-    "two go at once": lambda: settled(replicas=3).change(replicas=1),
-    "one is made above a broken one": lambda: lost(settled(replicas=3).modify(0, crashing), 2),
-    "one goes while one that stays is broken": (
+    "two pods created together": lambda: settled(replicas=1).change(replicas=3),
+    "two pods deleted together": lambda: settled(replicas=3).change(replicas=1),
+    "pod created after a broken one": lambda: without_pod(
+        settled(replicas=3).modify(0, crashing), 2
+    ),
+    "pod deleted while a lower one is broken": (
         lambda: settled(replicas=3).modify(0, crashing).change(replicas=2)
     ),
-    "one goes before a higher one": (
+    "pod deleted before a higher one": (
         lambda: settled(replicas=3).modify(2, terminating).change(replicas=1)
     ),
 }
 
 
 @pytest.mark.parametrize("make", PARALLEL.values(), ids=PARALLEL.keys())
-def test_what_parallel_does_is_found_where_an_order_is_asked_for(make: Callable[[], World]) -> None:
+def test_check_fails_on_a_parallel_response_with_ordered_ready(make: Callable[[], World]) -> None:
     found = make()
     request = found.request()
     answer = found.hook.sync(request)
@@ -113,8 +115,8 @@ def test_what_parallel_does_is_found_where_an_order_is_asked_for(make: Callable[
         check(request, answer)
 
 
-def test_a_good_update_is_no_violation_and_a_write() -> None:
-    changed = world().change(template=template("nginx:2"))
+def test_valid_update_passes_the_check_and_counts_as_a_write() -> None:
+    changed = tapp_with_claims().change(template=template("nginx:2"))
     request = changed.request()
     assert writes(request, changed.hook.sync(request)) == ["update Pod/web-0"]
 
@@ -141,8 +143,28 @@ def test_a_good_update_is_no_violation_and_a_write() -> None:
         (("hostname",), None, "x", False),
         (("terminationGracePeriodSeconds",), 30, 5, False),
     ],
+    ids=[
+        "image changed",
+        "image emptied",
+        "image with a blank",
+        "container renamed",
+        "pull policy changed",
+        "deadline set",
+        "deadline lowered",
+        "deadline raised",
+        "deadline removed",
+        "toleration added",
+        "toleration seconds added",
+        "toleration replaced",
+        "tolerations removed",
+        "scheduling gate removed",
+        "scheduling gate added",
+        "node changed",
+        "host name set",
+        "grace period changed",
+    ],
 )
-def test_the_checker_of_pod_updates_knows_the_rules(
+def test_only_pod_updates_that_the_api_server_accepts_are_legal(
     path: tuple[Any, ...], old: Any, new: Any, legal: bool
 ) -> None:
     def pod(value: Any) -> Document:

@@ -1,4 +1,4 @@
-"""Texts that a tenant writes once are not multiplied: by templates, records, or instances."""
+"""Texts that a user writes once do not multiply with templates, revisions or instances."""
 
 import json
 import tracemalloc
@@ -6,8 +6,8 @@ import tracemalloc
 from tapp.declared.beside import MOST_CLAIMS
 from tapp.words.vocabulary import INSTANCE, TEMPLATE, TEMPLATE_HASH, UNIQ_HASH
 from tests.builders import Document, as_sent, claim_template, request, tapp, template
+from tests.counting import calls, lines
 from tests.reading import desired
-from tests.unit.hooks.test_wire_cost import calls, lines
 from tests.unit.world import Hook, World
 
 KB = 1024
@@ -15,8 +15,8 @@ HOOK = Hook(max_new_pods_bytes=200 * KB)
 KEPT = "v1-00000000000000000000"
 
 
-def record(number: int, **data: object) -> Document:
-    """A record of the default template, as an earlier release or somebody else wrote it."""
+def revision_of(number: int, **data: object) -> Document:
+    """Returns a ControllerRevision of the default template, from an earlier release or a user."""
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
@@ -31,8 +31,8 @@ def record(number: int, **data: object) -> Document:
     }
 
 
-def pod(number: int, revision: int) -> Document:
-    """A pod of one of these revisions, in a Service."""
+def pod_of_revision(number: int, revision: int) -> Document:
+    """Returns a pod of such a revision, in a Service."""
     labels = {
         INSTANCE: str(number),
         TEMPLATE_HASH: f"v1-{revision:020}",
@@ -47,8 +47,8 @@ def pod(number: int, revision: int) -> Document:
     }
 
 
-def kept(replicas: int, revisions: list[Document], *pods: Document) -> bytes:
-    """A TApp whose partition keeps all: those without a pod at the first revision."""
+def request_with_kept_instances(replicas: int, revisions: list[Document], *pods: Document) -> bytes:
+    """Returns a request with a partition of 100%, in which all instances are kept."""
     parent = tapp(
         replicas=replicas,
         serviceName="web",
@@ -58,8 +58,8 @@ def kept(replicas: int, revisions: list[Document], *pods: Document) -> bytes:
     return as_sent(request(parent, pods, revisions=revisions))
 
 
-def test_the_claim_templates_in_each_record_count() -> None:
-    """2,000 templates beside one claim template of 120 KB: 354 KB in, 245 MB out."""
+def test_claim_templates_in_revisions_count_for_the_size_limit() -> None:
+    """With 2,000 templates and a claim template of 120 KB, 354 KB once caused 245 MB."""
     claim = claim_template()
     claim["metadata"]["annotations"] = {"large": "x" * 60 * KB}
     pool = {f"t{n}": template(f"nginx:{n}") for n in range(12)}
@@ -75,8 +75,8 @@ def test_the_claim_templates_in_each_record_count() -> None:
     assert found == [4, 8, 12, 12, 12]
 
 
-def test_mounts_of_what_is_not_there_are_not_gone_through_for_each_instance() -> None:
-    """437 KB with 12,000 mounts: 5 ms of CPU for each instance, 250 s for 50,000 of them."""
+def test_unknown_mounts_are_checked_once_and_not_for_each_instance() -> None:
+    """With 12,000 mounts, each instance once took 5 ms of CPU time."""
     mounts = [{"name": f"m{n}", "mountPath": f"/{n}"} for n in range(500)]
     body = template(container={"volumeMounts": mounts})
 
@@ -88,25 +88,27 @@ def test_mounts_of_what_is_not_there_are_not_gone_through_for_each_instance() ->
     assert asked(40) - asked(20) < 20 * 600
 
 
-def test_a_revision_looks_at_all_pods_once_for_all_revisions() -> None:
-    """The Service of those whose record does not say it: 50 s for 16,000 of each."""
+def test_pods_are_visited_once_for_all_revisions_without_a_service_name() -> None:
+    """The Service name is taken from the pods; 16,000 pods and revisions once took 50 s."""
 
     def asked(count: int) -> int:
-        records = [record(number) for number in range(count)]
-        text = kept(count, records, *[pod(number, number) for number in range(count)])
+        records = [revision_of(number) for number in range(count)]
+        text = request_with_kept_instances(
+            count, records, *[pod_of_revision(number, number) for number in range(count)]
+        )
         HOOK.post("/sync", text)
         return calls(lambda: HOOK.post("/sync", text))
 
     assert asked(400) < 2.3 * asked(200)
 
 
-def test_what_a_record_has_beside_its_template_is_quoted_cut() -> None:
-    """A Service's name of 100 KB, for each of 2,000 instances: 204 MB."""
+def test_long_texts_in_a_revision_are_shortened_in_messages() -> None:
+    """A Service name of 100 KB, quoted for each of 2,000 instances, once caused 204 MB."""
     for beside in (
         {"serviceName": "s" * 100 * KB},
         {"volumeClaimTemplates": [claim_template(f"{n}-{'c' * 2 * KB}") for n in range(50)]},
     ):
-        text = kept(400, [record(0, **beside)])
+        text = request_with_kept_instances(400, [revision_of(0, **beside)])
         HOOK.post("/sync", text)
         tracemalloc.start()
         HOOK.post("/sync", text)
@@ -115,16 +117,18 @@ def test_what_a_record_has_beside_its_template_is_quoted_cut() -> None:
         assert peak < 25 * KB * KB
 
 
-def test_a_record_with_more_claim_templates_than_a_tapp_may_have_says_nothing_of_them() -> None:
-    """Each of them is looked at for each instance: 1,000 took 2 ms of CPU for an instance."""
+def test_revision_with_too_many_claim_templates_counts_as_one_without() -> None:
+    """Each claim template is checked for each instance; 1,000 once took 2 ms for an instance."""
     for count, found in ((MOST_CLAIMS, MOST_CLAIMS), (MOST_CLAIMS + 1, 0)):
         claims = [claim_template(f"c{number}") for number in range(count)]
-        asked = json.loads(kept(1, [record(0, volumeClaimTemplates=claims)]))
+        asked = json.loads(
+            request_with_kept_instances(1, [revision_of(0, volumeClaimTemplates=claims)])
+        )
         assert len(desired(HOOK.sync(asked), "PersistentVolumeClaim")) == found
 
 
-def test_what_two_templates_mean_is_compared_once_for_all_their_pods() -> None:
-    """3,000 tolerations took 2 ms of CPU for each pod whose template is only written otherwise."""
+def test_two_equivalent_templates_are_compared_once_for_all_their_pods() -> None:
+    """With 3,000 tolerations, each pod of such a template once took 2 ms of CPU time."""
     body = template(tolerations=[{"key": f"k{n}", "operator": "Exists"} for n in range(300)])
     world = World(tapp(template=body), history=True).settle()
     (old,) = world.pods.values()
@@ -139,7 +143,7 @@ def test_what_two_templates_mean_is_compared_once_for_all_their_pods() -> None:
         revisions = list(world.revisions.values())
         text = as_sent(request(tapp(replicas=replicas, template=body), pods, revisions=revisions))
         answer = json.loads(HOOK.post("/sync", text).data)
-        assert answer["status"]["updatedReplicas"] < replicas  # a label is to change
+        assert answer["status"]["updatedReplicas"] < replicas  # labels still have to change
         return lines(lambda: HOOK.post("/sync", text))
 
     assert asked(30) - asked(10) < 20 * 4_000

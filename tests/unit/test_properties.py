@@ -1,4 +1,4 @@
-"""The safety properties, on random worlds (docs/promises.md)."""
+"""The safety properties P1 to P8 on random TApps (docs/promises.md)."""
 
 import json
 from copy import deepcopy
@@ -19,15 +19,17 @@ HOOK = Hook()
 
 
 @given(worlds())
-def test_p2_p4_p5_p6_p8_hold_in_any_state(world: World) -> None:
-    world.sync()  # checks them
+def test_p2_p4_p5_p6_p8_hold_for_random_tapps(world: World) -> None:
+    world.sync()  # checks the properties
     world.sync()
     world.kubelet()
     world.sync()
 
 
 @given(worlds(), st.integers(0, 9))
-def test_p1_the_order_of_children_and_earlier_calls_do_not_matter(world: World, seed: int) -> None:
+def test_p1_response_depends_neither_on_the_order_of_children_nor_on_earlier_calls(
+    world: World, seed: int
+) -> None:
     request = world.request()
     p1_permuted_children_give_the_same_bytes(
         request,
@@ -38,7 +40,7 @@ def test_p1_the_order_of_children_and_earlier_calls_do_not_matter(world: World, 
 
 
 @given(worlds())
-def test_p3_a_healthy_kubelet_and_a_valid_spec_reach_a_goal_that_stays(world: World) -> None:
+def test_p3_random_tapps_settle_with_a_valid_spec_and_healthy_kubelets(world: World) -> None:
     strategy = {"paused": False, "maxUnavailable": 1, "forceUpdate": {"maxUnavailable": 1}}
     world.change(updateStrategy=strategy, templates=None, defaultTemplateName=None)
     world.settle()
@@ -49,8 +51,8 @@ def test_p3_a_healthy_kubelet_and_a_valid_spec_reach_a_goal_that_stays(world: Wo
 
 
 @given(worlds())
-def test_p6_finalize_ends_and_keeps_what_it_must(world: World) -> None:
-    for name, pod in world.pods.items():  # the end waits for those on hold, without a limit
+def test_p6_finalize_ends_and_keeps_claims_that_are_to_be_retained(world: World) -> None:
+    for name, pod in world.pods.items():  # a deletion waits for pods on hold without a limit
         notes = dict(pod["metadata"].get("annotations") or {})
         notes.pop(HOLD, None)
         world.pods[name] = {**pod, "metadata": {**pod["metadata"], "annotations": notes}}
@@ -67,7 +69,7 @@ def test_p6_finalize_ends_and_keeps_what_it_must(world: World) -> None:
 
 
 @given(worlds())
-def test_a_request_is_read_and_never_changed(world: World) -> None:
+def test_sync_does_not_change_the_request(world: World) -> None:
     request = world.request()
     before = deepcopy(request)
     body = json.dumps(request).encode()
@@ -75,7 +77,7 @@ def test_a_request_is_read_and_never_changed(world: World) -> None:
     assert request == before
 
 
-# --- projection: the answer that changes nothing --------------------------------------------------
+# --- projection: the response that changes nothing ------------------------------------------------
 
 KEYS = st.sampled_from(["name", "port", "path", "ip", "a", "b", "items", "containerPort"])
 SCALARS = st.sampled_from(["", "x", "y", 0, 1, True, False, None])
@@ -87,22 +89,24 @@ JSON = st.recursive(
 OBJECTS = st.dictionaries(KEYS, JSON, max_size=4)
 
 
-def has_doubles(value: Any) -> bool:
+def has_repeated_keys(value: Any) -> bool:
     """True if two items of a list share a value that could be a merge key."""
     if isinstance(value, dict):
-        return any(map(has_doubles, value.values()))
+        return any(map(has_repeated_keys, value.values()))
     if not isinstance(value, list):
         return False
     for key in ("containerPort", "port", "name", "ip", "path"):
         found = [str(item[key]) for item in value if isinstance(item, dict) and key in item]
         if len(set(found)) < len(found):
             return True
-    return any(map(has_doubles, value))
+    return any(map(has_repeated_keys, value))
 
 
 @given(OBJECTS, OBJECTS)
-def test_a_projection_merges_to_what_was_observed(observed: Document, applied: Document) -> None:
-    if has_doubles(observed) or has_doubles(applied):
+def test_merging_a_projection_results_in_the_observed_object(
+    observed: Document, applied: Document
+) -> None:
+    if has_repeated_keys(observed) or has_repeated_keys(applied):
         return
     answer = project(observed, applied)
     assert merge(observed, applied, answer) == observed
@@ -110,9 +114,7 @@ def test_a_projection_merges_to_what_was_observed(observed: Document, applied: D
 
 
 @given(OBJECTS, OBJECTS)
-def test_a_projection_changes_neither_of_its_arguments(
-    observed: Document, applied: Document
-) -> None:
+def test_projection_changes_neither_of_its_arguments(observed: Document, applied: Document) -> None:
     before = deepcopy((observed, applied))
     project(observed, applied)
     assert (observed, applied) == before

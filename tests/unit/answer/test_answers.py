@@ -1,4 +1,4 @@
-"""Answers for pods that exist, and how new ones are written."""
+"""The pods in a response: existing pods cause no unnecessary write, and new pods are complete."""
 
 import json
 import random
@@ -56,17 +56,19 @@ RICH = template(
 )
 
 
-def essence(pod: Document) -> Document:
-    """A pod without last-applied and without the count of its writes."""
+def without_last_applied_and_version(pod: Document) -> Document:
+    """Returns a pod without its last-applied annotation and its resource version."""
     pod = bare(pod)
     metadata = {key: value for key, value in pod["metadata"].items() if key != "resourceVersion"}
     return {**pod, "metadata": metadata}
 
 
-@pytest.mark.parametrize("strip", [False, True], ids=["with last-applied", "without"])
+@pytest.mark.parametrize("strip", [False, True], ids=["last-applied kept", "last-applied stripped"])
 @pytest.mark.parametrize("body", [template(), RICH], ids=["plain", "rich"])
-def test_a_pod_that_stays_is_answered_with_itself(body: Document, strip: bool) -> None:
-    """One metadata-only write at most after its creation, then none at all."""
+def test_unchanged_pod_is_written_at_most_once_after_its_creation(
+    body: Document, strip: bool
+) -> None:
+    """That write may change only its metadata."""
     world = World(tapp(replicas=2, template=body, serviceName="svc"), strip=strip)
     world.sync()
     world.kubelet()
@@ -80,8 +82,8 @@ def test_a_pod_that_stays_is_answered_with_itself(body: Document, strip: bool) -
         assert world.writes == []
 
 
-@pytest.mark.parametrize("strip", [False, True], ids=["with last-applied", "without"])
-def test_after_an_update_in_place_nothing_is_written_again(strip: bool) -> None:
+@pytest.mark.parametrize("strip", [False, True], ids=["last-applied kept", "last-applied stripped"])
+def test_pod_is_not_written_again_after_an_update_in_place(strip: bool) -> None:
     world = World(tapp(replicas=2, template=RICH), strip=strip).settle()
     changed = json.loads(json.dumps(RICH).replace("nginx:1.25", "nginx:2"))
     world.change(template=changed).settle()
@@ -91,7 +93,7 @@ def test_after_an_update_in_place_nothing_is_written_again(strip: bool) -> None:
     assert world.container(0)["image"] == "nginx:2"
 
 
-def test_a_plain_new_pod_needs_no_second_write() -> None:
+def test_simple_new_pod_needs_no_second_write() -> None:
     world = World(tapp(template=template(tolerations=[{"key": "gpu", "operator": "Exists"}])))
     world.sync()
     world.kubelet()
@@ -99,7 +101,7 @@ def test_a_plain_new_pod_needs_no_second_write() -> None:
     assert world.writes == []
 
 
-def test_an_existing_pod_is_never_answered_with_the_raw_template() -> None:
+def test_response_has_the_stored_form_of_a_pod_and_not_that_of_the_template() -> None:
     body = template(container={"resources": {"limits": {"cpu": "1000m"}}}, tolerations=[])
     world = settled(template=body)
     answer = world.sync()
@@ -107,15 +109,15 @@ def test_an_existing_pod_is_never_answered_with_the_raw_template() -> None:
     assert pod["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "1"}}
 
 
-def test_a_pod_without_last_applied_is_answered_with_metadata_only() -> None:
+def test_response_has_only_metadata_of_a_pod_without_the_last_applied_annotation() -> None:
     world = settled().modify(0, without_last_applied)
     pod = desired(world.hook.sync(world.request()), "Pod")["web-0"]
     assert sorted(pod) == ["apiVersion", "kind", "metadata"]
     assert pod["metadata"]["labels"]["controller-uid"] == builders.UID
 
 
-def test_what_others_changed_on_a_pod_is_not_fought_over() -> None:
-    """`kubectl set image` or `kubectl label` on a pod is nobody's reason to write."""
+def test_changes_of_a_pod_by_others_stay() -> None:
+    """Examples are `kubectl set image` and `kubectl label` on a pod."""
 
     def edited(pod: Document) -> Document:
         first, *others = pod["spec"]["containers"]
@@ -124,33 +126,33 @@ def test_what_others_changed_on_a_pod_is_not_fought_over() -> None:
         return {**pod, "metadata": {**pod["metadata"], "labels": labels}, "spec": spec}
 
     world = settled().modify(0, edited)
-    before = essence(world.pod(0))
+    before = without_last_applied_and_version(world.pod(0))
     world.sync()
-    assert essence(world.pod(0)) == before
+    assert without_last_applied_and_version(world.pod(0)) == before
 
 
 TAMPERED = {
-    "an empty object": "{}",
-    "no identity": '{"spec":{}}',
+    "empty object": "{}",
+    "no kind and name": '{"spec":{}}',
     "metadata of a wrong type": '{"apiVersion":"v1","kind":"Pod","metadata":5}',
     "metadata without a name": '{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}}}',
-    "null parts": '{"apiVersion":null,"kind":null,"metadata":null,"spec":null}',
+    "null fields": '{"apiVersion":null,"kind":null,"metadata":null,"spec":null}',
 }
 
 
 @pytest.mark.parametrize("text", TAMPERED.values(), ids=TAMPERED.keys())
-def test_a_tampered_last_applied_annotation_does_not_spoil_the_answer(text: str) -> None:
-    """A child without kind or name would fail the whole answer, for all instances."""
+def test_changed_last_applied_annotation_does_not_invalidate_the_response(text: str) -> None:
+    """A child without a kind or a name would make the whole response invalid."""
 
     def tamper(pod: Document) -> Document:
         annotations = {**pod["metadata"]["annotations"], LAST_APPLIED: text}
         return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
 
     world = settled(replicas=2).modify(0, tamper)
-    before = essence(world.pod(0))
+    before = without_last_applied_and_version(world.pod(0))
     answer = world.sync()
     assert sorted(desired(answer, "Pod")) == ["web-0", "web-1"]
-    assert essence(world.pod(0)) == before
+    assert without_last_applied_and_version(world.pod(0)) == before
     world.sync()
     assert world.writes == []
     world.change(template=template("nginx:2")).settle()
@@ -158,8 +160,8 @@ def test_a_tampered_last_applied_annotation_does_not_spoil_the_answer(text: str)
 
 
 @pytest.mark.parametrize("text", ["", "not json", "[1]", '"x"', "5", "null", '{"a":'])
-def test_an_unreadable_last_applied_annotation_is_none(text: str) -> None:
-    """Metacontroller refuses to touch such a pod; its siblings must not suffer."""
+def test_invalid_last_applied_annotation_does_not_affect_other_pods(text: str) -> None:
+    """Metacontroller itself refuses to write a pod with such an annotation."""
     world = settled(replicas=2)
     annotations = {**world.pod(0)["metadata"]["annotations"], LAST_APPLIED: text}
     world.pods["web-0"]["metadata"]["annotations"] = annotations
@@ -167,7 +169,7 @@ def test_an_unreadable_last_applied_annotation_is_none(text: str) -> None:
     assert sorted(desired(answer, "Pod")) == ["web-0", "web-1"]
 
 
-def test_finalizers_of_a_template_stay_on_the_pod() -> None:
+def test_finalizers_of_the_template_stay_on_the_pod() -> None:
     body = template()
     body["metadata"]["finalizers"] = ["example.com/drain"]
     world = settled(template=body)
@@ -186,7 +188,7 @@ def test_finalizers_of_others_stay_on_the_pod() -> None:
 # --- lists with duplicate merge keys --------------------------------------------------------------
 
 
-def test_a_variable_that_stands_twice_is_created_once_the_last_one_wins() -> None:
+def test_repeated_environment_variable_is_created_once_with_its_last_value() -> None:
     env = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "A", "value": "3"}]
     world = settled(template=template(container={"env": env}))
     assert world.container(0)["env"] == [{"name": "B", "value": "2"}, {"name": "A", "value": "3"}]
@@ -203,7 +205,7 @@ BOTH = template(
 )
 
 
-def test_one_port_on_tcp_and_udp_is_refused_by_a_condition_that_says_what_to_do() -> None:
+def test_port_with_two_protocols_sets_a_condition_that_names_the_policy() -> None:
     world = World(tapp(template=BOTH))
     world.sync()
     found = condition(world.hook.sync(world.request()), "DuplicateMergeKeys")
@@ -212,7 +214,7 @@ def test_one_port_on_tcp_and_udp_is_refused_by_a_condition_that_says_what_to_do(
     assert "admission policy" in found["message"]
 
 
-def test_one_port_on_tcp_and_udp_works_without_the_last_applied_annotation() -> None:
+def test_port_with_two_protocols_works_without_the_last_applied_annotation() -> None:
     world = World(tapp(template=BOTH), strip=True).settle()
     assert condition(world.parent["status"], "DuplicateMergeKeys") is None
     updated = json.loads(json.dumps(BOTH).replace("nginx:1.25", "nginx:2"))
@@ -226,25 +228,25 @@ def test_one_port_on_tcp_and_udp_works_without_the_last_applied_annotation() -> 
 
 
 def new_pod(**spec: Any) -> Document:
-    """The pod that a new TApp asks for."""
+    """Returns the pod that a new TApp creates."""
     return desired(World(tapp(**spec)).sync(), "Pod")["web-0"]
 
 
-def tolerated(pod: Document) -> list[tuple[str | None, int | None]]:
-    """Key and seconds of each toleration."""
+def toleration_seconds(pod: Document) -> list[tuple[str | None, int | None]]:
+    """Returns key and seconds of each toleration."""
     return [(item.get("key"), item.get("tolerationSeconds")) for item in pod["spec"]["tolerations"]]
 
 
-def test_the_two_default_tolerations_are_added_where_the_template_has_any() -> None:
+def test_default_tolerations_are_added_if_the_template_has_tolerations() -> None:
     pod = new_pod(template=template(tolerations=[{"key": "gpu", "operator": "Exists"}]))
-    assert tolerated(pod) == [
+    assert toleration_seconds(pod) == [
         ("gpu", None),
         ("node.kubernetes.io/not-ready", 300),
         ("node.kubernetes.io/unreachable", 300),
     ]
 
 
-def test_a_template_without_tolerations_gets_none() -> None:
+def test_no_toleration_is_added_if_the_template_has_none() -> None:
     assert "tolerations" not in new_pod()["spec"]
 
 
@@ -257,6 +259,7 @@ def test_a_template_without_tolerations_gets_none() -> None:
         ({"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}, 1),
         ({"key": "node.kubernetes.io/unreachable", "operator": "Exists"}, 1),
     ],
+    ids=["all taints", "all NoExecute taints", "NoSchedule", "not-ready", "unreachable"],
 )
 def test_default_tolerations_are_those_that_admission_would_add(own: Document, added: int) -> None:
     world = World(tapp(template=template(tolerations=[own])))
@@ -265,7 +268,7 @@ def test_default_tolerations_are_those_that_admission_would_add(own: Document, a
     assert world.pod(0)["spec"]["tolerations"] == pod["spec"]["tolerations"]
 
 
-def test_a_new_pod_is_written_as_the_api_server_would_write_it() -> None:
+def test_new_pod_is_written_in_the_form_that_the_api_server_stores() -> None:
     spec = new_pod(
         template=template(
             container={"resources": {"requests": {"cpu": "1000m", "memory": "1024Mi"}}},
@@ -287,7 +290,7 @@ def test_a_new_pod_is_written_as_the_api_server_would_write_it() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_order_of_children_does_not_matter(seed: int) -> None:
+def test_response_does_not_depend_on_the_order_of_children(seed: int) -> None:
     world = settled(replicas=12).change(template=template("nginx:2"))
     first = world.hook.post("/sync", world.request()).data
     pods = list(world.pods.items())
@@ -296,8 +299,8 @@ def test_the_order_of_children_does_not_matter(seed: int) -> None:
     assert world.hook.post("/sync", world.request()).data == first
 
 
-def test_a_stale_answer_applied_late_is_refused_or_harmless() -> None:
-    """An answer to what was: applied to what is now, it is still a legal update."""
+def test_late_response_is_still_a_valid_update() -> None:
+    """A response may be applied after the pod has changed."""
     world = settled()
     stale = desired(world.hook.sync(world.request()), "Pod")["web-0"]
     world.change(template=template("nginx:2")).settle()
@@ -306,7 +309,7 @@ def test_a_stale_answer_applied_late_is_refused_or_harmless() -> None:
     assert after["spec"].keys() == now["spec"].keys()
 
 
-def test_the_same_request_twice_writes_once() -> None:
+def test_repeated_request_gets_the_same_response() -> None:
     world = settled(replicas=3).change(template=template("nginx:2"))
     request = world.request()
     answers = {world.hook.post("/sync", request).data for _ in range(3)}
@@ -314,7 +317,7 @@ def test_the_same_request_twice_writes_once() -> None:
     assert writes(request, json.loads(answers.pop())) == ["update Pod/web-0"]
 
 
-def test_a_port_doubled_by_admission_is_named_although_the_template_has_it_once() -> None:
+def test_port_that_admission_has_added_twice_sets_a_condition() -> None:
     world = settled(template=template("dns:1", container={"ports": [{"containerPort": 53}]}))
 
     def double(pod: Document) -> Document:

@@ -1,4 +1,4 @@
-"""Conditions that go together: the table, and states in which two of them once contradicted."""
+"""Conditions that are consistent: the table of allowed combinations, and former contradictions."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ NEVER = {"template": {"spec": {"containers": [{"name": "app", "image": "a:1"}]}}
 NEVER["template"]["spec"]["restartPolicy"] = "Never"  # type: ignore[assignment,index]
 
 
-def ended(*phases: str) -> Document:
-    """The status of a batch whose instances have ended like this, and are still there."""
+def status_after_end(*phases: str) -> Document:
+    """Returns the status of a batch whose instances have ended in these phases."""
     world = settled(replicas=len(phases), **NEVER)
     for id, phase in enumerate(phases):
         if phase:
@@ -35,18 +35,18 @@ def ended(*phases: str) -> Document:
         (("Succeeded", "Failed"), "False", "True"),
         (("Failed", ""), "False", "True"),
     ],
-    ids=["all succeeded", "all failed", "one failed", "one failed and one runs"],
+    ids=["all succeeded", "all failed", "one failed", "one failed, one running"],
 )
-def test_a_batch_that_failed_is_not_ready(
+def test_batch_with_a_failed_instance_is_not_ready(
     phases: tuple[str, ...], ready: str, degraded: str
 ) -> None:
-    """`kubectl wait --for=condition=Ready` would have returned."""
-    found = {item["type"]: item for item in ended(*phases)["conditions"]}
+    """Otherwise `kubectl wait --for=condition=Ready` would succeed."""
+    found = {item["type"]: item for item in status_after_end(*phases)["conditions"]}
     assert (found["Ready"]["status"], found["Degraded"]["status"]) == (ready, degraded)
     assert found["Available"]["status"] == "True"
     assert (found["Progressing"]["status"], found["Progressing"]["reason"]) == ("False", "Complete")
-    said = "as the spec asks" in found["Progressing"]["message"]
-    assert said == (ready == "True")
+    matches_spec = "as the spec asks" in found["Progressing"]["message"]
+    assert matches_spec == (ready == "True")
 
 
 REFUSED: dict[str, Any] = {
@@ -58,19 +58,19 @@ REFUSED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("type", REFUSED)
-def test_what_is_refused_is_not_called_ready_unless_it_is_harmless(type: str) -> None:
+def test_tapp_with_a_refusal_is_ready_only_if_the_refusal_is_harmless(type: str) -> None:
     spec, ready = REFUSED[type]
     status = settled(replicas=2).change(**spec).settle().sync()["status"]
     assert condition(status, type) is not None
     assert condition(status, "Ready")["status"] == ready  # type: ignore[index]
 
 
-def test_a_stopped_tapp_is_ready() -> None:
+def test_tapp_with_a_killed_instance_is_ready() -> None:
     status = settled(replicas=2).change(statuses={"0": "Killed"}).settle().sync()["status"]
     assert condition(status, "Ready")["status"] == "True"  # type: ignore[index]
 
 
-def test_the_table_speaks_of_the_conditions_that_there_are() -> None:
+def test_table_has_the_conditions_and_reasons_of_the_service() -> None:
     assert tuple(map(str, ALWAYS)) == conditions.ALWAYS
     assert {str(type) for type in HARMLESS} == conditions.HARMLESS
     words = {word for row in TABLE for word in row[0].split()[1:]}
@@ -82,9 +82,8 @@ def test_the_table_speaks_of_the_conditions_that_there_are() -> None:
     }
 
 
-def test_what_an_earlier_release_answered_contradicts_itself() -> None:
-    """The check sees what it is there for."""
-    status = ended("Failed", "Failed")
+def test_check_finds_the_contradiction_of_an_earlier_release() -> None:
+    status = status_after_end("Failed", "Failed")
     changes = {"Ready": ("True", "AsSpecified", "every instance is as the spec asks")}
     for item in status["conditions"]:
         if item["type"] in changes:
@@ -92,11 +91,11 @@ def test_what_an_earlier_release_answered_contradicts_itself() -> None:
     assert contradictions(status)
 
 
-# --- images that somebody else has set ----------------------------------------------------------
+# --- images that somebody else has changed --------------------------------------------------------
 
 
-def edited(manager: str = "kubectl-set", image: str = "hand:1") -> World:
-    """Two instances; in the pod of one somebody has set another image, by whatever means."""
+def tapp_with_edited_image(manager: str = "kubectl-set", image: str = "hand:1") -> World:
+    """Returns two instances; somebody has changed the image in the pod of instance 1."""
     world = settled(replicas=2)
 
     def by_hand(pod: Document) -> Document:
@@ -116,8 +115,8 @@ def edited(manager: str = "kubectl-set", image: str = "hand:1") -> World:
     return world
 
 
-def test_an_image_that_was_set_by_hand_is_said_and_left() -> None:
-    world = edited()
+def test_image_that_somebody_has_changed_sets_a_condition_and_stays() -> None:
+    world = tapp_with_edited_image()
     status = world.sync()["status"]
     assert [write for write in world.writes if not write.startswith("update")] == []
     assert world.pod(1)["spec"]["containers"][0]["image"] == "hand:1"
@@ -130,16 +129,16 @@ def test_an_image_that_was_set_by_hand_is_said_and_left() -> None:
 
 
 @pytest.mark.parametrize("case", ["admission", "no managed fields"])
-def test_an_image_that_admission_rewrote_is_nobody_s_edit(case: str) -> None:
-    world = edited(manager="")
+def test_image_that_admission_has_rewritten_sets_no_condition(case: str) -> None:
+    world = tapp_with_edited_image(manager="")
     if case == "no managed fields":
-        world = edited()
+        world = tapp_with_edited_image()
         world.modify(1, lambda pod: {**pod, "metadata": {**pod["metadata"], "managedFields": []}})
     assert world.decisions() == {0: "Keep/UpToDate", 1: "Keep/UpToDate"}
 
 
-def test_an_edit_is_over_when_the_template_says_the_same() -> None:
-    world = edited()
+def test_condition_ends_when_the_template_has_the_same_image() -> None:
+    world = tapp_with_edited_image()
     template = {**world.parent["spec"]["template"]}
     containers = [{**template["spec"]["containers"][0], "image": "hand:1"}]
     world.change(template={**template, "spec": {**template["spec"], "containers": containers}})
@@ -156,16 +155,18 @@ JUNK = [
 ]
 
 
-@pytest.mark.parametrize("junk", JUNK)
-def test_managed_fields_of_any_shape_say_nothing(junk: bytes) -> None:
+@pytest.mark.parametrize(
+    "junk", JUNK, ids=["null", "empty entry", "fields are a list", "truncated", "unknown key"]
+)
+def test_invalid_managed_fields_show_no_edit(junk: bytes) -> None:
     assert image_writers(Raw(junk)) == {}
 
 
-# --- claims that are somebody else's --------------------------------------------------------------
+# --- claims that the TApp does not own ------------------------------------------------------------
 
 
-def kept_from_before() -> World:
-    """A TApp that was deleted and made again: its pods use claims that it cannot see."""
+def recreated_tapp() -> World:
+    """Returns a TApp that was recreated: its pods use claims that it does not own."""
     claim = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
     world = World(tapp(replicas=2, volumeClaimTemplates=[claim])).settle()
     for pod in world.pods.values():
@@ -174,12 +175,12 @@ def kept_from_before() -> World:
     return world
 
 
-def test_claims_that_pods_use_and_the_tapp_does_not_have_are_told_of() -> None:
-    world = kept_from_before()
+def test_claims_that_pods_use_and_the_tapp_does_not_own_set_a_condition() -> None:
+    world = recreated_tapp()
     before = world.hook.now
     status = world.sync()["status"]
     assert list(status["notOwned"].values()) == ["0,1"]
-    assert condition(status, "ClaimsNotOwned") is None  # a cache may lag
+    assert condition(status, "ClaimsNotOwned") is None  # the cache may be stale
     assert world.claims == {}
     world.hook.now = before + 30
     status = world.sync()["status"]
@@ -193,18 +194,18 @@ def test_claims_that_pods_use_and_the_tapp_does_not_have_are_told_of() -> None:
         assert (shown["status"], shown["reason"]) == (value, "ClaimsNotOwned")
 
 
-def test_a_claim_that_appears_in_time_was_only_late() -> None:
-    world = kept_from_before()
-    whole = World(world.parent).settle().claims
+def test_claim_that_appears_within_half_a_minute_sets_no_condition() -> None:
+    world = recreated_tapp()
+    claims = World(world.parent).settle().claims
     world.sync()
-    world.claims = whole
+    world.claims = claims
     world.hook.now += 31
     status = world.sync()["status"]
     assert "notOwned" not in status
     assert condition(status, "Ready")["status"] == "True"  # type: ignore[index]
 
 
-def test_a_claim_template_that_came_later_is_in_no_pod_and_missing_in_none() -> None:
-    claim = {"metadata": {"name": "late"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+def test_new_claim_template_does_not_count_as_a_missing_claim() -> None:
+    claim = {"metadata": {"name": "logs"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
     world = settled(replicas=2).change(volumeClaimTemplates=[claim])
     assert "notOwned" not in world.sync()["status"]

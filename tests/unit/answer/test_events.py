@@ -1,4 +1,4 @@
-"""Events of a TApp: which, how many, and the same names for the same happenings."""
+"""Events of a TApp: which are sent, how many, and which names they have."""
 
 import re
 from collections import Counter
@@ -9,40 +9,18 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from hooks.wire.memo import Memo
-from hooks.wire.request import Request, world_of
-from tapp.answer.events import NOTE_BYTES, STEPS, Event, events
-from tapp.answer.status import summarize
-from tapp.declared.model import TApp
-from tapp.plan import plan
-from tapp.world import Options
+from tapp.answer.events import NOTE_BYTES, STEPS, Event
 from tests import sizes
-from tests.builders import (
-    Document,
-    as_sent,
-    completed,
-    crashing,
-    running,
-    tapp,
-    template,
-    terminating,
-)
+from tests.builders import Document, completed, crashing, running, tapp, template, terminating
+from tests.unit.events import events_of
 from tests.unit.strategies import worlds
 from tests.unit.world import World, settled
 
 ONCE = template(restartPolicy="Never")
-MEMO = Memo(1 << 24)
 
 
-def events_of(world: World, request: Document | None = None) -> list[Event]:
-    """Events that a sync of this world tells."""
-    asked = Request(as_sent(request or world.request()), TApp, MEMO)
-    decided = plan(world_of(asked), Options(), world.hook.now)
-    return events(decided, summarize(decided))
-
-
-def told(world: World) -> list[str]:
-    """The same in words: type, reason, and the instances where the note begins with them."""
+def event_lines(world: World) -> list[str]:
+    """Returns type, reason and instances of each event, as text."""
     lines = []
     for event in events_of(world):
         ids = re.match(r"instances? ([\d, -]+)", event.note)
@@ -51,47 +29,47 @@ def told(world: World) -> list[str]:
     return lines
 
 
-def synced(world: World, *, ready: bool = True) -> World:
-    """After a sync and its effects."""
+def after_sync(world: World, *, ready: bool = True) -> World:
+    """Runs a sync and lets the kubelet act."""
     world.sync()
     world.kubelet(ready=ready)
     return world
 
 
-def history(world: World, most: int = 400) -> list[Event]:
-    """All events of different names until nothing happens any more."""
+def all_events(world: World, most: int = 400) -> list[Event]:
+    """Returns all events of different names until nothing changes any more."""
     found: dict[str, Event] = {}
     for _ in range(most):
         before = world.parent.get("status")
         found |= {event.name: event for event in events_of(world) if event.name not in found}
-        synced(world)
+        after_sync(world)
         if not world.writes and world.parent["status"] == before:
             return list(found.values())
-    raise AssertionError("it does not end")
+    raise AssertionError("the world does not settle")
 
 
-# --- the rules ------------------------------------------------------------------------------------
+# --- which events are sent ------------------------------------------------------------------------
 
 NEW = template("nginx:2")
 OTHER = template(container={"command": ["x"]})
 TWO = {"maxUnavailable": 2}
 
 CASES: list[tuple[str, Callable[[], World], list[str]]] = [
-    ("a new TApp", lambda: World(tapp(replicas=3)), ["Normal Created 0-2"]),
-    ("asked for, and not seen yet", lambda: emptied(World(tapp(replicas=3))), []),
+    ("new TApp", lambda: World(tapp(replicas=3)), ["Normal Created 0-2"]),
+    ("created, not visible yet", lambda: after_sync_without_pods(World(tapp(replicas=3))), []),
     ("nothing to do", lambda: settled(replicas=3), []),
     ("more instances", lambda: settled(replicas=2).change(replicas=5), ["Normal Created 2-4"]),
     (
-        "one after another",
+        "new TApp, OrderedReady",
         lambda: World(tapp(replicas=3, podManagementPolicy="OrderedReady")),
         ["Normal Created 0-2"],
     ),
     (
-        "fewer, one after another",
+        "fewer instances, OrderedReady",
         lambda: settled(replicas=5, podManagementPolicy="OrderedReady").change(replicas=2),
         ["Normal Deleted 2-4"],
     ),
-    ("fewer", lambda: settled(replicas=5).change(replicas=2), ["Normal Deleted 2-4"]),
+    ("fewer instances", lambda: settled(replicas=5).change(replicas=2), ["Normal Deleted 2-4"]),
     ("killed", lambda: settled(replicas=3).change(statuses={"1": "Killed"}), ["Normal Deleted 1"]),
     (
         "started again",
@@ -99,28 +77,28 @@ CASES: list[tuple[str, Callable[[], World], list[str]]] = [
         ["Normal Created 1"],
     ),
     (
-        "an image",
+        "image changed",
         lambda: settled(replicas=4).change(template=NEW, updateStrategy=TWO),
         ["Normal UpdatedInPlace 0, 1", "Normal Waiting 2, 3"],
     ),
     (
-        "a command",
+        "command changed",
         lambda: settled(replicas=4).change(template=OTHER, updateStrategy=TWO),
         ["Normal Recreated 0, 1", "Normal Waiting 2, 3"],
     ),
     (
-        "within the budget",
+        "budget allows all updates",
         lambda: settled(replicas=2).change(template=NEW, updateStrategy=TWO),
         ["Normal UpdatedInPlace 0, 1"],
     ),
     (
-        "the second step of a roll: what waits is no news",
-        lambda: synced(settled(replicas=4).change(template=NEW)),
+        "second step of a rollout",
+        lambda: after_sync(settled(replicas=4).change(template=NEW)),
         ["Normal UpdatedInPlace 1"],
     ),
     (
-        "an edit of the budget in the middle of a roll",
-        lambda: synced(settled(replicas=4).change(template=NEW)).change(minReadySeconds=1),
+        "edit during a rollout",
+        lambda: after_sync(settled(replicas=4).change(template=NEW)).change(minReadySeconds=1),
         ["Normal Waiting 1-3"],
     ),
     (
@@ -129,67 +107,85 @@ CASES: list[tuple[str, Callable[[], World], list[str]]] = [
         ["Normal Waiting 0, 1"],
     ),
     (
-        "paused, and said",
-        lambda: synced(settled(replicas=2).change(template=NEW, updateStrategy={"paused": True})),
+        "paused, second sync",
+        lambda: after_sync(
+            settled(replicas=2).change(template=NEW, updateStrategy={"paused": True})
+        ),
         [],
     ),
-    ("the end of a roll", lambda: synced(settled().change(template=NEW)), ["Normal Completed"]),
-    ("the end, and said", lambda: settled().change(template=NEW).settle(), []),
+    ("rollout complete", lambda: after_sync(settled().change(template=NEW)), ["Normal Completed"]),
+    ("rollout complete, second sync", lambda: settled().change(template=NEW).settle(), []),
     (
-        "a pod that has failed",
+        "pod failed",
         lambda: settled(replicas=2).modify(1, lambda pod: completed(pod, "Failed")),
         ["Warning Recreated 1", "Warning InstancesBroken 1"],
     ),
     (
-        "a pod that has ended",
+        "pod succeeded",
         lambda: settled(replicas=2).modify(1, lambda pod: completed(pod, "Succeeded")),
         ["Normal Recreated 1", "Warning InstancesBroken 1"],
     ),
     (
-        "an instance that has run to its end",
+        "instance finished",
         lambda: settled(template=ONCE).modify(0, lambda pod: completed(pod, "Succeeded")),
         [],
     ),
     ("evicted", lambda: settled(replicas=3).modify(2, terminating), ["Normal Recreated 2"]),
-    ("evicted, and said", lambda: once(settled(replicas=3).modify(2, terminating)), []),
     (
-        "the new pod of an instance whose pod is gone",
-        lambda: synced(settled(replicas=3).modify(2, terminating)),
+        "evicted, second sync",
+        lambda: after_sync_only(settled(replicas=3).modify(2, terminating)),
         [],
     ),
-    ("deleted for its update", lambda: once(settled(replicas=2).change(template=OTHER)), []),
     (
-        "a typo",
+        "new pod after an eviction",
+        lambda: after_sync(settled(replicas=3).modify(2, terminating)),
+        [],
+    ),
+    (
+        "pod deleted for its update",
+        lambda: after_sync_only(settled(replicas=2).change(template=OTHER)),
+        [],
+    ),
+    (
+        "unknown template",
         lambda: settled(replicas=2).change(templates={"1": "typo"}),
         ["Warning TemplateNotFound"],
     ),
-    ("a typo, and said", lambda: once(settled(replicas=2).change(templates={"1": "typo"})), []),
     (
-        "another typo",
-        lambda: once(settled(replicas=2).change(templates={"1": "typo"})).change(
+        "unknown template, second sync",
+        lambda: after_sync_only(settled(replicas=2).change(templates={"1": "typo"})),
+        [],
+    ),
+    (
+        "another unknown template",
+        lambda: after_sync_only(settled(replicas=2).change(templates={"1": "typo"})).change(
             templates={"1": "tipo"}
         ),
         ["Warning TemplateNotFound"],
     ),
     (
-        "something without effect",
+        "edit without effect",
         lambda: settled(replicas=2).change(statuses={"7": "Killed"}),
         ["Normal UnusedInstances"],
     ),
-    ("a crash", lambda: settled(replicas=2).modify(1, crashing), ["Warning InstancesBroken 1"]),
-    ("more crashes", lambda: once(settled(replicas=2).modify(1, crashing)).modify(0, crashing), []),
+    ("crash", lambda: settled(replicas=2).modify(1, crashing), ["Warning InstancesBroken 1"]),
+    (
+        "second crash",
+        lambda: after_sync_only(settled(replicas=2).modify(1, crashing)).modify(0, crashing),
+        [],
+    ),
 ]
 
 
-def emptied(world: World) -> World:
-    """A sync whose pods are not seen yet."""
+def after_sync_without_pods(world: World) -> World:
+    """Runs a sync whose new pods are not visible yet."""
     world.sync()
     world.pods.clear()
     return world
 
 
-def once(world: World) -> World:
-    """After a sync that nothing has come of yet."""
+def after_sync_only(world: World) -> World:
+    """Runs a sync whose effects are not visible yet."""
     world.sync()
     return world
 
@@ -197,12 +193,12 @@ def once(world: World) -> World:
 @pytest.mark.parametrize(
     ("world", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_what_is_told(world: Callable[[], World], expected: list[str]) -> None:
-    assert told(world()) == expected
+def test_sync_sends_the_expected_events(world: Callable[[], World], expected: list[str]) -> None:
+    assert event_lines(world()) == expected
 
 
-def test_an_event_says_what_why_and_how_far() -> None:
-    """The words that kubectl prints."""
+def test_note_of_an_event_has_instances_reason_and_progress() -> None:
+    """The note is the text that kubectl prints."""
     world = settled(replicas=4).change(template=NEW, updateStrategy=TWO)
     step, waits = events_of(world)
     assert re.sub(r"v1-\w+", "REV", step.note) == (
@@ -213,7 +209,7 @@ def test_an_event_says_what_why_and_how_far() -> None:
     assert (step.action, waits.action) == ("UpdateInPlace", "Keep")
 
 
-def test_one_pod_is_named_with_its_uid() -> None:
+def test_event_about_one_instance_names_its_pod() -> None:
     world = settled(replicas=3).change(template=NEW)
     step, _ = events_of(world)
     assert step.pod == ("web-0", world.pod(0)["metadata"]["uid"])
@@ -221,57 +217,56 @@ def test_one_pod_is_named_with_its_uid() -> None:
     assert events_of(both)[0].pod is None
 
 
-# --- how many -------------------------------------------------------------------------------------
+# --- how many events are sent ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("change", [NEW, OTHER], ids=["in place", "by new pods"])
+@pytest.mark.parametrize("change", [NEW, OTHER], ids=["in place", "replacement"])
 @pytest.mark.parametrize("size", [6, 21])
-def test_a_roll_has_a_dozen_events_however_many_instances_it_has(
+def test_rollout_of_any_number_of_instances_has_at_most_a_dozen_events(
     change: Document, size: int
 ) -> None:
     world = settled(replicas=size).change(template=change, updateStrategy={"maxUnavailable": 1})
-    counts = Counter(event.reason for event in history(world))
+    counts = Counter(event.reason for event in all_events(world))
     reason = "UpdatedInPlace" if change is NEW else "Recreated"
     assert counts == {reason: min(size, STEPS), "Waiting": 1, "Completed": 1}
 
 
-def test_the_events_of_a_roll_do_not_grow_with_the_budget_either() -> None:
+def test_rollout_with_any_budget_has_at_most_a_dozen_events() -> None:
     replicas = sizes.size(21, 80)
     world = settled(replicas=replicas).change(template=NEW, updateStrategy={"maxUnavailable": "5%"})
-    counts = Counter(event.reason for event in history(world))
+    counts = Counter(event.reason for event in all_events(world))
     assert counts == {"UpdatedInPlace": STEPS, "Waiting": 1, "Completed": 1}
 
 
-def test_two_rolls_are_told_of_twice() -> None:
-    """Back to the first template within the hour: another generation, another name."""
+def test_each_of_two_rollouts_has_its_own_events() -> None:
+    """A rollback within the hour has another generation, so its events have other names."""
     world = settled(replicas=2)
-    first = history(world.change(template=NEW))
-    second = history(world.change(template=template()))
+    first = all_events(world.change(template=NEW))
+    second = all_events(world.change(template=template()))
     assert not {event.name for event in first} & {event.name for event in second}
     assert len(first) == len(second) == 4
 
 
-# --- names ----------------------------------------------------------------------------------------
+# --- names of events ------------------------------------------------------------------------------
 
 
 @given(worlds())
-def test_the_same_is_told_under_the_same_name(world: World) -> None:
-    """By whichever replica, and whatever the clock says."""
+def test_events_have_the_same_names_in_each_replica_and_at_any_time(world: World) -> None:
     request = world.request()
     first = events_of(world, request)
     world.hook.now += 30
     again = {event.name: event for event in events_of(world, request)}
-    assert {event.name for event in first if not _timed(event)} <= set(again)
+    assert {event.name for event in first if not _ends_with_time(event)} <= set(again)
     assert len({event.name for event in first}) == len(first)
 
 
-def _timed(event: Event) -> bool:
-    """True if time alone may end what it tells of."""
+def _ends_with_time(event: Event) -> bool:
+    """True if the cause of the event may end by time alone."""
     return event.reason in ("InstancesBroken", "PodsNotCreated", "Recreated", "PodStatusNotWritten")
 
 
 @given(worlds())
-def test_every_event_is_one_that_kubernetes_takes(world: World) -> None:
+def test_every_event_is_valid_for_the_api_server(world: World) -> None:
     for event in events_of(world):
         assert re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", event.name)
         assert len(event.name) <= 253
@@ -281,8 +276,8 @@ def test_every_event_is_one_that_kubernetes_takes(world: World) -> None:
         assert msgspec.json.decode(msgspec.json.encode(event), type=Event) == event
 
 
-def test_a_cache_that_lags_behind_its_own_writes_tells_nothing_new() -> None:
-    """Right after a sync: the parent's status unseen, and pods seen in part."""
+def test_stale_cache_after_a_sync_causes_no_new_event() -> None:
+    """The new status is not visible yet, and only some of the written pods are."""
     for before, change in (
         (World(tapp(replicas=20)), {}),
         (settled(replicas=20), {"replicas": 5}),
@@ -303,24 +298,23 @@ def test_a_cache_that_lags_behind_its_own_writes_tells_nothing_new() -> None:
             assert {event.name for event in events_of(world)} <= names
 
 
-def test_a_long_note_is_cut_between_characters() -> None:
+def test_long_note_is_shortened_between_characters() -> None:
     parent: dict[str, Any] = tapp(replicas=1, templates={"0": "ü" * 900})
     (event,) = events_of(World(parent))
     assert NOTE_BYTES - 2 <= len(event.note.encode()) <= NOTE_BYTES
     assert event.note.endswith("...")
 
 
-def test_a_long_name_leaves_room_for_the_rest() -> None:
+def test_name_of_an_event_is_valid_for_a_tapp_with_a_long_name() -> None:
     parent = tapp(replicas=1)
     parent["metadata"]["name"] = "a" * 199 + "-" + "b" * 50
     (event,) = events_of(World(parent))
     assert re.fullmatch(r"a{199}\.[0-9a-f]{20}", event.name)
 
 
-def test_a_pod_that_comes_back_is_no_news() -> None:
-    """Not Ready and Ready again, within one generation, completes nothing anew."""
+def test_pod_that_is_ready_again_does_not_complete_the_rollout_again() -> None:
     world = settled(replicas=2).change(template=NEW)
-    done = {event.name for event in history(world) if event.reason == "Completed"}
+    done = {event.name for event in all_events(world) if event.reason == "Completed"}
     world.modify(0, lambda pod: running(pod, ready=False))
-    again = {event.name for event in history(world)}
+    again = {event.name for event in all_events(world)}
     assert again == done

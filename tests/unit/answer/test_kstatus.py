@@ -1,4 +1,4 @@
-"""Reconciling and Stalled: what is degraded stops those who wait only when nothing gets on."""
+"""Reconciling and Stalled: a degraded TApp is stalled only after some time without progress."""
 
 from typing import Any
 
@@ -9,17 +9,17 @@ from tests.kstatus import compute
 from tests.unit.world import World, condition, settled
 
 NEW = template("nginx:2", container={"command": ["run"]})
-"""Differs in more than images: instances are recreated."""
+"""Differs from the first template in more than its image, so every update replaces the pod."""
 PATIENCE = 30
 
 
-def broken(**spec: Any) -> World:
-    """A roll by new pods whose first instance crashes; it comes no further."""
-    return crash(settled(replicas=3, **spec).change(template=NEW))
+def broken_rollout(**spec: Any) -> World:
+    """Returns a TApp whose rollout is stuck, because the new pod of instance 0 crashes."""
+    return continue_to_crash(settled(replicas=3, **spec).change(template=NEW))
 
 
-def crash(world: World) -> World:
-    """Lets the roll go on, to an instance that crashes."""
+def continue_to_crash(world: World) -> World:
+    """Lets the rollout continue until the new pod of instance 0 crashes."""
     for _ in range(4):
         world.sync()
         world.kubelet()
@@ -29,14 +29,14 @@ def crash(world: World) -> World:
     return world
 
 
-def after(world: World, seconds: float) -> Document:
+def sync_at(world: World, seconds: float) -> Document:
     world.hook.now = NOW + seconds
     answer: Document = world.sync()
     return answer
 
 
-def seen(world: World) -> tuple[bool, bool, str]:
-    """Reconciling and Stalled, and what kstatus makes of both."""
+def kstatus_of(world: World) -> tuple[bool, bool, str]:
+    """Returns whether Reconciling and Stalled are set, and the status that kstatus computes."""
     status = world.parent["status"]
     reconciling, stalled = (condition(status, type) for type in ("Reconciling", "Stalled"))
     return reconciling is not None, stalled is not None, compute(world.parent)
@@ -46,32 +46,32 @@ RECONCILING = (True, False, "InProgress")
 STALLED = (False, True, "Failed")
 
 
-def test_what_is_broken_is_stalled_when_nothing_has_come_further_for_half_a_minute() -> None:
-    world = broken()
+def test_broken_rollout_is_stalled_after_half_a_minute_without_progress() -> None:
+    world = broken_rollout()
     assert condition(world.parent["status"], "Degraded")["status"] == "True"  # type: ignore[index]
-    assert after(world, PATIENCE - 1)["resyncAfterSeconds"] == 1
-    assert seen(world) == RECONCILING
-    after(world, PATIENCE)
-    assert seen(world) == STALLED
+    assert sync_at(world, PATIENCE - 1)["resyncAfterSeconds"] == 1
+    assert kstatus_of(world) == RECONCILING
+    sync_at(world, PATIENCE)
+    assert kstatus_of(world) == STALLED
     stalled = condition(world.parent["status"], "Stalled")
     assert stalled is not None
     assert stalled["reason"] == "InstancesBroken"
     assert "CrashLoopBackOff" in stalled["message"]
 
 
-def test_a_change_of_the_spec_is_waited_for_as_long_again() -> None:
-    """Whoever mends it by `helm upgrade --wait` is not told at once that it has failed."""
-    world = broken()
-    after(world, 100)
-    assert seen(world) == STALLED
+def test_edit_of_a_stalled_tapp_gets_another_half_a_minute() -> None:
+    """Otherwise `helm upgrade --wait` would fail immediately for the edit that repairs the TApp."""
+    world = broken_rollout()
+    sync_at(world, 100)
+    assert kstatus_of(world) == STALLED
     world.change(template=template("nginx:3", container={"command": ["run"]}))
-    assert compute(world.parent) == "InProgress"  # not answered yet
-    after(world, 101)
+    assert compute(world.parent) == "InProgress"  # not observed yet
+    sync_at(world, 101)
     assert condition(world.parent["status"], "Degraded")["status"] == "True"  # type: ignore[index]
-    assert seen(world) == RECONCILING
-    crash(world)
-    after(world, 101 + PATIENCE)
-    assert seen(world) == STALLED
+    assert kstatus_of(world) == RECONCILING
+    continue_to_crash(world)
+    sync_at(world, 101 + PATIENCE)
+    assert kstatus_of(world) == STALLED
 
 
 @pytest.mark.parametrize(
@@ -81,41 +81,43 @@ def test_a_change_of_the_spec_is_waited_for_as_long_again() -> None:
         ({"progressDeadlineSeconds": 10}, 10),
         ({"progressDeadlineSeconds": 0}, 0),
     ],
-    ids=["with minReadySeconds", "with a shorter deadline", "without one"],
+    ids=["minReadySeconds", "shorter deadline", "no deadline"],
 )
-def test_it_is_as_long_as_the_author_lets_it(spec: Document, patience: int) -> None:
-    world = broken(**spec)
+def test_time_until_stalled_depends_on_min_ready_seconds_and_deadline(
+    spec: Document, patience: int
+) -> None:
+    world = broken_rollout(**spec)
     if patience:
-        after(world, patience - 1)
-        assert seen(world) == RECONCILING
-    after(world, patience)
-    assert seen(world) == STALLED
+        sync_at(world, patience - 1)
+        assert kstatus_of(world) == RECONCILING
+    sync_at(world, patience)
+    assert kstatus_of(world) == STALLED
 
 
-def test_what_breaks_without_a_roll_is_stalled_at_once() -> None:
+def test_failure_without_a_rollout_is_stalled_at_once() -> None:
     world = settled(replicas=3).modify(1, crashing)
     world.sync()
-    assert seen(world) == STALLED
+    assert kstatus_of(world) == STALLED
     world.modify(1, running)
     world.sync()
-    assert seen(world) == (False, False, "Current")
+    assert kstatus_of(world) == (False, False, "Current")
 
 
-def test_what_is_paused_is_neither() -> None:
+def test_paused_rollout_is_neither_reconciling_nor_stalled() -> None:
     world = settled(replicas=3).change(template=NEW, updateStrategy={"paused": True})
     world.sync()
-    assert seen(world) == (False, False, "InProgress")
+    assert kstatus_of(world) == (False, False, "InProgress")
 
 
-def test_what_is_harmless_is_no_standstill() -> None:
+def test_harmless_condition_does_not_make_the_tapp_stalled() -> None:
     world = settled(replicas=2).change(templates={"7": "default"}).settle()
     assert condition(world.parent["status"], "UnusedInstances") is not None
-    assert seen(world) == (False, False, "Current")
+    assert kstatus_of(world) == (False, False, "Current")
 
 
-@pytest.mark.parametrize("observed", [None, -1, 0])
-def test_a_spec_that_nobody_has_answered_is_no_change_of_one(observed: int | None) -> None:
-    """The API server fills in -1; the first answer of all waits for nothing."""
+@pytest.mark.parametrize("observed", [None, -1, 0], ids=["null", "minus one", "zero"])
+def test_first_sync_does_not_count_as_a_change_of_the_spec(observed: int | None) -> None:
+    """The API server sets the observed generation of a new TApp to -1."""
     world = settled(replicas=3).change(template=NEW)
     before = world.parent["status"]
     world.parent["status"] = before | {"observedGeneration": observed}

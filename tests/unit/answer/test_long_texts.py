@@ -1,4 +1,4 @@
-"""A long text of a tenant costs what it costs once, however many instances it is about."""
+"""Long texts of users are shortened in messages, and kept in memory only once."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -16,7 +16,7 @@ MANY = 200
 
 
 def _edited(replicas: int, before: Document, after: Document, **strategy: Any) -> Document:
-    """The request after a template has changed that pods run."""
+    """Returns a request after the template of running pods has changed."""
     world = settled(replicas=replicas, template=before)
     return world.change(template=after, updateStrategy=strategy).request()
 
@@ -26,7 +26,7 @@ def _missing_value(replicas: int) -> Document:
     return request(tapp(template=made, replicas=replicas))
 
 
-def _restart_asked(replicas: int) -> Document:
+def _restart_requested(replicas: int) -> Document:
     after = template(annotations={RESTARTED_AT: LONG})
     return _edited(replicas, template(), after, maxUnavailable="100%")
 
@@ -35,7 +35,7 @@ def _percentage(replicas: int) -> Document:
     return _edited(replicas, template(), template("nginx:2"), maxUnavailable="0" * 20_000 + "1%")
 
 
-def _no_budget(replicas: int) -> Document:
+def _invalid_budget(replicas: int) -> Document:
     return _edited(replicas, template(), template("nginx:2"), maxUnavailable=LONG)
 
 
@@ -50,34 +50,36 @@ def _containers(replicas: int) -> Document:
 
 
 TEXTS = {
-    "the key of an annotation that lacks a value": _missing_value,
-    "a time at which a restart is asked for": _restart_asked,
-    "a budget that is a percentage": _percentage,
-    "a budget that is nothing": _no_budget,
-    "the names of containers that restart": _containers,
+    "annotation key": _missing_value,
+    "restart time": _restart_requested,
+    "budget percentage": _percentage,
+    "invalid budget": _invalid_budget,
+    "container names": _containers,
 }
 
 
-@pytest.mark.parametrize("of", TEXTS.values(), ids=TEXTS)
-def test_a_sentence_on_an_instance_is_short(of: Callable[[int], Document]) -> None:
-    """A decision on an instance quotes no more of a text than a person can read."""
-    found = Hook().answer("/plan", of(3))
+@pytest.mark.parametrize("request_of", TEXTS.values(), ids=TEXTS)
+def test_messages_of_a_plan_are_short_although_they_quote_a_long_text(
+    request_of: Callable[[int], Document],
+) -> None:
+    found = Hook().answer("/plan", request_of(3))
     for item in found["instances"]:
-        assert len(item["message"]) < 999, item["message"]  # the endpoint itself cuts at 1,000
+        assert len(item["message"]) < 999, item["message"]  # the endpoint shortens at 1,000
     for refused in found["refused"]:
         assert len(refused["message"]) < 3_000, refused["type"]
 
 
-@pytest.mark.parametrize("of", [*TEXTS.values()][:-1], ids=[*TEXTS][:-1])
-def test_a_text_is_not_held_for_each_instance(of: Callable[[int], Document]) -> None:
-    """Of two hundred instances a sync holds not the text two hundred times."""
-    assert _peak(of(MANY)) - _peak(of(1)) < MANY * len(LONG) / 2
+@pytest.mark.parametrize("request_of", [*TEXTS.values()][:-1], ids=[*TEXTS][:-1])
+def test_long_text_is_not_held_in_memory_once_for_each_instance(
+    request_of: Callable[[int], Document],
+) -> None:
+    assert _peak(request_of(MANY)) - _peak(request_of(1)) < MANY * len(LONG) / 2
 
 
 def _peak(document: Document) -> int:
-    """Bytes that an answer takes at its peak, beyond two copies of its request."""
+    """Returns the peak of memory in bytes while a sync runs, without two copies of its request."""
     hook, body = Hook(), as_sent(document)
-    hook.answer("/sync", request(tapp()))  # what is imported or made once
+    hook.answer("/sync", request(tapp()))  # imports and caches
     tracemalloc.start()
     try:
         hook.answer("/sync", body)
@@ -86,8 +88,8 @@ def _peak(document: Document) -> int:
         tracemalloc.stop()
 
 
-def test_who_waits_for_others_to_pull_has_one_sentence() -> None:
-    """Only those whose node pulls now have their images in it, and not all of a long list."""
+def test_all_instances_that_wait_to_pull_have_the_same_short_message() -> None:
+    """Only messages of nodes that pull now list images, and at most eight of them."""
     sidecars = [{"name": f"s{number}", "image": f"web:{number}"} for number in range(30)]
     found = settled(replicas=4, template=template(sidecars=sidecars))
     for id in range(4):
@@ -116,14 +118,14 @@ LONGEST_REFERENCE = (
     ("image", "expected"),
     [
         (LONGEST_REFERENCE, "UpdateInPlace/TemplateChanged"),
-        ("i" * 1_024, "Keep/Blocked"),  # the CRD accepts the length, and no kubelet the name
+        ("i" * 1_024, "Keep/Blocked"),  # accepted by the CRD, but no valid reference
         ("i" * 1_025, "Keep/TemplateNotFound"),
         (LONG, "Keep/TemplateNotFound"),
     ],
-    ids=["the longest reference", "a little more", "too long", "much too long"],
+    ids=["longest reference", "invalid reference", "too long", "far too long"],
 )
-def test_an_image_is_no_longer_than_a_reference(image: str, expected: str) -> None:
-    """The service and the CRD agree; an instance keeps its pod meanwhile."""
+def test_image_longer_than_the_crd_allows_is_refused(image: str, expected: str) -> None:
+    """The service and the CRD have the same limit. The instance keeps its pod."""
     found = settled().change(template=template(image))
     (decision,) = found.decisions().values()
     assert decision == expected

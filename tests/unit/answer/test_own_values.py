@@ -1,4 +1,4 @@
-"""Values that are a pod's own, or only look so: each pod is answered for itself (P1)."""
+"""Texts that belong to one pod, or only look so, never reach another pod (promise P1)."""
 
 import json
 from typing import Any
@@ -8,23 +8,23 @@ import pytest
 from simulator.objects.objects import with_meta
 from tapp.declared.revision import revisions
 from tests.builders import Document, crashing, refused, tapp, template, without_last_applied
-from tests.unit.hooks.memo import same as same_answers
+from tests.unit.hooks.memo import assert_same_responses
 from tests.unit.world import World
 
 RECORD = "apps.tkestack.io/in-place-update"
 
 
-def same(world: World) -> None:
-    """The pods are answered, and judged, as they would be without a memo."""
-    same_answers([world.request()])
+def assert_same_with_and_without_memo(world: World) -> None:
+    """Asserts that the responses are the same with and without a memo."""
+    assert_same_responses([world.request()])
 
 
 def annotated(pod: Document, **annotations: str) -> Document:
     return with_meta(pod, annotations={**pod["metadata"]["annotations"], **annotations})
 
 
-def unstamped(pod: Document, body: Document) -> Document:
-    """A pod of the old controller that was made of `body`."""
+def pod_of_old_controller(pod: Document, body: Document) -> Document:
+    """Returns a pod of the old controller that was created from `body`."""
     labels = {
         **pod["metadata"]["labels"],
         **body["metadata"]["labels"],
@@ -45,9 +45,9 @@ def unstamped(pod: Document, body: Document) -> Document:
 FOREIGN = ['web-2"%', "{}", "web-\\u0041", "web-a\\n", "web--1", "web-1 ", "\\"]
 
 
-@pytest.mark.parametrize("replicas", [0, 3])
-def test_pods_may_be_called_anything(replicas: int) -> None:
-    """Names that JSON escapes, or that stand nowhere in the pod, in one request and in the next."""
+@pytest.mark.parametrize("replicas", [0, 3], ids=["no instances", "three instances"])
+def test_pods_with_unusual_names_are_kept(replicas: int) -> None:
+    """The names need escapes in JSON, or appear nowhere else in the pod."""
     world = World(tapp(replicas=3)).settle()
     pod = world.pod(2)
     bare = with_meta(without_last_applied(pod), uid="f0e1")
@@ -56,53 +56,55 @@ def test_pods_may_be_called_anything(replicas: int) -> None:
         foreign = {name: with_meta(bare, name=name) for name in names}
         document = world.request()
         document["children"]["Pod.v1"] |= {f"shop/{name}": item for name, item in foreign.items()}
-        (_, answer), *_ = same_answers([document])
+        (_, answer), *_ = assert_same_responses([document])
         children = json.loads(answer)["children"]
         assert {child["metadata"]["name"] for child in children} >= set(names)
 
 
-OWN: dict[str, Any] = {
-    "a label": lambda id: template("nginx", labels={"app": "web", "pod": f"web-{id}"}),
-    "an image": lambda id: template(f"web-{id}:1"),
-    "a node": lambda id: template("nginx", nodeName=f"n{id}"),
-    "a number": lambda id: template("nginx", annotations={"tapp_instance_key": str(id)}),
-    "an index": lambda id: template(
+TEMPLATES: dict[str, Any] = {
+    "label": lambda id: template("nginx", labels={"app": "web", "pod": f"web-{id}"}),
+    "image": lambda id: template(f"web-{id}:1"),
+    "node": lambda id: template("nginx", nodeName=f"n{id}"),
+    "instance number": lambda id: template("nginx", annotations={"tapp_instance_key": str(id)}),
+    "pod index": lambda id: template(
         "nginx", nodeSelector={"apps.kubernetes.io/pod-index": str(id)}
     ),
-    "a text": lambda id: template("nginx", annotations={"note": f'{{"revision":"{id}"}}'}),
+    "JSON text": lambda id: template("nginx", annotations={"note": f'{{"revision":"{id}"}}'}),
 }
 
 
-@pytest.mark.parametrize("own", OWN)
+@pytest.mark.parametrize("own", TEMPLATES)
 @pytest.mark.parametrize("id", [0, 1, 2])
-def test_a_template_that_only_one_old_pod_fits_is_adopted_by_that_one(own: str, id: int) -> None:
-    """Pods of the old controller that differ only in what is each pod's own."""
-    body = OWN[own]
+def test_only_the_pod_of_the_old_controller_that_matches_the_template_is_adopted(
+    own: str, id: int
+) -> None:
+    """The pods differ in one text each, which contains their number."""
+    body = TEMPLATES[own]
     world = World(tapp(replicas=3, template=template())).settle()
     for number in range(3):
-        world.modify(number, lambda pod, number=number: unstamped(pod, body(number)))  # type: ignore[misc]
+        world.modify(number, lambda pod, number=number: pod_of_old_controller(pod, body(number)))  # type: ignore[misc]
     world.change(template=body(id))
-    same(world)
+    assert_same_with_and_without_memo(world)
     adopted = [number for number, does in world.decisions().items() if does.startswith("Adopt")]
     assert adopted == [id]
 
 
-@pytest.mark.parametrize("strip", [False, True])
-def test_a_record_that_somebody_emptied_is_nobody_else_s(strip: bool) -> None:
+@pytest.mark.parametrize("strip", [False, True], ids=["last-applied kept", "last-applied stripped"])
+def test_emptied_update_record_does_not_affect_other_pods(strip: bool) -> None:
     strategy = {"maxUnavailable": 3}
     world = World(tapp(replicas=3, updateStrategy=strategy), strip=strip).settle()
     world.change(template=template("nginx:2")).settle()
     world.modify(1, lambda pod: annotated(pod, **{RECORD: ""}))
-    same(world)
+    assert_same_with_and_without_memo(world)
     world.modify(1, crashing)
-    same(world)
+    assert_same_with_and_without_memo(world)
     world.change(template=template("nginx:3")).sync()
-    same(world)
+    assert_same_with_and_without_memo(world)
 
 
 @pytest.mark.parametrize("name", ["v1", "1"])
-def test_a_revision_that_holds_a_pods_name_stays_as_it_is(name: str) -> None:
-    """Revisions begin with `v1-`, and some with `v1-0`."""
+def test_revision_that_contains_the_name_of_a_pod_stays_unchanged(name: str) -> None:
+    """Revisions start with `v1-`, and some start with `v1-0`, which can be the name of a pod."""
     bodies = [template(f"nginx:{tag}") for tag in range(100)]
     before = next(body for body in bodies if not revisions(body)[0].startswith("v1-0"))
     after = next(body for body in bodies if revisions(body)[0].startswith("v1-0"))
@@ -110,25 +112,25 @@ def test_a_revision_that_holds_a_pods_name_stays_as_it_is(name: str) -> None:
     parent["metadata"]["name"] = name
     world = World(parent).settle()
     world.change(template=after)
-    same(world)
+    assert_same_with_and_without_memo(world)
     world.settle()
-    same(world)
+    assert_same_with_and_without_memo(world)
     labels = {pod["metadata"]["labels"]["tapp_template_hash_key"] for pod in world.pods.values()}
     assert labels == {revisions(after)[0]}
 
 
-@pytest.mark.parametrize("strip", [False, True])
-def test_a_namespace_that_is_called_like_a_pod_stays_as_it_is(strip: bool) -> None:
+@pytest.mark.parametrize("strip", [False, True], ids=["last-applied kept", "last-applied stripped"])
+def test_namespace_with_the_name_of_a_pod_stays_unchanged(strip: bool) -> None:
     parent = tapp(replicas=3)
     parent["metadata"]["namespace"] = "web-0"
     world = World(parent, strip=strip).settle()
-    same(world)
+    assert_same_with_and_without_memo(world)
     world.change(template=template("nginx:2")).settle()
-    same(world)
+    assert_same_with_and_without_memo(world)
 
 
-def test_ready_is_what_the_first_of_two_ready_conditions_says() -> None:
-    """No API server writes two; the first has always counted."""
+def test_first_of_two_ready_conditions_counts() -> None:
+    """The API server accepts no such status, so only the order is defined."""
     world = World(tapp(replicas=1)).settle()
     no = {"type": "Ready", "status": "False"}
 
@@ -140,15 +142,15 @@ def test_ready_is_what_the_first_of_two_ready_conditions_says() -> None:
     assert world.sync()["status"]["readyReplicas"] == 0
 
 
-def test_a_pod_without_a_node_is_not_on_anothers() -> None:
-    """A pod that ended without a node was never refused by a kubelet."""
+def test_failed_pod_without_a_node_does_not_get_the_node_of_another_pod() -> None:
+    """Such a pod was not rejected by a kubelet."""
     world = World(tapp(replicas=3, template=template(restartPolicy="Never"))).settle()
     world.modify(1, lambda pod: refused(pod, bound=False))
     world.modify(1, lambda pod: {**pod, "spec": {**pod["spec"], "nodeName": ""}})
-    same(world)
+    assert_same_with_and_without_memo(world)
 
 
-PASTED = {
+COPIED_FROM_A_POD = {
     RECORD: '{"revision":"v1-0","containers":{}}',
     "apps.tkestack.io/template-images": '{"app":"other:1"}',
     "apps.tkestack.io/failures": "7",
@@ -158,32 +160,34 @@ PASTED = {
 }
 
 
-def test_what_tells_of_one_pod_reaches_none_through_a_template() -> None:
-    """Pasted from a live pod; the author's own labels and annotations stay."""
+def test_annotations_of_the_service_in_a_template_do_not_reach_pods() -> None:
+    """Users copy them from a running pod. Their own labels and annotations stay."""
     body = template(
         labels={"app": "web", "apps.tkestack.io/pod-status": "true"},
-        annotations={**PASTED, "note": "x"},
+        annotations={**COPIED_FROM_A_POD, "note": "x"},
     )
     world = World(tapp(replicas=1, template=body)).settle()
     meta = world.pod(0)["metadata"]
     assert meta["labels"].keys().isdisjoint({"apps.tkestack.io/pod-status"})
-    told = {
+    annotations = {
         key: text
         for key, text in meta["annotations"].items()
         if not key.startswith("metacontroller")
     }
-    assert told == {"note": "x", "apps.tkestack.io/template-images": '{"app":"nginx:1.25"}'}
-    world.change(template=template("nginx:2", annotations={**PASTED, "note": "y"})).settle()
-    told = world.pod(0)["metadata"]["annotations"]
-    assert told["note"] == "y"
-    assert json.loads(told[RECORD])["revision"] != "v1-0"
-    assert told.keys().isdisjoint(PASTED.keys() - {RECORD, *told})
+    assert annotations == {"note": "x", "apps.tkestack.io/template-images": '{"app":"nginx:1.25"}'}
+    world.change(
+        template=template("nginx:2", annotations={**COPIED_FROM_A_POD, "note": "y"})
+    ).settle()
+    annotations = world.pod(0)["metadata"]["annotations"]
+    assert annotations["note"] == "y"
+    assert json.loads(annotations[RECORD])["revision"] != "v1-0"
+    assert annotations.keys().isdisjoint(COPIED_FROM_A_POD.keys() - {RECORD, *annotations})
 
 
-def test_pods_that_were_made_with_what_was_pasted_are_left_alone() -> None:
-    """Their revision counted it: an upgrade finds them as they should be."""
-    body = template(annotations={**PASTED, "note": "x"})
-    assert revisions(body)[0] == "v1-e38c6bf2e48da1955f9b"  # frozen: it stands on such pods
+def test_pods_of_an_earlier_release_with_copied_annotations_are_up_to_date() -> None:
+    """Their revision includes the copied annotations, so an upgrade must not update them."""
+    body = template(annotations={**COPIED_FROM_A_POD, "note": "x"})
+    assert revisions(body)[0] == "v1-e38c6bf2e48da1955f9b"  # such pods have this revision
     world = World(tapp(replicas=1, template=body)).settle()
     world.modify(0, lambda pod: annotated(pod, **{"apps.tkestack.io/failures": "7"}))
     uids = world.uids()

@@ -1,4 +1,4 @@
-"""`status`: a word per instance, a word for the app, counts and conditions."""
+"""The fields of `status`: a word for each instance and for the TApp, counts, and conditions."""
 
 from collections.abc import Callable
 
@@ -23,18 +23,18 @@ ONCE = template(restartPolicy="Never")
 
 
 def status_of(world: World) -> Document:
-    """The status that the next sync writes."""
+    """Returns the status that the next sync would write."""
     status: Document = world.hook.sync(world.request())["status"]
     return status
 
 
-def no_ready_condition(pod: Document) -> Document:
-    """A pod that runs, and nobody has said whether it is Ready."""
+def without_ready_condition(pod: Document) -> Document:
+    """Returns a running pod without a Ready condition."""
     return in_phase(pod, "Running")
 
 
-def in_place(_pod: Document) -> Document:
-    """A pod in the middle of an in-place update."""
+def updated_in_place(_pod: Document) -> Document:
+    """Returns a pod during an update in place."""
     world = settled().change(template=template("nginx:2"))
     world.sync()
     return world.pod(0)
@@ -46,18 +46,18 @@ def in_place(_pod: Document) -> Document:
         pytest.param(lambda pod: in_phase(pod, "Pending"), "Pending", id="pending"),
         pytest.param(lambda pod: {**pod, "status": {}}, "Pending", id="without a phase"),
         pytest.param(running, "Running", id="running and ready"),
-        pytest.param(lambda pod: running(pod, ready=False), "Pending", id="running, not ready"),
-        pytest.param(no_ready_condition, "Running", id="running without a Ready condition"),
+        pytest.param(lambda pod: running(pod, ready=False), "Pending", id="running and not ready"),
+        pytest.param(without_ready_condition, "Running", id="running without a Ready condition"),
         pytest.param(crashing, "Pending", id="crashing"),
-        pytest.param(in_place, "Updating", id="during an in-place update"),
+        pytest.param(updated_in_place, "Updating", id="update in place"),
         pytest.param(lambda pod: in_phase(pod, "Unknown"), "Unknown", id="unknown"),
         pytest.param(terminating, "Killing", id="terminating"),
         pytest.param(lambda pod: completed(pod, "Failed"), "PodFailed", id="failed, replaced"),
-        pytest.param(lambda pod: completed(pod, "Succeeded"), "PodSucc", id="ended, replaced"),
-        pytest.param(refused, "PodFailed", id="refused by the kubelet"),
+        pytest.param(lambda pod: completed(pod, "Succeeded"), "PodSucc", id="succeeded, replaced"),
+        pytest.param(refused, "PodFailed", id="rejected by the kubelet"),
     ],
 )
-def test_an_instance_with_a_pod_has_the_status_of_its_pod(
+def test_status_of_an_instance_with_a_pod_depends_on_the_pod(
     change: Callable[[Document], Document], expected: str
 ) -> None:
     world = settled().modify(0, change)
@@ -68,23 +68,23 @@ def test_an_instance_with_a_pod_has_the_status_of_its_pod(
     ("spec", "remembered", "expected"),
     [
         pytest.param({}, None, "NotCreated", id="new"),
-        pytest.param({}, "Running", "NotCreated", id="its pod was lost"),
-        pytest.param({}, "Killed", "NotCreated", id="started again after a kill"),
-        pytest.param({}, "Succ", "Succ", id="finished well"),
-        pytest.param({}, "Failed", "Failed", id="finished badly"),
+        pytest.param({}, "Running", "NotCreated", id="pod lost"),
+        pytest.param({}, "Killed", "NotCreated", id="started after a kill"),
+        pytest.param({}, "Succ", "Succ", id="succeeded"),
+        pytest.param({}, "Failed", "Failed", id="failed"),
         pytest.param({"statuses": {"0": "Killed"}}, "Running", "Killed", id="killed"),
-        pytest.param({"statuses": {"0": "Killed"}}, "Succ", "Killed", id="killed after the end"),
-        pytest.param({}, "PodFailed", "NotCreated", id="its completed pod is gone"),
+        pytest.param({"statuses": {"0": "Killed"}}, "Succ", "Killed", id="killed after success"),
+        pytest.param({}, "PodFailed", "NotCreated", id="failed pod deleted"),
     ],
 )
-def test_an_instance_without_a_pod_has_the_status_that_was_asked_or_remembered(
+def test_status_of_an_instance_without_a_pod_depends_on_spec_and_previous_status(
     spec: Document, remembered: str | None, expected: str
 ) -> None:
     memory = {"statuses": {"0": remembered}} if remembered else None
     assert status_of(World(tapp(status=memory, **spec)))["statuses"] == {"0": expected}
 
 
-def test_a_terminating_pod_of_a_finished_instance_does_not_change_its_status() -> None:
+def test_terminating_pod_of_a_finished_instance_does_not_change_its_status() -> None:
     world = settled(template=ONCE).modify(0, lambda pod: completed(pod, "Succeeded"))
     world.sync()
     world.modify(0, terminating)
@@ -104,8 +104,11 @@ def test_a_terminating_pod_of_a_finished_instance_does_not_change_its_status() -
         (("Succ",), "Succ"),
         (("Killed", "Killed"), "Killed"),
     ],
+    ids=lambda part: " ".join(part) if isinstance(part, tuple) else part,
 )
-def test_the_app_status_sums_up_its_instances(statuses: tuple[str, ...], expected: str) -> None:
+def test_app_status_summarizes_the_statuses_of_all_instances(
+    statuses: tuple[str, ...], expected: str
+) -> None:
     killed = {str(id): "Killed" for id, status in enumerate(statuses) if status == "Killed"}
     memory = {str(id): status for id, status in enumerate(statuses) if status in ("Succ", "Failed")}
     world = World(
@@ -126,30 +129,30 @@ def test_the_app_status_sums_up_its_instances(statuses: tuple[str, ...], expecte
         lambda pod: completed(pod, "Failed"),
         lambda pod: completed(pod, "Succeeded"),
         terminating,
-        in_place,
+        updated_in_place,
     ],
     ids=["Pending", "Unknown", "PodFailed", "PodSucc", "Killing", "Updating"],
 )
-def test_an_app_is_running_while_any_instance_is_alive(
+def test_app_status_is_running_while_an_instance_has_a_pod(
     change: Callable[[Document], Document],
 ) -> None:
     assert status_of(settled().modify(0, change))["appStatus"] == "Running"
 
 
-def test_counts_are_of_instances_below_replicas_whose_pods_live() -> None:
+def test_counts_include_only_instances_within_replicas_whose_pods_have_not_ended() -> None:
     world = settled(replicas=6, updateStrategy={"maxUnavailable": 1})
     world.modify(1, lambda pod: running(pod, ready=False))
     world.modify(2, terminating)
     world.modify(3, lambda pod: completed(pod, "Failed"))
-    world.change(replicas=5)  # instance 5 is on its way out
+    world.change(replicas=5)  # instance 5 is being deleted
     status = status_of(world)
-    assert status["replicas"] == 4  # 0, 1, 2 (still there), 4
+    assert status["replicas"] == 4  # 0, 1, 2 (terminating), 4
     assert status["readyReplicas"] == 2
     assert status["availableReplicas"] == 2
     assert sorted(status["statuses"]) == ["0", "1", "2", "3", "4"]
 
 
-def test_updated_replicas_carry_the_revision_of_their_template() -> None:
+def test_updated_replicas_are_those_with_the_revision_of_their_template() -> None:
     world = settled(replicas=3).change(template=template("nginx:2"))
     world.sync()
     world.kubelet()
@@ -160,7 +163,7 @@ def test_updated_replicas_carry_the_revision_of_their_template() -> None:
     }
 
 
-def test_counts_are_given_per_template() -> None:
+def test_counts_are_given_for_each_template() -> None:
     pool = {"v2": template("app:v2")}
     world = settled(replicas=3, templatePool=pool, templates={"1": "v2"})
     assert world.parent["status"]["templates"] == {
@@ -169,21 +172,21 @@ def test_counts_are_given_per_template() -> None:
     }
 
 
-def test_an_instance_being_updated_in_place_is_not_available() -> None:
+def test_instance_is_not_available_during_an_update_in_place() -> None:
     world = settled(replicas=2).change(template=template("nginx:2"))
     world.sync()
     assert status_of(world)["availableReplicas"] == 1
 
 
-def test_the_scale_selector_selects_exactly_this_tapps_pods() -> None:
+def test_scale_selector_selects_only_the_pods_of_this_tapp() -> None:
     assert status_of(settled())["scaleLabelSelector"] == f"controller-uid={builders.UID}"
 
 
 # --- conditions -----------------------------------------------------------------------------------
 
 
-def truth(status: Document, type: str) -> tuple[str, str]:
-    """Status and reason of a condition."""
+def status_and_reason(status: Document, type: str) -> tuple[str, str]:
+    """Returns status and reason of a condition."""
     found = condition(status, type)
     assert found is not None
     assert found["message"]
@@ -192,10 +195,10 @@ def truth(status: Document, type: str) -> tuple[str, str]:
 
 def test_a_settled_tapp_is_available_ready_and_neither_progressing_nor_degraded() -> None:
     status = settled(replicas=2).parent["status"]
-    assert truth(status, "Available") == ("True", "MinimumInstancesAvailable")
-    assert truth(status, "Progressing") == ("False", "Complete")
-    assert truth(status, "Ready") == ("True", "AsSpecified")
-    assert truth(status, "Degraded") == ("False", "AsExpected")
+    assert status_and_reason(status, "Available") == ("True", "MinimumInstancesAvailable")
+    assert status_and_reason(status, "Progressing") == ("False", "Complete")
+    assert status_and_reason(status, "Ready") == ("True", "AsSpecified")
+    assert status_and_reason(status, "Degraded") == ("False", "AsExpected")
 
 
 @pytest.mark.parametrize(
@@ -206,36 +209,42 @@ def test_a_settled_tapp_is_available_ready_and_neither_progressing_nor_degraded(
         pytest.param({"replicas": 1}, "Deleting", id="deleting"),
     ],
 )
-def test_work_to_do_is_progress_and_not_readiness(edit: Document, reason: str) -> None:
+def test_tapp_with_pending_work_is_progressing_and_not_ready(edit: Document, reason: str) -> None:
     status = status_of(settled(replicas=2).change(**edit))
-    assert truth(status, "Progressing") == ("True", reason)
-    assert truth(status, "Ready")[0] == "False"
+    assert status_and_reason(status, "Progressing") == ("True", reason)
+    assert status_and_reason(status, "Ready")[0] == "False"
 
 
-def test_too_few_available_instances_are_said() -> None:
+def test_too_few_available_instances_make_available_false() -> None:
     world = settled(replicas=3)
     world.modify(0, crashing).modify(1, crashing)
-    assert truth(status_of(world), "Available") == ("False", "MinimumInstancesUnavailable")
-    assert truth(status_of(world), "Degraded") == ("True", "InstancesBroken")
+    assert status_and_reason(status_of(world), "Available") == (
+        "False",
+        "MinimumInstancesUnavailable",
+    )
+    assert status_and_reason(status_of(world), "Degraded") == ("True", "InstancesBroken")
 
 
-def test_one_unavailable_instance_is_within_the_budget() -> None:
-    assert truth(status_of(settled(replicas=3).modify(0, crashing)), "Available")[0] == "True"
+def test_available_stays_true_with_one_unavailable_instance() -> None:
+    assert (
+        status_and_reason(status_of(settled(replicas=3).modify(0, crashing)), "Available")[0]
+        == "True"
+    )
 
 
-def test_what_is_broken_is_named() -> None:
+def test_degraded_names_the_broken_instance() -> None:
     world = settled(replicas=3).modify(1, lambda pod: crashing(pod, "ErrImagePull"))
     found = condition(status_of(world), "Degraded")
     assert found is not None
     assert "instance 1: container app: ImagePullBackOff" in found["message"]
 
 
-def test_a_failed_instance_degrades_the_app() -> None:
+def test_failed_instance_makes_the_tapp_degraded() -> None:
     world = settled(replicas=2, template=ONCE).modify(0, lambda pod: completed(pod, "Failed"))
-    assert truth(status_of(world), "Degraded") == ("True", "InstancesBroken")
+    assert status_and_reason(status_of(world), "Degraded") == ("True", "InstancesBroken")
 
 
-def test_a_condition_keeps_its_time_until_it_flips() -> None:
+def test_transition_time_of_a_condition_stays_until_its_status_changes() -> None:
     world = settled(replicas=2)
     before = condition(world.parent["status"], "Available")
     later = "2026-01-05T10:59:00Z"
@@ -248,7 +257,7 @@ def test_a_condition_keeps_its_time_until_it_flips() -> None:
     assert (found["status"], found["lastTransitionTime"]) == ("False", later)
 
 
-def test_a_claim_on_its_way_out_blocks_its_instance_and_is_named() -> None:
+def test_terminating_claim_blocks_its_instance_and_sets_a_condition() -> None:
     world = settled(replicas=2, volumeClaimTemplates=[claim_template()])
     world.claims["data-web-1"] = terminating(world.claims["data-web-1"])
     del world.pods["web-1"]
@@ -257,7 +266,7 @@ def test_a_claim_on_its_way_out_blocks_its_instance_and_is_named() -> None:
     assert "data-web-1" in found["message"]
 
 
-def test_nothing_in_a_status_counts_up_or_tells_the_time_of_the_sync() -> None:
+def test_status_does_not_depend_on_the_time_of_the_sync() -> None:
     world = settled(replicas=3).modify(0, crashing).modify(1, lambda pod: completed(pod, "Failed"))
     first = status_of(world)
     world.hook.now += 86_400

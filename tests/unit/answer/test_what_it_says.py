@@ -1,4 +1,4 @@
-"""Claims of a status are true: pods that do not come to be, typos, waits, and their arithmetic."""
+"""The statements of a status are true: missing pods, claims, typos, waits, and their numbers."""
 
 import json
 from typing import Any
@@ -21,31 +21,31 @@ NEW = template("nginx:2")
 RECREATED = template(container={"env": [{"name": "A", "value": "1"}]})
 
 
-def synced(world: World) -> Document:
-    """The status of a sync that Metacontroller carried out, but for what the caller takes back."""
+def status_after_sync(world: World) -> Document:
+    """Returns the status of a sync that Metacontroller has carried out."""
     status: Document = world.sync()["status"]
     return status
 
 
-# --- pods that do not come to be ------------------------------------------------------------------
+# --- pods that are not created --------------------------------------------------------------------
 
 
-def refused(world: World) -> Document:
-    """A sync whose creations the API server refuses."""
+def status_after_refused_sync(world: World) -> Document:
+    """Returns the status of a sync whose new pods the API server refuses."""
     before = dict(world.pods)
-    status = synced(world)
+    status = status_after_sync(world)
     world.pods = before
     return status
 
 
-def test_a_pod_that_was_asked_for_and_is_not_there_is_told_of_after_thirty_seconds() -> None:
+def test_pod_that_is_not_created_is_reported_after_thirty_seconds() -> None:
     world = World(tapp(replicas=3))
-    assert "notCreated" not in refused(world)
-    assert refused(world)["notCreated"] == {"2026-01-05T11:00:00Z": "0-2"}
+    assert "notCreated" not in status_after_refused_sync(world)
+    assert status_after_refused_sync(world)["notCreated"] == {"2026-01-05T11:00:00Z": "0-2"}
     world.hook.now = NOW + 29
-    assert condition(refused(world), "PodsNotCreated") is None
+    assert condition(status_after_refused_sync(world), "PodsNotCreated") is None
     world.hook.now = NOW + 30
-    status = refused(world)
+    status = status_after_refused_sync(world)
     found, degraded = condition(status, "PodsNotCreated"), condition(status, "Degraded")
     assert found is not None
     assert degraded is not None
@@ -55,30 +55,30 @@ def test_a_pod_that_was_asked_for_and_is_not_there_is_told_of_after_thirty_secon
     assert condition(status, "Ready")["reason"] == "PodsNotCreated"  # type: ignore[index]
 
 
-def test_the_hook_asks_to_be_called_when_a_pod_should_have_been_there() -> None:
+def test_resync_is_due_when_a_new_pod_should_exist() -> None:
     world = World(tapp())
     assert world.sync()["resyncAfterSeconds"] == 5
     world.pods.clear()
     assert world.sync()["resyncAfterSeconds"] == 30
 
 
-def test_a_pod_that_comes_after_all_ends_it() -> None:
+def test_condition_ends_when_the_pod_is_created() -> None:
     world = World(tapp(replicas=2))
-    refused(world)
-    refused(world)
+    status_after_refused_sync(world)
+    status_after_refused_sync(world)
     world.hook.now = NOW + 60
-    assert condition(synced(world), "PodsNotCreated") is not None
-    status = synced(world)
+    assert condition(status_after_sync(world), "PodsNotCreated") is not None
+    status = status_after_sync(world)
     assert "notCreated" not in status
     assert condition(status, "PodsNotCreated") is None
 
 
-def test_a_pod_that_is_made_anew_is_not_missing() -> None:
-    """Between its deletion and its creation there is none, and that is as it should be."""
+def test_pod_that_is_being_replaced_is_not_reported_as_missing() -> None:
+    """Between the deletion and the creation there is no pod, as expected."""
     world = settled(replicas=2).change(template=RECREATED)
     world.hook.now = NOW + 3_600
     for _ in range(6):
-        status = synced(world)
+        status = status_after_sync(world)
         assert "notCreated" not in status
         assert condition(status, "PodsNotCreated") is None
         world.kubelet()
@@ -93,14 +93,14 @@ def with_claims() -> World:
     return world
 
 
-def test_a_lost_claim_is_made_again_while_its_pod_has_no_node() -> None:
+def test_lost_claim_is_created_again_if_its_pod_is_not_scheduled() -> None:
     world = with_claims()
     del world.claims["data-web-1"]
     world.sync()
     assert sorted(world.claims) == ["data-web-0", "data-web-1"]
 
 
-def test_a_lost_claim_is_made_again_while_its_pod_is_updated_in_place() -> None:
+def test_lost_claim_is_created_again_during_an_update_in_place() -> None:
     world = with_claims()
     del world.claims["data-web-1"]
     world.change(template=template("nginx:2"))
@@ -109,15 +109,15 @@ def test_a_lost_claim_is_made_again_while_its_pod_is_updated_in_place() -> None:
     assert sorted(world.claims) == ["data-web-0", "data-web-1"]
 
 
-def test_a_lost_claim_is_not_made_again_for_a_pod_that_goes() -> None:
+def test_lost_claim_of_a_killed_instance_is_not_created_again() -> None:
     world = with_claims()
     del world.claims["data-web-1"]
     world.change(statuses={"1": "Killed"}).sync()
     assert sorted(world.claims) == ["data-web-0"]
 
 
-def test_a_claim_of_a_pod_on_a_node_is_not_made_again() -> None:
-    """Its pod runs with a volume; an empty claim beside it would help nobody."""
+def test_lost_claim_is_not_created_again_if_its_pod_runs_on_a_node() -> None:
+    """The pod still has its volume, so a new empty claim would not help."""
     world = with_claims()
     world.kubelet()
     del world.claims["data-web-1"]
@@ -125,21 +125,21 @@ def test_a_claim_of_a_pod_on_a_node_is_not_made_again() -> None:
     assert sorted(world.claims) == ["data-web-0"]
 
 
-def test_a_killed_instance_does_not_wait_for_a_claim() -> None:
+def test_terminating_claim_of_a_killed_instance_sets_no_condition() -> None:
     world = with_claims()
     world.kubelet()
     world.change(statuses={"1": "Killed"})
     world.settle()
     world.claims["data-web-1"] = terminating(world.claims["data-web-1"])
-    status = synced(world)
+    status = status_after_sync(world)
     assert condition(status, "CreationBlocked") is None
     assert condition(status, "Degraded")["status"] == "False"  # type: ignore[index]
 
 
-# --- labels of ours -------------------------------------------------------------------------------
+# --- labels of the service ------------------------------------------------------------------------
 
 
-def test_a_label_of_ours_never_comes_from_a_template() -> None:
+def test_labels_of_the_service_are_not_copied_from_a_template() -> None:
     """A pod template that was copied from a Job has the Job's controller-uid."""
     copied = template(labels={"app": "web", "controller-uid": "the-jobs"})
     world = World(tapp(template=copied))
@@ -154,42 +154,42 @@ def test_a_label_of_ours_never_comes_from_a_template() -> None:
 ONCE = template(restartPolicy="Never")
 
 
-@pytest.mark.parametrize("gone", ["not yet", "terminating", "gone"])
-def test_a_finished_instance_that_was_killed_and_started_runs_again(gone: str) -> None:
-    """Whatever of the deletion is seen when it is started."""
+@pytest.mark.parametrize("state", ["not deleted", "terminating", "gone"])
+def test_finished_instance_runs_again_after_kill_and_start(state: str) -> None:
+    """Covers each state of the old pod at the time of the start."""
     world = settled(replicas=2, template=ONCE)
     world.modify(0, lambda pod: completed(pod, "Succeeded"))
-    assert synced(world)["statuses"]["0"] == "Succ"
+    assert status_after_sync(world)["statuses"]["0"] == "Succ"
     pod = world.pod(0)
     world.change(statuses={"0": "Killed"})
-    assert synced(world)["statuses"]["0"] == "Killing"
+    assert status_after_sync(world)["statuses"]["0"] == "Killing"
     world.change(statuses=None)
-    if gone == "not yet":
+    if state == "not deleted":
         world.pods["web-0"] = pod
         assert world.decisions()[0] == "Delete/Killed"
-    elif gone == "gone":
+    elif state == "gone":
         del world.pods["web-0"]
     world.settle()
     assert world.pod(0)["metadata"]["uid"] != pod["metadata"]["uid"]
     assert world.parent["status"]["statuses"]["0"] == "Running"
 
 
-def test_the_new_pod_of_an_instance_that_was_killed_may_finish() -> None:
+def test_new_pod_of_a_killed_and_started_instance_can_finish() -> None:
     world = settled(replicas=2, template=ONCE)
     world.modify(0, lambda pod: completed(pod, "Succeeded"))
     world.sync()
     world.change(statuses={"0": "Killed"}).sync()
     world.change(statuses=None).settle()
     world.modify(0, lambda pod: completed(pod, "Succeeded"))
-    assert synced(world)["statuses"]["0"] == "Succ"
+    assert status_after_sync(world)["statuses"]["0"] == "Succ"
 
 
 # --- typos ----------------------------------------------------------------------------------------
 
 
-def test_a_missing_pod_whose_template_is_not_there_is_stuck_and_not_kept() -> None:
+def test_missing_pod_with_an_unknown_template_makes_the_rollout_stuck() -> None:
     world = World(tapp(replicas=2, templates={"1": "typo"})).settle()
-    status = synced(world)
+    status = status_after_sync(world)
     progressing, found = condition(status, "Progressing"), condition(status, "TemplateNotFound")
     assert progressing is not None
     assert found is not None
@@ -198,15 +198,15 @@ def test_a_missing_pod_whose_template_is_not_there_is_stuck_and_not_kept() -> No
     assert "kept" not in found["message"]
 
 
-def widened(name: str, **strategy: Any) -> World:
-    """Ten instances, whose rolling template is `name`, get another image."""
+def tapp_with_rolling_template(name: str, **strategy: Any) -> World:
+    """Returns ten instances whose default template has changed; the rolling template is `name`."""
     strategy = {"template": name, "maxUnavailable": 1, **strategy}
     pool = {"spare": template()}
     world = settled(replicas=10, templatePool=pool, updateStrategy=strategy)
     return world.change(template=NEW)
 
 
-def taken(world: World) -> int:
+def updates_in_next_sync(world: World) -> int:
     return sum(text.startswith("UpdateInPlace") for text in world.decisions().values())
 
 
@@ -218,13 +218,14 @@ def taken(world: World) -> int:
         ("spare", None, 1, "Unused"),
         ("spare", 4, 4, "Unused"),
     ],
+    ids=["unknown", "unknown with force budget", "unused", "unused with force budget"],
 )
-def test_a_rolling_template_that_nobody_runs_never_widens_a_budget(
+def test_unused_or_unknown_rolling_template_does_not_raise_the_budget(
     name: str, force: Any, expected: int, reason: str
 ) -> None:
     strategy = {} if force is None else {"forceUpdate": {"maxUnavailable": force}}
-    world = widened(name, **strategy)
-    assert taken(world) == expected
+    world = tapp_with_rolling_template(name, **strategy)
+    assert updates_in_next_sync(world) == expected
     found = condition(world.hook.sync(world.request()), "RollingTemplateUnused")
     assert found is not None
     assert found["reason"] == reason
@@ -232,32 +233,39 @@ def test_a_rolling_template_that_nobody_runs_never_widens_a_budget(
 
 
 @pytest.mark.parametrize(
-    ("force", "expected"), [(1, 1), ("10%", 1), ("abc", 0)], ids=["stricter", "the same", "none"]
+    ("force", "expected"), [(1, 1), ("10%", 1), ("abc", 0)], ids=["smaller", "equal", "invalid"]
 )
-def test_the_stricter_of_both_budgets_holds_for_a_name_that_leads_nowhere(
+def test_smaller_budget_applies_if_the_rolling_template_is_unknown(
     force: Any, expected: int
 ) -> None:
-    world = widened("typo", maxUnavailable=5, forceUpdate={"maxUnavailable": force})
-    assert taken(world) == expected
+    world = tapp_with_rolling_template(
+        "typo", maxUnavailable=5, forceUpdate={"maxUnavailable": force}
+    )
+    assert updates_in_next_sync(world) == expected
 
 
 @pytest.mark.parametrize("value", ["killed", "Kill", "KILLED", ""])
-def test_a_status_that_changes_nothing_is_said(value: str) -> None:
-    found = condition(synced(settled(replicas=3, statuses={"1": value})), "UnknownStatuses")
+def test_unknown_word_in_statuses_sets_a_condition(value: str) -> None:
+    found = condition(
+        status_after_sync(settled(replicas=3, statuses={"1": value})), "UnknownStatuses"
+    )
     assert found is not None
     assert f"spec.statuses['1'] is {value!r}" in found["message"]
 
 
 @pytest.mark.parametrize("value", ["Running", "Killed", "Succ"])
-def test_words_that_old_objects_carry_are_no_typo(value: str) -> None:
-    assert condition(synced(settled(replicas=3, statuses={"1": value})), "UnknownStatuses") is None
+def test_words_of_old_objects_in_statuses_set_no_condition(value: str) -> None:
+    assert (
+        condition(status_after_sync(settled(replicas=3, statuses={"1": value})), "UnknownStatuses")
+        is None
+    )
 
 
-def test_instances_that_are_not_below_replicas_are_named() -> None:
+def test_entries_of_instances_outside_replicas_set_a_condition() -> None:
     world = settled(
         replicas=6, statuses={"77": "Killed"}, templates={"8": "default", "9": "default"}
     )
-    status = synced(world)
+    status = status_after_sync(world)
     found = condition(status, "UnusedInstances")
     assert found is not None
     assert found["message"].startswith("spec.statuses: 77; spec.templates: 8, 9: not below")
@@ -267,25 +275,26 @@ def test_instances_that_are_not_below_replicas_are_named() -> None:
 # --- why an instance waits ------------------------------------------------------------------------
 
 
-def test_a_wait_is_told_with_its_arithmetic() -> None:
+def test_message_of_a_wait_has_the_numbers_of_the_budget() -> None:
     world = settled(replicas=6).change(template=NEW)
-    message = condition(synced(world), "Progressing")["message"]  # type: ignore[index]
+    message = condition(status_after_sync(world), "Progressing")["message"]  # type: ignore[index]
     assert "waiting for the budget: 1-5 (maxUnavailable 1 of 6; unavailable: 1)" in message
-    message = condition(synced(world), "Progressing")["message"]  # type: ignore[index]
+    message = condition(status_after_sync(world), "Progressing")["message"]  # type: ignore[index]
     assert "waiting for the budget: 1-5 (maxUnavailable 1 of 6; unavailable: 1)" in message
 
 
-def test_the_status_says_how_many_are_ready_and_which_are_outdated() -> None:
+def test_status_has_ready_and_outdated_instances() -> None:
     world = settled(replicas=5).modify(3, crashing)
-    status = synced(world)
+    status = status_after_sync(world)
     assert status["ready"] == "4/5"
     assert "outdated" not in status
     world.change(template=NEW)
-    assert synced(world)["outdated"] == "0-4"
-    assert synced(world)["outdated"] == "0-2,4"  # the broken one was free to be taken
+    assert status_after_sync(world)["outdated"] == "0-4"
+    # The broken instance is updated without using the budget.
+    assert status_after_sync(world)["outdated"] == "0-2,4"
 
 
-def test_the_status_of_500_instances_stays_small() -> None:
+def test_status_of_500_instances_has_at_most_16_kb() -> None:
     world = World(tapp(replicas=500))
     world.sync()
     world.kubelet()

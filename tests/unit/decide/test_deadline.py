@@ -1,4 +1,4 @@
-"""The deadline of a roll: when it has passed, what counts as coming further, and what stops it."""
+"""Deadline of a rollout: when it is exceeded, what counts as progress, what stops the timer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from tests.builders import (
 from tests.unit.world import World, condition, settled
 
 NEW = template("nginx:2", container={"command": ["run"]})
-"""Differs in more than images: instances are recreated."""
+"""Differs from the first template in more than its image, so every update replaces the pod."""
 LIMIT = 600
 
 
@@ -26,8 +26,8 @@ def unready(pod: Document) -> Document:
     return running(pod, ready=False)
 
 
-def stuck(replicas: int = 3, **spec: Any) -> World:
-    """A roll by new pods whose first instance never becomes ready; it comes no further."""
+def stuck_rollout(replicas: int = 3, **spec: Any) -> World:
+    """Returns a TApp whose rollout is stuck: the new pod of instance 0 never becomes Ready."""
     world = settled(replicas=replicas, **spec).change(template=NEW)
     for _ in range(4):
         world.sync()
@@ -38,16 +38,19 @@ def stuck(replicas: int = 3, **spec: Any) -> World:
     return world
 
 
-def after(world: World, seconds: float) -> Document:
-    """The status of a sync so many seconds after the world began."""
+def status_after(world: World, seconds: float) -> Document:
+    """Returns the status of a sync the given number of seconds after the world began."""
     world.hook.now = NOW + seconds
     world.sync()
     status: Document = world.parent["status"]
     return status
 
 
-def late(status: Document) -> bool:
-    """True if a status says that a roll is too late, and all of it does."""
+def is_deadline_exceeded(status: Document) -> bool:
+    """True if a status says that the rollout exceeded its deadline.
+
+    Asserts that all conditions agree on that.
+    """
     progressing, stalled = condition(status, "Progressing"), condition(status, "Stalled")
     assert progressing is not None
     found = progressing["reason"] == "ProgressDeadlineExceeded"
@@ -59,7 +62,7 @@ def late(status: Document) -> bool:
     return found
 
 
-# --- when -----------------------------------------------------------------------------------------
+# --- when the deadline has passed -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -78,26 +81,26 @@ def late(status: Document) -> bool:
         ),
         ({"progressDeadlineSeconds": 2**31 - 1}, 2**31 - 1),
     ],
-    ids=["by default", "its own", "null", "with minReadySeconds", "with a grace period", "most"],
+    ids=["default", "20 seconds", "null", "plus minReadySeconds", "plus grace period", "maximum"],
 )
-def test_a_roll_that_comes_no_further_is_too_late_after(spec: Document, limit: int) -> None:
-    world = stuck(**spec)
+def test_rollout_without_progress_exceeds_its_deadline(spec: Document, limit: int) -> None:
+    world = stuck_rollout(**spec)
     assert world.sync()["resyncAfterSeconds"] == limit
-    assert not late(after(world, limit - 1))
+    assert not is_deadline_exceeded(status_after(world, limit - 1))
     assert world.sync()["resyncAfterSeconds"] == 1
-    assert late(after(world, limit))
+    assert is_deadline_exceeded(status_after(world, limit))
     assert "resyncAfterSeconds" not in world.sync()
 
 
-def test_without_a_deadline_a_roll_may_take_for_ever() -> None:
-    world = stuck(progressDeadlineSeconds=0)
-    status = after(world, 10**6)
-    assert not late(status)
+def test_rollout_never_exceeds_a_deadline_of_0() -> None:
+    world = stuck_rollout(progressDeadlineSeconds=0)
+    status = status_after(world, 10**6)
+    assert not is_deadline_exceeded(status)
     assert "progressed" not in status
 
 
-def test_it_names_the_instances_and_what_each_waits_for_since_when() -> None:
-    status = after(stuck(replicas=9), LIMIT)
+def test_stalled_message_names_each_instance_with_its_reason_and_time() -> None:
+    status = status_after(stuck_rollout(replicas=9), LIMIT)
     message = condition(status, "Stalled")["message"]  # type: ignore[index]
     assert "nothing has come further since 2026-01-05T11:00:00Z" in message
     assert "spec.progressDeadlineSeconds: 600" in message
@@ -108,15 +111,15 @@ def test_it_names_the_instances_and_what_each_waits_for_since_when() -> None:
     assert condition(status, "Degraded")["reason"] == "Stalled"  # type: ignore[index]
 
 
-def test_what_is_broken_is_said_in_its_own_words() -> None:
-    world = stuck().modify(0, crashing)
-    status = after(world, LIMIT)
-    assert late(status)
+def test_stalled_message_quotes_why_an_instance_is_broken() -> None:
+    world = stuck_rollout().modify(0, crashing)
+    status = status_after(world, LIMIT)
+    assert is_deadline_exceeded(status)
     assert condition(status, "Degraded")["reason"] == "InstancesBroken"  # type: ignore[index]
     assert "CrashLoopBackOff" in condition(status, "Stalled")["message"]  # type: ignore[index]
 
 
-def test_a_message_shows_five_waits_and_counts_the_rest() -> None:
+def test_stalled_message_shows_five_instances_and_counts_the_rest() -> None:
     world = World(tapp(replicas=9))
     world.sync()
     for id in range(9):
@@ -124,121 +127,125 @@ def test_a_message_shows_five_waits_and_counts_the_rest() -> None:
             world.pod(id), ready=False, since=f"2026-01-05T10:00:0{id}Z"
         )
     world.sync()
-    message = condition(after(world, LIMIT), "Stalled")["message"]  # type: ignore[index]
+    message = condition(status_after(world, LIMIT), "Stalled")["message"]  # type: ignore[index]
     assert message.count("its pod is not Ready since") == 5
     assert "; and 4 more. " in message
 
 
-# --- what counts as coming further ----------------------------------------------------------------
+# --- what counts as progress ----------------------------------------------------------------------
 
 
-def made_ready(world: World) -> None:
+def pod_becomes_ready(world: World) -> None:
     world.kubelet()
 
 
-def made_anew(world: World) -> None:
-    """A person raises the budget, so one more update begins."""
+def another_update_begins(world: World) -> None:
+    """Raises the budget, so that one more update begins."""
     world.change(updateStrategy={"maxUnavailable": 2})
     world.sync()
 
 
-def resumed(world: World) -> None:
+def rollout_resumes(world: World) -> None:
     world.change(updateStrategy={"paused": True})
-    assert not late(after(world, 9 * LIMIT))
+    assert not is_deadline_exceeded(status_after(world, 9 * LIMIT))
     world.change(updateStrategy={"paused": False})
 
 
-def edited(world: World) -> None:
+def template_changes(world: World) -> None:
     world.change(template=template("nginx:3", container={"command": ["run"]}))
 
 
-@pytest.mark.parametrize("change", [made_ready, made_anew, resumed, edited])
-def test_it_heals_by_itself_when_the_roll_goes_on(change: Callable[[World], None]) -> None:
-    world = stuck()
-    assert late(after(world, 10 * LIMIT))
+@pytest.mark.parametrize(
+    "change", [pod_becomes_ready, another_update_begins, rollout_resumes, template_changes]
+)
+def test_conditions_recover_when_the_rollout_makes_progress(
+    change: Callable[[World], None],
+) -> None:
+    world = stuck_rollout()
+    assert is_deadline_exceeded(status_after(world, 10 * LIMIT))
     change(world)
-    status = after(world, 10 * LIMIT)
-    assert not late(status)
+    status = status_after(world, 10 * LIMIT)
+    assert not is_deadline_exceeded(status)
     assert condition(status, "Progressing")["status"] == "True"  # type: ignore[index]
 
 
-def test_each_instance_that_comes_further_begins_the_time_anew() -> None:
+def test_deadline_restarts_with_each_updated_instance() -> None:
     world = settled(replicas=4).change(template=template("nginx:2"))
     for step in range(12):
-        assert not late(after(world, step * (LIMIT - 1)))
+        assert not is_deadline_exceeded(status_after(world, step * (LIMIT - 1)))
         world.kubelet()
     assert condition(world.parent["status"], "Ready")["status"] == "True"  # type: ignore[index]
     assert "progressed" not in world.parent["status"]
 
 
-def test_an_instance_that_recovers_and_falls_again_is_no_progress() -> None:
-    world = stuck(updateStrategy={"maxUnavailable": 2})
+def test_instance_that_flaps_does_not_restart_the_deadline() -> None:
+    world = stuck_rollout(updateStrategy={"maxUnavailable": 2})
     for step in range(5):
         world.modify(1, running if step % 2 else unready)
-        after(world, step * LIMIT / 5)
+        status_after(world, step * LIMIT / 5)
     began = dict(world.parent["status"]["progressed"])
     for step in range(5, 9):
         world.modify(1, running if step % 2 else unready)
-        status = after(world, step * LIMIT / 5)
+        status = status_after(world, step * LIMIT / 5)
         assert status.get("progressed") == began
-    assert late(status)
+    assert is_deadline_exceeded(status)
 
 
-def test_a_roll_writes_its_progress_only_with_counts_that_change_anyway() -> None:
-    world = stuck()
+def test_status_is_not_written_while_a_rollout_makes_no_progress() -> None:
+    world = stuck_rollout()
     before = world.parent["status"]
-    assert after(world, 1) == before
-    assert after(world, LIMIT - 1) == before
+    assert status_after(world, 1) == before
+    assert status_after(world, LIMIT - 1) == before
 
 
-# --- what is no roll, and what nobody waits for ---------------------------------------------------
+# --- what is not a rollout, and what stops the timer ----------------------------------------------
 
 
-def gone(pod: Document) -> Document:
+def being_deleted(pod: Document) -> Document:
     return terminating(pod)
 
 
-@pytest.mark.parametrize("happens", [unready, crashing, gone])
-def test_an_instance_that_fails_by_itself_is_no_roll(
+@pytest.mark.parametrize("happens", [unready, crashing, being_deleted])
+def test_failure_of_an_instance_without_an_edit_starts_no_deadline(
     happens: Callable[[Document], Document],
 ) -> None:
     world = settled(replicas=3).modify(1, happens)
     assert "progressed" not in world.sync()["status"]
-    status = after(world, 100 * LIMIT)
-    assert not late(status)
+    status = status_after(world, 100 * LIMIT)
+    assert not is_deadline_exceeded(status)
     assert "progressed" not in status
 
 
-def test_the_first_creation_is_a_roll() -> None:
+def test_first_creation_has_a_deadline() -> None:
     world = World(tapp(replicas=2))
     world.sync()
     world.kubelet(ready=False)
     world.sync()
-    assert not late(after(world, LIMIT - 1))
-    assert late(after(world, LIMIT))
+    assert not is_deadline_exceeded(status_after(world, LIMIT - 1))
+    assert is_deadline_exceeded(status_after(world, LIMIT))
     world.kubelet()
-    status = after(world, LIMIT + 1)
+    status = status_after(world, LIMIT + 1)
     assert condition(status, "Ready")["status"] == "True"  # type: ignore[index]
 
 
-def test_an_instance_that_is_started_again_is_a_roll() -> None:
+def test_restart_of_a_killed_instance_has_a_deadline() -> None:
     world = settled(replicas=2, statuses={"0": "Killed"}).change(statuses=None)
     world.sync()
     world.kubelet(ready=False)
-    assert not late(after(world, 0))
-    assert late(after(world, LIMIT))
+    assert not is_deadline_exceeded(status_after(world, 0))
+    assert is_deadline_exceeded(status_after(world, LIMIT))
 
 
-def test_a_pause_stops_the_time() -> None:
-    world = stuck().change(updateStrategy={"paused": True})
-    status = after(world, 100 * LIMIT)
-    assert not late(status)
+def test_pause_stops_the_deadline() -> None:
+    world = stuck_rollout().change(updateStrategy={"paused": True})
+    status = status_after(world, 100 * LIMIT)
+    assert not is_deadline_exceeded(status)
     assert "resyncAfterSeconds" not in world.sync()
 
 
-def test_a_roll_that_is_paused_before_it_begins_is_none() -> None:
+def test_rollout_that_is_paused_from_the_start_has_no_deadline() -> None:
     world = settled(replicas=2, updateStrategy={"paused": True}).change(template=NEW)
-    status = after(world, 100 * LIMIT)
+    status = status_after(world, 100 * LIMIT)
     assert condition(status, "Progressing")["reason"] == "Paused"  # type: ignore[index]
     assert "progressed" not in status
 
@@ -248,26 +255,30 @@ def test_a_roll_that_is_paused_before_it_begins_is_none() -> None:
     [{"templates": {"1": "typo"}}, {"template": NEW, "updateStrategy": {"maxUnavailable": 0}}],
     ids=["no template", "no budget"],
 )
-def test_what_is_refused_is_said_at_once_and_not_waited_for(spec: Document) -> None:
+def test_refused_spec_is_reported_as_stuck_without_a_deadline(spec: Document) -> None:
     world = settled(replicas=2).change(**spec)
-    status = after(world, 100 * LIMIT)
+    status = status_after(world, 100 * LIMIT)
     assert condition(status, "Progressing")["reason"] == "Stuck"  # type: ignore[index]
     assert "progressed" not in status
 
 
-@pytest.mark.parametrize("spec", [{"replicas": 0}, {"replicas": 2, "statuses": {"0": "Killed"}}])
-def test_what_needs_nothing_is_never_touched(spec: Document) -> None:
+@pytest.mark.parametrize(
+    "spec",
+    [{"replicas": 0}, {"replicas": 2, "statuses": {"0": "Killed"}}],
+    ids=["no instances", "one killed instance"],
+)
+def test_status_stays_the_same_if_nothing_is_to_be_done(spec: Document) -> None:
     world = settled(**spec)
     before = world.parent["status"]
-    assert after(world, 100 * LIMIT) == before
+    assert status_after(world, 100 * LIMIT) == before
     assert "resyncAfterSeconds" not in world.sync()
 
 
-def test_a_pod_that_is_being_stopped_has_its_grace_period() -> None:
+def test_deadline_includes_the_termination_grace_period_of_a_pod() -> None:
     slow = {"spec": {**template()["spec"], "terminationGracePeriodSeconds": 3_600}}
     world = settled(replicas=2, template=slow).change(template=NEW)
     world.sync()
-    assert not late(after(world, LIMIT + 3_599))
-    status = after(world, LIMIT + 3_600)
-    assert late(status)
+    assert not is_deadline_exceeded(status_after(world, LIMIT + 3_599))
+    status = status_after(world, LIMIT + 3_600)
+    assert is_deadline_exceeded(status)
     assert "instance 0: pod web-0 is being deleted" in condition(status, "Stalled")["message"]  # type: ignore[index]

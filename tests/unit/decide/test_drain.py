@@ -1,4 +1,4 @@
-"""An instance leaves its Services before it is updated in place, and comes back afterwards."""
+"""Instances leave their Services before an update in place, and return to them afterwards."""
 
 from datetime import datetime
 from typing import Any
@@ -24,8 +24,8 @@ def strategy(grace: int = GRACE, **more: Any) -> Document:
     return {"inPlaceUpdateStrategy": {"gracePeriodSeconds": grace}, **more}
 
 
-class Drained(World):
-    """A settled TApp with the gate, and time that passes."""
+class DrainedWorld(World):
+    """A settled TApp with the readiness gate and a grace period, and a clock that tests set."""
 
     def __init__(self, replicas: int = 3, grace: int = GRACE, **options: Any) -> None:
         parent = tapp(replicas=replicas, template=gated(), updateStrategy=strategy(grace))
@@ -39,43 +39,46 @@ class Drained(World):
         found = [item for item in self.pod(id)["status"]["conditions"] if item["type"] == GATE]
         return found[0]["status"] if found else "missing"
 
-    def drain(self, id: int) -> str:
+    def drain_annotation(self, id: int) -> str:
         return self.pod(id)["metadata"]["annotations"].get(DRAIN) or ""
 
-    def begun(self, image: str = "nginx:2", **spec: Any) -> "Drained":
-        """Up to where instance 0 has just been asked to leave."""
+    def leaving(self, image: str = "nginx:2", **spec: Any) -> "DrainedWorld":
+        """Changes the image and syncs once, so that instance 0 starts to leave its Services."""
         self.change(template=gated(image), **spec)
         self.sync()
         return self
 
-    def left(self) -> "Drained":
-        """Up to where it is out of its Services."""
-        self.begun().pod_status()
+    def out_of_services(self) -> "DrainedWorld":
+        """Brings instance 0 to the point where it has left its Services."""
+        self.leaving().pod_status()
         self.kubelet()
         return self
 
 
-def test_a_new_pod_with_the_gate_has_the_label_and_becomes_ready() -> None:
-    world = Drained()
+def test_new_pod_with_the_readiness_gate_has_the_label_and_becomes_ready() -> None:
+    world = DrainedWorld()
     assert world.pod(0)["metadata"]["labels"][LABEL] == "true"
     assert world.gate(0) == "True"
     assert set(world.decisions().values()) == {"Keep/UpToDate"}
 
 
-def test_the_whole_of_a_drained_update() -> None:
-    """Asked, out of its Services, image, back: two writes of the pod, two of its status."""
-    world = Drained()
+def test_update_in_place_waits_for_the_grace_period_with_a_closed_gate() -> None:
+    """Shows all steps: leave the Services, wait, change the image, return.
+
+    The pod is written twice, and its status is written twice.
+    """
+    world = DrainedWorld()
     world.change(template=gated("nginx:2"))
     assert world.decisions() == {0: "Mark/Draining", 1: "Keep/WaitingForBudget",
                                  2: "Keep/WaitingForBudget"}  # fmt: skip
     world.sync()
     assert world.writes == ["update Pod/web-0"]
-    assert world.drain(0)
+    assert world.drain_annotation(0)
     assert world.container(0)["image"] == "nginx:1"
-    assert world.decisions()[0] == "Keep/Draining"  # the gate is not closed yet
+    assert world.decisions()[0] == "Keep/Draining"  # the readiness gate is not closed yet
     assert world.pod_status() == ["web-0"]
     assert world.gate(0) == "False"
-    assert world.decisions()[0] == "Keep/Draining"  # its kubelet has not looked yet: it serves
+    assert world.decisions()[0] == "Keep/Draining"  # the kubelet has not observed the gate
     world.kubelet()
     world.later(GRACE - 1)
     assert world.decisions()[0] == "Keep/Draining"
@@ -84,26 +87,26 @@ def test_the_whole_of_a_drained_update() -> None:
     assert world.decisions()[0] == "UpdateInPlace/TemplateChanged"
     world.sync()
     assert world.writes == ["update Pod/web-0"]
-    assert not world.drain(0)
+    assert not world.drain_annotation(0)
     assert world.container(0)["image"] == "nginx:2"
-    assert world.pod_status() == []  # the gate stays closed until the update is over
+    assert world.pod_status() == []  # the gate stays closed until the update is complete
     world.kubelet()
     assert world.pod_status() == ["web-0"]
     assert world.gate(0) == "True"
-    assert world.decisions()[1] == "Keep/WaitingForBudget"  # until its kubelet has looked
+    assert world.decisions()[1] == "Keep/WaitingForBudget"  # the kubelet has not observed it
     world.kubelet()
     assert world.decisions()[1] == "Mark/Draining"
 
 
-def test_it_asks_to_be_called_again_when_the_grace_period_is_over() -> None:
-    world = Drained().left()
+def test_resync_is_due_when_the_grace_period_ends() -> None:
+    world = DrainedWorld().out_of_services()
     answer = world.sync()
     assert answer["resyncAfterSeconds"] == pytest.approx(GRACE + 1, abs=1)
 
 
-def test_a_kubelet_that_is_late_does_not_shorten_the_drain() -> None:
-    """The pod is in its Services until its kubelet has looked at the gate."""
-    world = Drained().begun()
+def test_slow_kubelet_does_not_shorten_the_grace_period() -> None:
+    """The pod stays in its Services until its kubelet has seen the closed gate."""
+    world = DrainedWorld().leaving()
     world.pod_status()
     world.later(GRACE + 3)
     assert world.decisions()[0] == "Keep/Draining"
@@ -116,8 +119,8 @@ def test_a_kubelet_that_is_late_does_not_shorten_the_drain() -> None:
     assert world.decisions()[0] == "UpdateInPlace/TemplateChanged"
 
 
-def test_the_status_says_updating_from_the_first_write_on() -> None:
-    world = Drained().begun()
+def test_status_shows_updating_as_soon_as_an_instance_leaves_its_services() -> None:
+    world = DrainedWorld().leaving()
     answer = world.sync()
     assert answer["status"]["statuses"]["0"] == "Updating"
     assert answer["status"]["availableReplicas"] == 2
@@ -126,18 +129,18 @@ def test_the_status_says_updating_from_the_first_write_on() -> None:
     assert progressing["message"].startswith("updating: 0; ")
 
 
-def test_an_instance_that_does_not_serve_is_not_drained() -> None:
-    world = Drained()
+def test_unavailable_instance_is_updated_without_a_grace_period() -> None:
+    world = DrainedWorld()
     world.modify(1, crashing)
     world.change(template=gated("nginx:2"))
     assert world.decisions()[1] == "UpdateInPlace/TemplateChanged"
 
 
 @pytest.mark.parametrize("grace", [0, None])
-def test_without_a_grace_period_the_gate_follows_the_update(grace: int | None) -> None:
-    """As before, but for the gate: two writes of the status and one of the pod."""
-    world = Drained(grace=grace or 0)
-    world.begun("nginx:2", updateStrategy=strategy(0) if grace == 0 else None)
+def test_gate_closes_after_the_update_without_a_grace_period(grace: int | None) -> None:
+    """The pod is written once, and its status is written twice."""
+    world = DrainedWorld(grace=grace or 0)
+    world.leaving("nginx:2", updateStrategy=strategy(0) if grace == 0 else None)
     assert world.container(0)["image"] == "nginx:2"
     assert world.pod_status() == ["web-0"]
     assert world.gate(0) == "False"
@@ -146,7 +149,7 @@ def test_without_a_grace_period_the_gate_follows_the_update(grace: int | None) -
     assert world.gate(0) == "True"
 
 
-def test_without_the_gate_nothing_is_drained() -> None:
+def test_pods_without_the_readiness_gate_are_updated_without_a_grace_period() -> None:
     world = World(tapp(replicas=2, updateStrategy=strategy())).settle()
     world.change(template=template("nginx:2"))
     assert world.decisions()[0] == "UpdateInPlace/TemplateChanged"
@@ -155,11 +158,14 @@ def test_without_the_gate_nothing_is_drained() -> None:
 
 # --- an edit in the middle ------------------------------------------------------------------------
 
-MIDDLES = {"asked": lambda world: world.begun(), "out": lambda world: world.left()}
+STAGES = {
+    "leaving": lambda world: world.leaving(),
+    "out of the Services": lambda world: world.out_of_services(),
+}
 
 
-@pytest.mark.parametrize("begin", MIDDLES.values(), ids=MIDDLES)
-@pytest.mark.parametrize("strip", [False, True])
+@pytest.mark.parametrize("begin", STAGES.values(), ids=STAGES)
+@pytest.mark.parametrize("strip", [False, True], ids=["last-applied kept", "last-applied stripped"])
 @pytest.mark.parametrize(
     "edit",
     [
@@ -170,9 +176,11 @@ MIDDLES = {"asked": lambda world: world.begun(), "out": lambda world: world.left
     ],
     ids=["rollback", "pause", "template not found", "invalid budget"],
 )
-def test_what_is_not_wanted_any_more_is_taken_back(begin: Any, strip: bool, edit: Any) -> None:
-    """The gate opens again, and the container is never touched."""
-    world = Drained(strip=strip)
+def test_instance_returns_to_its_services_if_the_update_is_canceled(
+    begin: Any, strip: bool, edit: Any
+) -> None:
+    """The gate opens again, and no container restarts."""
+    world = DrainedWorld(strip=strip)
     begin(world)
     before = world.pod(0)["status"]["containerStatuses"]
     world.change(**edit)
@@ -181,16 +189,16 @@ def test_what_is_not_wanted_any_more_is_taken_back(begin: Any, strip: bool, edit
         world.sync()
         world.pod_status()
         world.kubelet()
-    assert not world.drain(0)
+    assert not world.drain_annotation(0)
     assert world.gate(0) == "True"
     assert world.pod(0)["status"]["containerStatuses"] == before
     world.sync()
     assert world.writes == []
 
 
-@pytest.mark.parametrize("begin", MIDDLES.values(), ids=MIDDLES)
-def test_another_edit_goes_on_with_the_drain(begin: Any) -> None:
-    world = Drained()
+@pytest.mark.parametrize("begin", STAGES.values(), ids=STAGES)
+def test_second_edit_does_not_restart_the_grace_period(begin: Any) -> None:
+    world = DrainedWorld()
     begin(world)
     world.change(template=gated("nginx:3"))
     world.sync()
@@ -201,7 +209,7 @@ def test_another_edit_goes_on_with_the_drain(begin: Any) -> None:
     assert world.container(0)["image"] == "nginx:3"
 
 
-@pytest.mark.parametrize("begin", MIDDLES.values(), ids=MIDDLES)
+@pytest.mark.parametrize("begin", STAGES.values(), ids=STAGES)
 @pytest.mark.parametrize(
     ("edit", "decision"),
     [
@@ -211,46 +219,47 @@ def test_another_edit_goes_on_with_the_drain(begin: Any) -> None:
     ],
     ids=["kill", "scale-down", "more than images"],
 )
-def test_a_pod_that_goes_need_not_wait(begin: Any, edit: Any, decision: str) -> None:
-    world = Drained()
+def test_deletion_and_replacement_do_not_wait_for_the_grace_period(
+    begin: Any, edit: Any, decision: str
+) -> None:
+    world = DrainedWorld()
     begin(world)
     world.change(**edit)
     assert world.decisions()[0] == decision
 
 
-def test_a_grace_period_that_is_taken_away_ends_the_drain_with_the_update() -> None:
-    world = Drained().left()
+def test_update_starts_at_once_if_the_grace_period_is_removed() -> None:
+    world = DrainedWorld().out_of_services()
     world.change(updateStrategy=strategy(0))
     world.sync()
     assert world.container(0)["image"] == "nginx:2"
-    assert not world.drain(0)
+    assert not world.drain_annotation(0)
 
 
-def test_a_roll_of_all_instances_never_updates_one_that_serves() -> None:
-    """With the policy that strips the last-applied annotation, too: nothing is left drained."""
-    for strip in (False, True):
-        world = Drained(strip=strip)
-        world.change(template=gated("nginx:2"))
-        for _ in range(32):
-            before = {name: (images(pod), ready(pod)) for name, pod in world.pods.items()}
-            world.sync()
-            for name, pod in world.pods.items():
-                changed = images(pod) != before[name][0]
-                assert not (changed and before[name][1]), f"{name} served"
-            world.pod_status()
-            world.kubelet()
-            world.later(1)
-        assert {world.container(id)["image"] for id in range(3)} == {"nginx:2"}
-        assert [world.gate(id) for id in range(3)] == ["True"] * 3
-        assert [world.drain(id) for id in range(3)] == [""] * 3
+@pytest.mark.parametrize("strip", [False, True], ids=["last-applied kept", "last-applied stripped"])
+def test_rollout_never_updates_a_ready_pod_and_opens_all_gates_at_the_end(strip: bool) -> None:
+    world = DrainedWorld(strip=strip)
+    world.change(template=gated("nginx:2"))
+    for _ in range(32):
+        before = {name: (images(pod), is_ready(pod)) for name, pod in world.pods.items()}
+        world.sync()
+        for name, pod in world.pods.items():
+            changed = images(pod) != before[name][0]
+            assert not (changed and before[name][1]), f"{name} was Ready when its image changed"
+        world.pod_status()
+        world.kubelet()
+        world.later(1)
+    assert {world.container(id)["image"] for id in range(3)} == {"nginx:2"}
+    assert [world.gate(id) for id in range(3)] == ["True"] * 3
+    assert [world.drain_annotation(id) for id in range(3)] == [""] * 3
 
 
-def ready(pod: Document) -> bool:
+def is_ready(pod: Document) -> bool:
     return any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"]["conditions"])
 
 
-def test_the_budget_counts_a_drain_from_its_first_write_on() -> None:
-    world = Drained(replicas=4)
+def test_instance_uses_the_budget_as_soon_as_it_leaves_its_services() -> None:
+    world = DrainedWorld(replicas=4)
     world.change(template=gated("nginx:2"), updateStrategy=strategy(maxUnavailable=2))
     decided = ["Mark/Draining", "Mark/Draining", "Keep/WaitingForBudget", "Keep/WaitingForBudget"]
     assert list(world.decisions().values()) == decided
@@ -258,9 +267,9 @@ def test_the_budget_counts_a_drain_from_its_first_write_on() -> None:
     assert list(world.decisions().values()) == ["Keep/Draining"] * 2 + decided[2:]
 
 
-def test_a_resize_after_an_update_closes_no_gate() -> None:
-    """Another generation that no kubelet has seen yet is no update."""
-    world = Drained(replicas=1)
+def test_resize_after_an_update_does_not_close_the_gate() -> None:
+    """A generation that the kubelet has not observed yet can also come from a resize."""
+    world = DrainedWorld(replicas=1)
     world.change(template=gated("nginx:2"))
     for _ in range(15):
         world.sync()
@@ -278,14 +287,14 @@ def test_a_resize_after_an_update_closes_no_gate() -> None:
     assert world.gate(0) == "True"
 
 
-def test_a_drain_that_begins_anew_before_the_gate_is_open_is_no_shorter() -> None:
-    """Taken back and asked for again: it left its Services a moment ago."""
-    world = Drained().left()
+def test_grace_period_restarts_if_the_update_was_canceled_in_between() -> None:
+    """The pod left its Services only a moment ago, so the first grace period does not count."""
+    world = DrainedWorld().out_of_services()
     closed = next(c for c in world.pod(0)["status"]["conditions"] if c["type"] == "Ready")
     closed["lastTransitionTime"] = written(world.hook.now)
     world.change(template=gated("nginx:1"))
     world.sync()
-    assert not world.drain(0)
+    assert not world.drain_annotation(0)
     world.later(1)
     world.change(template=gated("nginx:3"))
     world.sync()
@@ -294,15 +303,15 @@ def test_a_drain_that_begins_anew_before_the_gate_is_open_is_no_shorter() -> Non
     assert world.decisions()[0] == "UpdateInPlace/TemplateChanged"
 
 
-def test_a_drain_that_was_taken_back_counts_until_the_gate_is_open_again() -> None:
-    """The gate is closed, and the kubelet has not looked yet: the pod is still Ready."""
-    world = Drained().begun()
+def test_instance_uses_the_budget_until_its_gate_is_open_after_a_canceled_update() -> None:
+    """The gate is closed and the kubelet has not seen that yet, so the pod is still Ready."""
+    world = DrainedWorld().leaving()
     world.pod_status()
-    assert (world.gate(0), ready(world.pod(0))) == ("False", True)
+    assert (world.gate(0), is_ready(world.pod(0))) == ("False", True)
     world.change(template=gated("nginx:1"))
     world.sync()
     world.sync()
-    assert not world.drain(0)
+    assert not world.drain_annotation(0)
     world.change(templates={"1": "new"}, templatePool={"new": gated("nginx:2")},
                  updateStrategy=strategy(forceUpdate={"maxUnavailable": 1}))  # fmt: skip
     world.sync()
@@ -313,10 +322,10 @@ def test_a_drain_that_was_taken_back_counts_until_the_gate_is_open_again() -> No
     assert world.decisions()[1] == "Mark/Draining"
 
 
-# --- somebody else --------------------------------------------------------------------------------
+# --- a missing component, and changes by others ---------------------------------------------------
 
 
-def test_a_gate_that_nobody_serves_is_named() -> None:
+def test_condition_names_the_missing_component_if_no_gate_is_written() -> None:
     began = datetime.fromisoformat(READY_SINCE).timestamp()
     world = World(tapp(replicas=2, template=gated()), hook=Hook(now=began + 20))
     for _ in range(3):
@@ -324,7 +333,8 @@ def test_a_gate_that_nobody_serves_is_named() -> None:
         world.kubelet()
     assert condition(world.sync(), "PodStatusNotWritten") is None
     world.hook.now += 20
-    assert condition(world.sync(), "PodStatusNotWritten") is None  # from now on it is noted
+    # This sync is the first that keeps the time in the status.
+    assert condition(world.sync(), "PodStatusNotWritten") is None
     world.hook.now += 31
     answer = world.sync()
     found, degraded = condition(answer, "PodStatusNotWritten"), condition(answer, "Degraded")
@@ -334,8 +344,8 @@ def test_a_gate_that_nobody_serves_is_named() -> None:
     assert degraded["status"] == "True"
 
 
-def test_an_instance_whose_gate_nobody_serves_is_updated_at_once() -> None:
-    """It was never in a Service: as without the component."""
+def test_instance_whose_gate_was_never_open_is_updated_without_a_grace_period() -> None:
+    """Without the component pod-status, the pod is never Ready and is in no Service."""
     world = World(tapp(replicas=1, template=gated(), updateStrategy=strategy()), hook=Hook())
     for _ in range(3):
         world.sync()
@@ -344,15 +354,15 @@ def test_an_instance_whose_gate_nobody_serves_is_updated_at_once() -> None:
     assert world.decisions()[0] == "UpdateInPlace/TemplateChanged"
 
 
-def test_a_drained_instance_that_crashes_is_repaired_without_a_decorator() -> None:
-    world = Drained().begun()
+def test_crashed_instance_is_repaired_while_its_gate_is_not_written() -> None:
+    world = DrainedWorld().leaving()
     world.modify(0, crashing)
     world.change(template=gated("nginx:3"))
     assert world.decisions()[0] == "UpdateInPlace/TemplateChanged"
 
 
-def test_a_drain_without_a_gate_widens_no_budget() -> None:
-    """Written by hand: the pods serve, and count."""
+def test_drain_annotation_without_a_gate_does_not_raise_the_budget() -> None:
+    """Somebody wrote the annotation by hand. The pods still serve requests and are available."""
     world = World(tapp(replicas=4)).settle()
     for id in range(4):
         world.modify(id, lambda pod: annotated(pod, DRAIN, "v1-x"))
@@ -360,8 +370,8 @@ def test_a_drain_without_a_gate_widens_no_budget() -> None:
     assert list(world.decisions().values()).count("UpdateInPlace/TemplateChanged") == 1
 
 
-def test_a_drain_that_nobody_acts_on_is_named() -> None:
-    world = Drained().begun()
+def test_condition_is_set_if_the_gate_of_a_leaving_instance_is_not_closed() -> None:
+    world = DrainedWorld().leaving()
     answer = world.sync()
     assert list(answer["status"]["unserved"]) == ["0"]
     assert condition(answer, "PodStatusNotWritten") is None
@@ -373,8 +383,8 @@ def test_a_drain_that_nobody_acts_on_is_named() -> None:
     assert condition(world.sync(), "PodStatusNotWritten") is None
 
 
-def test_the_old_controllers_gate_is_served_where_it_is_closed() -> None:
-    """A pod that is Ready is not touched for it; one whose gate is closed gets the label."""
+def test_gate_of_the_old_controller_is_opened_if_it_is_closed() -> None:
+    """A pod that is Ready is not written. Only a pod whose gate is closed gets the label."""
     old = "tkestack.io/InPlaceUpdate"
     world = World(tapp(replicas=1)).settle()
 
@@ -398,19 +408,19 @@ def test_the_old_controllers_gate_is_served_where_it_is_closed() -> None:
     assert world.writes == []
 
 
-def test_a_terminating_pod_is_left_alone() -> None:
-    world = Drained().left()
+def test_terminating_pod_is_neither_updated_nor_are_its_gates_written() -> None:
+    world = DrainedWorld().out_of_services()
     world.modify(0, terminating)
     assert world.pod_status() == []
     assert world.decisions()[0] == "Keep/Terminating"
 
 
-def test_a_hand_written_drain_is_taken_back() -> None:
-    world = Drained()
+def test_drain_annotation_that_somebody_wrote_is_removed() -> None:
+    world = DrainedWorld()
     world.modify(0, lambda pod: annotated(pod, DRAIN, "please"))
     assert world.pod_status() == []
     world.sync()
-    assert world.drain(0) == ""
+    assert world.drain_annotation(0) == ""
     world.sync()
     assert world.writes == []
 

@@ -12,12 +12,12 @@ COUNT = 12
 FIELDS = {f"k{number}": "$(tapp.index)" for number in range(9)}
 
 
-class Restarted(Hook):
+class RestartedHook(Hook):
     """A service that has just started: it has no spec in its cache."""
 
 
-def own(image: str = "web:1") -> Document:
-    """A template with one placeholder."""
+def template_with_value(image: str = "web:1") -> Document:
+    """Returns a template with one placeholder."""
     return template(image, container={"env": [{"name": "A", "value": "$(tapp.values.a)"}]})
 
 
@@ -27,21 +27,26 @@ def values(**changed: str) -> Document:
     return found | {key[1:]: {"a": value} for key, value in changed.items()}
 
 
-def world(**spec: Any) -> World:
-    """A TApp with a template that differs for each of 12 instances."""
+def tapp_with_values(**spec: Any) -> World:
+    """Returns a TApp with a template that differs for each of 12 instances."""
     strategy = {"maxUnavailable": "100%", **spec.pop("updateStrategy", {})}
-    given = {"template": own(), "values": values(), **spec, "updateStrategy": strategy}
+    given = {
+        "template": template_with_value(),
+        "values": values(),
+        **spec,
+        "updateStrategy": strategy,
+    }
     return World(tapp(replicas=COUNT, **given), history=True)
 
 
 @pytest.fixture
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets a limit that none of the templates here fits, instead of 50,000,000 bytes."""
+    """Lowers the limit to 1,000 bytes, so that none of the templates in this file fits."""
     monkeypatch.setattr(filling, "MOST_FILLED_IN", 1_000)
 
 
 def test_templates_of_all_instances_are_filled_in_by_one_sync() -> None:
-    found = world()
+    found = tapp_with_values()
     assert set(found.decisions().values()) == {"Create/NoPod"}
     found.settle()
     assert [found.container(id)["env"][0]["value"] for id in range(COUNT)] == [
@@ -62,10 +67,10 @@ def test_pods_that_run_stay_if_their_template_becomes_too_large(
 ) -> None:
     """A TApp that an older service accepted keeps its pods."""
     monkeypatch.setattr(filling, "MOST_FILLED_IN", 50_000_000)
-    found = world().settle()
+    found = tapp_with_values().settle()
     before = found.uids()
     monkeypatch.setattr(filling, "MOST_FILLED_IN", 1_000)
-    found.hook = Restarted()
+    found.hook = RestartedHook()
     assert set(found.decisions().values()) == {"Keep/TemplateNotFound"}
     found.settle()
     assert found.uids() == before
@@ -73,19 +78,19 @@ def test_pods_that_run_stay_if_their_template_becomes_too_large(
 
 @pytest.mark.usefixtures("small_limit")
 def test_condition_names_template_size_and_remedy_if_templates_are_too_large() -> None:
-    said = condition(world().sync(), "TemplateNotFound")
+    said = condition(tapp_with_values().sync(), "TemplateNotFound")
     assert said is not None
     for words in ("template 'default'", "bytes", "12 instances", "1,000", "ConfigMap"):
         assert words in said["message"]
 
 
-def test_killed_and_scaled_down_instances_go_if_templates_are_too_large(
+def test_killed_and_scaled_down_instances_are_deleted_if_templates_are_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(filling, "MOST_FILLED_IN", 50_000_000)
-    found = world().settle()
+    found = tapp_with_values().settle()
     monkeypatch.setattr(filling, "MOST_FILLED_IN", 1_000)
-    found.hook = Restarted()
+    found.hook = RestartedHook()
     found.change(replicas=COUNT - 1, statuses={str(COUNT - 2): "Killed"})
     decisions = found.decisions()
     assert decisions[COUNT - 1] == "Delete/ScaledDown"
@@ -107,7 +112,7 @@ def test_templates_without_placeholders_are_used_however_many_instances_run_them
 def test_services_stay_as_they_are_if_their_template_is_too_large(metadata: Document) -> None:
     spec = {"ports": [{"port": 80}]}
     found = World(
-        tapp(replicas=COUNT, serviceTemplate={"spec": spec}), hook=Restarted(), exposing=True
+        tapp(replicas=COUNT, serviceTemplate={"spec": spec}), hook=RestartedHook(), exposing=True
     )
     before = set(found.settle().services)
     found.change(serviceTemplate={"metadata": metadata, "spec": spec})
@@ -127,10 +132,10 @@ def test_pods_are_not_created_if_claim_templates_are_too_large() -> None:
     assert "claim template 'data': filled in for all instances" in said["message"]
 
 
-def test_kept_instances_come_back_with_the_values_of_their_revision() -> None:
-    found = world().settle()
+def test_kept_instance_is_recreated_with_the_values_of_its_revision() -> None:
+    found = tapp_with_values().settle()
     found.change(
-        template=own("web:2"),
+        template=template_with_value("web:2"),
         values=values(_11="new"),
         updateStrategy={"partition": 8, "maxUnavailable": "100%"},
     ).settle()

@@ -1,4 +1,4 @@
-"""Holds: who is left alone and for how long, what the pod is told, and that others go on."""
+"""Holds: which pods the service leaves alone and for how long, and what their annotations say."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from tests.builders import (
     terminating,
 )
 from tests.reading import desired
-from tests.unit.answer.test_events import events_of
+from tests.unit.events import events_of
 from tests.unit.world import Hook, World, condition, settled
 
 GROUP = "apps.tkestack.io"
@@ -27,13 +27,13 @@ HOLD, FOR, WANTED, SINCE = (
 )
 HELD = f"{GROUP}/held"
 BEGAN = "2026-01-05T11:00:00Z"
-"""`NOW` as a timestamp."""
+"""`NOW` as a timestamp: when each world begins."""
 
 Change = Callable[[World], World]
 
 
-def noted(**marks: str | None) -> Callable[[Document], Document]:
-    """A person or a program annotates a pod; None removes an annotation."""
+def annotated(**marks: str | None) -> Callable[[Document], Document]:
+    """Returns a function that sets the hold annotations of a pod; None removes an annotation."""
     keys = {"hold": HOLD, "only": FOR, "wanted": WANTED, "since": SINCE}
 
     def change(pod: Document) -> Document:
@@ -45,37 +45,37 @@ def noted(**marks: str | None) -> Callable[[Document], Document]:
     return change
 
 
-def held(id: int = 0, only: str | None = None, **spec: Any) -> World:
-    """A settled TApp with one pod on hold."""
+def tapp_on_hold(id: int = 0, only: str | None = None, **spec: Any) -> World:
+    """Returns a settled TApp with one pod on hold."""
     world = settled(**{"replicas": 3, **spec})
-    return world.modify(id, noted(hold="match 42", only=only)).settle()
+    return world.modify(id, annotated(hold="match 42", only=only)).settle()
 
 
-def told(world: World, id: int = 0) -> tuple[str | None, ...]:
-    """The marks of a pod: wanted, since, and the label."""
+def pending_action(world: World, id: int = 0) -> tuple[str | None, ...]:
+    """Returns the pending action of a pod, its time, and the hold label."""
     meta = world.pod(id)["metadata"]
     return (*(meta["annotations"].get(key) for key in (WANTED, SINCE)), meta["labels"].get(HELD))
 
 
-def silent(pod: Document, since: str) -> Document:
-    """A pod after the node lifecycle controller: not Ready, and all else as it was."""
+def on_lost_node(pod: Document, since: str) -> Document:
+    """Returns a pod as the node lifecycle controller leaves it: not Ready, otherwise unchanged."""
     turned = {"status": "False", "lastTransitionTime": since}
     found = pod["status"]["conditions"]
     conditions = [{**item, **(turned if item["type"] == "Ready" else {})} for item in found]
     return {**pod, "status": {**pod["status"], "conditions": conditions}}
 
 
-def is_held(world: World, id: int = 0) -> bool:
+def is_on_hold(world: World, id: int = 0) -> bool:
     return world.decisions()[id].endswith("/Held")
 
 
-def after(world: World, seconds: float) -> World:
-    """So many seconds after the beginning."""
+def at_second(world: World, seconds: float) -> World:
+    """Sets the clock to the given number of seconds after `NOW`."""
     world.hook.now = NOW + seconds
     return world
 
 
-# --- what is held back ----------------------------------------------------------------------------
+# --- which actions a hold prevents ----------------------------------------------------------------
 
 
 def in_place(world: World) -> World:
@@ -116,7 +116,7 @@ def scaled_down(world: World) -> World:
     return world.change(replicas=0)
 
 
-WISHES: list[tuple[Change, str, Document]] = [
+PENDING: list[tuple[Change, str, Document]] = [
     (in_place, "Update", {}),
     (labels_only, "Update", {}),
     (restarted, "Recreate", {}),
@@ -126,15 +126,15 @@ WISHES: list[tuple[Change, str, Document]] = [
     (killed, "Delete", {}),
     (scaled_down, "Delete", {}),
 ]
-IDS = [change.__name__ for change, _, _ in WISHES]
+IDS = [change.__name__ for change, _, _ in PENDING]
 
 
-@pytest.mark.parametrize(("change", "wish", "spec"), WISHES, ids=IDS)
+@pytest.mark.parametrize(("change", "wish", "spec"), PENDING, ids=IDS)
 @pytest.mark.parametrize("only", [None, "update", "delete", "both", ""])
-def test_a_hold_keeps_back_what_it_is_for_and_nothing_else(
+def test_hold_prevents_the_actions_named_by_hold_for_and_no_others(
     change: Change, wish: str, spec: Document, only: str | None
 ) -> None:
-    world = change(held(only=only, **spec))
+    world = change(tapp_on_hold(only=only, **spec))
     uid = world.pod(0)["metadata"]["uid"]
     covered = {"update": wish != "Delete", "delete": wish != "Update"}.get(only or "", True)
     assert world.decisions()[0].endswith("/Held") == covered
@@ -146,27 +146,27 @@ def test_a_hold_keeps_back_what_it_is_for_and_nothing_else(
         world.kubelet()
     assert world.pod(0)["metadata"]["uid"] == uid
     assert world.container(0)["image"] == image
-    assert told(world) == (wish, BEGAN, "true")
+    assert pending_action(world) == (wish, BEGAN, "true")
     assert world.parent["status"]["held"] == "0"
 
 
-@pytest.mark.parametrize(("change", "wish", "spec"), WISHES, ids=IDS)
-def test_released_it_happens_and_nothing_is_left_of_it(
+@pytest.mark.parametrize(("change", "wish", "spec"), PENDING, ids=IDS)
+def test_pending_action_is_carried_out_when_the_hold_is_removed(
     change: Change, wish: str, spec: Document
 ) -> None:
-    world = change(held(**spec)).settle().modify(0, noted(hold=None))
+    world = change(tapp_on_hold(**spec)).settle().modify(0, annotated(hold=None))
     first = world.decisions()[0]
     assert first.split("/")[0] == {"Update": "UpdateInPlace"}.get(wish, wish)
     world.settle()
     assert "held" not in world.parent["status"]
     if "web-0" in world.pods:
-        assert told(world) == (None, None, None)
+        assert pending_action(world) == (None, None, None)
         assert world.decisions()[0] == "Keep/UpToDate"
 
 
-@pytest.mark.parametrize("empty", ["", None])
-def test_without_a_reason_there_is_no_hold(empty: str | None) -> None:
-    world = by_new_pods(settled().modify(0, noted(hold=empty, only="update")))
+@pytest.mark.parametrize("empty", ["", None], ids=["empty", "absent"])
+def test_hold_annotation_without_a_reason_has_no_effect(empty: str | None) -> None:
+    world = by_new_pods(settled().modify(0, annotated(hold=empty, only="update")))
     assert world.decisions()[0] == "Recreate/TemplateChanged"
 
 
@@ -178,21 +178,23 @@ ENDED: dict[str, Callable[[Document], Document]] = {
 
 
 @pytest.mark.parametrize("change", ENDED.values(), ids=ENDED)
-def test_what_has_ended_or_is_ending_cannot_be_held(change: Callable[[Document], Document]) -> None:
-    """A program that has ended could not remove its hold."""
-    world = held().modify(0, change)
+def test_pod_that_has_ended_or_is_being_deleted_cannot_be_on_hold(
+    change: Callable[[Document], Document],
+) -> None:
+    """A program that has ended could not remove its hold any more."""
+    world = tapp_on_hold().modify(0, change)
     assert not killed(world).decisions()[0].endswith("/Held")
     world.settle()
     assert "web-0" not in world.pods
 
 
-def test_a_pod_that_is_pending_can_be_held() -> None:
-    world = by_new_pods(held().modify(0, lambda pod: in_phase(pod, "Pending")))
-    assert is_held(world)
+def test_pending_pod_can_be_on_hold() -> None:
+    world = by_new_pods(tapp_on_hold().modify(0, lambda pod: in_phase(pod, "Pending")))
+    assert is_on_hold(world)
 
 
-def test_a_pod_that_is_no_instances_stays_as_it_is() -> None:
-    world = held()
+def test_pod_without_an_instance_number_is_not_written() -> None:
+    world = tapp_on_hold()
     stray = {**world.pod(0), "metadata": {**world.pod(0)["metadata"], "name": "web-x"}}
     world.pods["web-x"] = stray
     scaled_down(world).sync()
@@ -201,29 +203,31 @@ def test_a_pod_that_is_no_instances_stays_as_it_is() -> None:
     assert not {WANTED, SINCE} & meta["annotations"].keys()
 
 
-def test_a_pod_without_metacontrollers_annotation_is_told_too() -> None:
-    """Another controller made it, or somebody removed the annotation."""
-    world = World(tapp(replicas=2), strip=True).settle().modify(0, noted(hold="x"))
+def test_pending_action_is_written_to_pods_without_the_last_applied_annotation() -> None:
+    """Another controller created the pod, or somebody removed Metacontroller's annotation."""
+    world = World(tapp(replicas=2), strip=True).settle().modify(0, annotated(hold="x"))
     killed(world).settle()
-    assert told(world) == ("Delete", BEGAN, "true")
-    world.change(statuses=None).modify(0, noted(hold=None)).settle()
-    assert not any(told(world))
+    assert pending_action(world) == ("Delete", BEGAN, "true")
+    world.change(statuses=None).modify(0, annotated(hold=None)).settle()
+    assert not any(pending_action(world))
 
 
-def unreadable(pod: Document) -> Document:
+def with_invalid_status(pod: Document) -> Document:
     return {**pod, "status": {**pod["status"], "conditions": [None]}}
 
 
 @pytest.mark.parametrize("change", [killed, scaled_down])
-def test_a_pod_that_cannot_be_read_is_held_and_no_limit_begins(change: Change) -> None:
-    """A wish that it cannot be told must not end its match."""
-    world = change(held(deletionHoldTimeoutSeconds=90).modify(0, unreadable))
+def test_time_limit_of_a_hold_does_not_start_for_a_pod_with_an_invalid_status(
+    change: Change,
+) -> None:
+    """The program cannot know about the limit if the pending action is not written to its pod."""
+    world = change(tapp_on_hold(deletionHoldTimeoutSeconds=90).modify(0, with_invalid_status))
     for seconds in (0, 90, 10**7):
-        answer = after(world, seconds).sync()
+        answer = at_second(world, seconds).sync()
         assert "resyncAfterSeconds" not in answer
         assert "delete Pod/web-0" not in world.writes
-        assert told(world) == (None, None, "true")
-        assert explained(world)["message"].startswith(
+        assert pending_action(world) == (None, None, "true")
+        assert planned(world)["message"].startswith(
             "its pod is on hold ('match 42'), and cannot be told what is wanted, as it is "
             "unreadable; wanted: "
         )
@@ -232,31 +236,33 @@ def test_a_pod_that_cannot_be_read_is_held_and_no_limit_begins(change: Change) -
     assert world.decisions()[0].startswith("Delete/")
 
 
-def test_what_it_was_told_before_counts() -> None:
-    world = killed(held(deletionHoldTimeoutSeconds=90)).settle().modify(0, unreadable)
-    assert after(world, 89).decisions()[0] == "Keep/Held"
-    assert after(world, 90).decisions()[0] == "Delete/Killed"
+def test_time_limit_counts_from_a_pending_action_that_the_pod_already_has() -> None:
+    world = (
+        killed(tapp_on_hold(deletionHoldTimeoutSeconds=90)).settle().modify(0, with_invalid_status)
+    )
+    assert at_second(world, 89).decisions()[0] == "Keep/Held"
+    assert at_second(world, 90).decisions()[0] == "Delete/Killed"
 
 
-# --- the wish -------------------------------------------------------------------------------------
+# --- the pending action ---------------------------------------------------------------------------
 
 
-def test_a_hold_alone_writes_the_label_and_says_nothing() -> None:
-    """Programs hold and release with every match: the TApp stays Ready and its status the same."""
+def test_hold_without_a_pending_action_changes_the_label_and_not_the_status() -> None:
+    """Programs set and remove a hold with every match. The TApp stays Ready meanwhile."""
     world = settled(replicas=3)
     status = world.parent["status"]
     for text, label in (("match 1", "true"), (None, None)):
-        world.modify(0, noted(hold=text))
+        world.modify(0, annotated(hold=text))
         assert world.decisions()[0] == "Mark/UpToDate"
         world.sync()
         assert world.writes == ["update Pod/web-0"]
-        assert told(world) == (None, None, label)
+        assert pending_action(world) == (None, None, label)
         assert world.parent["status"] == status
         world.sync()
         assert not world.writes
 
 
-TAKEN_BACK: dict[str, tuple[Change, Document]] = {
+CANCELED: dict[str, tuple[Change, Document]] = {
     "a rollback": (in_place, {"template": template()}),
     "a pause": (by_new_pods, {"updateStrategy": {"paused": True}}),
     "no budget": (by_new_pods, {"updateStrategy": {"maxUnavailable": "x"}}),
@@ -265,31 +271,31 @@ TAKEN_BACK: dict[str, tuple[Change, Document]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "back"), TAKEN_BACK.values(), ids=TAKEN_BACK)
-def test_where_the_wish_is_taken_back_so_is_what_the_pod_was_told(
+@pytest.mark.parametrize(("change", "back"), CANCELED.values(), ids=CANCELED)
+def test_pending_action_is_removed_from_the_pod_when_the_edit_is_reverted(
     change: Change, back: Document
 ) -> None:
-    world = change(held()).settle()
+    world = change(tapp_on_hold()).settle()
     uid = world.pod(0)["metadata"]["uid"]
-    assert told(world)[0]
+    assert pending_action(world)[0]
     world.change(**back).settle()
-    assert told(world) == (None, None, "true")
+    assert pending_action(world) == (None, None, "true")
     assert world.pod(0)["metadata"]["uid"] == uid
     assert "held" not in world.parent["status"]
 
 
-def test_where_the_wish_changes_the_time_begins_anew() -> None:
-    world = in_place(held()).settle()
-    by_new_pods(after(world, 60)).settle()
-    assert told(world) == ("Recreate", "2026-01-05T11:01:00Z", "true")
-    killed(after(world, 120)).settle()
-    assert told(world) == ("Delete", "2026-01-05T11:02:00Z", "true")
+def test_time_of_the_pending_action_restarts_if_the_action_changes() -> None:
+    world = in_place(tapp_on_hold()).settle()
+    by_new_pods(at_second(world, 60)).settle()
+    assert pending_action(world) == ("Recreate", "2026-01-05T11:01:00Z", "true")
+    killed(at_second(world, 120)).settle()
+    assert pending_action(world) == ("Delete", "2026-01-05T11:02:00Z", "true")
 
 
-def test_another_update_of_the_same_kind_keeps_the_time() -> None:
-    world = in_place(held()).settle()
-    after(world, 60).change(template=template("nginx:3")).settle()
-    assert told(world) == ("Update", BEGAN, "true")
+def test_time_of_the_pending_action_stays_if_another_update_of_the_same_kind_follows() -> None:
+    world = in_place(tapp_on_hold()).settle()
+    at_second(world, 60).change(template=template("nginx:3")).settle()
+    assert pending_action(world) == ("Update", BEGAN, "true")
 
 
 @pytest.mark.parametrize(
@@ -304,32 +310,42 @@ def test_another_update_of_the_same_kind_keeps_the_time() -> None:
         {"wanted": "Tea"},
         {"wanted": None, "since": None},
     ],
+    ids=[
+        "no time",
+        "no timestamp",
+        "only a date",
+        "a long number",
+        "in the future",
+        "no action",
+        "unknown action",
+        "neither",
+    ],
 )
-def test_a_time_that_somebody_removes_or_garbles_begins_anew(marks: Any) -> None:
-    """A time that has not come does, too: a limit counts from what this service's clock says."""
+def test_time_of_the_pending_action_restarts_if_somebody_removed_or_changed_it(marks: Any) -> None:
+    """A time in the future is replaced, too: time limits follow the service's clock."""
     spec = {"updateStrategy": {"holdTimeoutSeconds": 600}}
-    world = after(in_place(held(**spec)).settle(), 300).modify(0, noted(**marks))
+    world = at_second(in_place(tapp_on_hold(**spec)).settle(), 300).modify(0, annotated(**marks))
     world.settle()
-    assert told(world) == ("Update", "2026-01-05T11:05:00Z", "true")
-    assert after(world, 899).decisions()[0] == "Keep/Held"
-    assert after(world, 900).decisions()[0] == "UpdateInPlace/TemplateChanged"
+    assert pending_action(world) == ("Update", "2026-01-05T11:05:00Z", "true")
+    assert at_second(world, 899).decisions()[0] == "Keep/Held"
+    assert at_second(world, 900).decisions()[0] == "UpdateInPlace/TemplateChanged"
 
 
-def test_released_while_it_waits_for_the_budget_it_is_told_on() -> None:
-    """A program that has ended its match would begin another one."""
-    world = held(id=1, replicas=3)
-    by_new_pods(world).sync()  # 0 goes
-    assert told(world, 1)[0] == "Recreate"
-    world.modify(1, noted(hold=None))
+def test_pending_action_stays_on_a_released_pod_until_the_update_runs() -> None:
+    """A program that sees no pending action would start another match."""
+    world = tapp_on_hold(id=1, replicas=3)
+    by_new_pods(world).sync()  # instance 0 is replaced
+    assert pending_action(world, 1)[0] == "Recreate"
+    world.modify(1, annotated(hold=None))
     world.sync()
     world.kubelet()
     assert world.decisions()[1] == "Keep/WaitingForBudget"
-    assert told(world, 1) == ("Recreate", BEGAN, None)
+    assert pending_action(world, 1) == ("Recreate", BEGAN, None)
     world.settle()
-    assert not any(told(world, 1))
+    assert not any(pending_action(world, 1))
 
 
-# --- limits ---------------------------------------------------------------------------------------
+# --- time limits ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -341,16 +357,16 @@ def test_released_while_it_waits_for_the_budget_it_is_told_on() -> None:
         (scaled_down, {"deletionHoldTimeoutSeconds": 90}),
     ],
 )
-def test_a_hold_counts_until_its_limit_and_the_sync_comes_in_time(
+def test_hold_ends_at_its_time_limit_and_a_resync_is_due_then(
     change: Change, spec: Document
 ) -> None:
-    world = change(held(**spec))
+    world = change(tapp_on_hold(**spec))
     world.settle()
     assert world.sync()["resyncAfterSeconds"] == 90
-    message = explained(after(world, 89))["message"]
+    message = planned(at_second(world, 89))["message"]
     assert "until 2026-01-05T11:01:30Z at the latest; wanted since 2026-01-05T11:00:00Z" in message
     assert world.sync()["resyncAfterSeconds"] == 1
-    decision = after(world, 90).decisions()[0]
+    decision = at_second(world, 90).decisions()[0]
     assert decision.split("/")[0] in ("UpdateInPlace", "Recreate", "Delete")
 
 
@@ -363,44 +379,44 @@ def test_a_hold_counts_until_its_limit_and_the_sync_comes_in_time(
         (scaled_down, {"updateStrategy": {"holdTimeoutSeconds": 0}}),
     ],
 )
-def test_each_limit_is_of_its_own_kind_and_none_is_without_end(
+def test_time_limits_of_updates_and_deletions_are_independent_and_unlimited_by_default(
     change: Change, other: Document
 ) -> None:
-    world = change(held(**other)).settle()
-    answer = after(world, 10**8).sync()
+    world = change(tapp_on_hold(**other)).settle()
+    answer = at_second(world, 10**8).sync()
     assert world.decisions()[0] == "Keep/Held"
     assert "resyncAfterSeconds" not in answer
 
 
-def test_with_a_limit_of_0_no_hold_counts() -> None:
-    world = held(deletionHoldTimeoutSeconds=0, updateStrategy={"holdTimeoutSeconds": 0})
+def test_hold_has_no_effect_with_a_time_limit_of_0() -> None:
+    world = tapp_on_hold(deletionHoldTimeoutSeconds=0, updateStrategy={"holdTimeoutSeconds": 0})
     assert by_new_pods(world).decisions()[0] == "Recreate/TemplateChanged"
     assert killed(world).decisions()[0] == "Delete/Killed"
 
 
-def test_past_its_limit_it_waits_for_the_budget_and_the_time_stands() -> None:
-    """The time would begin anew if it were taken back, and the limit would never come."""
-    world = held(id=2, updateStrategy={"holdTimeoutSeconds": 30})
+def test_time_of_the_pending_action_stays_while_an_expired_hold_waits_for_the_budget() -> None:
+    """If the time started again, the limit would never be reached."""
+    world = tapp_on_hold(id=2, updateStrategy={"holdTimeoutSeconds": 30})
     by_new_pods(world).sync()
     for seconds in (40, 50, 60):
-        after(world, seconds).sync()
+        at_second(world, seconds).sync()
         assert world.decisions()[2] == "Keep/WaitingForBudget"
-        assert told(world, 2) == ("Recreate", BEGAN, "true")
+        assert pending_action(world, 2) == ("Recreate", BEGAN, "true")
 
 
-def test_an_update_past_the_limit_leaves_the_hold_and_its_label() -> None:
-    world = in_place(held(updateStrategy={"holdTimeoutSeconds": 30})).settle()
-    after(world, 31).settle()
+def test_update_after_the_time_limit_keeps_the_hold_annotation_and_label() -> None:
+    world = in_place(tapp_on_hold(updateStrategy={"holdTimeoutSeconds": 30})).settle()
+    at_second(world, 31).settle()
     assert world.container(0)["image"] == "nginx:2"
-    assert told(world) == (None, None, "true")
+    assert pending_action(world) == (None, None, "true")
     assert world.pod(0)["metadata"]["annotations"][HOLD] == "match 42"
 
 
-# --- the others -----------------------------------------------------------------------------------
+# --- other instances, the budget, and other features ----------------------------------------------
 
 
-def test_others_do_not_wait_for_it_and_it_counts_as_what_it_is() -> None:
-    world = held(id=0, replicas=4)
+def test_other_instances_are_updated_and_a_ready_pod_on_hold_counts_as_available() -> None:
+    world = tapp_on_hold(id=0, replicas=4)
     by_new_pods(world)
     assert world.decisions() == {
         0: "Mark/Held",
@@ -413,24 +429,24 @@ def test_others_do_not_wait_for_it_and_it_counts_as_what_it_is() -> None:
     assert world.parent["status"]["availableReplicas"] == 4
 
 
-def test_held_and_not_ready_it_takes_its_place_in_the_budget() -> None:
-    world = held(id=0).modify(0, lambda pod: running(pod, ready=False))
+def test_unready_pod_on_hold_uses_the_budget() -> None:
+    world = tapp_on_hold(id=0).modify(0, lambda pod: running(pod, ready=False))
     assert by_new_pods(world).decisions()[1] == "Keep/WaitingForBudget"
 
 
-def test_all_are_told_at_once() -> None:
-    """Else the last of a thousand matches would hear of the update last."""
+def test_all_pods_on_hold_get_the_pending_action_in_one_sync() -> None:
+    """Otherwise the last of a thousand matches would learn about the update last."""
     world = settled(replicas=5)
     for id in range(5):
-        world.modify(id, noted(hold=f"match {id}"))
+        world.modify(id, annotated(hold=f"match {id}"))
     by_new_pods(world).sync()
-    assert {told(world, id)[0] for id in range(5)} == {"Recreate"}
+    assert {pending_action(world, id)[0] for id in range(5)} == {"Recreate"}
     assert world.parent["status"]["held"] == "0-4"
 
 
-def test_the_deadline_of_a_roll_stands_still_for_it() -> None:
-    world = by_new_pods(held(replicas=2)).settle()
-    status = after(world, 10**6).sync()["status"]
+def test_rollout_that_waits_only_for_a_hold_has_no_deadline() -> None:
+    world = by_new_pods(tapp_on_hold(replicas=2)).settle()
+    status = at_second(world, 10**6).sync()["status"]
     progressing = condition(status, "Progressing")
     assert progressing is not None
     assert (progressing["status"], progressing["reason"]) == ("True", "Held")
@@ -440,14 +456,14 @@ def test_the_deadline_of_a_roll_stands_still_for_it() -> None:
     assert "progressed" not in status
 
 
-def test_no_image_is_pulled_for_it() -> None:
+def test_images_are_not_pulled_in_advance_for_a_pod_on_hold() -> None:
     strategy = {"inPlaceUpdateStrategy": {"prePull": True}}
-    world = in_place(held(replicas=1, updateStrategy=strategy))
-    assert is_held(world)
+    world = in_place(tapp_on_hold(replicas=1, updateStrategy=strategy))
+    assert is_on_hold(world)
     assert "pulling" not in world.sync()["status"]
 
 
-def test_scaled_down_it_keeps_its_claim_and_its_service() -> None:
+def test_instance_on_hold_keeps_its_claim_and_service_after_a_scale_down() -> None:
     policy = {"whenScaled": "Delete"}
     world = World(
         tapp(
@@ -458,30 +474,30 @@ def test_scaled_down_it_keeps_its_claim_and_its_service() -> None:
         ),
         exposing=True,
     ).settle()
-    world.modify(1, noted(hold="x")).change(replicas=1).settle()
+    world.modify(1, annotated(hold="x")).change(replicas=1).settle()
     assert (set(world.pods), set(world.claims)) == (
         {"web-0", "web-1"},
         {"data-web-0", "data-web-1"},
     )
     assert set(world.services) == {"web-0", "web-1"}
     assert world.parent["status"]["held"] == "1"
-    world.modify(1, noted(hold=None)).settle()
+    world.modify(1, annotated(hold=None)).settle()
     assert (set(world.pods), set(world.claims)) == ({"web-0"}, {"data-web-0"})
     assert set(world.services) == {"web-0"}
 
 
-def test_a_lost_node_is_not_held() -> None:
-    """Nobody is there to end the match."""
-    world = held(replicas=2, forceDeletePod=True)
-    by_new_pods(world.modify(0, lambda pod: silent(pod, "2026-01-05T10:30:00Z"))).sync()
+def test_pod_on_a_lost_node_is_not_on_hold() -> None:
+    """Nobody can end the match on a lost node."""
+    world = tapp_on_hold(replicas=2, forceDeletePod=True)
+    by_new_pods(world.modify(0, lambda pod: on_lost_node(pod, "2026-01-05T10:30:00Z"))).sync()
     assert world.pod(0)["metadata"]["annotations"][f"{GROUP}/lost-node"]
 
 
-# --- drains ---------------------------------------------------------------------------------------
+# --- leaving the Services -------------------------------------------------------------------------
 
 
 def draining(**strategy: Any) -> World:
-    """A pod that leaves its Services for an update in place."""
+    """Returns a TApp whose next update in place waits until the pod has left its Services."""
     gate = {"conditionType": f"{GROUP}/InPlaceUpdateReady"}
     in_place_strategy = {"inPlaceUpdateStrategy": {"gracePeriodSeconds": 30}, **strategy}
     body = template(readinessGates=[gate])
@@ -489,15 +505,15 @@ def draining(**strategy: Any) -> World:
     return world.change(template=template("nginx:2", readinessGates=[gate]))
 
 
-def test_a_drain_that_is_under_way_is_taken_back_and_nothing_restarts() -> None:
+def test_hold_returns_a_leaving_pod_to_its_services_without_a_restart() -> None:
     world = draining()
     world.sync()
     world.pod_status()
     assert world.decisions()[0] == "Keep/Draining"
-    world.modify(0, noted(hold="match 42"))
+    world.modify(0, annotated(hold="match 42"))
     world.sync()
     assert f"{GROUP}/drain" not in world.pod(0)["metadata"]["annotations"]
-    assert told(world) == ("Update", BEGAN, "true")
+    assert pending_action(world) == ("Update", BEGAN, "true")
     world.pod_status()
     gate = next(c for c in world.pod(0)["status"]["conditions"] if "InPlace" in c["type"])
     assert gate["status"] == "True"
@@ -506,45 +522,45 @@ def test_a_drain_that_is_under_way_is_taken_back_and_nothing_restarts() -> None:
     assert world.decisions() == {0: "Keep/Held", 1: "Keep/Draining"}
 
 
-def test_past_the_limit_it_is_drained_first_and_told_on() -> None:
+def test_pod_with_an_expired_hold_leaves_its_services_before_the_update() -> None:
     world = draining(holdTimeoutSeconds=60)
     for id in range(2):
-        world.modify(id, noted(hold="match 42"))
+        world.modify(id, annotated(hold="match 42"))
     world.sync()
-    after(world, 60).sync()
+    at_second(world, 60).sync()
     assert f"{GROUP}/drain" in world.pod(0)["metadata"]["annotations"]
-    assert told(world) == ("Update", BEGAN, "true")
+    assert pending_action(world) == ("Update", BEGAN, "true")
 
 
-# --- what people write ----------------------------------------------------------------------------
+# --- what users write -----------------------------------------------------------------------------
 
 
-def explained(world: World, id: int = 0) -> Document:
+def planned(world: World, id: int = 0) -> Document:
     plan = world.hook.answer("/plan", world.request())["instances"]
     return next(item for item in plan if item["id"] == id)
 
 
-def test_the_reason_is_quoted_and_cut() -> None:
-    world = settled().modify(0, noted(hold="a\nb\x00" + "x" * 200_000))
-    item = explained(by_new_pods(world))
+def test_reason_of_a_hold_is_quoted_and_shortened_in_messages() -> None:
+    world = settled().modify(0, annotated(hold="a\nb\x00" + "x" * 200_000))
+    item = planned(by_new_pods(world))
     assert item["message"].startswith("its pod is on hold ('a\\nb\\x00xxx")
     assert len(item["message"]) < 400
     assert len(str(world.sync()["status"])) < 4_000
 
 
-def test_a_hold_for_something_else_is_for_everything_and_that_is_said() -> None:
+def test_unknown_hold_for_prevents_all_actions_and_sets_a_condition() -> None:
     world = settled(replicas=3)
     for id, text in ((0, "Update"), (1, "updates"), (2, "delete")):
-        world.modify(id, noted(hold="x", only=text))
+        world.modify(id, annotated(hold="x", only=text))
     found = condition(world.settle().parent["status"], "InvalidHoldFor")
     assert found is not None
     assert "instances 0: 'Update'; instances 1: 'updates'" in found["message"]
     assert condition(world.parent["status"], "Ready")["status"] == "True"  # type: ignore[index]
-    assert is_held(world.change(statuses={"1": "Killed"}), 1)
+    assert is_on_hold(world.change(statuses={"1": "Killed"}), 1)
 
 
-def test_in_a_template_it_is_pasted_and_reaches_no_pod() -> None:
-    """Metacontroller would set a hold again that the program has removed."""
+def test_hold_annotations_of_a_template_are_not_copied_to_pods() -> None:
+    """Metacontroller would set a hold again after the program has removed it."""
     pasted = template(
         annotations={HOLD: "x", FOR: "update", WANTED: "Delete", SINCE: BEGAN, "mine": "y"}
     )
@@ -555,26 +571,26 @@ def test_in_a_template_it_is_pasted_and_reaches_no_pod() -> None:
     assert meta["annotations"]["mine"] == "y"
 
 
-def test_a_label_or_a_wish_that_somebody_sets_is_taken_back() -> None:
-    """By leaving them out nothing would go: Metacontroller has not written them."""
+def test_hold_label_and_pending_action_that_somebody_wrote_are_removed() -> None:
+    """Metacontroller removes only keys that it has written, so the response sets them empty."""
     world = settled()
 
     def change(pod: Document) -> Document:
-        pod = noted(wanted="Delete", since=BEGAN)(pod)
+        pod = annotated(wanted="Delete", since=BEGAN)(pod)
         meta = pod["metadata"]
         return {**pod, "metadata": {**meta, "labels": {**meta["labels"], HELD: "true"}}}
 
     world.modify(0, change).settle()
-    assert not any(told(world))
+    assert not any(pending_action(world))
 
 
 # --- events and metrics ---------------------------------------------------------------------------
 
 
-def test_a_hold_is_told_of_once_for_each_generation_and_what_is_wanted() -> None:
+def test_hold_event_is_sent_once_for_each_generation_and_pending_action() -> None:
     world = settled(replicas=30)
     for id in range(20):
-        world.modify(id, noted(hold=f"match {id}"))
+        world.modify(id, annotated(hold=f"match {id}"))
     by_new_pods(world)
     names = set()
     for id in range(29, 24, -1):
@@ -583,7 +599,7 @@ def test_a_hold_is_told_of_once_for_each_generation_and_what_is_wanted() -> None
         assert len(found) == 1
         world.sync()
         assert not [event for event in events_of(world) if event.reason == "Held"]
-        world.modify(id, noted(hold="late"))
+        world.modify(id, annotated(hold="late"))
     assert len(names) == 1
     note = next(e.note for e in events_of(world) if e.reason == "Held")
     assert note.startswith("instance 25, Recreate is wanted: its pod is on hold ('late'); wanted")
@@ -594,17 +610,17 @@ def counted(outcome: str) -> float:
     return found or 0.0
 
 
-def test_the_metric_counts_who_is_told_and_whose_limit_has_passed() -> None:
+def test_metric_counts_pods_with_a_pending_action_and_expired_holds() -> None:
     before = counted("asked"), counted("expired")
-    world = by_new_pods(held(id=0, replicas=1, updateStrategy={"holdTimeoutSeconds": 60}))
+    world = by_new_pods(tapp_on_hold(id=0, replicas=1, updateStrategy={"holdTimeoutSeconds": 60}))
     world.sync()
     world.sync()
     assert (counted("asked") - before[0], counted("expired") - before[1]) == (1, 0)
-    after(world, 60).sync()
+    at_second(world, 60).sync()
     assert (counted("asked") - before[0], counted("expired") - before[1]) == (1, 1)
 
 
-# --- the end of a TApp ----------------------------------------------------------------------------
+# --- deletion of a TApp ---------------------------------------------------------------------------
 
 
 def finalize(world: World) -> Document:
@@ -614,13 +630,13 @@ def finalize(world: World) -> Document:
     return answer
 
 
-def test_the_end_waits_for_pods_on_hold_and_says_how_to_go_on() -> None:
-    world = held(replicas=3)
+def test_deletion_of_a_tapp_waits_for_pods_on_hold_and_says_how_to_continue() -> None:
+    world = tapp_on_hold(replicas=3)
     answer = finalize(world)
     assert set(desired(answer, "Pod")) == {"web-0"}
     assert not answer["finalized"]
     assert answer["resyncAfterSeconds"] == 5
-    assert told(world) == ("Delete", BEGAN, "true")
+    assert pending_action(world) == ("Delete", BEGAN, "true")
     progressing = condition(answer, "Progressing")
     assert progressing is not None
     assert (progressing["status"], progressing["reason"]) == ("True", "Held")
@@ -630,7 +646,7 @@ def test_the_end_waits_for_pods_on_hold_and_says_how_to_go_on() -> None:
     assert condition(answer, "Degraded")["status"] == "False"  # type: ignore[index]
     world.kubelet()
     assert finalize(world)["resyncAfterSeconds"] == 60
-    world.modify(0, noted(hold=None))
+    world.modify(0, annotated(hold=None))
     assert not desired(finalize(world), "Pod")
     world.kubelet()
     answer = finalize(world)
@@ -639,31 +655,31 @@ def test_the_end_waits_for_pods_on_hold_and_says_how_to_go_on() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 90])
-def test_the_end_comes_with_the_limit_whatever_else_the_spec_says(limit: int) -> None:
-    world = held(replicas=1)
+def test_deletion_hold_limit_applies_although_the_rest_of_the_spec_is_invalid(limit: int) -> None:
+    world = tapp_on_hold(replicas=1)
     world.change(replicas="many", deletionHoldTimeoutSeconds=limit)
     assert bool(desired(finalize(world), "Pod")) == bool(limit)
-    assert not desired(finalize(after(world, limit)), "Pod")
+    assert not desired(finalize(at_second(world, limit)), "Pod")
 
 
 @pytest.mark.parametrize("limit", [-1, "90", 1e3, 10**12, True])
-def test_a_limit_that_makes_no_sense_is_none(limit: Any) -> None:
-    world = held(replicas=1).change(deletionHoldTimeoutSeconds=limit)
+def test_invalid_deletion_hold_limit_means_no_limit(limit: Any) -> None:
+    world = tapp_on_hold(replicas=1).change(deletionHoldTimeoutSeconds=limit)
     finalize(world)
-    assert desired(finalize(after(world, 10**7)), "Pod")
+    assert desired(finalize(at_second(world, 10**7)), "Pod")
 
 
 @pytest.mark.parametrize("finalizer", ["orphan", "foregroundDeletion"])
-def test_the_garbage_collectors_own_deletions_are_not_held(finalizer: str) -> None:
-    world = held(replicas=1)
+def test_hold_does_not_delay_deletions_by_the_garbage_collector(finalizer: str) -> None:
+    world = tapp_on_hold(replicas=1)
     meta = {**world.parent["metadata"], "finalizers": [finalizer]}
     world.parent = {**world.parent, "metadata": meta}
     assert finalize(world)["finalized"]
 
 
-def test_the_end_waits_for_those_on_silent_nodes_and_on_hold_and_says_both() -> None:
-    world = held(replicas=2, forceDeletePod=True)
-    world.modify(1, lambda pod: silent(pod, "2026-01-05T10:59:00Z"))
+def test_deletion_message_names_pods_on_lost_nodes_and_pods_on_hold() -> None:
+    world = tapp_on_hold(replicas=2, forceDeletePod=True)
+    world.modify(1, lambda pod: on_lost_node(pod, "2026-01-05T10:59:00Z"))
     answer = finalize(world)
     assert set(desired(answer, "Pod")) == {"web-0", "web-1"}
     message = condition(answer, "Progressing")["message"]  # type: ignore[index]
@@ -671,33 +687,33 @@ def test_the_end_waits_for_those_on_silent_nodes_and_on_hold_and_says_both() -> 
     assert "'match 42'" in message
 
 
-def test_the_end_waits_for_a_pod_that_cannot_be_read_and_says_the_same_each_time() -> None:
-    """A status that changes would bring the next sync at once."""
-    world = held(replicas=1, deletionHoldTimeoutSeconds=90).modify(0, unreadable)
+def test_deletion_waits_for_a_pod_with_an_invalid_status_and_its_status_stays_the_same() -> None:
+    """A status that changes would trigger the next sync immediately."""
+    world = tapp_on_hold(replicas=1, deletionHoldTimeoutSeconds=90).modify(0, with_invalid_status)
     first = finalize(world)
     assert set(desired(first, "Pod")) == {"web-0"}
-    assert told(world) == (None, None, "true")
+    assert pending_action(world) == (None, None, "true")
     assert "cannot be told" in condition(first, "Progressing")["message"]  # type: ignore[index]
-    again = finalize(after(world, 10**6))
+    again = finalize(at_second(world, 10**6))
     assert again["status"] == first["status"]
     assert set(desired(again, "Pod")) == {"web-0"}
     assert not desired(finalize(world.change(deletionHoldTimeoutSeconds=0)), "Pod")
 
 
-def test_what_it_is_told_stays_when_its_node_is_lost_meanwhile() -> None:
-    """The node may come back, with the match still on."""
-    world = held(replicas=1, forceDeletePod=True)
+def test_pending_action_stays_on_a_pod_whose_node_is_lost_later() -> None:
+    """The node may come back while the match is still running."""
+    world = tapp_on_hold(replicas=1, forceDeletePod=True)
     finalize(world)
-    assert told(world) == ("Delete", BEGAN, "true")
-    finalize(world.modify(0, lambda pod: silent(pod, "2026-01-05T10:30:00Z")))
+    assert pending_action(world) == ("Delete", BEGAN, "true")
+    finalize(world.modify(0, lambda pod: on_lost_node(pod, "2026-01-05T10:30:00Z")))
     assert world.pod(0)["metadata"]["annotations"][f"{GROUP}/lost-node"]
-    assert told(world) == ("Delete", BEGAN, "true")
+    assert pending_action(world) == ("Delete", BEGAN, "true")
 
 
 @pytest.mark.parametrize("status", [None, {}, {"conditions": []}, {"conditions": None}])
-def test_the_end_says_whom_it_waits_for_where_nothing_was_said_yet(status: Any) -> None:
-    """A TApp that is deleted before its first status, or whose status was lost in a restore."""
-    world = held(replicas=1)
+def test_deletion_sets_all_conditions_of_a_tapp_without_a_status(status: Any) -> None:
+    """A TApp was deleted before its first sync, or its status was lost in a restore."""
+    world = tapp_on_hold(replicas=1)
     world.parent = {**world.parent, "status": status}
     if status is None:
         del world.parent["status"]
@@ -711,19 +727,18 @@ def test_the_end_says_whom_it_waits_for_where_nothing_was_said_yet(status: Any) 
     assert {(item or {}).get("lastTransitionTime") for item in found.values()} == {BEGAN}
 
 
-# --- status from elsewhere ------------------------------------------------------------------------
+# --- a status that the service did not write ------------------------------------------------------
 
 
 @pytest.mark.parametrize("noted_before", [5, None, [], "0-99999999999999999999", "x", {"0": "1"}])
-def test_a_status_that_makes_no_sense_changes_nothing(noted_before: Any) -> None:
-    world = by_new_pods(held()).settle()
+def test_invalid_list_of_pods_on_hold_in_the_status_is_ignored(noted_before: Any) -> None:
+    world = by_new_pods(tapp_on_hold()).settle()
     status = {**world.parent["status"], "held": noted_before}
     world.parent = {**world.parent, "status": status}
     assert world.sync()["status"]["held"] == "0"
 
 
-def test_an_upgrade_writes_nothing() -> None:
-    """Pods that nobody holds are answered as before."""
+def test_upgrade_of_the_service_writes_no_pod_without_a_hold() -> None:
     world = settled(replicas=3)
     world.hook = Hook()
     world.sync()
@@ -731,5 +746,5 @@ def test_an_upgrade_writes_nothing() -> None:
     assert "held" not in world.parent["status"]
 
 
-def test_a_phase_that_nobody_knows_is_held() -> None:
-    assert is_held(killed(held().modify(0, lambda pod: in_phase(pod, "Unknown"))))
+def test_pod_with_an_unknown_phase_can_be_on_hold() -> None:
+    assert is_on_hold(killed(tapp_on_hold().modify(0, lambda pod: in_phase(pod, "Unknown"))))

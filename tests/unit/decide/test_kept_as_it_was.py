@@ -1,4 +1,4 @@
-"""A kept instance comes back as it was: with its claims and in its Service, not in today's."""
+"""Pods of kept instances are recreated with the claims and the Service of their revision."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,8 +14,8 @@ RECORD = "ControllerRevision"
 KEEP_2 = {"partition": 2, "maxUnavailable": 1}
 
 
-def web(tag: int, *mounts: str, **spec: Any) -> Document:
-    """A template that mounts these, each at its name."""
+def web_template(tag: int, *mounts: str, **spec: Any) -> Document:
+    """Returns a template that mounts each of the given volumes at the path of its name."""
     found = [{"name": name, "mountPath": f"/{name}"} for name in mounts]
     spec = {"terminationGracePeriodSeconds": tag, **spec}  # no update in place
     return template(f"web:{tag}", container={"volumeMounts": found}, **spec)
@@ -25,10 +25,10 @@ def claims(*names: str) -> list[Document]:
     return [claim_template(name) for name in names]
 
 
-def world(*names: str, replicas: int = 3, **spec: Any) -> World:
-    """Three instances with claims `data` and `logs`, both mounted, at rest."""
+def tapp_with_claims(*names: str, replicas: int = 3, **spec: Any) -> World:
+    """Returns a settled TApp that mounts a claim for each name, by default `data` and `logs`."""
     names = names or ("data", "logs")
-    first = {"template": web(1, *names), "volumeClaimTemplates": claims(*names), **spec}
+    first = {"template": web_template(1, *names), "volumeClaimTemplates": claims(*names), **spec}
     return World(tapp(replicas=replicas, **first), history=True).settle()
 
 
@@ -45,14 +45,14 @@ def lose(*ids: int) -> Step:
     return change
 
 
-def silent(found: World) -> None:
-    """The records are those of an earlier release."""
+def records_of_an_earlier_release(found: World) -> None:
+    """Removes all but the template from each revision, as an earlier release recorded it."""
     for record in found.revisions.values():
         record["data"] = {"template": record["data"]["template"]}
 
 
 NO_LOGS = {
-    "template": web(2, "data"),
+    "template": web_template(2, "data"),
     "volumeClaimTemplates": claims("data"),
     "updateStrategy": KEEP_2,
 }
@@ -64,8 +64,11 @@ def play(steps: Iterable[Step], found: World) -> World:
     return found.settle()
 
 
-def made_of(found: World, id: int) -> str:
-    """The makings of an instance's pod: `1 data=data-web-0 logs=logs-web-0 in web`."""
+def claims_and_service_of(found: World, id: int) -> str:
+    """Returns image tag, claims and Service of a pod.
+
+    Example: `1 data=data-web-0 logs=logs-web-0 in web`.
+    """
     spec = found.pods[f"web-{id}"]["spec"]
     parts = [spec["containers"][0]["image"].rpartition(":")[2]]
     for volume in spec.get("volumes") or []:
@@ -79,7 +82,9 @@ def made_of(found: World, id: int) -> str:
 BOTH_2 = "1 data=data-web-2 logs=logs-web-2"
 
 
-@pytest.mark.parametrize("record", [[], [silent]], ids=["recorded", "record of earlier releases"])
+@pytest.mark.parametrize(
+    "record", [[], [records_of_an_earlier_release]], ids=["recorded", "record of earlier releases"]
+)
 @pytest.mark.parametrize(
     "lost",
     [
@@ -89,40 +94,52 @@ BOTH_2 = "1 data=data-web-2 logs=logs-web-2"
         [edit(replicas=2), edit(replicas=3)],
         [edit(volumeClaimTemplates=claims("data", "more")), lose(2)],
     ],
-    ids=["its pod", "two pods", "kill and start", "scaled away and back", "after another edit"],
+    ids=[
+        "one pod lost",
+        "two pods lost",
+        "killed and started",
+        "scaled down and up",
+        "another edit",
+    ],
 )
-def test_a_claim_whose_template_has_gone_is_mounted_again(
+def test_kept_instance_mounts_its_claim_although_the_claim_template_was_removed(
     record: list[Step], lost: list[Step]
 ) -> None:
-    """The pod of a kept instance has the mounts that it had, with the claims that it had."""
-    found = play([*record, edit(**NO_LOGS), *lost], world())
-    assert made_of(found, 2) == BOTH_2
-    assert made_of(found, 0) == "2 data=data-web-0"
+    found = play([*record, edit(**NO_LOGS), *lost], tapp_with_claims())
+    assert claims_and_service_of(found, 2) == BOTH_2
+    assert claims_and_service_of(found, 0) == "2 data=data-web-0"
     assert condition(found.parent["status"], "Ready")["status"] == "True"
     assert "keeps instances 1, 2" in condition(found.parent["status"], "Ready")["message"]
     assert {"logs-web-0", "logs-web-1", "logs-web-2"} <= found.claims.keys()
 
 
 @pytest.mark.parametrize("policy", ["Parallel", "OrderedReady"])
-def test_a_pod_that_is_lost_in_the_very_edit_comes_back_as_it_was(policy: str) -> None:
-    """The edit and the loss are seen by one sync."""
-    found = world(podManagementPolicy=policy)
+def test_kept_pod_is_recreated_with_its_claims_if_it_is_lost_together_with_the_edit(
+    policy: str,
+) -> None:
+    """One sync sees both the edit and the loss."""
+    found = tapp_with_claims(podManagementPolicy=policy)
     found.change(**NO_LOGS)
     del found.pods["web-2"]
-    assert made_of(found.settle(), 2) == BOTH_2
+    assert claims_and_service_of(found.settle(), 2) == BOTH_2
 
 
 @pytest.mark.parametrize(
     ("after", "kept", "rolled"),
     [
         (
-            {"template": web(2, "data", "files"), "volumeClaimTemplates": claims("data", "files")},
+            {
+                "template": web_template(2, "data", "files"),
+                "volumeClaimTemplates": claims("data", "files"),
+            },
             BOTH_2,
             "2 data=data-web-0 files=files-web-0",
         ),
         (
             {
-                "template": web(2, "data", "logs", volumes=[{"name": "logs", "emptyDir": {}}]),
+                "template": web_template(
+                    2, "data", "logs", volumes=[{"name": "logs", "emptyDir": {}}]
+                ),
                 "volumeClaimTemplates": claims("data"),
             },
             BOTH_2,
@@ -130,73 +147,79 @@ def test_a_pod_that_is_lost_in_the_very_edit_comes_back_as_it_was(policy: str) -
         ),
         (
             {
-                "template": web(2, "data", "logs"),
+                "template": web_template(2, "data", "logs"),
                 "volumeClaimTemplates": claims("data", "logs", "x"),
             },
             BOTH_2,
             "2 data=data-web-0 logs=logs-web-0 x=x-web-0",
         ),
-        ({"template": web(2), "volumeClaimTemplates": None}, BOTH_2, "2"),
+        ({"template": web_template(2), "volumeClaimTemplates": None}, BOTH_2, "2"),
         (
-            {"template": web(2, "data", "logs"), "serviceName": "new"},
+            {"template": web_template(2, "data", "logs"), "serviceName": "new"},
             BOTH_2 + " in old",
             "2 data=data-web-0 logs=logs-web-0 in new",
         ),
         (
-            {"template": web(2, "data", "logs"), "serviceName": None},
+            {"template": web_template(2, "data", "logs"), "serviceName": None},
             BOTH_2 + " in old",
             "2 data=data-web-0 logs=logs-web-0",
         ),
     ],
     ids=[
-        "renamed",
-        "becomes an emptyDir",
-        "one more",
-        "none left",
-        "another service",
-        "no service",
+        "claim renamed",
+        "claim becomes an emptyDir",
+        "claim added",
+        "all claims removed",
+        "Service changed",
+        "Service removed",
     ],
 )
-def test_whatever_a_pod_is_made_of_is_kept(after: Document, kept: str, rolled: str) -> None:
-    """Claims and Service of a kept instance are those of its revision, of others today's."""
+def test_kept_instance_has_the_claims_and_service_of_its_revision_after_any_edit(
+    after: Document, kept: str, rolled: str
+) -> None:
+    """All other instances have the claims and the Service of the current spec."""
     start = {"serviceName": "old"} if "serviceName" in after else {}
-    found = play([edit(**after, updateStrategy=KEEP_2), lose(2)], world(**start))
-    assert made_of(found, 2) == kept
-    assert made_of(found, 0) == rolled
+    found = play([edit(**after, updateStrategy=KEEP_2), lose(2)], tapp_with_claims(**start))
+    assert claims_and_service_of(found, 2) == kept
+    assert claims_and_service_of(found, 0) == rolled
     assert condition(found.parent["status"], "Ready")["status"] == "True"
     gone = play([edit(updateStrategy={})], found)
-    assert made_of(gone, 2) == rolled.replace("web-0", "web-2")
+    assert claims_and_service_of(gone, 2) == rolled.replace("web-0", "web-2")
 
 
-def test_an_empty_dir_that_becomes_a_claim_stays_one_for_who_is_kept() -> None:
-    """No claim is made for an instance whose revision has none."""
+def test_kept_instance_keeps_its_empty_dir_after_the_volume_became_a_claim() -> None:
+    """No claim is created for an instance whose revision has none."""
     cache = [{"name": "cache", "emptyDir": {}}]
-    first = World(tapp(replicas=3, template=web(1, "cache", volumes=cache)), history=True).settle()
-    after = {"template": web(2, "cache"), "volumeClaimTemplates": claims("cache")}
+    first = World(
+        tapp(replicas=3, template=web_template(1, "cache", volumes=cache)), history=True
+    ).settle()
+    after = {"template": web_template(2, "cache"), "volumeClaimTemplates": claims("cache")}
     found = play([edit(**after, updateStrategy=KEEP_2), lose(2)], first)
-    assert made_of(found, 2) == "1 cache:emptyDir"
+    assert claims_and_service_of(found, 2) == "1 cache:emptyDir"
     assert sorted(found.claims) == ["cache-web-0"]
 
 
-def test_one_that_is_new_and_kept_gets_the_claims_of_its_revision() -> None:
-    """The record has the claim template, so what is new is made as the others were."""
-    found = play([edit(**{**NO_LOGS, "replicas": 5, "updateStrategy": {"partition": 4}})], world())
-    assert made_of(found, 4) == "1 data=data-web-4 logs=logs-web-4"
+def test_new_kept_instance_gets_the_claims_of_its_revision() -> None:
+    """The revision records the claim template, so new instances get the same claims."""
+    found = play(
+        [edit(**{**NO_LOGS, "replicas": 5, "updateStrategy": {"partition": 4}})], tapp_with_claims()
+    )
+    assert claims_and_service_of(found, 4) == "1 data=data-web-4 logs=logs-web-4"
     assert found.claims["logs-web-4"]["spec"] == found.claims["logs-web-2"]["spec"]
 
 
-def zoned(name: str) -> Document:
-    """A claim template with a value of the instance's own."""
+def claim_with_class_value(name: str) -> Document:
+    """Returns a claim template that takes its storage class from a value."""
     found = claim_template(name)
     found["spec"]["storageClassName"] = "$(tapp.values.class)"
     return found
 
 
-@pytest.mark.parametrize("values", [{"class": "fast"}, None], ids=["values stay", "values go"])
-def test_a_recorded_claim_template_has_the_values_of_today(values: Document | None) -> None:
-    """With them gone, too, who has its claim needs none, and who is new waits for them."""
-    both = [*claims("data"), zoned("logs")]
-    found = world(volumeClaimTemplates=both, defaultValues={"class": "fast"})
+@pytest.mark.parametrize("values", [{"class": "fast"}, None], ids=["value stays", "value removed"])
+def test_recorded_claim_template_is_filled_in_with_current_values(values: Document | None) -> None:
+    """If the value is gone, an existing claim is still mounted, and a new instance is blocked."""
+    both = [*claims("data"), claim_with_class_value("logs")]
+    found = tapp_with_claims(volumeClaimTemplates=both, defaultValues={"class": "fast"})
     play(
         [
             edit(
@@ -207,9 +230,9 @@ def test_a_recorded_claim_template_has_the_values_of_today(values: Document | No
         ],
         found,
     )
-    assert made_of(found, 2) == BOTH_2
+    assert claims_and_service_of(found, 2) == BOTH_2
     if values is not None:
-        assert made_of(found, 3) == "1 data=data-web-3 logs=logs-web-3"
+        assert claims_and_service_of(found, 3) == "1 data=data-web-3 logs=logs-web-3"
         assert found.claims["logs-web-3"]["spec"]["storageClassName"] == "fast"
     else:
         assert "web-3" not in found.pods
@@ -218,63 +241,72 @@ def test_a_recorded_claim_template_has_the_values_of_today(values: Document | No
         assert "reads the value 'class', and the instance has none" in blocked
 
 
-def test_an_edit_beside_the_template_alone_reaches_nobody_who_is_kept() -> None:
-    """No roll begins, and who is kept still comes back as it was; the others get what is new."""
+def test_change_of_the_service_name_alone_does_not_reach_kept_instances() -> None:
+    """The change starts no rollout, but a recreated pod shows it unless its instance is kept."""
     steps = [edit(serviceName="new", updateStrategy=KEEP_2), lose(0, 2)]
-    found = play(steps, world("data", serviceName="old"))
-    assert made_of(found, 0) == "1 data=data-web-0 in new"
-    assert made_of(found, 2) == "1 data=data-web-2 in old"
+    found = play(steps, tapp_with_claims("data", serviceName="old"))
+    assert claims_and_service_of(found, 0) == "1 data=data-web-0 in new"
+    assert claims_and_service_of(found, 2) == "1 data=data-web-2 in old"
     play([edit(updateStrategy={}), lose(2)], found)
-    assert made_of(found, 2) == "1 data=data-web-2 in new"
+    assert claims_and_service_of(found, 2) == "1 data=data-web-2 in new"
 
 
-@pytest.mark.parametrize("tag", [1, 2], ids=["no roll", "a roll"])
+@pytest.mark.parametrize("tag", [1, 2], ids=["same template", "new template"])
 @pytest.mark.parametrize(
     "after",
     [{"serviceName": "new"}, {"volumeClaimTemplates": claims("data")}],
     ids=["first service", "first claim"],
 )
-def test_who_is_kept_stays_without_what_its_revision_had_not(after: Document, tag: int) -> None:
-    """The only one of its revision: no other pod shows that it had neither Service nor claims."""
-    first = World(tapp(replicas=2, template=web(1)), history=True).settle()
+def test_kept_instance_gets_no_service_and_no_claim_that_its_revision_did_not_have(
+    after: Document, tag: int
+) -> None:
+    """No other pod of that revision is left to compare with."""
+    first = World(tapp(replicas=2, template=web_template(1)), history=True).settle()
     keep = {"partition": 1, "maxUnavailable": 2}
-    found = play([edit(**after, template=web(tag), updateStrategy=keep), lose(0, 1)], first)
-    assert made_of(found, 1) == "1"
-    assert made_of(found, 0) != str(tag)
+    found = play(
+        [edit(**after, template=web_template(tag), updateStrategy=keep), lose(0, 1)], first
+    )
+    assert claims_and_service_of(found, 1) == "1"
+    assert claims_and_service_of(found, 0) != str(tag)
 
 
-def test_a_rollback_mounts_the_claim_that_is_there_without_its_template() -> None:
-    """A mount finds the instance's own claim of that name, whoever is kept."""
-    found = play([edit(template=web(2, "data"), volumeClaimTemplates=claims("data"))], world())
-    play([edit(template=web(1, "data", "logs")), lose(1)], found)
-    assert {made_of(found, id) for id in range(3)} == {
+def test_rollback_mounts_existing_claims_whose_claim_template_was_removed() -> None:
+    """A mount finds the instance's own claim by its name, for kept and other instances."""
+    found = play(
+        [edit(template=web_template(2, "data"), volumeClaimTemplates=claims("data"))],
+        tapp_with_claims(),
+    )
+    play([edit(template=web_template(1, "data", "logs")), lose(1)], found)
+    assert {claims_and_service_of(found, id) for id in range(3)} == {
         f"1 data=data-web-{id} logs=logs-web-{id}" for id in range(3)
     }
 
 
-def test_a_rollback_leaves_what_is_recorded_for_who_is_kept() -> None:
-    """The record is made again with another number, and says the same beside the template."""
-    found = play([edit(**NO_LOGS), edit(template=web(1, "data", "logs"))], world())
+def test_rollback_keeps_the_claims_and_service_that_a_revision_has_recorded() -> None:
+    """The ControllerRevision gets a new number, and its other data stays."""
+    found = play(
+        [edit(**NO_LOGS), edit(template=web_template(1, "data", "logs"))], tapp_with_claims()
+    )
     assert [each.get("volumeClaimTemplates") for each in recorded(found)] == [
         claims("data"), claims("data", "logs"),
     ]  # fmt: skip
     del found.claims["logs-web-2"]
     play([lose(0, 2)], found)
-    assert made_of(found, 0) == "1 data=data-web-0 logs=logs-web-0"
-    assert made_of(found, 2) == BOTH_2
+    assert claims_and_service_of(found, 0) == "1 data=data-web-0 logs=logs-web-0"
+    assert claims_and_service_of(found, 2) == BOTH_2
     assert "logs-web-2" in found.claims
 
 
-def test_a_claim_that_a_kept_instance_needs_is_never_lost() -> None:
-    """With whenScaled Delete, too: what has no claim template stays."""
+def test_claim_of_a_kept_instance_is_not_deleted_with_when_scaled_delete() -> None:
+    """Claims whose claim template was removed stay."""
     policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
-    start = world(persistentVolumeClaimRetentionPolicy=policy)
+    start = tapp_with_claims(persistentVolumeClaimRetentionPolicy=policy)
     found = play([edit(**NO_LOGS), lose(2), edit(replicas=2)], start)
     assert sorted(found.claims) == [
         "data-web-0", "data-web-1", "logs-web-0", "logs-web-1", "logs-web-2",
     ]  # fmt: skip
     play([edit(replicas=3)], found)
-    assert made_of(found, 2) == BOTH_2
+    assert claims_and_service_of(found, 2) == BOTH_2
 
 
 def sized(size: str, *names: str) -> list[Document]:
@@ -284,10 +316,10 @@ def sized(size: str, *names: str) -> list[Document]:
     return found
 
 
-def growing() -> World:
-    """Three instances with two claims each, of a class that grows; the volumes are there."""
+def tapp_with_growing_claims() -> World:
+    """Returns a TApp with two claims for each instance, bound, of a class that allows expansion."""
     fast = {"kind": "StorageClass", "metadata": {"name": "fast"}, "allowVolumeExpansion": True}
-    first = tapp(replicas=3, template=web(1, "data", "logs"))
+    first = tapp(replicas=3, template=web_template(1, "data", "logs"))
     first["spec"]["volumeClaimTemplates"] = sized("1Gi", "data", "logs")
     return bound(World(first, history=True, classes=[fast]).settle())
 
@@ -299,22 +331,22 @@ def bound(found: World, phase: str = "Bound") -> World:
 
 
 def sizes(found: World, name: str) -> list[str]:
-    """Requests of the claims of this name, by number."""
+    """Returns the requested sizes of the claims of this name, sorted by instance number."""
     claims = [found.claims[f"{name}-web-{id}"] for id in range(3)]
     return [claim["spec"]["resources"]["requests"]["storage"] for claim in claims]
 
 
-def test_claims_of_who_is_kept_go_on_growing() -> None:
-    """The size is today's template's, whatever is recorded."""
+def test_claims_of_kept_instances_grow_with_the_current_claim_template() -> None:
+    """The current claim template determines the size, not the recorded one."""
     steps = [edit(**{**NO_LOGS, "volumeClaimTemplates": sized("2Gi", "data")}), lose(2)]
-    found = play(steps, growing())
-    assert made_of(found, 2) == BOTH_2
+    found = play(steps, tapp_with_growing_claims())
+    assert claims_and_service_of(found, 2) == BOTH_2
     assert (sizes(found, "data"), sizes(found, "logs")) == (["2Gi"] * 3, ["1Gi"] * 3)
 
 
-def test_a_claim_that_waits_to_grow_grows_although_its_template_has_gone() -> None:
-    """As it was recorded, and for who is kept."""
-    found = bound(growing(), "Pending")
+def test_pending_claim_of_a_kept_instance_grows_to_its_recorded_size_when_it_is_bound() -> None:
+    """The claim template was removed before the claim was bound."""
+    found = bound(tapp_with_growing_claims(), "Pending")
     edit(volumeClaimTemplates=sized("2Gi", "data", "logs"))(found)
     edit(**{**NO_LOGS, "volumeClaimTemplates": sized("2Gi", "data")})(found)
     assert (sizes(found, "data"), sizes(found, "logs")) == (["1Gi"] * 3, ["1Gi"] * 3)
@@ -322,11 +354,11 @@ def test_a_claim_that_waits_to_grow_grows_although_its_template_has_gone() -> No
     assert (sizes(found, "data"), sizes(found, "logs")) == (["2Gi"] * 3, ["1Gi", "2Gi", "2Gi"])
 
 
-def test_finalizers_are_for_new_pods_and_no_revision() -> None:
-    """Another list is no roll and no write; who gets another pod has it, but not who is kept."""
-    body = web(1, "data")
+def test_finalizers_of_a_template_reach_new_pods_and_start_no_rollout() -> None:
+    """A recreated pod gets the new list, unless its instance is kept."""
+    body = web_template(1, "data")
     body["metadata"]["finalizers"] = ["example.com/old"]
-    found = world("data", template=body)
+    found = tapp_with_claims("data", template=body)
     changed = {**body, "metadata": {**body["metadata"], "finalizers": ["example.com/new"]}}
     found.change(template=changed).sync()
     assert found.writes == []
@@ -335,26 +367,26 @@ def test_finalizers_are_for_new_pods_and_no_revision() -> None:
     assert [found.pods[f"web-{id}"]["metadata"]["finalizers"] for id in (0, 1)] == [
         ["example.com/new"], ["example.com/old"],
     ]  # fmt: skip
-    play([edit(template=web(2, "data"), updateStrategy={"partition": 2}), lose(2)], found)
+    play([edit(template=web_template(2, "data"), updateStrategy={"partition": 2}), lose(2)], found)
     assert found.pods["web-2"]["metadata"]["finalizers"] == ["example.com/old"]
 
 
-# --- what the history holds of it ---------------------------------------------------------------
+# --- what a ControllerRevision records ------------------------------------------------------------
 
 NEITHER = {"serviceName": "", "volumeClaimTemplates": []}
 
 
 def recorded(found: World) -> list[Document]:
-    """The data of the records, oldest first, without their templates."""
+    """Returns the data of all ControllerRevisions without their templates, oldest first."""
     ordered = sorted(found.revisions.values(), key=lambda each: each["revision"])
     return [
         {key: each["data"][key] for key in each["data"] if key != "template"} for each in ordered
     ]
 
 
-def test_a_record_has_what_is_beside_its_template() -> None:
-    """In the fields of the spec; that a TApp had neither is said, too."""
-    found = world("data", serviceName="web")
+def test_revision_records_service_name_and_claim_templates() -> None:
+    """An empty name and an empty list are recorded, too."""
+    found = tapp_with_claims("data", serviceName="web")
     assert recorded(found) == [{"serviceName": "web", "volumeClaimTemplates": claims("data")}]
     assert recorded(World(tapp(), history=True).settle()) == [NEITHER]
     assert recorded(World(tapp(serviceName="web"), history=True).settle()) == [
@@ -362,9 +394,9 @@ def test_a_record_has_what_is_beside_its_template() -> None:
     ]
 
 
-def test_a_record_is_made_again_when_that_changes_and_not_before() -> None:
-    """Of the same revision one record stays; nothing is written where nothing has changed."""
-    found = world("data", serviceName="web")
+def test_revision_is_recreated_only_if_service_name_or_claim_templates_change() -> None:
+    """There is one ControllerRevision for each revision, and no write without a change."""
+    found = tapp_with_claims("data", serviceName="web")
     edit(serviceName="other")(found)
     assert recorded(found) == [{"serviceName": "other", "volumeClaimTemplates": claims("data")}]
     assert [each["revision"] for each in found.revisions.values()] == [2]
@@ -372,11 +404,13 @@ def test_a_record_is_made_again_when_that_changes_and_not_before() -> None:
     assert [each["revision"] for each in found.revisions.values()] == [2]
 
 
-@pytest.mark.parametrize("more", [{}, {"updateStrategy": {"partition": 1}}], ids=["", "partition"])
-def test_a_record_of_an_earlier_release_stays_as_it_is(more: Document) -> None:
-    """An upgrade of the service writes nothing, with a partition or without one."""
-    found = world("data", serviceName="web", **more)
-    silent(found)
+@pytest.mark.parametrize(
+    "more", [{}, {"updateStrategy": {"partition": 1}}], ids=["no partition", "partition"]
+)
+def test_revision_of_an_earlier_release_is_not_rewritten(more: Document) -> None:
+    """An upgrade of the service writes no object."""
+    found = tapp_with_claims("data", serviceName="web", **more)
+    records_of_an_earlier_release(found)
     found.sync()
     assert found.writes == []
     assert recorded(found) == [{}]
@@ -390,24 +424,28 @@ def test_a_record_of_an_earlier_release_stays_as_it_is(more: Document) -> None:
         {"serviceName": "", "volumeClaimTemplates": [None, 1]},
         {"serviceName": "", "volumeClaimTemplates": [{"metadata": {"name": ["x"]}}]},
     ],
-    ids=["service", "claims", "entries", "name"],
+    ids=["service name", "claim templates", "entries", "claim name"],
 )
-def test_odd_things_beside_a_recorded_template_hide_it_from_nobody(data: Document) -> None:
-    """The template counts; what cannot be read is as if it were not there."""
-    found = world()
+def test_recorded_template_is_used_although_other_recorded_data_is_invalid(data: Document) -> None:
+    """Data that cannot be read counts as absent."""
+    found = tapp_with_claims()
     edit(**NO_LOGS)(found)
     first = min(found.revisions.values(), key=lambda each: each["revision"])
     first["data"] |= data
     play([lose(2)], found)
-    assert made_of(found, 2) == BOTH_2
+    assert claims_and_service_of(found, 2) == BOTH_2
 
 
-@pytest.mark.parametrize(("kept", "service"), [(1, "new"), (2, "old")], ids=["alone", "one of two"])
-def test_what_is_not_recorded_is_seen_in_others_or_said(kept: int, service: str) -> None:
-    """Another pod of its revision shows the Service; else it is today's, and that is said."""
-    found = world("data", serviceName="old")
-    silent(found)
-    roll = {"template": web(2, "data"), "updateStrategy": {"partition": kept}}
+@pytest.mark.parametrize(
+    ("kept", "service"), [(1, "new"), (2, "old")], ids=["no other pod", "another pod"]
+)
+def test_unrecorded_service_name_is_taken_from_another_pod_of_the_revision(
+    kept: int, service: str
+) -> None:
+    """If there is no such pod, the current name is used, and the message says so."""
+    found = tapp_with_claims("data", serviceName="old")
+    records_of_an_earlier_release(found)
+    roll = {"template": web_template(2, "data"), "updateStrategy": {"partition": kept}}
     edit(**roll, serviceName="new")(found)
     del found.pods["web-2"]
     message = found.hook.answer("/plan", found.request())["instances"][2]["message"]
@@ -415,9 +453,8 @@ def test_what_is_not_recorded_is_seen_in_others_or_said(kept: int, service: str)
     assert desired(found.sync(), "Pod")["web-2"]["spec"]["subdomain"] == service
 
 
-def test_what_it_has_that_the_spec_has_no_longer_is_said() -> None:
-    """Instances that are kept or made anew: with which claim, and in which Service."""
-    found = world(serviceName="old")
+def test_plan_message_names_claims_and_service_that_the_spec_no_longer_has() -> None:
+    found = tapp_with_claims(serviceName="old")
     edit(**NO_LOGS, serviceName=None)(found)
     del found.pods["web-2"]
     plan = found.hook.answer("/plan", found.request())["instances"]

@@ -1,80 +1,41 @@
-"""`forceDeletePod`: an instance leaves a node that is lost, and only then."""
-
-from datetime import UTC, datetime
-from typing import Any
+"""`forceDeletePod`: an instance leaves its node only if the node is lost."""
 
 import pytest
 
-from tests.builders import Document, completed, tapp, template, terminating
+from tests.builders import Document, completed, template, terminating
 from tests.reading import desired
-from tests.unit.world import Hook, World, condition
+from tests.unit.nodes import LOST, WorldOfNodes, not_ready, on_node, timestamp
+from tests.unit.world import condition
 
-LOST = "apps.tkestack.io/lost-node"
 LABEL = "apps.tkestack.io/pod-status"
 SECONDS = "apps.tkestack.io/lost-node-seconds"
 SILENT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
-def stamp(at: float) -> str:
-    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def silent(pod: Document, since: float) -> Document:
-    """A pod after the node lifecycle controller: not Ready, and all else as it was."""
-    conditions = [
-        {**item, "status": "False", "lastTransitionTime": stamp(since)}
-        if item["type"] == "Ready"
-        else item
-        for item in pod["status"]["conditions"]
-    ]
-    return {**pod, "status": {**pod["status"], "conditions": conditions}}
-
-
-def on(pod: Document, node: str) -> Document:
-    return {**pod, "spec": {**pod["spec"], "nodeName": node}}
-
-
-class Nodes(World):
-    """A settled TApp, one instance on each of so many nodes."""
-
-    def __init__(self, replicas: int = 5, **spec: Any) -> None:
-        spec = {"forceDeletePod": True, **spec}
-        super().__init__(tapp(replicas=replicas, **spec), hook=Hook())
-        self.settle()
-        for id in range(replicas):
-            self.modify(id, lambda pod, id=id: on(pod, f"node-{id}"))
-
-    def fall_silent(self, *ids: int, ago: float = 0) -> "Nodes":
-        for id in ids:
-            self.modify(id, lambda pod: silent(pod, self.hook.now - ago))
-        return self
-
-    def later(self, seconds: float) -> "Nodes":
-        self.hook.now += seconds
-        return self
-
-    def lost(self, id: int) -> str:
-        return self.pod(id)["metadata"]["annotations"].get(LOST) or ""
-
-
-def test_pods_tolerate_a_silent_node_without_limit() -> None:
-    tolerations = Nodes(1).pod(0)["spec"]["tolerations"]
+def test_new_pods_tolerate_unreachable_nodes_without_a_time_limit() -> None:
+    tolerations = WorldOfNodes(1).pod(0)["spec"]["tolerations"]
     assert {item["key"] for item in tolerations} == set(SILENT)
     assert not any("tolerationSeconds" in item for item in tolerations)
 
 
-def test_what_is_about_another_value_of_the_taint_does_not_keep_a_pod() -> None:
-    """It tolerates nothing, and keeps admission from adding what does: the pod would be evicted."""
+def test_toleration_is_added_although_another_one_has_the_same_key_and_a_value() -> None:
+    """Because of it, admission does not add the default toleration.
+
+    Without a toleration from the service, the pod would be evicted.
+    """
     other = {"key": SILENT[1], "operator": "Equal", "value": "x", "effect": "NoExecute"}
-    world = Nodes(1, forceDeletePod=False, template=template(tolerations=[other]))
+    world = WorldOfNodes(1, forceDeletePod=False, template=template(tolerations=[other]))
     kept = {"key": SILENT[1], "operator": "Exists", "effect": "NoExecute"}
-    assert kept in Nodes(1, template=template(tolerations=[other])).pod(0)["spec"]["tolerations"]
+    assert (
+        kept
+        in WorldOfNodes(1, template=template(tolerations=[other])).pod(0)["spec"]["tolerations"]
+    )
     world.change(forceDeletePod=True).settle()
     assert kept in world.pod(0)["spec"]["tolerations"]
 
 
-def test_pods_that_are_there_already_tolerate_it_after_the_edit() -> None:
-    world = Nodes(2, forceDeletePod=False, template=template(tolerations=[
+def test_existing_pods_get_the_tolerations_after_force_delete_pod_was_set() -> None:
+    world = WorldOfNodes(2, forceDeletePod=False, template=template(tolerations=[
         {"key": SILENT[0], "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9},
         {"key": "gpu", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 7},
     ]))  # fmt: skip
@@ -90,24 +51,24 @@ def test_pods_that_are_there_already_tolerate_it_after_the_edit() -> None:
     assert world.writes == []
 
 
-def test_a_limit_for_all_taints_stays_behind_what_says_more() -> None:
-    """The first toleration that fits decides; the author's is meant for other taints, too."""
+def test_tolerations_are_put_before_a_toleration_of_all_taints_with_a_time_limit() -> None:
+    """The first matching toleration decides. The author's one is meant for other taints, too."""
     wildcard = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
-    made = Nodes(1, template=template(tolerations=[wildcard])).pod(0)["spec"]["tolerations"]
+    made = WorldOfNodes(1, template=template(tolerations=[wildcard])).pod(0)["spec"]["tolerations"]
     assert [(item.get("key"), item.get("tolerationSeconds")) for item in made] == [
         (SILENT[0], None),
         (SILENT[1], None),
         (None, 60),
     ]
-    world = Nodes(1, forceDeletePod=False, template=template(tolerations=[wildcard]))
+    world = WorldOfNodes(1, forceDeletePod=False, template=template(tolerations=[wildcard]))
     world.change(forceDeletePod=True).sync()
     assert world.pod(0)["spec"]["tolerations"] == made
     world.sync()
     assert world.writes == []
 
 
-def test_lifting_a_limit_makes_no_update_look_unfinished() -> None:
-    """No kubelet has seen the newest generation for a moment: nobody is unavailable for that."""
+def test_instances_stay_available_while_tolerations_are_added() -> None:
+    """The kubelet has not observed the new generation yet, but this is no update in place."""
     gate = "apps.tkestack.io/InPlaceUpdateReady"
     limited = {
         "key": SILENT[0],
@@ -117,7 +78,7 @@ def test_lifting_a_limit_makes_no_update_look_unfinished() -> None:
     }
     for gates in ([], [{"conditionType": gate}]):
         body = {"tolerations": [limited], **({"readinessGates": gates} if gates else {})}
-        world = Nodes(2, forceDeletePod=False, template=template("nginx:1", **body))
+        world = WorldOfNodes(2, forceDeletePod=False, template=template("nginx:1", **body))
         world.change(template=template("nginx:2", **body)).settle()
         world.change(forceDeletePod=True).sync()
         assert world.pod_status() == []
@@ -126,9 +87,12 @@ def test_lifting_a_limit_makes_no_update_look_unfinished() -> None:
         assert world.writes == []
 
 
-def test_an_instance_leaves_a_lost_node() -> None:
-    """Marked by the composite, made Failed by the decorator, replaced."""
-    world = Nodes().fall_silent(2)
+def test_pod_on_a_lost_node_is_marked_failed_and_replaced() -> None:
+    """The sync hook annotates the pod. The pod-status hook sets its phase to Failed.
+
+    Then the sync hook deletes the pod.
+    """
+    world = WorldOfNodes().stop_reporting(2)
     assert world.later(290).decisions()[2] == "Keep/UpToDate"
     assert world.sync()["resyncAfterSeconds"] <= 11
     assert world.writes == []
@@ -147,9 +111,10 @@ def test_an_instance_leaves_a_lost_node() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure", "Always"])
-def test_lost_is_not_finished_and_has_no_pace(policy: str) -> None:
-    """Whatever the restartPolicy, and however young the pod."""
-    world = Nodes(template=template(restartPolicy=policy)).fall_silent(2, ago=301)
+def test_pod_on_a_lost_node_is_replaced_with_every_restart_policy_and_without_back_off(
+    policy: str,
+) -> None:
+    world = WorldOfNodes(template=template(restartPolicy=policy)).stop_reporting(2, ago=301)
     world.sync()
     world.pod_status()
     answer = world.sync()
@@ -158,71 +123,71 @@ def test_lost_is_not_finished_and_has_no_pace(policy: str) -> None:
     assert world.writes == ["delete Pod/web-2"]
 
 
-def test_a_tapp_may_have_a_limit_of_its_own() -> None:
-    world = Nodes()
+def test_annotation_of_the_tapp_sets_the_seconds_until_a_node_is_lost() -> None:
+    world = WorldOfNodes()
     world.parent["metadata"]["annotations"] = {SECONDS: "5"}
-    assert world.fall_silent(2, ago=6).decisions()[2] == "Mark/NodeLost"
+    assert world.stop_reporting(2, ago=6).decisions()[2] == "Mark/NodeLost"
 
 
 @pytest.mark.parametrize("seconds", ["0", "1", "4"])
-def test_a_limit_leaves_a_kubelet_time_to_look(seconds: str) -> None:
-    """A gate that has just been opened looks like a silent node for a moment: that is no limit."""
-    world = Nodes()
+def test_node_is_not_lost_before_five_seconds_have_passed(seconds: str) -> None:
+    """For a moment, a pod looks like one on a lost node after its readiness gate opened."""
+    world = WorldOfNodes()
     world.parent["metadata"]["annotations"] = {SECONDS: seconds}
-    assert world.fall_silent(2, ago=4).decisions()[2] == "Keep/UpToDate"
+    assert world.stop_reporting(2, ago=4).decisions()[2] == "Keep/UpToDate"
     assert world.later(2).decisions()[2] == "Mark/NodeLost"
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "1.5", "", "9" * 30])
-def test_a_limit_that_makes_no_sense_is_named(text: str) -> None:
-    world = Nodes()
+def test_invalid_lost_node_seconds_are_ignored_and_set_a_condition(text: str) -> None:
+    world = WorldOfNodes()
     world.parent["metadata"]["annotations"] = {SECONDS: text}
-    assert world.fall_silent(2, ago=6).decisions()[2] == "Keep/UpToDate"
+    assert world.stop_reporting(2, ago=6).decisions()[2] == "Keep/UpToDate"
     found = condition(world.sync(), "InvalidLostNodeSeconds")
     assert found is not None
     assert "300 holds" in found["message"]
 
 
-def test_a_clock_that_is_ahead_hides_no_lost_node() -> None:
-    """The node controller's: a dead node sends no more events, so we have to come back."""
-    world = Nodes().fall_silent(2, ago=-2)
-    assert world.sync()["resyncAfterSeconds"] == 32  # the silence is told of then
+def test_node_is_lost_although_the_node_controller_has_a_clock_that_runs_ahead() -> None:
+    """A dead node causes no more events, so the service has to ask for a resync."""
+    world = WorldOfNodes().stop_reporting(2, ago=-2)
+    assert world.sync()["resyncAfterSeconds"] == 32  # the status reports it then
     assert world.later(33).sync()["resyncAfterSeconds"] > 260
     world.change(statuses={"2": "Killed"})
     assert world.decisions()[2] == "Keep/NodeSilent"
 
 
-def test_never_migrate_wins() -> None:
-    world = Nodes(neverMigrate=True).fall_silent(2, ago=9_000)
+def test_pod_stays_on_a_lost_node_with_never_migrate() -> None:
+    world = WorldOfNodes(neverMigrate=True).stop_reporting(2, ago=9_000)
     assert world.decisions()[2] == "Keep/UpToDate"
 
 
-def test_without_force_delete_nothing_is_moved() -> None:
-    world = Nodes(forceDeletePod=False).fall_silent(2, ago=9_000)
+def test_pod_stays_on_a_lost_node_without_force_delete_pod() -> None:
+    world = WorldOfNodes(forceDeletePod=False).stop_reporting(2, ago=9_000)
     assert world.decisions()[2] == "Keep/UpToDate"
 
 
-def test_a_node_that_comes_back_takes_the_mark_away() -> None:
-    world = Nodes().fall_silent(2, ago=301)
+def test_lost_node_annotation_is_removed_when_the_node_reports_again() -> None:
+    world = WorldOfNodes().stop_reporting(2, ago=301)
     world.sync()
-    assert world.lost(2)
+    assert world.lost_node_annotation(2)
     world.kubelet()
-    assert world.pod_status() == []  # its node is heard of again
+    assert world.pod_status() == []  # its node reports again
     world.sync()
-    assert not world.lost(2)
+    assert not world.lost_node_annotation(2)
     world.sync()
     assert world.writes == []
 
 
-def test_a_gate_that_has_just_been_opened_is_no_lost_node() -> None:
-    """Ready has been False for long when the gate opens; the kubelet looks a moment later."""
+def test_pod_whose_gate_has_just_been_opened_is_not_on_a_lost_node() -> None:
+    """Ready has long been False when the gate opens, and the kubelet reacts a moment later."""
     gate = "example.com/open"
     body = template(readinessGates=[{"conditionType": gate}])
-    world = Nodes(template=body)
-    opened = {"type": gate, "status": "True", "lastTransitionTime": stamp(world.hook.now)}
+    world = WorldOfNodes(template=body)
+    opened = {"type": gate, "status": "True", "lastTransitionTime": timestamp(world.hook.now)}
 
     def just_opened(pod: Document) -> Document:
-        pod = silent(pod, world.hook.now - 9_000)
+        pod = not_ready(pod, world.hook.now - 9_000)
         others = [c for c in pod["status"]["conditions"] if c["type"] != gate]
         return {**pod, "status": {**pod["status"], "conditions": [*others, opened]}}
 
@@ -231,48 +196,47 @@ def test_a_gate_that_has_just_been_opened_is_no_lost_node() -> None:
     assert world.decisions()[2] == "Keep/UpToDate"
 
 
-# --- the guard ------------------------------------------------------------------------------------
+# --- no pod is moved while most nodes do not report -----------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("nodes", "silent_ones", "moved"),
+    ("nodes", "not_reporting", "moved"),
     [(4, 2, True), (4, 3, False), (3, 1, True), (3, 2, False), (5, 3, False), (2, 2, True),
      (1, 1, True)],
 )  # fmt: skip
-def test_where_most_nodes_are_silent_nothing_is_moved(
-    nodes: int, silent_ones: int, moved: bool
+def test_no_pod_is_moved_while_most_nodes_do_not_report(
+    nodes: int, not_reporting: int, moved: bool
 ) -> None:
-    world = Nodes(nodes).fall_silent(*range(silent_ones), ago=400)
+    world = WorldOfNodes(nodes).stop_reporting(*range(not_reporting), ago=400)
     decided = world.decisions()
     assert decided[0] == ("Mark/NodeLost" if moved else "Keep/UpToDate")
     found = condition(world.sync(), "MostNodesSilent")
     assert (found is None) == moved
     if found is not None:
-        assert found["message"].startswith(f"{silent_ones} of {nodes} nodes are not heard of")
+        assert found["message"].startswith(f"{not_reporting} of {nodes} nodes are not heard of")
 
 
-def test_a_pod_that_is_going_still_tells_of_its_node() -> None:
-    """Evictions in a network that is split must not disarm the guard."""
-    world = Nodes(4).fall_silent(0, 1, 2, ago=400)
+def test_node_of_a_terminating_pod_counts_as_not_reporting() -> None:
+    """Otherwise evictions in a network partition would let all pods move."""
+    world = WorldOfNodes(4).stop_reporting(0, 1, 2, ago=400)
     for id in (0, 1):
         world.modify(id, terminating)
     assert world.decisions()[2] == "Keep/UpToDate"
 
 
-def test_a_mark_is_taken_back_when_the_guard_begins_to_hold() -> None:
-    world = Nodes(4).fall_silent(0, ago=400)
+def test_lost_node_annotation_is_removed_when_most_nodes_stop_reporting() -> None:
+    world = WorldOfNodes(4).stop_reporting(0, ago=400)
     world.sync()
-    assert world.lost(0)
-    world.fall_silent(1, 2, ago=1)
+    assert world.lost_node_annotation(0)
+    world.stop_reporting(1, 2, ago=1)
     world.sync()
-    assert not world.lost(0)
+    assert not world.lost_node_annotation(0)
 
 
-def test_a_node_with_a_pod_that_is_ready_is_heard_of() -> None:
-    """Another pod of the node says so."""
-    world = Nodes(4).fall_silent(0, 1, 2, ago=400)
+def test_node_with_a_ready_pod_counts_as_reporting() -> None:
+    world = WorldOfNodes(4).stop_reporting(0, 1, 2, ago=400)
     for node, numbers in (("node-2", "2 of 3"), ("node-3", "3 of 4")):
-        world.modify(3, lambda pod, node=node: on(pod, node))
+        world.modify(3, lambda pod, node=node: on_node(pod, node))
         found = condition(world.sync(), "MostNodesSilent")
         assert found is not None
         assert found["message"].startswith(numbers)
@@ -288,8 +252,8 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_a_tapp_that_waits_for_that_is_not_complete(edit: Document) -> None:
-    world = Nodes(3).fall_silent(2, ago=10)
+def test_tapp_that_waits_for_a_pod_on_an_unreachable_node_is_progressing(edit: Document) -> None:
+    world = WorldOfNodes(3).stop_reporting(2, ago=10)
     answer = world.change(**edit).sync()
     progressing = condition(answer, "Progressing")
     assert progressing is not None
@@ -297,23 +261,23 @@ def test_a_tapp_that_waits_for_that_is_not_complete(edit: Document) -> None:
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_a_deletion_waits_until_the_node_is_lost_or_back(edit: Document) -> None:
-    """A pod on a silent node that is deleted hangs there half-deleted."""
-    world = Nodes(3).fall_silent(2, ago=10)
+def test_deletion_waits_until_the_unreachable_node_is_lost_or_reports_again(edit: Document) -> None:
+    """A pod that is deleted on an unreachable node stays Terminating."""
+    world = WorldOfNodes(3).stop_reporting(2, ago=10)
     world.change(**edit)
     assert world.decisions()[2].startswith("Keep/NodeSilent")
     world.later(300)
     world.sync()
-    assert world.lost(2)
+    assert world.lost_node_annotation(2)
     assert world.pod_status() == ["web-2"]
     world.sync()
     assert "delete Pod/web-2" in world.writes
 
 
-def test_a_deletion_does_not_wait_for_a_time_that_nobody_knows() -> None:
-    """A silence without a beginning, or from the future, never comes to its limit."""
+def test_deletion_does_not_wait_for_a_node_without_a_valid_time() -> None:
+    """If the time is missing or in the future, the node would never count as lost."""
     for since in (0.0, 9_000.0):
-        world = Nodes(3).fall_silent(2, ago=-since)
+        world = WorldOfNodes(3).stop_reporting(2, ago=-since)
         if not since:
             conditions = world.pod(2)["status"]["conditions"]
             for item in conditions:
@@ -322,8 +286,8 @@ def test_a_deletion_does_not_wait_for_a_time_that_nobody_knows() -> None:
         assert world.decisions()[2] == "Delete/Killed"
 
 
-def test_the_end_of_a_tapp_waits_likewise() -> None:
-    world = Nodes(3).fall_silent(2, ago=10)
+def test_deletion_of_a_tapp_waits_until_the_unreachable_node_is_lost() -> None:
+    world = WorldOfNodes(3).stop_reporting(2, ago=10)
     request = world.request(finalizing=True)
     answer = world.hook.finalize(request)
     assert [pod["metadata"]["name"] for pod in answer["children"]] == ["web-2"]
@@ -339,12 +303,14 @@ def test_the_end_of_a_tapp_waits_likewise() -> None:
     assert answer["children"] == []
 
 
-@pytest.mark.parametrize("moved", [False, True], ids=["stays", "moves"])
-def test_the_cause_is_named_where_a_node_is_not_heard_of(moved: bool) -> None:
-    """In the state and in Progressing; in Degraded, too, where nothing is done about it."""
-    world = Nodes(3, forceDeletePod=moved).fall_silent(2)
+@pytest.mark.parametrize(
+    "moved", [False, True], ids=["without forceDeletePod", "with forceDeletePod"]
+)
+def test_status_names_the_unreachable_node_after_half_a_minute(moved: bool) -> None:
+    """Degraded names the node only if forceDeletePod is not set."""
+    world = WorldOfNodes(3, forceDeletePod=moved).stop_reporting(2)
     status = world.sync()["status"]
-    assert status["statuses"]["2"] == "Pending"  # a gate that just opened looks the same
+    assert status["statuses"]["2"] == "Pending"  # as after a gate was opened
     assert condition(status, "Degraded")["status"] == "False"  # type: ignore[index]
     answer = world.later(29).sync()
     assert 0 < answer["resyncAfterSeconds"] <= 2
@@ -359,10 +325,12 @@ def test_the_cause_is_named_where_a_node_is_not_heard_of(moved: bool) -> None:
         assert "nothing is heard of node node-2 since" in degraded["message"]
 
 
-@pytest.mark.parametrize("moved", [False, True], ids=["hangs", "is kept"])
-def test_the_end_of_a_tapp_says_what_it_waits_for(moved: bool) -> None:
-    """A pod on a silent node is kept, or hangs in its deletion; either way somebody is told."""
-    world = Nodes(3, forceDeletePod=moved).fall_silent(2, ago=20)
+@pytest.mark.parametrize(
+    "moved", [False, True], ids=["without forceDeletePod", "with forceDeletePod"]
+)
+def test_deletion_of_a_tapp_names_the_pods_on_unreachable_nodes(moved: bool) -> None:
+    """With forceDeletePod the pod is kept for now, without it the pod stays Terminating."""
+    world = WorldOfNodes(3, forceDeletePod=moved).stop_reporting(2, ago=20)
     world.sync()
     before = world.hook.finalize(world.request(finalizing=True))["status"]
     assert condition(before, "Degraded")["status"] == "False"  # type: ignore[index]
@@ -378,23 +346,23 @@ def test_the_end_of_a_tapp_says_what_it_waits_for(moved: bool) -> None:
     assert found["Progressing"]["reason"] == "Deleting"
     world.parent = {**world.parent, "status": told}
     again = world.later(5).hook.finalize(world.request(finalizing=True))
-    assert again["status"] == told  # nothing that changes with every call
+    assert again["status"] == told  # the same in every call
     del world.pods["web-2"]
     after = world.hook.finalize(world.request(finalizing=True))["status"]
     found = {item["type"]: item for item in after["conditions"]}
     assert found["Degraded"]["status"] == "False"
 
 
-def test_the_end_of_a_tapp_knows_no_guard() -> None:
-    """It keeps instances from running twice, and here none is started anew."""
-    world = Nodes(4).fall_silent(0, 1, 2, ago=400)
+def test_deletion_of_a_tapp_moves_pods_although_most_nodes_do_not_report() -> None:
+    """The rule prevents that instances run twice, and a deletion starts no pod."""
+    world = WorldOfNodes(4).stop_reporting(0, 1, 2, ago=400)
     marked = desired(world.hook.finalize(world.request(finalizing=True)), "Pod")
     assert sorted(marked) == ["web-0", "web-1", "web-2"]
     assert all(LOST in pod["metadata"]["annotations"] for pod in marked.values())
 
 
-def test_a_mark_that_nobody_acts_on_is_named() -> None:
-    world = Nodes().fall_silent(2, ago=301)
+def test_condition_is_set_if_the_lost_node_annotation_has_no_effect() -> None:
+    world = WorldOfNodes().stop_reporting(2, ago=301)
     world.sync()
     assert condition(world.sync(), "PodStatusNotWritten") is None
     for _ in range(2):
@@ -403,9 +371,9 @@ def test_a_mark_that_nobody_acts_on_is_named() -> None:
     assert condition(answer, "PodStatusNotWritten") is not None
 
 
-def test_a_pod_that_failed_by_itself_is_not_lost() -> None:
-    """A mark that the decorator came too late for means nothing."""
-    world = Nodes(template=template(restartPolicy="Never")).fall_silent(2, ago=301)
+def test_pod_that_fails_after_the_lost_node_annotation_counts_as_failed() -> None:
+    """The pod-status hook must not change the phase of a pod that has ended."""
+    world = WorldOfNodes(template=template(restartPolicy="Never")).stop_reporting(2, ago=301)
     world.sync()
     world.modify(2, lambda pod: completed(pod, "Failed"))
     assert world.pod_status() == []

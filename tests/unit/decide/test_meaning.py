@@ -1,4 +1,4 @@
-"""Templates that make the same pod, written in another way: nothing happens but labels."""
+"""Two templates from which the API server stores the same pod: only labels of pods change."""
 
 from __future__ import annotations
 
@@ -26,51 +26,51 @@ SAME = "Adopt/SameMeaning"
 _HASH = "tapp_template_hash_key"
 
 
-def body(spec: Document, **metadata: Any) -> Document:
-    """A template with this spec."""
+def template_of(spec: Document, **metadata: Any) -> Document:
+    """Returns a template with this spec."""
     return {"metadata": {"labels": {"app": "web"}, **metadata}, "spec": spec}
 
 
-def world(spec: Document, *, history: bool = True, **more: Any) -> World:
-    """Three instances at rest whose template has this spec."""
-    parent = tapp(**{"replicas": 3, "template": body(spec), **more})
+def tapp_with_spec(spec: Document, *, history: bool = True, **more: Any) -> World:
+    """Returns a settled TApp whose template has this spec."""
+    parent = tapp(**{"replicas": 3, "template": template_of(spec), **more})
     return World(parent, history=history).settle()
 
 
-def reasons(found: World) -> set[str]:
-    """The decisions on the instances now."""
+def all_decisions(found: World) -> set[str]:
+    """Returns the decisions of the next sync, without instance numbers."""
     return set(found.decisions().values())
 
 
-def looks(found: World) -> dict[str, Any]:
-    """The pods that there are, and what runs in them."""
+def running_state(found: World) -> dict[str, Any]:
+    """Returns for each pod: its UID, its spec, and its container statuses."""
     return {
         name: (pod["metadata"]["uid"], pod["spec"], pod["status"]["containerStatuses"])
         for name, pod in found.pods.items()
     }
 
 
-def only_labels(found: World, spec: Document, **more: Any) -> World:
-    """The edit to a template with this spec, which no pod notices but in its labels."""
-    before, labels = looks(found), revisions_of(found)
-    found.change(template=body(spec), **more)
-    assert reasons(found) == {SAME}
+def assert_only_labels_change(found: World, spec: Document, **more: Any) -> World:
+    """Edits the template to this spec, and asserts that no pod changes except for its labels."""
+    before, labels = running_state(found), revisions_of(found)
+    found.change(template=template_of(spec), **more)
+    assert all_decisions(found) == {SAME}
     found.settle()
-    assert looks(found) == before
+    assert running_state(found) == before
     assert revisions_of(found) != labels
     assert len(revisions_of(found)) == 1
     assert found.parent["status"]["updatedReplicas"] == len(before)
-    assert reasons(found) == {"Keep/UpToDate"}
+    assert all_decisions(found) == {"Keep/UpToDate"}
     return found
 
 
 def revisions_of(found: World) -> set[str]:
-    """The revisions that pods carry."""
+    """Returns the revisions in the labels of the pods."""
     return {pod["metadata"]["labels"][_HASH] for pod in found.pods.values()}
 
 
-def test_every_default_of_the_table_has_a_spelling() -> None:
-    """As far as a valid pod has it; so all of them are tried here and on a real API server."""
+def test_every_known_default_is_covered_by_a_sample_spec() -> None:
+    """The same samples are tried on a real API server."""
     tried = {spelling.kind for spelling in SPELLINGS}
     table = {(kind, field) for kind, found in KINDS.items() for field in found.defaults}
     assert table - tried == {
@@ -81,9 +81,9 @@ def test_every_default_of_the_table_has_a_spelling() -> None:
 
 
 def _is_written(spelling: Spelling) -> bool:
-    """True if the two have different revisions, and pods are made of both."""
+    """True if the two specs have different revisions and the first is a valid pod spec."""
     one, other = (canonical(spec) for spec in (spelling.plain, spelling.written))
-    return bool(one != other) and not shape_problem(body(spelling.plain))
+    return bool(one != other) and not shape_problem(template_of(spelling.plain))
 
 
 WRITTEN = [spelling for spelling in SPELLINGS if _is_written(spelling)]
@@ -91,28 +91,28 @@ FIRSTS = list({each.kind: each for each in reversed(WRITTEN)}.values())
 
 
 @pytest.mark.parametrize("spelling", WRITTEN if FULL else FIRSTS, ids=lambda each: each.name)
-def test_a_default_that_is_written_out_or_removed_changes_labels_only(spelling: Spelling) -> None:
-    """One after the other, and with a history and without: of each kind one, or each (`FULL`)."""
-    found = only_labels(world(spelling.plain, replicas=1), spelling.written)
-    only_labels(found, spelling.plain)
-    only_labels(world(spelling.written, history=False, replicas=1), spelling.plain)
+def test_default_that_is_added_or_removed_changes_only_labels(spelling: Spelling) -> None:
+    """Runs with and without a history; one sample for each kind of default, all with `FULL`."""
+    found = assert_only_labels_change(tapp_with_spec(spelling.plain, replicas=1), spelling.written)
+    assert_only_labels_change(found, spelling.plain)
+    assert_only_labels_change(
+        tapp_with_spec(spelling.written, history=False, replicas=1), spelling.plain
+    )
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=lambda each: each.name)
-def test_a_plan_says_that_a_default_restarts_nothing(spelling: Spelling) -> None:
-    """Each field that an edit shows has no effect."""
-    found = differences(body(spelling.plain), body(spelling.written))
+def test_plan_shows_no_effect_for_a_default_that_is_added(spelling: Spelling) -> None:
+    found = differences(template_of(spelling.plain), template_of(spelling.written))
     assert {line.effect for line in found} <= {Effect.SAME}
 
 
-@pytest.mark.parametrize("history", [True, False], ids=["a history", "no history"])
+@pytest.mark.parametrize("history", [True, False], ids=["history", "no history"])
 @pytest.mark.parametrize(("before", "after"), DIFFERENT.values(), ids=DIFFERENT.keys())
-def test_what_the_api_server_stores_otherwise_is_an_update(
+def test_specs_that_the_api_server_stores_differently_cause_an_update(
     before: Document, after: Document, history: bool
 ) -> None:
-    """Close to the same is not the same."""
-    found = world(before, history=history).change(template=body(after))
-    assert not reasons(found) & {SAME, "Keep/UpToDate"}
+    found = tapp_with_spec(before, history=history).change(template=template_of(after))
+    assert not all_decisions(found) & {SAME, "Keep/UpToDate"}
     born = found.uids()
     assert not set(found.settle().uids().values()) & set(born.values())
 
@@ -123,16 +123,15 @@ def _chosen(seed: int) -> Any:
 
 
 @given(st.sampled_from(sorted(SAMPLES)), st.integers(), st.integers(), st.booleans())
-def test_any_defaults_written_out_make_no_pod_anew(
+def test_any_set_of_defaults_can_be_added_or_removed_without_an_update(
     name: str, one: int, other: int, history: bool
 ) -> None:
-    """From any subset of them to any other one."""
     before, after = (fully_written(SAMPLES[name], _chosen(seed)) for seed in (one, other))
-    found = world(before, history=history)
-    pods = looks(found)
-    found.change(template=body(after))
-    assert reasons(found) <= {SAME, "Keep/UpToDate"}
-    assert looks(found.settle()) == pods
+    found = tapp_with_spec(before, history=history)
+    pods = running_state(found)
+    found.change(template=template_of(after))
+    assert all_decisions(found) <= {SAME, "Keep/UpToDate"}
+    assert running_state(found.settle()) == pods
 
 
 _FIELDS = sorted(
@@ -144,10 +143,10 @@ _FIELDS = sorted(
 
 
 @given(st.sampled_from(_FIELDS), st.integers(), st.booleans())
-def test_another_value_than_the_default_is_always_an_update(
+def test_value_other_than_the_default_always_causes_an_update(
     where: tuple[str, str], seed: int, history: bool
 ) -> None:
-    """However many defaults are written out or removed beside it."""
+    """Also if other defaults are added or removed in the same edit."""
     spelling = next(each for each in SPELLINGS if each.kind == where)
     after = copy.deepcopy(spelling.written)
     path = spelling.name.removeprefix(_sample_of(spelling) + ".").split(".")
@@ -158,9 +157,9 @@ def test_another_value_than_the_default_is_always_an_update(
     holder[path[-1]] = {bool: lambda: not default, int: lambda: default + 7}.get(
         type(default), lambda: f"{default}x"
     )()
-    found = world(spelling.plain, history=history)
-    found.change(template=body(fully_written(after, _chosen(seed))))
-    assert not reasons(found) & {SAME, "Keep/UpToDate"}
+    found = tapp_with_spec(spelling.plain, history=history)
+    found.change(template=template_of(fully_written(after, _chosen(seed))))
+    assert not all_decisions(found) & {SAME, "Keep/UpToDate"}
 
 
 def _sample_of(spelling: Spelling) -> str:
@@ -174,34 +173,34 @@ WRITTEN_OUT = app(
 
 
 def with_image(spec: Document, image: str) -> Document:
-    """The spec with another image."""
+    """Returns the spec with another image."""
     return {**spec, "containers": [{**spec["containers"][0], "image": image}]}
 
 
-def test_labels_are_written_at_once_without_budget_also_while_updates_are_paused() -> None:
-    """All of them, while two are broken and nothing more may be updated."""
-    found = world(PLAIN, updateStrategy={"paused": True, "maxUnavailable": 1})
+def test_labels_are_written_without_budget_and_while_updates_are_paused() -> None:
+    """One instance is broken here, so the budget allows no further update."""
+    found = tapp_with_spec(PLAIN, updateStrategy={"paused": True, "maxUnavailable": 1})
     found.modify(0, builders.crashing)
-    found.change(template=body(WRITTEN_OUT))
-    assert reasons(found) == {SAME}
+    found.change(template=template_of(WRITTEN_OUT))
+    assert all_decisions(found) == {SAME}
     answer = found.sync()
     assert "paused" not in condition(answer, "Progressing")["message"]  # type: ignore[index]
     assert len(found.writes) >= 3
 
 
-def test_a_pod_on_hold_gets_its_labels_afterwards() -> None:
-    """And it is told of nothing that is wanted, because nothing is."""
-    found = world(PLAIN)
+def test_pod_on_hold_gets_its_labels_when_the_hold_ends() -> None:
+    """There is no pending action, because the pod needs no update."""
+    found = tapp_with_spec(PLAIN)
     held = {"apps.tkestack.io/hold": "a match is on"}
     found.modify(1, lambda pod: _annotated(pod, held)).settle()
-    before = looks(found)
-    found.change(template=body(WRITTEN_OUT))
+    before = running_state(found)
+    found.change(template=template_of(WRITTEN_OUT))
     assert found.decisions() == {0: SAME, 1: "Keep/UpToDate", 2: SAME}
     found.settle()
     assert "apps.tkestack.io/wanted" not in found.pod(1)["metadata"]["annotations"]
     found.modify(1, lambda pod: _annotated(pod, {"apps.tkestack.io/hold": ""}))
     assert found.decisions()[1] == SAME
-    assert looks(found.settle()) == before
+    assert running_state(found.settle()) == before
     assert len(revisions_of(found)) == 1
 
 
@@ -213,34 +212,34 @@ def _annotated(pod: Document, more: Document) -> Document:
     }
 
 
-def test_another_image_beside_it_is_an_update_in_place() -> None:
-    """Only that container restarts, one instance after the other."""
-    found = world(PLAIN)
+def test_new_image_together_with_added_defaults_is_an_update_in_place() -> None:
+    """Only that container restarts, in one instance after the other."""
+    found = tapp_with_spec(PLAIN)
     born = found.uids()
-    found.change(template=body(with_image(WRITTEN_OUT, "app:2")))
-    assert reasons(found) == {"UpdateInPlace/TemplateChanged", "Keep/WaitingForBudget"}
+    found.change(template=template_of(with_image(WRITTEN_OUT, "app:2")))
+    assert all_decisions(found) == {"UpdateInPlace/TemplateChanged", "Keep/WaitingForBudget"}
     found.settle()
     assert found.uids() == born
     assert found.container(2)["image"] == "app:2"
 
 
-def test_another_label_beside_it_waits_for_the_budget_as_ever() -> None:
-    """It is a change of what pods are."""
-    found = world(PLAIN)
-    born = looks(found)
-    found.change(template=body(WRITTEN_OUT, labels={"app": "web", "tier": "front"}))
-    assert reasons(found) == {"UpdateInPlace/TemplateChanged", "Keep/WaitingForBudget"}
-    assert looks(found.settle()) == born
+def test_new_label_together_with_added_defaults_waits_for_the_budget() -> None:
+    """A label of the template is a real change of the pods."""
+    found = tapp_with_spec(PLAIN)
+    born = running_state(found)
+    found.change(template=template_of(WRITTEN_OUT, labels={"app": "web", "tier": "front"}))
+    assert all_decisions(found) == {"UpdateInPlace/TemplateChanged", "Keep/WaitingForBudget"}
+    assert running_state(found.settle()) == born
 
 
-def test_an_update_in_place_that_is_under_way_goes_on() -> None:
-    """Its record stays, and it counts as unavailable until it has ended."""
-    found = world(PLAIN).change(template=body(with_image(PLAIN, "app:2")))
+def test_running_update_in_place_continues_when_defaults_are_added() -> None:
+    """The record of the update stays. The instance is unavailable until the update ends."""
+    found = tapp_with_spec(PLAIN).change(template=template_of(with_image(PLAIN, "app:2")))
     found.sync()
     found.sync()
     key = "apps.tkestack.io/in-place-update"
     record = found.pod(0)["metadata"]["annotations"][key]
-    found.change(template=body(with_image(WRITTEN_OUT, "app:2")))
+    found.change(template=template_of(with_image(WRITTEN_OUT, "app:2")))
     assert found.decisions()[0] == SAME
     assert "UpdateInPlace" not in str(found.decisions())
     found.sync()
@@ -249,92 +248,93 @@ def test_an_update_in_place_that_is_under_way_goes_on() -> None:
     assert found.settle().uids() == born
 
 
-def test_who_is_kept_by_the_partition_stays_at_its_revision() -> None:
-    """The others get labels; lowering the partition then restarts nothing either."""
-    found = world(PLAIN, updateStrategy={"partition": 1})
-    before = looks(found)
-    found.change(template=body(WRITTEN_OUT))
+def test_kept_instance_keeps_its_revision_label_until_the_partition_is_lowered() -> None:
+    """Lowering the partition restarts nothing, either."""
+    found = tapp_with_spec(PLAIN, updateStrategy={"partition": 1})
+    before = running_state(found)
+    found.change(template=template_of(WRITTEN_OUT))
     assert found.decisions() == {0: SAME, 1: SAME, 2: "Keep/Kept"}
     found.settle()
     assert found.parent["status"]["updatedReplicas"] == 2
     found.change(updateStrategy={"partition": 0})
     assert found.decisions()[2] == SAME
-    assert looks(found.settle()) == before
+    assert running_state(found.settle()) == before
 
 
-@pytest.mark.parametrize("history", [True, False], ids=["a history", "no history"])
-def test_images_that_are_spelt_otherwise_in_pods_are_the_templates(history: bool) -> None:
-    """By a restart in place, or a mirror."""
-    found = world(PLAIN, history=history)
+@pytest.mark.parametrize("history", [True, False], ids=["history", "no history"])
+def test_pods_with_an_image_digest_still_match_their_template(history: bool) -> None:
+    """A restart in place or a registry mirror has changed the image of the pods."""
+    found = tapp_with_spec(PLAIN, history=history)
     for id in range(3):
         found.modify(id, lambda pod: {**pod, "spec": with_image(pod["spec"], f"app:1@{DIGEST}")})
-    only_labels(found.settle(), WRITTEN_OUT)
+    assert_only_labels_change(found.settle(), WRITTEN_OUT)
 
 
 DIGEST = f"sha256:{'a' * 64}"
 
 
-@pytest.mark.parametrize("history", [True, False], ids=["a history", "no history"])
-def test_each_instances_own_template_is_compared(history: bool) -> None:
-    """Placeholders in what is compared, and values that differ."""
-    found = world(
+@pytest.mark.parametrize("history", [True, False], ids=["history", "no history"])
+def test_templates_are_compared_after_placeholders_are_filled_in(history: bool) -> None:
+    found = tapp_with_spec(
         {**app(args=["--shard=$(tapp.index)"]), "nodeSelector": {"zone": "$(tapp.values.zone)"}},
         history=history,
         values={"0": {"zone": "a"}},
         defaultValues={"zone": "b"},
     )
-    before = looks(found)
+    before = running_state(found)
     spec = {**found.parent["spec"]["template"]["spec"], "restartPolicy": "Always"}
-    found.change(template=body(spec))
-    assert reasons(found) == {SAME}
-    assert looks(found.settle()) == before
-    found.change(template=body({**spec, "dnsPolicy": "ClusterFirst"}), values={"0": {"zone": "c"}})
+    found.change(template=template_of(spec))
+    assert all_decisions(found) == {SAME}
+    assert running_state(found.settle()) == before
+    found.change(
+        template=template_of({**spec, "dnsPolicy": "ClusterFirst"}), values={"0": {"zone": "c"}}
+    )
     decisions = found.decisions()
     assert decisions[0] == "Recreate/TemplateChanged"
     assert (decisions[1], decisions[2]) == (SAME, SAME)
 
 
-@pytest.mark.parametrize("mode", [None, "InPlace", "Ignore"])
-def test_requests_of_limits_are_the_same_in_every_mode(mode: str | None) -> None:
-    """Written out, and removed."""
+@pytest.mark.parametrize("mode", [None, "InPlace", "Ignore"], ids=["default", "InPlace", "Ignore"])
+def test_requests_that_equal_the_limits_can_be_added_without_an_update(mode: str | None) -> None:
     strategy = {"inPlaceUpdateStrategy": {"resources": mode} if mode else {}}
     limits = {"limits": {"cpu": "1", "memory": "1Gi"}}
     written = {**limits, "requests": limits["limits"]}
-    found = world(app(resources=limits), updateStrategy=strategy)
-    before = looks(found)
-    found.change(template=body({**app(resources=written), "restartPolicy": "Always"}))
-    assert reasons(found) == {SAME}
-    assert looks(found.settle()) == before
+    found = tapp_with_spec(app(resources=limits), updateStrategy=strategy)
+    before = running_state(found)
+    found.change(template=template_of({**app(resources=written), "restartPolicy": "Always"}))
+    assert all_decisions(found) == {SAME}
+    assert running_state(found.settle()) == before
 
 
-def test_other_resources_and_a_default_are_still_left_to_others() -> None:
-    """Under `resources: Ignore` both are nothing to pods."""
+def test_changed_resources_and_an_added_default_cause_no_update_with_resources_ignore() -> None:
     strategy = {"inPlaceUpdateStrategy": {"resources": "Ignore"}}
-    found = world(app(resources={"requests": {"cpu": "1"}}), updateStrategy=strategy)
+    found = tapp_with_spec(app(resources={"requests": {"cpu": "1"}}), updateStrategy=strategy)
     after = {**app(resources={"requests": {"cpu": "2"}}), "restartPolicy": "Always"}
-    only_labels(found, after)
+    assert_only_labels_change(found, after)
 
 
-def test_a_tag_that_came_in_place_leaves_the_pull_policy_of_the_one_before() -> None:
-    """`Always`, written out then, is not what the pod has; another default is."""
-    found = world(app("app:1")).change(template=body(app("app:latest"))).settle()
+def test_pull_policy_of_the_old_tag_stays_after_an_update_in_place() -> None:
+    """The pod does not have the default `Always` of the new tag, so adding it causes an update."""
+    found = tapp_with_spec(app("app:1")).change(template=template_of(app("app:latest"))).settle()
     assert found.container(0)["imagePullPolicy"] == "IfNotPresent"
     born = found.uids()
-    only_labels(found, {**app("app:latest"), "restartPolicy": "Always"})
-    found.change(template=body(app("app:latest", imagePullPolicy="Always"))).settle()
+    assert_only_labels_change(found, {**app("app:latest"), "restartPolicy": "Always"})
+    found.change(template=template_of(app("app:latest", imagePullPolicy="Always"))).settle()
     assert found.uids() != born
     assert found.container(0)["imagePullPolicy"] == "Always"
 
 
-def test_a_container_that_reads_the_revision_does_not_restart_for_it() -> None:
-    """It has the new one from its next start on."""
+def test_container_that_reads_its_revision_label_does_not_restart() -> None:
+    """The container reads the new revision when it starts the next time."""
     field = {"fieldPath": f"metadata.labels['{_HASH}']"}
     env = [{"name": "REVISION", "valueFrom": {"fieldRef": field}}]
-    only_labels(world(app(env=env)), {**app(env=env), "restartPolicy": "Always"})
+    assert_only_labels_change(
+        tapp_with_spec(app(env=env)), {**app(env=env), "restartPolicy": "Always"}
+    )
 
 
-def test_default_tolerations_written_out_are_the_clusters() -> None:
-    """With the seconds that the cluster has; others are a difference."""
+def test_default_tolerations_of_the_cluster_can_be_added_without_an_update() -> None:
+    """Other seconds than those of the cluster cause an update."""
 
     def tolerating(seconds: int) -> Document:
         keys = ("not-ready", "unreachable")
@@ -351,29 +351,32 @@ def test_default_tolerations_written_out_are_the_clusters() -> None:
             ],
         }
 
-    only_labels(world(app()), tolerating(300))
-    found = world(app()).change(template=body(tolerating(60)))
-    assert SAME not in reasons(found)
+    assert_only_labels_change(tapp_with_spec(app()), tolerating(300))
+    found = tapp_with_spec(app()).change(template=template_of(tolerating(60)))
+    assert SAME not in all_decisions(found)
     assert not [
         line
-        for line in differences(body(app()), body(tolerating(300)))
+        for line in differences(template_of(app()), template_of(tolerating(300)))
         if line.effect is not Effect.SAME
     ]
 
 
-def test_an_emptydir_that_becomes_a_claim_is_an_update() -> None:
-    """Although the template's own volume of that name reaches no pod any more."""
+def test_emptydir_that_becomes_a_claim_causes_an_update() -> None:
+    """The template's own volume of that name no longer reaches the pod, but the pod changes."""
     mounts = [{"name": "data", "mountPath": "/data"}]
-    found = world({**app(volumeMounts=mounts), "volumes": [{"name": "data", "emptyDir": {}}]})
-    found.change(
-        template=body(app(volumeMounts=mounts)), volumeClaimTemplates=[builders.claim_template()]
+    found = tapp_with_spec(
+        {**app(volumeMounts=mounts), "volumes": [{"name": "data", "emptyDir": {}}]}
     )
-    assert SAME not in reasons(found)
+    found.change(
+        template=template_of(app(volumeMounts=mounts)),
+        volumeClaimTemplates=[builders.claim_template()],
+    )
+    assert SAME not in all_decisions(found)
 
 
 @pytest.mark.parametrize("value", [0, 1, "x", True, [], [[]], [1], {"a": 1}, None], ids=repr)
-def test_values_of_a_wrong_type_are_compared_all_the_same(value: Any) -> None:
-    """They are the API server's to refuse."""
+def test_values_of_a_wrong_type_can_be_compared(value: Any) -> None:
+    """The API server refuses such values, not the comparison."""
     spec: Document = {"containers": [{"name": "app", "image": "app:1"}]}
     for kind in ("PodSpec", "Container"):
         for field in {**KINDS[kind].defaults, **KINDS[kind].parts, "resources": 0, "ports": 0}:

@@ -1,4 +1,4 @@
-"""OrderedReady: who is made, or goes, after whom, and what never waits."""
+"""podManagementPolicy OrderedReady: the order of creations and deletions, and its exceptions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,15 +11,15 @@ from tests.unit.world import World, condition, settled
 
 HOLD = "apps.tkestack.io/hold"
 ORDERED = {"podManagementPolicy": "OrderedReady"}
-CREATES, GOES = "Create/NoPod", "Delete/ScaledDown"
-MADE_LATER, GOES_LATER = "Absent/WaitingForOrder", "Keep/WaitingForOrder"
-FINE = "Keep/UpToDate"
+CREATES, DELETES = "Create/NoPod", "Delete/ScaledDown"
+CREATES_LATER, DELETES_LATER = "Absent/WaitingForOrder", "Keep/WaitingForOrder"
+UP_TO_DATE = "Keep/UpToDate"
 NEW = template("nginx:2", container={"command": ["run"]})
-"""Differs in more than images: by a new pod."""
+"""Differs from the first template in more than its image, so every update replaces the pod."""
 
 
-def ordered(**spec: Any) -> World:
-    """A settled TApp with that policy."""
+def ordered_tapp(**spec: Any) -> World:
+    """Returns a settled TApp with podManagementPolicy OrderedReady."""
     return settled(**{**ORDERED, **spec})
 
 
@@ -27,8 +27,8 @@ def unready(pod: Document) -> Document:
     return running(pod, ready=False)
 
 
-def lived(world: World) -> list[str]:
-    """The fates of pods until nothing is left to do, a line for each sync that writes."""
+def writes_until_settled(world: World) -> list[str]:
+    """Returns the writes of pods until nothing is left to do, a line for each sync that writes."""
     lines = []
     for _ in range(60):
         world.sync()
@@ -38,63 +38,73 @@ def lived(world: World) -> list[str]:
     return lines
 
 
-# --- the order ------------------------------------------------------------------------------------
+# --- order of creations and deletions -------------------------------------------------------------
 
 
-def test_pods_are_made_upward_each_when_the_one_before_is_available() -> None:
+def test_pods_are_created_in_ascending_order_after_the_previous_one_is_available() -> None:
     world = World(tapp(replicas=3, **ORDERED))
-    assert world.decisions() == {0: CREATES, 1: MADE_LATER, 2: MADE_LATER}
-    assert lived(world) == ["create 0", "create 1", "create 2"]
+    assert world.decisions() == {0: CREATES, 1: CREATES_LATER, 2: CREATES_LATER}
+    assert writes_until_settled(world) == ["create 0", "create 1", "create 2"]
 
 
-def test_pods_go_downward_each_when_the_one_before_is_gone() -> None:
-    world = ordered(replicas=5).change(replicas=2)
-    assert world.decisions() == {0: FINE, 1: FINE, 2: GOES_LATER, 3: GOES_LATER, 4: GOES}
+def test_pods_are_deleted_in_descending_order_after_the_previous_one_is_gone() -> None:
+    world = ordered_tapp(replicas=5).change(replicas=2)
+    assert world.decisions() == {
+        0: UP_TO_DATE,
+        1: UP_TO_DATE,
+        2: DELETES_LATER,
+        3: DELETES_LATER,
+        4: DELETES,
+    }
     world.sync()
-    assert world.decisions()[3] == GOES_LATER  # the pod above is ending
-    assert lived(world) == ["delete 3", "delete 2"]
+    assert world.decisions()[3] == DELETES_LATER  # pod 4 is terminating
+    assert writes_until_settled(world) == ["delete 3", "delete 2"]
 
 
-@pytest.mark.parametrize("policy", [None, "Parallel"])
-def test_without_it_all_at_once(policy: str | None) -> None:
+@pytest.mark.parametrize("policy", [None, "Parallel"], ids=["default", "Parallel"])
+def test_pods_are_created_and_deleted_together_with_parallel(policy: str | None) -> None:
     world = World(tapp(replicas=3, podManagementPolicy=policy))
-    assert lived(world) == ["create 0, create 1, create 2"]
+    assert writes_until_settled(world) == ["create 0, create 1, create 2"]
     world.change(replicas=1)
-    assert lived(world) == ["delete 1, delete 2"]
+    assert writes_until_settled(world) == ["delete 1, delete 2"]
 
 
-def test_all_go_one_after_another_down_to_none() -> None:
-    assert lived(ordered(replicas=3).change(replicas=0)) == ["delete 2", "delete 1", "delete 0"]
+def test_scale_down_to_zero_deletes_pods_in_descending_order() -> None:
+    assert writes_until_settled(ordered_tapp(replicas=3).change(replicas=0)) == [
+        "delete 2",
+        "delete 1",
+        "delete 0",
+    ]
 
 
-def test_it_may_be_switched_on_and_off_while_pods_are_made() -> None:
+def test_policy_can_be_changed_while_pods_are_created() -> None:
     world = World(tapp(replicas=4, **ORDERED))
     world.sync()
     world.change(podManagementPolicy="Parallel")
-    assert lived(world) == ["create 1, create 2, create 3"]
+    assert writes_until_settled(world) == ["create 1, create 2, create 3"]
     world.change(replicas=6, **ORDERED)
-    assert lived(world) == ["create 4", "create 5"]
+    assert writes_until_settled(world) == ["create 4", "create 5"]
 
 
-def test_another_policy_is_refused_with_its_path() -> None:
+def test_unknown_policy_is_refused_with_its_field_path() -> None:
     world = World(tapp(podManagementPolicy="orderedReady"))
     response = world.hook.post("/sync", world.request())
     assert response.status_code == 400
     assert response.json["path"] == "parent.spec.podManagementPolicy"
 
 
-# --- what blocks, and what does not ---------------------------------------------------------------
+# --- which instances others wait for --------------------------------------------------------------
 
 
-def lost(world: World, *ids: int) -> World:
-    """Their pods are gone, and nobody has asked for that."""
+def without_pods(world: World, *ids: int) -> World:
+    """Removes the pods of these instances, as if somebody had deleted them."""
     for id in ids:
         del world.pods[f"web-{id}"]
     return world
 
 
-def silent(pod: Document) -> Document:
-    """Nothing is heard of its node: Ready is False, and nothing else."""
+def on_unreachable_node(pod: Document) -> Document:
+    """Returns a pod whose node does not report: Ready is False, and nothing else has changed."""
     status = running(pod)["status"]
     conditions = [
         {**item, "status": "False"} if item["type"] == "Ready" else item
@@ -103,171 +113,184 @@ def silent(pod: Document) -> Document:
     return {**running(pod), "status": {**status, "conditions": conditions}}
 
 
-def evicted(pod: Document) -> Document:
+def being_deleted(pod: Document) -> Document:
     return terminating(running(pod))
 
 
 CHANGES: dict[str, tuple[Callable[[Document], Document], bool]] = {
-    "starts": (unready, True),
-    "crashes": (crashing, True),
-    "is ending": (evicted, True),
-    "has failed": (lambda pod: completed(pod, "Failed"), True),
-    "is on a silent node": (silent, True),
-    "is well": (running, False),
+    "not ready": (unready, True),
+    "crashing": (crashing, True),
+    "terminating": (being_deleted, True),
+    "failed": (lambda pod: completed(pod, "Failed"), True),
+    "node unreachable": (on_unreachable_node, True),
+    "available": (running, False),
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_a_lower_number_whose_pod(what: str) -> None:
-    """Blocks both ways unless it is available."""
-    change, blocks = CHANGES[what]
-    world = lost(ordered(replicas=4), 2).modify(1, change)
-    assert world.decisions()[2] == (MADE_LATER if blocks else CREATES)
-    world = ordered(replicas=4).change(replicas=3).modify(1, change)
-    assert world.decisions()[3] == (GOES_LATER if blocks else GOES)
+@pytest.mark.parametrize("state", CHANGES)
+def test_unavailable_lower_instance_delays_creation_and_deletion_of_higher_ones(state: str) -> None:
+    change, blocks = CHANGES[state]
+    world = without_pods(ordered_tapp(replicas=4), 2).modify(1, change)
+    assert world.decisions()[2] == (CREATES_LATER if blocks else CREATES)
+    world = ordered_tapp(replicas=4).change(replicas=3).modify(1, change)
+    assert world.decisions()[3] == (DELETES_LATER if blocks else DELETES)
 
 
-def test_a_higher_number_that_is_not_available_blocks_nothing() -> None:
-    world = lost(ordered(replicas=4), 1).modify(2, crashing)
+def test_unavailable_higher_instance_delays_no_creation() -> None:
+    world = without_pods(ordered_tapp(replicas=4), 1).modify(2, crashing)
     assert world.decisions()[1] == CREATES
 
 
-def test_of_several_that_lost_their_pods_the_lowest_comes_first() -> None:
-    world = lost(ordered(replicas=4), 3, 1, 2)
-    assert world.decisions() == {0: FINE, 1: CREATES, 2: MADE_LATER, 3: MADE_LATER}
-    assert lived(world) == ["create 1", "create 2", "create 3"]
+def test_lost_pods_are_recreated_in_ascending_order() -> None:
+    world = without_pods(ordered_tapp(replicas=4), 3, 1, 2)
+    assert world.decisions() == {0: UP_TO_DATE, 1: CREATES, 2: CREATES_LATER, 3: CREATES_LATER}
+    assert writes_until_settled(world) == ["create 1", "create 2", "create 3"]
 
 
-def test_who_is_killed_or_has_finished_blocks_nobody() -> None:
+def test_killed_and_finished_instances_delay_no_creation() -> None:
     body = template(restartPolicy="Never")
     world = settled(replicas=4, template=body, statuses={"0": "Killed"}, **ORDERED)
     world.modify(1, lambda pod: completed(pod, "Succeeded")).sync()
-    assert lost(world, 3).decisions()[3] == CREATES
+    assert without_pods(world, 3).decisions()[3] == CREATES
 
 
-def test_kills_are_done_at_once_and_starts_one_after_another() -> None:
-    world = ordered(replicas=4).change(statuses={"1": "Killed", "2": "Killed", "3": "Killed"})
-    assert lived(world) == ["delete 1, delete 2, delete 3"]
+def test_kills_are_not_ordered_and_starts_are_ordered() -> None:
+    world = ordered_tapp(replicas=4).change(statuses={"1": "Killed", "2": "Killed", "3": "Killed"})
+    assert writes_until_settled(world) == ["delete 1, delete 2, delete 3"]
     world.change(statuses=None)
-    assert lived(world) == ["create 1", "create 2", "create 3"]
+    assert writes_until_settled(world) == ["create 1", "create 2", "create 3"]
 
 
-def test_an_instance_that_cannot_be_made_blocks_those_above() -> None:
-    """The first one may be what the others need: a refused template is mended, not skipped."""
+def test_instance_that_cannot_be_created_delays_higher_instances() -> None:
+    """The others may depend on it, so its template has to be corrected."""
     world = World(tapp(replicas=3, templates={"1": "typo"}, **ORDERED)).settle()
-    assert world.decisions() == {0: FINE, 1: "Absent/TemplateNotFound", 2: MADE_LATER}
+    assert world.decisions() == {0: UP_TO_DATE, 1: "Absent/TemplateNotFound", 2: CREATES_LATER}
     status = world.parent["status"]
     assert condition(status, "Progressing")["reason"] == "WaitingForOrder"  # type: ignore[index]
     assert condition(status, "Degraded")["reason"] == "TemplateNotFound"  # type: ignore[index]
-    assert lived(world.change(templates=None)) == ["create 1", "create 2"]
+    assert writes_until_settled(world.change(templates=None)) == ["create 1", "create 2"]
     world = World(tapp(replicas=3, templates={"1": "typo"}, statuses={"1": "Killed"}, **ORDERED))
-    assert lived(world) == ["create 0", "create 2"]
+    assert writes_until_settled(world) == ["create 0", "create 2"]
 
 
-def test_min_ready_seconds_count() -> None:
+def test_next_pod_waits_for_min_ready_seconds_of_the_previous_one() -> None:
     world = World(tapp(replicas=2, minReadySeconds=9, **ORDERED))
     world.sync()
     world.modify(0, lambda pod: running(pod, since="2026-01-05T10:59:55Z"))
-    assert world.decisions()[1] == MADE_LATER
+    assert world.decisions()[1] == CREATES_LATER
     assert world.sync()["resyncAfterSeconds"] == 4
     world.hook.now = NOW + 4
     assert world.decisions()[1] == CREATES
 
 
-def test_of_pods_that_are_to_go_none_needs_to_be_well() -> None:
-    """A StatefulSet waits for ever where two of them are broken."""
-    world = ordered(replicas=5).change(replicas=1)
+def test_scale_down_does_not_wait_for_broken_pods_that_will_be_deleted() -> None:
+    """A StatefulSet waits forever if two of them are broken."""
+    world = ordered_tapp(replicas=5).change(replicas=1)
     for id in (1, 2, 4):
         world.modify(id, crashing)
-    assert lived(world) == ["delete 4", "delete 3", "delete 2", "delete 1"]
+    assert writes_until_settled(world) == ["delete 4", "delete 3", "delete 2", "delete 1"]
 
 
-def test_scaled_down_and_up_again_what_goes_is_waited_for() -> None:
-    world = ordered(replicas=4).change(replicas=2)
+def test_scale_up_waits_for_a_terminating_pod() -> None:
+    world = ordered_tapp(replicas=4).change(replicas=2)
     world.sync()
     world.change(replicas=4)
-    assert world.decisions() == {0: FINE, 1: FINE, 2: FINE, 3: "Keep/Terminating"}
-    assert lived(world) == ["create 3"]
+    assert world.decisions() == {0: UP_TO_DATE, 1: UP_TO_DATE, 2: UP_TO_DATE, 3: "Keep/Terminating"}
+    assert writes_until_settled(world) == ["create 3"]
 
 
-def test_a_pod_that_goes_already_is_left_to_go() -> None:
-    """Somebody has deleted it: it is not kept, whoever comes first."""
-    world = ordered(replicas=4).change(replicas=1).modify(2, evicted)
-    assert world.decisions() == {0: FINE, 1: GOES_LATER, 2: GOES, 3: GOES}
+def test_pod_that_somebody_deleted_does_not_wait_for_its_turn() -> None:
+    world = ordered_tapp(replicas=4).change(replicas=1).modify(2, being_deleted)
+    assert world.decisions() == {0: UP_TO_DATE, 1: DELETES_LATER, 2: DELETES, 3: DELETES}
 
 
-def test_a_pod_on_hold_keeps_those_below_it_and_nobody_above() -> None:
-    """The order is its author's; who serves meanwhile blocks nobody."""
+def test_pod_on_hold_delays_deletions_of_lower_instances_and_no_creation() -> None:
+    """The order is kept, and a pod on hold that is available delays no creation."""
 
     def held(pod: Document) -> Document:
         return with_meta(pod, annotations={HOLD: "match 7", **pod["metadata"]["annotations"]})
 
-    world = ordered(replicas=4).modify(3, held).change(replicas=2)
-    assert world.decisions() == {0: FINE, 1: FINE, 2: GOES_LATER, 3: "Mark/Held"}
+    world = ordered_tapp(replicas=4).modify(3, held).change(replicas=2)
+    assert world.decisions() == {0: UP_TO_DATE, 1: UP_TO_DATE, 2: DELETES_LATER, 3: "Mark/Held"}
     status = world.sync()["status"]
     assert condition(status, "Progressing")["reason"] == "Held"  # type: ignore[index]
-    world = ordered(replicas=3).modify(0, held).change(template=template("nginx:2"), replicas=4)
+    world = (
+        ordered_tapp(replicas=3).modify(0, held).change(template=template("nginx:2"), replicas=4)
+    )
     assert world.decisions()[3] == CREATES
 
 
-# --- what mends is never blocked ------------------------------------------------------------------
+# --- repairs never wait ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("body", [template("nginx:2"), NEW], ids=["in place", "by a new pod"])
-def test_a_broken_instance_gets_the_update_that_mends_it(body: Document) -> None:
-    """A StatefulSet waits for it for ever (kubernetes/kubernetes#67250)."""
-    world = ordered(replicas=3).modify(0, crashing).modify(2, crashing).change(template=body)
+@pytest.mark.parametrize("body", [template("nginx:2"), NEW], ids=["in place", "replacement"])
+def test_broken_instances_are_updated_together_to_the_template_that_repairs_them(
+    body: Document,
+) -> None:
+    """A StatefulSet waits for the broken pod forever (kubernetes/kubernetes#67250)."""
+    world = ordered_tapp(replicas=3).modify(0, crashing).modify(2, crashing).change(template=body)
     verdict = "UpdateInPlace/TemplateChanged" if body is not NEW else "Recreate/TemplateChanged"
     assert world.decisions() == {0: verdict, 1: "Keep/WaitingForBudget", 2: verdict}
-    lines = lived(world)
+    lines = writes_until_settled(world)
     if body is NEW:
         assert lines == ["delete 0, delete 2", "create 0", "create 2", "delete 1", "create 1"]
     else:
         assert lines == ["update 0, update 2", "update 1"]
 
 
-def test_pods_that_have_ended_make_room_at_once_and_come_back_upward() -> None:
-    world = ordered(replicas=3)
+def test_failed_pods_are_deleted_together_and_recreated_in_ascending_order() -> None:
+    world = ordered_tapp(replicas=3)
     for id in (0, 1, 2):
         world.modify(id, lambda pod: completed(pod, "Failed"))
-    assert lived(world) == ["delete 0, delete 1, delete 2", "create 0", "create 1", "create 2"]
+    assert writes_until_settled(world) == [
+        "delete 0, delete 1, delete 2",
+        "create 0",
+        "create 1",
+        "create 2",
+    ]
 
 
-def test_a_broken_first_instance_of_a_new_app_is_mended() -> None:
+def test_next_template_repairs_the_broken_first_instance_of_a_new_tapp() -> None:
     world = World(tapp(replicas=3, **ORDERED))
     world.sync()
     world.modify(0, crashing).sync()
-    assert world.decisions() == {0: FINE, 1: MADE_LATER, 2: MADE_LATER}
+    assert world.decisions() == {0: UP_TO_DATE, 1: CREATES_LATER, 2: CREATES_LATER}
     world.change(template=NEW)
-    assert lived(world) == ["delete 0", "create 0", "create 1", "create 2"]
+    assert writes_until_settled(world) == ["delete 0", "create 0", "create 1", "create 2"]
 
 
-def test_a_scale_down_waits_for_those_that_stay_until_they_are_mended_or_killed() -> None:
-    world = ordered(replicas=5).modify(1, crashing).change(replicas=3)
-    assert world.decisions()[4] == GOES_LATER
-    assert lived(world.change(statuses={"1": "Killed"})) == ["delete 1", "delete 4", "delete 3"]
+def test_scale_down_waits_for_broken_instances_that_stay_unless_they_are_killed() -> None:
+    world = ordered_tapp(replicas=5).modify(1, crashing).change(replicas=3)
+    assert world.decisions()[4] == DELETES_LATER
+    assert writes_until_settled(world.change(statuses={"1": "Killed"})) == [
+        "delete 1",
+        "delete 4",
+        "delete 3",
+    ]
 
 
-# --- beside updates -------------------------------------------------------------------------------
+# --- together with updates ------------------------------------------------------------------------
 
 
-def test_an_update_that_begins_goes_before_what_is_made_or_goes() -> None:
+def test_update_in_the_same_sync_delays_creations_and_deletions() -> None:
     strategy = {"updateStrategy": {"maxUnavailable": 2}}
-    world = lost(ordered(replicas=4, **strategy), 3).change(template=template("nginx:2"))
+    world = without_pods(ordered_tapp(replicas=4, **strategy), 3).change(
+        template=template("nginx:2")
+    )
     found = world.decisions()
-    assert (found[0], found[3]) == ("UpdateInPlace/TemplateChanged", MADE_LATER)
-    assert lived(world)[-1] == "create 3"
-    world = ordered(replicas=4).change(template=template("nginx:2"), replicas=3)
+    assert (found[0], found[3]) == ("UpdateInPlace/TemplateChanged", CREATES_LATER)
+    assert writes_until_settled(world)[-1] == "create 3"
+    world = ordered_tapp(replicas=4).change(template=template("nginx:2"), replicas=3)
     found = world.decisions()
-    assert (found[0], found[3]) == ("UpdateInPlace/TemplateChanged", GOES_LATER)
-    assert lived(world) == ["update 0", "update 1", "update 2", "delete 3"]
+    assert (found[0], found[3]) == ("UpdateInPlace/TemplateChanged", DELETES_LATER)
+    assert writes_until_settled(world) == ["update 0", "update 1", "update 2", "delete 3"]
 
 
-def test_the_first_sync_of_a_new_spec_in_mid_roll_waits() -> None:
-    """A cache that lags may show a pod as available that the last sync took down."""
-    world = ordered(replicas=3).change(template=NEW)
+def test_creation_waits_for_the_second_sync_of_a_new_spec_during_a_rollout() -> None:
+    """A stale cache may show a pod as available that the last sync has deleted."""
+    world = ordered_tapp(replicas=3).change(template=NEW)
     world.sync()
-    stale = ordered(replicas=3)
+    stale = ordered_tapp(replicas=3)
     world.pods = stale.pods
     world.change(template=template(), replicas=4)
     assert world.decisions()[3] == "Absent/SpecJustChanged"
@@ -275,10 +298,10 @@ def test_the_first_sync_of_a_new_spec_in_mid_roll_waits() -> None:
     assert world.decisions()[3] == CREATES
 
 
-# --- what is said ---------------------------------------------------------------------------------
+# --- status and messages --------------------------------------------------------------------------
 
 
-def test_progressing_and_why_name_who_comes_first() -> None:
+def test_progressing_and_plan_name_the_instance_that_others_wait_for() -> None:
     world = World(tapp(replicas=4, **ORDERED))
     world.sync()
     world.kubelet(ready=False)
@@ -297,7 +320,7 @@ def test_progressing_and_why_name_who_comes_first() -> None:
     assert "notCreated" not in status
 
 
-def test_who_was_not_asked_for_is_never_missing() -> None:
+def test_pod_that_waits_for_its_turn_is_not_reported_as_not_created() -> None:
     world = World(tapp(replicas=3, **ORDERED))
     world.sync()
     world.kubelet(ready=False)
@@ -307,7 +330,7 @@ def test_who_was_not_asked_for_is_never_missing() -> None:
     world.kubelet()
     world.sync()
     for seconds in (0, 1, 31):
-        del world.pods["web-1"]  # it is refused, again and again
+        del world.pods["web-1"]  # the API server refuses the pod
         world.hook.now += seconds
         status = world.sync()["status"]
     assert list(status["notCreated"].values()) == ["1"]
@@ -315,7 +338,7 @@ def test_who_was_not_asked_for_is_never_missing() -> None:
     assert message.startswith("instances 1 since")
 
 
-def test_the_deadline_of_an_app_whose_first_instance_never_comes_up() -> None:
+def test_stalled_message_names_the_first_instance_that_never_becomes_available() -> None:
     world = World(tapp(replicas=9, **ORDERED))
     world.sync()
     world.kubelet(ready=False)
@@ -326,7 +349,7 @@ def test_the_deadline_of_an_app_whose_first_instance_never_comes_up() -> None:
     assert "instances 1-8: its pod is made when instance 0 is available" in message
 
 
-def test_each_instance_that_comes_up_begins_the_deadline_anew() -> None:
+def test_deadline_restarts_with_each_instance_that_becomes_available() -> None:
     world = World(tapp(replicas=3, progressDeadlineSeconds=10, **ORDERED))
     for id in range(3):
         world.hook.now = NOW + 9 * id
@@ -335,11 +358,10 @@ def test_each_instance_that_comes_up_begins_the_deadline_anew() -> None:
     assert "progressed" not in world.sync()["status"]
 
 
-def test_who_lost_its_pod_and_comes_later_makes_no_roll() -> None:
-    """An instance that is evicted has no deadline, also where it has to wait for another."""
-    world = ordered(replicas=3)
+def test_evicted_instance_that_waits_for_its_turn_starts_no_deadline() -> None:
+    world = ordered_tapp(replicas=3)
     world.hook.now = NOW + 5
-    lost(world, 0, 1)
+    without_pods(world, 0, 1)
     for _ in range(3):
         assert "progressed" not in world.sync()["status"]
         world.kubelet(ready=False)
@@ -349,8 +371,7 @@ def test_who_lost_its_pod_and_comes_later_makes_no_roll() -> None:
     assert "progressed" not in world.sync()["status"]
 
 
-def test_a_thousand_cost_one_look() -> None:
-    """Linear, and one verdict for all that wait for the same."""
+def test_one_message_covers_a_thousand_waiting_instances() -> None:
     world = World(tapp(replicas=1000, **ORDERED))
     answer = world.hook.answer("/sync", world.request())
     made = [child["metadata"]["name"] for child in answer["children"] if child["kind"] == "Pod"]
@@ -358,7 +379,7 @@ def test_a_thousand_cost_one_look() -> None:
     assert len(condition(answer, "Progressing")["message"]) < 100  # type: ignore[index]
 
 
-def test_claims_are_made_with_the_pod() -> None:
+def test_claim_is_created_together_with_its_pod() -> None:
     claim = {
         "metadata": {"name": "data"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},

@@ -1,4 +1,4 @@
-"""Deletions that do not end: the condition names the object, what keeps it, and since when."""
+"""Deletions that do not end: the condition names the object, the cause and the time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,17 +16,17 @@ from tests.builders import (
     template,
     terminating,
 )
-from tests.unit.decide.test_lost_node import silent
+from tests.unit.nodes import not_ready
 from tests.unit.world import Hook, World, condition, settled
 
 NEW = template("nginx:2", command=["other"])
 
 
-def finalizers(*names: str) -> Callable[[Document], Document]:
+def terminating_with_finalizers(*names: str) -> Callable[[Document], Document]:
     return lambda pod: with_meta(terminating(pod), finalizers=list(names))
 
 
-def after(world: World, seconds: float) -> World:
+def at_second(world: World, seconds: float) -> World:
     world.hook.now = NOW + seconds
     return world
 
@@ -37,34 +37,36 @@ def degraded(world: World) -> Document:
     return found
 
 
-def nothing(world: World) -> World:
+def deleted_by_somebody(world: World) -> World:
     return world
 
 
-def rolls(world: World) -> World:
+def replaced(world: World) -> World:
     return world.change(template=NEW)
 
 
-def kills(world: World) -> World:
+def killed(world: World) -> World:
     return world.change(statuses={"2": "Killed"})
 
 
-def scales_down(world: World) -> World:
+def scaled_down(world: World) -> World:
     return world.change(replicas=2)
 
 
-def pauses(world: World) -> World:
+def paused_rollout(world: World) -> World:
     return world.change(updateStrategy={"paused": True})
 
 
-@pytest.mark.parametrize("cause", [nothing, rolls, kills, scales_down, pauses])
-def test_a_pod_that_hangs_makes_the_tapp_degraded_whatever_deleted_the_pod(
+@pytest.mark.parametrize(
+    "cause", [deleted_by_somebody, replaced, killed, scaled_down, paused_rollout]
+)
+def test_pod_that_stays_terminating_makes_the_tapp_degraded_for_every_cause(
     cause: Callable[[World], World],
 ) -> None:
     world = cause(settled(replicas=3)).modify(2, terminating)
-    assert degraded(after(world, 19))["status"] == "False"
+    assert degraded(at_second(world, 19))["status"] == "False"
     assert world.sync()["resyncAfterSeconds"] <= 1
-    found = degraded(after(world, 21))
+    found = degraded(at_second(world, 21))
     assert (found["status"], found["reason"]) == ("True", "PodsNotDeleted")
     assert f"pod web-2 is being deleted and should have gone by {DELETED}" in found["message"]
     assert "node-1" in found["message"]
@@ -79,47 +81,54 @@ def test_a_pod_that_hangs_makes_the_tapp_degraded_whatever_deleted_the_pod(
 @pytest.mark.parametrize(
     ("change", "texts"),
     [
-        (finalizers("a.example/x"), ["finalizer a.example/x keeps", "kubelet of node node-1"]),
         (
-            lambda pod: finalizers("a.example/x", "b/y")(completed(pod, "Failed")),
+            terminating_with_finalizers("a.example/x"),
+            ["finalizer a.example/x keeps", "kubelet of node node-1"],
+        ),
+        (
+            lambda pod: terminating_with_finalizers("a.example/x", "b/y")(completed(pod, "Failed")),
             ["finalizers a.example/x, b/y keep", "kubectl patch pod web-1 -n shop --type=merge"],
         ),
         (
-            lambda pod: terminating(silent(pod, NOW - 400)),
+            lambda pod: terminating(not_ready(pod, NOW - 400)),
             ["node node-1 has stopped reporting", "out-of-service", "kubectl delete node node-1"],
         ),
     ],
-    ids=["kubelet and finalizer", "finalizers", "silent node"],
+    ids=["kubelet and finalizer", "two finalizers", "node unreachable"],
 )
-def test_the_condition_names_what_keeps_the_pod(
+def test_condition_names_the_finalizers_or_the_node_that_prevent_the_deletion(
     change: Callable[[Document], Document], texts: list[str]
 ) -> None:
-    world = after(settled(replicas=3).modify(1, change), 30)
+    world = at_second(settled(replicas=3).modify(1, change), 30)
     message = degraded(world)["message"]
     assert all(text in message for text in texts), message
 
 
-@pytest.mark.parametrize("moved", [False, True])
-def test_the_alarm_stays_when_somebody_deletes_the_pod_of_a_lost_node(moved: bool) -> None:
-    """The taint manager deletes the pod after five minutes, and nobody on the node can end it."""
-    world = settled(replicas=3, forceDeletePod=moved).modify(1, lambda pod: silent(pod, NOW - 60))
+@pytest.mark.parametrize(
+    "moved", [False, True], ids=["without forceDeletePod", "with forceDeletePod"]
+)
+def test_tapp_stays_degraded_after_the_pod_on_a_lost_node_was_deleted(moved: bool) -> None:
+    """The taint manager deletes the pod after five minutes. Its node cannot stop it."""
+    world = settled(replicas=3, forceDeletePod=moved).modify(
+        1, lambda pod: not_ready(pod, NOW - 60)
+    )
     if not moved:
         assert degraded(world)["reason"] == "InstancesBroken"
     world.modify(1, terminating)
     assert degraded(world)["reason"] == "PodsNotDeleted"
-    assert degraded(after(world, 3_600))["status"] == "True"
+    assert degraded(at_second(world, 3_600))["status"] == "True"
 
 
-def test_pods_that_hang_for_the_same_reason_are_named_together() -> None:
+def test_condition_names_pods_with_the_same_cause_together() -> None:
     world = settled(replicas=30)
     for id in range(30):
         world.modify(id, terminating)
-    message = degraded(after(world, 60))["message"]
+    message = degraded(at_second(world, 60))["message"]
     assert message.count("being deleted") == 1
     assert "and 22 more" in message
 
 
-def test_a_deletion_time_that_nobody_can_read_is_overdue() -> None:
+def test_deletion_with_an_invalid_time_counts_as_overdue() -> None:
     world = settled(replicas=1).modify(0, lambda pod: with_meta(pod, deletionTimestamp="soon"))
     assert "pod web-0 is being deleted: " in degraded(world)["message"]
 
@@ -128,59 +137,59 @@ def with_claims(**spec: Any) -> World:
     return settled(replicas=2, volumeClaimTemplates=[claim_template()], **spec)
 
 
-def test_a_claim_that_its_pod_uses_is_named_with_what_becomes_of_its_data() -> None:
+def test_condition_names_a_terminating_claim_with_the_pod_that_uses_it() -> None:
     world = with_claims()
     name = "data-web-1"
     world.claims[name] = with_meta(
         terminating(world.claims[name]), finalizers=["kubernetes.io/pvc-protection"]
     )
     assert degraded(world)["status"] == "False"
-    found = degraded(after(world, 30))
+    found = degraded(at_second(world, 30))
     assert found["reason"] == "ClaimsNotDeleted"
     assert f"claim {name} is being deleted" in found["message"]
     assert "pod web-1 still uses it" in found["message"]
 
 
-def test_a_claim_that_a_finalizer_keeps_is_named_with_the_finalizer() -> None:
+def test_condition_names_a_terminating_claim_with_its_finalizer() -> None:
     world = with_claims()
     world.claims["data-web-1"] = with_meta(
         terminating(world.claims["data-web-1"]), finalizers=["backup.example/keep"]
     )
     world.pods.pop("web-1")
-    message = condition(after(world, 30).sync(), "ClaimsNotDeleted")["message"]  # type: ignore[index]
+    message = condition(at_second(world, 30).sync(), "ClaimsNotDeleted")["message"]  # type: ignore[index]
     assert "finalizer backup.example/keep keeps" in message
     assert "kubectl patch pvc data-web-1 -n shop" in message
 
 
-def test_a_service_that_a_finalizer_keeps_is_named() -> None:
+def test_condition_names_a_terminating_service_with_its_finalizer() -> None:
     world = World(
         tapp(replicas=2, serviceTemplate={"spec": {"ports": [{"port": 80}]}}), exposing=True
     ).settle()
     name = "service.kubernetes.io/load-balancer-cleanup"
     world.services["web-1"] = with_meta(terminating(world.services["web-1"]), finalizers=[name])
-    found = degraded(after(world, 30))
+    found = degraded(at_second(world, 30))
     assert found["reason"] == "ServicesNotDeleted"
     assert name in found["message"]
 
 
-# --- the end of a TApp ----------------------------------------------------------------------------
+# --- deletion of a TApp ---------------------------------------------------------------------------
 
 
-def ended(world: World, **meta: Any) -> Document:
+def finalized(world: World, **meta: Any) -> Document:
     world.parent = with_meta(world.parent, **meta)
     return world.hook.finalize(world.request(finalizing=True))
 
 
-def found(answer: Document) -> dict[str, Document]:
+def conditions_by_type(answer: Document) -> dict[str, Document]:
     return {item["type"]: item for item in answer["status"]["conditions"]}
 
 
-def test_a_tapp_in_deletion_says_what_it_waits_for_in_counts_and_conditions() -> None:
+def test_status_of_a_deleted_tapp_counts_and_names_its_remaining_pods() -> None:
     world = settled(replicas=4)
     for id in range(3):
         world.modify(id, terminating)
-    answer = ended(world, finalizers=["metacontroller.io/compositecontroller-tapp"])
-    status, conditions = answer["status"], found(answer)
+    answer = finalized(world, finalizers=["metacontroller.io/compositecontroller-tapp"])
+    status, conditions = answer["status"], conditions_by_type(answer)
     assert status["ready"] == "1/4"
     assert (status["replicas"], status["readyReplicas"], status["availableReplicas"]) == (4, 1, 1)
     assert status["statuses"] == {"0": "Killing", "1": "Killing", "2": "Killing", "3": "Running"}
@@ -192,28 +201,28 @@ def test_a_tapp_in_deletion_says_what_it_waits_for_in_counts_and_conditions() ->
     assert "Reconciling" in conditions
 
 
-def test_a_tapp_in_deletion_is_degraded_by_a_pod_that_hangs() -> None:
-    world = settled(replicas=2).modify(1, finalizers("a.example/x"))
+def test_deleted_tapp_is_degraded_by_a_pod_that_stays_terminating() -> None:
+    world = settled(replicas=2).modify(1, terminating_with_finalizers("a.example/x"))
     del world.pods["web-0"]
-    answer = ended(after(world, 15))
-    assert found(answer)["Degraded"]["status"] == "False"
+    answer = finalized(at_second(world, 15))
+    assert conditions_by_type(answer)["Degraded"]["status"] == "False"
     assert answer["resyncAfterSeconds"] == 5
-    conditions = found(ended(after(world, 30)))
+    conditions = conditions_by_type(finalized(at_second(world, 30)))
     assert conditions["Degraded"]["reason"] == "PodsNotDeleted"
     assert "finalizer a.example/x keeps" in conditions["Ready"]["message"]
     assert conditions["PodsNotDeleted"]["status"] == "True"
     assert "Stalled" in conditions
 
 
-def test_a_tapp_in_deletion_waits_for_its_claims() -> None:
+def test_deleted_tapp_waits_for_its_claims() -> None:
     policy = {"whenDeleted": "Delete"}
     world = with_claims(persistentVolumeClaimRetentionPolicy=policy)
     world.pods.clear()
     name = "data-web-1"
     world.claims[name] = with_meta(terminating(world.claims[name]), finalizers=["a.example/x"])
-    ready = found(ended(world))["Ready"]
+    ready = conditions_by_type(finalized(world))["Ready"]
     assert "claims data-web-0, data-web-1" in ready["message"]
-    conditions = found(ended(after(world, 30)))
+    conditions = conditions_by_type(finalized(at_second(world, 30)))
     assert conditions["Degraded"]["reason"] == "ClaimsNotDeleted"
     assert "waits for claim data-web-0" in conditions["Ready"]["message"]
 
@@ -225,15 +234,16 @@ def test_a_tapp_in_deletion_waits_for_its_claims() -> None:
         ("orphan", "with which the garbage collector first releases all"),
         ("argocd.argoproj.io/x", "finalizer argocd.argoproj.io/x of the TApp"),
     ],
+    ids=["foreground deletion", "orphan", "another tool"],
 )
-def test_a_tapp_in_deletion_names_its_other_finalizers(name: str, text: str) -> None:
+def test_status_of_a_deleted_tapp_names_the_finalizers_of_others(name: str, text: str) -> None:
     world = settled(replicas=1)
-    answer = ended(world, finalizers=["metacontroller.io/compositecontroller-tapp", name])
-    assert text in found(answer)["Ready"]["message"]
+    answer = finalized(world, finalizers=["metacontroller.io/compositecontroller-tapp", name])
+    assert text in conditions_by_type(answer)["Ready"]["message"]
     assert "resyncAfterSeconds" in answer
 
 
-def test_a_tapp_that_is_handed_over_keeps_its_status() -> None:
+def test_finalize_without_a_deletion_keeps_the_status() -> None:
     world = settled(replicas=1)
     request = {**world.request(), "finalizing": True}
     before = {key: v for key, v in world.parent["status"].items() if key != "observedGeneration"}

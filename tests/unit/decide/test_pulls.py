@@ -1,4 +1,4 @@
-"""The image first, in the words of a decision (docs/design.md, "The image first")."""
+"""Pulling images before an update (docs/design.md, "The image first"): decisions and messages."""
 
 import pytest
 
@@ -9,13 +9,12 @@ FIRST = {"inPlaceUpdateStrategy": {"prePull": True}}
 
 
 def messages(world: World) -> list[str]:
-    """Words of `/plan` on each instance, and with it of `kubectl tapp why`."""
+    """Returns the message of `/plan` for each instance, which `kubectl tapp why` shows, too."""
     plan: Document = world.hook.answer("/plan", world.request())
     return [instance["message"] for instance in plan["instances"]]
 
 
-def test_a_node_pulls_by_a_pod_that_is_there() -> None:
-    """And is only to have the image while that pod is asked for."""
+def test_message_names_the_puller_pod_before_and_after_its_creation() -> None:
     world = settled(replicas=1, updateStrategy=FIRST).change(template=template("nginx:2"))
     (asked,) = messages(world)
     assert asked.startswith("node node-1 is to have nginx:2 first; pod web-pull-x")
@@ -29,14 +28,14 @@ OWN = "example.com/pause:1"
 
 
 def waiting(pod: Document, reason: str, message: str) -> Document:
-    """The puller on its node, whose container waits for this reason."""
+    """Returns the puller pod on its node, with a container that waits for this reason."""
     state = {"waiting": {"reason": reason, "message": message}}
     status = {"name": "wait", "image": "", "imageID": "", "restartCount": 0, "state": state}
     return {**pod, "status": {"phase": "Pending", "containerStatuses": [status]}}
 
 
-def pulled(reason: str, message: str, image: str = "nginx:2") -> World:
-    """An update whose puller waits for this reason, since 31 seconds."""
+def puller_waits(reason: str, message: str, image: str = "nginx:2") -> World:
+    """Returns a TApp whose update has waited 31 seconds for a puller with this reason."""
     world = settled(replicas=1, updateStrategy=FIRST)
     world.hook = Hook(puller_image=OWN)
     world.change(template=template(image)).sync()
@@ -60,11 +59,12 @@ def pulled(reason: str, message: str, image: str = "nginx:2") -> World:
         ("CreateContainerError", "failed to mount the image volume"),
         ("RunContainerError", "exec: no such file"),
     ],
+    ids=lambda text: text if text.isalpha() else "",
 )
-def test_an_update_goes_on_after_30_s_if_the_puller_has_trouble_of_its_own(
+def test_update_continues_after_30_seconds_if_the_puller_itself_fails(
     reason: str, message: str
 ) -> None:
-    world = pulled(reason, message)
+    world = puller_waits(reason, message)
     assert world.decisions() == {0: "UpdateInPlace/TemplateChanged"}
     status = world.sync()["status"]
     said = condition(status, "PullersNotRun")
@@ -82,12 +82,18 @@ def test_an_update_goes_on_after_30_s_if_the_puller_has_trouble_of_its_own(
         (f"{OWN}-debug", f'Back-off pulling image "{OWN}-debug"'),
         (OWN, f'Back-off pulling image "{OWN}"'),
     ],
+    ids=[
+        "not found",
+        "too many requests",
+        "name starts like the puller's",
+        "the puller's own image",
+    ],
 )
-def test_an_update_waits_if_the_wanted_image_cannot_be_pulled(image: str, message: str) -> None:
-    world = pulled("ImagePullBackOff", message, image)
+def test_update_waits_if_the_new_image_cannot_be_pulled(image: str, message: str) -> None:
+    world = puller_waits("ImagePullBackOff", message, image)
     assert world.decisions() == {0: "Keep/PullFailed"}
     assert condition(world.sync(), "ImagesNotPulled") is not None
 
 
-def test_an_update_waits_for_a_puller_whose_container_is_being_created() -> None:
-    assert pulled("ContainerCreating", "").decisions() == {0: "Keep/PullingImages"}
+def test_update_waits_for_a_puller_whose_container_is_being_created() -> None:
+    assert puller_waits("ContainerCreating", "").decisions() == {0: "Keep/PullingImages"}

@@ -1,12 +1,9 @@
-"""Other resources in a template, given to the pod that runs (`resources: InPlace`)."""
+"""`resources: InPlace`: changed resources of a template are given to running pods."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from hooks.app import create_app
-from hooks.service.settings import Settings
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from tapp.answer.resizes import patches
@@ -14,82 +11,27 @@ from tapp.declared.model import TApp
 from tapp.kube.resources import quality
 from tapp.plan import plan
 from tapp.world import Options
-from tests.builders import NOW, Document, as_sent, tapp, template
+from tests.builders import NOW, Document, as_sent
 from tests.holds import HELD, HOLD, HOLD_FOR, WANTED
 from tests.reading import note
-from tests.unit.world import Hook, World, condition
+from tests.unit.decide.pods import annotated
+from tests.unit.decide.resizing import (
+    IN_PLACE,
+    LESS,
+    MORE,
+    RESIZED,
+    decision,
+    tapp_with_resizing,
+    template_with_resources,
+    with_reported_resources,
+    with_resources,
+)
+from tests.unit.world import World, condition
 
-IN_PLACE = {"inPlaceUpdateStrategy": {"resources": "InPlace"}}
-LESS, MORE = ({"requests": {"cpu": cpu, "memory": "1Gi"}} for cpu in ("1", "2"))
 GUARANTEED = {"limits": {"cpu": "1", "memory": "1Gi"}}
 
 
-def asking(resources: Document | None, image: str = "web:1", **more: Any) -> Document:
-    container = {} if resources is None else {"resources": resources}
-    return template(image, container={**container, **more.pop("container", {})}, **more)
-
-
-def resizing(
-    body: Document | None = None,
-    *,
-    tells: bool = True,
-    resize: bool = True,
-    replicas: int = 1,
-    **spec: Any,
-) -> World:
-    """A settled TApp whose kubelets tell the resources of containers."""
-    spec = {"template": body or asking(LESS), "replicas": replicas, **spec}
-    spec["updateStrategy"] = {**IN_PLACE, **spec.get("updateStrategy", {})}
-    world = World(tapp(**spec), history=True).settle()
-    world.hook = _hook(resize)
-    if tells:
-        for id in range(replicas):
-            world.modify(id, said)
-    return world
-
-
-def _hook(resize: bool) -> Hook:
-    """A service whose sender does nothing."""
-    hook = Hook()
-    settings = Settings(log_level="ERROR", resize=resize)
-    app = create_app(settings, lambda: hook.now, resize=lambda _plan: None)
-    hook.client = app.test_client()
-    return hook
-
-
-def said(pod: Document, resources: Document | None = None, **conditions: str) -> Document:
-    """The pod as its kubelet tells of it: with these resources, or those of the spec."""
-    status = pod["status"]
-    own = pod["spec"]["containers"][0].get("resources") or {}
-    found = [
-        {**item, "resources": own if resources is None else resources}
-        for item in status["containerStatuses"]
-    ]
-    more = [
-        {"type": f"PodResize{kind}", "status": "True", "reason": reason, "message": "the words"}
-        for kind, reason in conditions.items()
-    ]
-    generation = pod["metadata"]["generation"]
-    status = {**status, "containerStatuses": found, "observedGeneration": generation}
-    return {**pod, "status": {**status, "conditions": [*status["conditions"], *more]}}
-
-
-def given(pod: Document, resources: Document) -> Document:
-    """The pod after a PATCH that its kubelet has not seen yet."""
-    containers = [{**pod["spec"]["containers"][0], "resources": resources}]
-    meta = {**pod["metadata"], "generation": pod["metadata"]["generation"] + 1}
-    return {**pod, "metadata": meta, "spec": {**pod["spec"], "containers": containers}}
-
-
-def decision(world: World, id: int = 0) -> str:
-    """`Action/Reason: message` of an instance."""
-    found = world.hook.answer("/plan", world.request())["instances"][id]
-    world.hook.sync(world.request())
-    return f"{found['action']}/{found['reason']}: {found['message']}"
-
-
-RESIZED = "UpdateInPlace/TemplateChanged: template 'default' changes resources of app in place"
-ANEW = "Recreate/NotInPlace: "
+REPLACED = "Recreate/NotInPlace: "
 
 
 @pytest.mark.parametrize(
@@ -98,20 +40,28 @@ ANEW = "Recreate/NotInPlace: "
         (LESS, MORE, RESIZED),
         (LESS, {**LESS, "limits": {"cpu": "4"}}, RESIZED),
         (GUARANTEED, {"limits": {"cpu": "2", "memory": "1Gi"}}, RESIZED),
-        (LESS, {"requests": {"cpu": "2"}}, ANEW + "requests.memory of container 'app' cannot be"),
-        (LESS, None, ANEW + "requests.cpu of container 'app' cannot be taken away"),
+        (
+            LESS,
+            {"requests": {"cpu": "2"}},
+            REPLACED + "requests.memory of container 'app' cannot be",
+        ),
+        (LESS, None, REPLACED + "requests.cpu of container 'app' cannot be taken away"),
         (
             GUARANTEED,
             {**GUARANTEED, "requests": {"cpu": "500m"}},
-            ANEW + "its QoS class would be Burstable, and is Guaranteed",
+            REPLACED + "its QoS class would be Burstable, and is Guaranteed",
         ),
-        (None, LESS, ANEW + "its QoS class would be Burstable, and is BestEffort"),
+        (None, LESS, REPLACED + "its QoS class would be Burstable, and is BestEffort"),
         (
             LESS,
             {"requests": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": 1}},
-            ANEW + "nvidia.com/gpu of container 'app' cannot be resized",
+            REPLACED + "nvidia.com/gpu of container 'app' cannot be resized",
         ),
-        (LESS, {**MORE, "claims": [{"name": "x"}]}, ANEW + "the claims of container 'app' differ"),
+        (
+            LESS,
+            {**MORE, "claims": [{"name": "x"}]},
+            REPLACED + "the claims of container 'app' differ",
+        ),
         (
             LESS,
             {**LESS, "limits": {"cpu": "500m"}},
@@ -128,48 +78,67 @@ ANEW = "Recreate/NotInPlace: "
             "Keep/Blocked: template 'default': requests.cpu of container 'app' is no quantity",
         ),
     ],
+    ids=[
+        "requests changed",
+        "limit added",
+        "limits changed",
+        "one request removed",
+        "all resources removed",
+        "Guaranteed to Burstable",
+        "BestEffort to Burstable",
+        "extended resource added",
+        "claim added",
+        "request above limit",
+        "invalid quantity",
+        "negative quantity",
+    ],
 )
-def test_what_a_running_pod_can_be_given(
+def test_changed_resources_are_resized_or_replace_the_pod_or_are_blocked(
     before: Document | None, after: Document | None, expected: str
 ) -> None:
-    # A container without any resources is told of as {}.
-    world = resizing(asking(before))
-    assert decision(world.change(template=asking(after))).startswith(expected)
+    # The kubelet reports {} for a container without any resources.
+    world = tapp_with_resizing(template_with_resources(before))
+    assert decision(world.change(template=template_with_resources(after))).startswith(expected)
 
 
-def test_an_image_that_changes_too_needs_a_new_pod() -> None:
-    found = decision(resizing().change(template=asking(MORE, "web:2")))
-    assert found == ANEW + "images change, too, of app: a resize changes nothing else"
+def test_change_of_image_and_resources_replaces_the_pod() -> None:
+    found = decision(tapp_with_resizing().change(template=template_with_resources(MORE, "web:2")))
+    assert found == REPLACED + "images change, too, of app: a resize changes nothing else"
 
 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"tells": False}, "its kubelet tells no resources"),
+        ({"reports": False}, "its kubelet tells no resources"),
         ({"resize": False}, "resources: InPlace needs the component resize"),
     ],
+    ids=["kubelet too old", "component missing"],
 )
-def test_who_cannot_be_resized_gets_a_new_pod(options: Document, why: str) -> None:
-    world = resizing(**options)
+def test_pod_is_replaced_if_resizes_are_not_supported(options: Document, why: str) -> None:
+    world = tapp_with_resizing(**options)
     assert decision(world).startswith("Keep/UpToDate")
-    assert decision(world.change(template=asking(MORE))).startswith(ANEW + why)
+    assert decision(world.change(template=template_with_resources(MORE))).startswith(REPLACED + why)
 
 
-@pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("tells", [False, True])
-def test_a_memory_limit_falls_only_where_kubernetes_lets_it(again: bool, tells: bool) -> None:
+@pytest.mark.parametrize("restarts", [False, True], ids=["no restart", "RestartContainer"])
+@pytest.mark.parametrize(
+    "observes", [False, True], ids=["before Kubernetes 1.34", "since Kubernetes 1.34"]
+)
+def test_memory_limit_is_lowered_in_place_only_if_kubernetes_supports_it(
+    restarts: bool, observes: bool
+) -> None:
     policy = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
-    more: Document = {"container": {"resizePolicy": policy}} if again else {}
+    more: Document = {"container": {"resizePolicy": policy}} if restarts else {}
     one, other = ({**LESS, "limits": {"memory": size}} for size in ("3Gi", "2Gi"))
-    world = resizing(asking(one, **more))
-    if not tells:
+    world = tapp_with_resizing(template_with_resources(one, **more))
+    if not observes:
         world.modify(0, lambda pod: {**pod, "status": _without(pod["status"])})
-    found = decision(world.change(template=asking(other, **more)))
+    found = decision(world.change(template=template_with_resources(other, **more)))
     restart = "; by its resizePolicy it restarts app"
     assert found == (
-        RESIZED + (restart if again else "")
-        if again or tells
-        else ANEW + "a memory limit cannot fall before Kubernetes 1.34"
+        RESIZED + (restart if restarts else "")
+        if restarts or observes
+        else REPLACED + "a memory limit cannot fall before Kubernetes 1.34"
     )
 
 
@@ -180,13 +149,27 @@ def _without(status: Document) -> Document:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda pod: said(given(pod, MORE)), "UpdateInPlace/TemplateChanged: template 'default' c"),
-        (lambda pod: given(pod, MORE), "UpdateInPlace/TemplateChanged: template 'default' changes"),
-        (lambda pod: said(given(pod, MORE), LESS, Pending="Infeasible"), ANEW + "its node can"),
+        (
+            lambda pod: with_reported_resources(with_resources(pod, MORE)),
+            "UpdateInPlace/TemplateChanged: template 'default' c",
+        ),
+        (
+            lambda pod: with_resources(pod, MORE),
+            "UpdateInPlace/TemplateChanged: template 'default' changes",
+        ),
+        (
+            lambda pod: with_reported_resources(
+                with_resources(pod, MORE), LESS, Pending="Infeasible"
+            ),
+            REPLACED + "its node can",
+        ),
     ],
+    ids=["resized", "not observed yet", "infeasible"],
 )
-def test_a_pod_that_has_them_in_its_spec_gets_its_labels(change: Any, expected: str) -> None:
-    world = resizing().change(template=asking(MORE)).modify(0, change)
+def test_pod_whose_spec_has_the_new_resources_gets_only_its_labels(
+    change: Any, expected: str
+) -> None:
+    world = tapp_with_resizing().change(template=template_with_resources(MORE)).modify(0, change)
     assert decision(world).startswith(expected)
 
 
@@ -194,58 +177,88 @@ def test_a_pod_that_has_them_in_its_spec_gets_its_labels(change: Any, expected: 
     ("change", "expected"),
     [
         (lambda pod: pod, "Keep/Resizing: its kubelet gives"),
-        (lambda pod: said(pod, LESS), "Keep/Resizing: its kubelet gives"),
-        (lambda pod: said(pod, InProgress=""), "Keep/Resizing: its kubelet gives"),
-        (lambda pod: said(pod, InProgress="Error"), "Keep/Resizing: its kubelet gives its contain"),
-        (lambda pod: said(pod, LESS, Pending="Deferred"), "Keep/ResizeDeferred: its node has no r"),
-        (lambda pod: said(pod, LESS, Pending="Infeasible"), ANEW + "its node can never give it"),
-        (said, "Keep/UpToDate: runs its template"),
+        (lambda pod: with_reported_resources(pod, LESS), "Keep/Resizing: its kubelet gives"),
+        (
+            lambda pod: with_reported_resources(pod, InProgress=""),
+            "Keep/Resizing: its kubelet gives",
+        ),
+        (
+            lambda pod: with_reported_resources(pod, InProgress="Error"),
+            "Keep/Resizing: its kubelet gives its contain",
+        ),
+        (
+            lambda pod: with_reported_resources(pod, LESS, Pending="Deferred"),
+            "Keep/ResizeDeferred: its node has no r",
+        ),
+        (
+            lambda pod: with_reported_resources(pod, LESS, Pending="Infeasible"),
+            REPLACED + "its node can never give it",
+        ),
+        (with_reported_resources, "Keep/UpToDate: runs its template"),
+    ],
+    ids=[
+        "not observed yet",
+        "old resources reported",
+        "in progress",
+        "in progress with an error",
+        "deferred",
+        "infeasible",
+        "resized",
     ],
 )
-def test_what_is_left_of_a_resize_at_the_new_revision(change: Any, expected: str) -> None:
-    world = resizing().change(template=asking(MORE))
-    world.modify(0, lambda pod: given(pod, MORE)).sync()
+def test_state_of_a_resize_is_shown_after_the_pod_has_the_new_revision(
+    change: Any, expected: str
+) -> None:
+    world = tapp_with_resizing().change(template=template_with_resources(MORE))
+    world.modify(0, lambda pod: with_resources(pod, MORE)).sync()
     assert decision(world.modify(0, change)).startswith(expected)
 
 
-def test_infeasible_is_believed_of_the_newest_spec_only() -> None:
+def test_infeasible_counts_only_for_the_current_spec_of_the_pod() -> None:
     huge = {"requests": {"cpu": "200", "memory": "1Gi"}}
-    world = resizing().change(template=asking(MORE))
-    world.modify(0, lambda pod: said(given(pod, huge), LESS, Pending="Infeasible"))
+    world = tapp_with_resizing().change(template=template_with_resources(MORE))
+    world.modify(
+        0,
+        lambda pod: with_reported_resources(with_resources(pod, huge), LESS, Pending="Infeasible"),
+    )
     assert decision(world).startswith(RESIZED)
-    world.modify(0, lambda pod: given(pod, MORE))
+    world.modify(0, lambda pod: with_resources(pod, MORE))
     assert decision(world).startswith("UpdateInPlace/TemplateChanged: template 'default' changes l")
 
 
-@pytest.mark.parametrize("restarts", [False, True])
-def test_a_resize_takes_a_place_in_the_budget(restarts: bool) -> None:
+@pytest.mark.parametrize("restarts", [False, True], ids=["no restart", "RestartContainer"])
+def test_resize_uses_the_budget_until_it_is_done(restarts: bool) -> None:
     policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
     more: Document = {"container": {"resizePolicy": policy}} if restarts else {}
-    world = resizing(asking(LESS, **more), replicas=3).change(template=asking(MORE, **more))
+    world = tapp_with_resizing(template_with_resources(LESS, **more), replicas=3).change(
+        template=template_with_resources(MORE, **more)
+    )
     found = world.hook.answer("/plan", world.request())["instances"]
     waits = ["WaitingForBudget"] * 2
     assert [item["reason"] for item in found] == ["TemplateChanged", *waits]
     world.sync()
-    world.modify(0, lambda pod: given(pod, MORE))
+    world.modify(0, lambda pod: with_resources(pod, MORE))
     found = world.hook.answer("/plan", world.request())["instances"]
     assert [item["reason"] for item in found[1:]] == waits
     assert found[0]["available"] is not restarts
 
 
-def test_a_resize_under_way_keeps_its_place_when_its_template_asks_for_others_still() -> None:
-    """The kubelet of 2 is at work on the last ones: beside it no other pod is resized."""
-    world = resizing(replicas=3)
-    world.modify(2, lambda pod: said(given(pod, MORE), LESS, InProgress=""))
+def test_running_resize_uses_the_budget_after_a_further_change_of_the_resources() -> None:
+    """The kubelet of instance 2 still works on its resize, so no other pod is resized."""
+    world = tapp_with_resizing(replicas=3)
+    world.modify(
+        2, lambda pod: with_reported_resources(with_resources(pod, MORE), LESS, InProgress="")
+    )
     before = world.parent["metadata"]["generation"]
-    world.change(template=asking({"requests": {"cpu": "3", "memory": "1Gi"}}))
+    world.change(template=template_with_resources({"requests": {"cpu": "3", "memory": "1Gi"}}))
     world.parent["status"]["observedGeneration"] = before + 1
     found = world.hook.answer("/plan", world.request())["instances"]
     expected = ["WaitingForBudget", "WaitingForBudget", "TemplateChanged"]
     assert [item["reason"] for item in found] == expected
 
 
-def test_what_lasts_is_said_in_a_condition() -> None:
-    world = resizing().change(template=asking(MORE))
+def test_condition_names_pods_that_are_not_resized_for_a_minute() -> None:
+    world = tapp_with_resizing().change(template=template_with_resources(MORE))
     answer = world.sync()
     (key,) = answer["status"]["resizing"]
     assert key.startswith("0/v1-")
@@ -254,12 +267,15 @@ def test_what_lasts_is_said_in_a_condition() -> None:
     world.hook.now += 61
     found = condition(world.sync(), "PodsNotResized")
     assert found is not None
-    assert (found["reason"], "asked since" in found["message"]) == ("NotResized", True)
-    world.modify(0, lambda pod: said(given(pod, MORE), LESS, Pending="Deferred"))
+    assert found["reason"] == "NotResized"
+    assert "asked since" in found["message"]
+    world.modify(
+        0, lambda pod: with_reported_resources(with_resources(pod, MORE), LESS, Pending="Deferred")
+    )
     found = condition(world.sync(), "PodsNotResized")
     assert found is not None
     assert found["reason"] == "ResizeDeferred"
-    world.modify(0, lambda pod: said(given(pod, MORE), MORE))
+    world.modify(0, lambda pod: with_reported_resources(with_resources(pod, MORE), MORE))
     world.pods["web-0"]["status"]["conditions"] = [
         item
         for item in world.pods["web-0"]["status"]["conditions"]
@@ -270,9 +286,12 @@ def test_what_lasts_is_said_in_a_condition() -> None:
     assert condition(answer, "PodsNotResized") is None
 
 
-def test_what_the_api_server_refuses_for_long_means_a_new_pod() -> None:
-    """Such as more than the node has, since Kubernetes 1.36; an outage before that counts once."""
-    world = resizing().change(template=asking(MORE))
+def test_pod_is_replaced_if_the_api_server_refuses_its_resize_for_long() -> None:
+    """The API server refuses more than the node has since Kubernetes 1.36.
+
+    An outage in between counts only once.
+    """
+    world = tapp_with_resizing().change(template=template_with_resources(MORE))
     world.sync()
     world.hook.now += 3600
     assert decision(world).startswith(RESIZED)
@@ -280,15 +299,15 @@ def test_what_the_api_server_refuses_for_long_means_a_new_pod() -> None:
     world.hook.now += 15
     assert decision(world).startswith(RESIZED)
     world.hook.now += 10
-    assert decision(world).startswith(ANEW + "it is asked since ")
+    assert decision(world).startswith(REPLACED + "it is asked since ")
     other = {"requests": {"cpu": "3", "memory": "1Gi"}}
     changed = world.request()["parent"]["metadata"]["generation"]
     world.parent["status"]["observedGeneration"] = changed + 1
-    assert decision(world.change(template=asking(other))).startswith(RESIZED)
+    assert decision(world.change(template=template_with_resources(other))).startswith(RESIZED)
 
 
-def test_a_new_pod_for_a_refused_resize_waits_like_any_other() -> None:
-    world = resizing().change(template=asking(MORE))
+def test_replacement_after_a_refused_resize_waits_while_updates_are_paused() -> None:
+    world = tapp_with_resizing().change(template=template_with_resources(MORE))
     world.sync()
     world.hook.now += 61
     world.sync()
@@ -298,13 +317,13 @@ def test_a_new_pod_for_a_refused_resize_waits_like_any_other() -> None:
     assert len(world.parent["status"]["resizing"]) == 2
 
 
-def test_the_patch_is_guarded_and_has_whole_resources() -> None:
+def test_resize_patch_has_uid_resource_version_and_complete_resources() -> None:
     native = {"name": "native", "image": "n:1", "restartPolicy": "Always", "resources": LESS}
-    world = resizing(asking(GUARANTEED, initContainers=[native]))
+    world = tapp_with_resizing(template_with_resources(GUARANTEED, initContainers=[native]))
     pod = world.pod(0)
     after = {"limits": {"cpu": "1500m", "memory": "1Gi"}}
     native = {**native, "resources": MORE}
-    world.change(template=asking(after, initContainers=[native]))
+    world.change(template=template_with_resources(after, initContainers=[native]))
     asked = Request(as_sent(world.request()), TApp, Memo(0))
     (patch,) = patches(plan(world_of(asked), Options(resize=True), world.hook.now))
     assert patch.document == {
@@ -329,50 +348,50 @@ def test_the_patch_is_guarded_and_has_whole_resources() -> None:
         ([{**GUARANTEED, "requests": GUARANTEED["limits"]}], "Guaranteed"),
         ([{**GUARANTEED, "requests": GUARANTEED["limits"]}, {}], "Burstable"),
     ],
+    ids=[
+        "no resources",
+        "extended resource",
+        "zero limit",
+        "requests",
+        "equal limits and requests",
+        "one container without",
+    ],
 )
-def test_qos_classes(containers: list[Any], expected: str) -> None:
+def test_qos_class_depends_on_the_resources_of_all_containers(
+    containers: list[Any], expected: str
+) -> None:
     assert quality(containers) == expected
 
 
-def test_a_pod_on_hold_is_not_resized_until_it_is_released() -> None:
-    world = resizing(updateStrategy={})
-    world.modify(0, annotated(HOLD, "match 42")).change(template=asking(MORE))
-    assert sent(world) == []
+def test_pod_on_hold_is_resized_when_the_hold_is_removed() -> None:
+    world = tapp_with_resizing(updateStrategy={})
+    world.modify(0, annotated(HOLD, "match 42")).change(template=template_with_resources(MORE))
+    assert requested_resizes(world) == []
     assert world.decisions()[0] == "Mark/Held"
     world.sync()
     assert note(world.pod(0), WANTED) == "Update"
     world.modify(0, annotated(HOLD, ""))
     world.sync()
     assert HELD not in world.pod(0)["metadata"]["labels"]
-    assert len(sent(world)) == 1
+    assert len(requested_resizes(world)) == 1
 
 
-def test_the_label_of_a_hold_does_not_wait_for_a_resize_that_is_refused() -> None:
-    """A program that waits for it would wait until there is a new pod instead."""
-    world = resizing().change(template=asking(MORE))
+def test_hold_label_is_written_while_the_api_server_refuses_a_resize() -> None:
+    """A program that waits for the label would otherwise wait until its pod is replaced."""
+    world = tapp_with_resizing().change(template=template_with_resources(MORE))
     world.sync()
     began = world.parent["status"]["resizing"]
-    assert len(sent(world)) == 1
+    assert len(requested_resizes(world)) == 1
     world.hook.now = NOW + 50
     world.modify(0, annotated(HOLD, "match 42")).modify(0, annotated(HOLD_FOR, "delete"))
     assert decision(world) == RESIZED.replace("UpdateInPlace", "Mark")
     assert condition(world.sync(), "Progressing")["reason"] == "Updating"  # type: ignore[index]
     assert world.pod(0)["metadata"]["labels"][HELD] == "true"
     assert world.parent["status"]["resizing"] == began
-    assert len(sent(world)) == 1
+    assert len(requested_resizes(world)) == 1
 
 
-def annotated(key: str, text: str) -> Callable[[Document], Document]:
-    """A program or a person sets an annotation."""
-
-    def change(pod: Document) -> Document:
-        notes = {**pod["metadata"]["annotations"], key: text}
-        return {**pod, "metadata": {**pod["metadata"], "annotations": notes}}
-
-    return change
-
-
-def sent(world: World) -> list[Any]:
-    """The resizes that a sync asks for."""
+def requested_resizes(world: World) -> list[Any]:
+    """Returns the resizes that a sync requests."""
     asked = Request(as_sent(world.request()), TApp, Memo(1 << 24))
     return patches(plan(world_of(asked), Options(resize=True), world.hook.now))

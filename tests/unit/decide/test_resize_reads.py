@@ -1,7 +1,7 @@
-"""Containers that read resources from their environment, and resizes of pods that run.
+"""Containers that read their resources from the environment, and resizes of their pods.
 
-A process has the environment that it was started with. So a container whose template gives it
-another value of `resourceFieldRef` starts again when the kubelet has resized its pod.
+A process keeps the environment that it was started with. So a container whose template changes the
+value of a `resourceFieldRef` is restarted after the kubelet has resized its pod.
 """
 
 from typing import Any
@@ -10,46 +10,58 @@ import pytest
 
 from tapp.declared.reads import sizes_read_by
 from tests.builders import Document, template
-from tests.unit.decide.test_metadata import with_digest
-from tests.unit.decide.test_resize import IN_PLACE, LESS, MORE, decision, given, resizing, said
+from tests.unit.decide.pods import with_digest
+from tests.unit.decide.resizing import (
+    IN_PLACE,
+    LESS,
+    MORE,
+    decision,
+    tapp_with_resizing,
+    with_reported_resources,
+    with_resources,
+)
 from tests.unit.world import World, settled
 
 SIDECAR = {"name": "proxy", "image": "proxy:1"}
 
 
-def reading(resource: str = "requests.cpu", **reference: Any) -> Document:
-    """The environment that has a resource."""
+def env_with_resource(resource: str = "requests.cpu", **reference: Any) -> Document:
+    """Returns container fields with an environment variable that reads a resource."""
     found = {"resource": resource, **reference}
     return {"env": [{"name": "SIZE", "valueFrom": {"resourceFieldRef": found}}]}
 
 
-def asking(resources: Document, **container: Any) -> Document:
-    """A template whose container has these resources, and reads its requests of cpu."""
-    return template("web:1", container={"resources": resources, **(container or reading())})
+def reading_template(resources: Document, **container: Any) -> Document:
+    """Returns a template with these resources whose container reads its CPU requests by default."""
+    return template(
+        "web:1", container={"resources": resources, **(container or env_with_resource())}
+    )
 
 
-def told(world: World, resources: Document, **conditions: str) -> World:
-    """The kubelet says which resources the containers have, and which image runs."""
-    return world.modify(0, lambda pod: with_digest(said(pod, resources, **conditions)))
+def reported(world: World, resources: Document, **conditions: str) -> World:
+    """Sets the resources and the image digest that the kubelet reports."""
+    return world.modify(
+        0, lambda pod: with_digest(with_reported_resources(pod, resources, **conditions))
+    )
 
 
 def resized(world: World, resources: Document) -> World:
-    """The API server has taken the resize, and the kubelet has done it."""
-    world.modify(0, lambda pod: given(pod, resources))
-    return told(world, resources)
+    """Resizes the pod: the API server accepts the resources, and the kubelet reports them."""
+    world.modify(0, lambda pod: with_resources(pod, resources))
+    return reported(world, resources)
 
 
-def test_a_container_restarts_when_its_resize_is_done() -> None:
-    """The plan says so before; the restart is one in place, and the pod stays."""
-    world = told(resizing(asking(LESS)), LESS)
-    world.change(template=asking(MORE))
+def test_container_that_reads_its_resources_restarts_in_place_after_the_resize() -> None:
+    """The plan announces the restart before the resize starts."""
+    world = reported(tapp_with_resizing(reading_template(LESS)), LESS)
+    world.change(template=reading_template(MORE))
     assert decision(world) == (
         "UpdateInPlace/TemplateChanged: template 'default' changes resources of app in place; "
         "then app restarts, to read its resources anew"
     )
-    world.modify(0, lambda pod: given(pod, MORE))
+    world.modify(0, lambda pod: with_resources(pod, MORE))
     assert decision(world).startswith("Keep/Resizing")
-    told(world, MORE)
+    reported(world, MORE)
     assert decision(world).startswith(
         "UpdateInPlace/TemplateChanged: template 'default' restarts app in place"
     )
@@ -59,50 +71,50 @@ def test_a_container_restarts_when_its_resize_is_done() -> None:
     assert world.container(0)["image"].endswith("@sha256:" + "a" * 64)
 
 
-def test_a_node_without_room_restarts_nothing() -> None:
-    """The container would have the old value again."""
-    world = told(resizing(asking(LESS)), LESS)
-    world.change(template=asking(MORE))
-    world.modify(0, lambda pod: given(pod, MORE))
+def test_container_does_not_restart_while_the_resize_is_deferred() -> None:
+    """Until the resize is done, the container would only read its old value again."""
+    world = reported(tapp_with_resizing(reading_template(LESS)), LESS)
+    world.change(template=reading_template(MORE))
+    world.modify(0, lambda pod: with_resources(pod, MORE))
     pod = world.pod(0)
-    told(world, LESS, Pending="Deferred")
+    reported(world, LESS, Pending="Deferred")
     assert decision(world).startswith("Keep/ResizeDeferred")
     world.modify(0, lambda _: pod)
-    told(world, MORE)
+    reported(world, MORE)
     assert "restarts app in place" in decision(world)
 
 
 CASES: dict[str, tuple[Document, Document, Document, bool]] = {
-    "its own requests": (reading(), LESS, MORE, True),
-    "its own requests, by its name": (reading(containerName="app"), LESS, MORE, True),
-    "memory, which stays": (reading("requests.memory"), LESS, MORE, False),
-    "a unit in which both are the same": (reading(divisor="4"), LESS, MORE, False),
-    "a unit in which they differ": (reading(divisor="1m"), LESS, MORE, True),
-    "requests that are limits": (
-        reading("requests.cpu"),
+    "own requests": (env_with_resource(), LESS, MORE, True),
+    "own requests by container name": (env_with_resource(containerName="app"), LESS, MORE, True),
+    "memory that does not change": (env_with_resource("requests.memory"), LESS, MORE, False),
+    "divisor with equal results": (env_with_resource(divisor="4"), LESS, MORE, False),
+    "divisor with different results": (env_with_resource(divisor="1m"), LESS, MORE, True),
+    "requests that default to limits": (
+        env_with_resource("requests.cpu"),
         {"limits": {"cpu": "1"}, "requests": {"memory": "1Gi"}},
         {"limits": {"cpu": "2"}, "requests": {"memory": "1Gi"}},
         True,
     ),
-    "a limit that was the node's": (
-        reading("limits.cpu"),
+    "limit that defaulted to the node": (
+        env_with_resource("limits.cpu"),
         LESS,
         {**LESS, "limits": {"cpu": "3"}},
         True,
     ),
-    "nothing": ({"command": ["run"]}, LESS, MORE, False),
-    "a restart by its resizePolicy": (
+    "no resource": ({"command": ["run"]}, LESS, MORE, False),
+    "restart by resizePolicy": (
         {
-            **reading(),
+            **env_with_resource(),
             "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}],
         },
         LESS,
         MORE,
         False,
     ),
-    "a policy for another resource": (
+    "resizePolicy of another resource": (
         {
-            **reading(),
+            **env_with_resource(),
             "resizePolicy": [{"resourceName": "memory", "restartPolicy": "RestartContainer"}],
         },
         LESS,
@@ -113,21 +125,21 @@ CASES: dict[str, tuple[Document, Document, Document, bool]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_restarts_only_for_a_value_that_it_reads(name: str) -> None:
-    """A restart costs the budget: none without a reason, and none twice."""
+def test_container_restarts_only_if_a_value_that_it_reads_changes(name: str) -> None:
+    """A restart uses the budget, so there is none without a reason, and none twice."""
     container, before, after, restarts = CASES[name]
-    world = told(resizing(asking(before, **container)), before)
-    world.change(template=asking(after, **container))
+    world = reported(tapp_with_resizing(reading_template(before, **container)), before)
+    world.change(template=reading_template(after, **container))
     assert ("restarts, to read its resources anew" in decision(world)) is restarts
     resized(world, after)
     assert ("restarts app in place" in decision(world)) is restarts
     assert decision(world).startswith("UpdateInPlace/TemplateChanged")
 
 
-@pytest.mark.parametrize("sidecar", [False, True], ids=["a container", "a native sidecar"])
-def test_a_container_that_reads_another_ones_resources_restarts(sidecar: bool) -> None:
-    """`containerName` names it; the container that is resized runs on."""
-    reader = {**SIDECAR, **reading(containerName="app")}
+@pytest.mark.parametrize("sidecar", [False, True], ids=["container", "native sidecar"])
+def test_container_that_reads_the_resources_of_another_one_restarts(sidecar: bool) -> None:
+    """The container that is resized does not restart."""
+    reader = {**SIDECAR, **env_with_resource(containerName="app")}
     beside: Document = {"sidecars": [reader]}
     if sidecar:
         beside = {"initContainers": [{**reader, "restartPolicy": "Always"}]}
@@ -135,23 +147,23 @@ def test_a_container_that_reads_another_ones_resources_restarts(sidecar: bool) -
     def made(resources: Document) -> Document:
         return template("web:1", container={"resources": resources}, **beside)
 
-    world = told_of_both(resizing(made(LESS), tells=False), LESS)
+    world = reported_for_both(tapp_with_resizing(made(LESS), tells=False), LESS)
     world.change(template=made(MORE))
     assert "then proxy restarts" in decision(world)
-    world.modify(0, lambda pod: of_the_first(pod, MORE))
-    told_of_both(world, MORE)
+    world.modify(0, lambda pod: with_first_resources(pod, MORE))
+    reported_for_both(world, MORE)
     assert "restarts proxy in place" in decision(world)
 
 
-def of_the_first(pod: Document, resources: Document) -> Document:
-    """The first container of a pod has other resources by now."""
+def with_first_resources(pod: Document, resources: Document) -> Document:
+    """Returns the pod with these resources of its first container."""
     first, *others = pod["spec"]["containers"]
     containers = [{**first, "resources": resources}, *others]
     return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
 
-def told_of_both(world: World, resources: Document) -> World:
-    """The kubelet tells of two containers, of which the first has resources."""
+def reported_for_both(world: World, resources: Document) -> World:
+    """Sets the resources and image digests that the kubelet reports for two containers."""
 
     def found(pod: Document) -> Document:
         status = dict(pod["status"])
@@ -169,16 +181,16 @@ def told_of_both(world: World, resources: Document) -> World:
     return world.modify(0, found)
 
 
-def test_what_is_left_to_others_restarts_nothing() -> None:
-    """With `Ignore` the template's resources reach only new pods."""
+def test_no_container_restarts_with_resources_ignore() -> None:
+    """With `Ignore`, the resources of the template reach only new pods."""
     strategy = {"inPlaceUpdateStrategy": {"resources": "Ignore"}}
-    world = settled(template=asking(LESS), updateStrategy=strategy)
-    world.change(template=asking(MORE))
+    world = settled(template=reading_template(LESS), updateStrategy=strategy)
+    world.change(template=reading_template(MORE))
     assert set(world.decisions().values()) <= {"Keep/UpToDate", "Adopt/SameMeaning"}
 
 
-def test_a_volume_with_resources_restarts_nothing() -> None:
-    """The kubelet writes the files of a downward API volume anew."""
+def test_container_with_resources_in_a_volume_does_not_restart() -> None:
+    """The kubelet updates the files of a downward API volume."""
     reference = {"resource": "requests.cpu", "containerName": "app"}
     files = {"items": [{"path": "cpu", "resourceFieldRef": reference}]}
     volumes = [{"name": "info", "downwardAPI": files}]
@@ -186,16 +198,16 @@ def test_a_volume_with_resources_restarts_nothing() -> None:
     def made(resources: Document) -> Document:
         return template("web:1", container={"resources": resources}, volumes=volumes)
 
-    world = told(resizing(made(LESS)), LESS)
+    world = reported(tapp_with_resizing(made(LESS)), LESS)
     world.change(template=made(MORE))
     assert "anew" not in decision(world)
     resized(world, MORE)
     assert "restarts" not in decision(world)
 
 
-def test_a_resize_by_somebody_else_restarts_nothing_when_it_is_taken_back() -> None:
+def test_no_container_restarts_when_a_resize_by_somebody_else_is_reverted() -> None:
     """The process still has the value of its template."""
-    world = told(resizing(asking(LESS)), LESS)
+    world = reported(tapp_with_resizing(reading_template(LESS)), LESS)
     resized(world, MORE)
     assert "anew" not in decision(world)
     assert IN_PLACE
@@ -212,15 +224,18 @@ def test_a_resize_by_somebody_else_restarts_nothing_when_it_is_taken_back() -> N
         ("limits.memory", "1G", "2"),
         ("requests.memory", "1Gi", "1"),
     ],
+    ids=lambda part: part or "no divisor",
 )
-def test_values_are_those_of_the_kubelet(resource: str, divisor: str, expected: str) -> None:
-    """Rounded up to whole units (ExtractContainerResourceValue)."""
+def test_values_are_rounded_up_to_whole_units_as_the_kubelet_does(
+    resource: str, divisor: str, expected: str
+) -> None:
+    """The kubelet's function is ExtractContainerResourceValue."""
     limits = {"cpu": "1500m", "memory": "1Gi"}
     more = {"divisor": divisor} if divisor else {}
     container = {
         "name": "app",
         "resources": {"limits": limits, "requests": {"cpu": "100m"}},
-        **reading(resource, **more),
+        **env_with_resource(resource, **more),
     }
     (entries,) = sizes_read_by([container], [container]).values()
     assert [*entries.values()] == [expected]

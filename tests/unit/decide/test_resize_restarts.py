@@ -1,4 +1,4 @@
-"""Resizes for which a container starts again: out of its Services first, and in the budget."""
+"""Resizes that restart a container: the pod first leaves its Services, and uses the budget."""
 
 from typing import Any
 
@@ -6,144 +6,166 @@ import pytest
 
 from tests.builders import Document, running
 from tests.holds import HELD, HOLD, HOLD_FOR
-from tests.unit.decide.test_drain import DRAIN, GATE, GRACE
-from tests.unit.decide.test_resize import (
+from tests.unit.decide.pods import annotated
+from tests.unit.decide.resizing import (
     LESS,
     MORE,
     RESIZED,
-    annotated,
-    asking,
     decision,
-    given,
-    resizing,
+    tapp_with_resizing,
+    template_with_resources,
+    with_reported_resources,
+    with_resources,
 )
-from tests.unit.decide.test_resize import said as told
 from tests.unit.world import World
 
-AGAIN = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+DRAIN = "apps.tkestack.io/drain"
+GATE = "apps.tkestack.io/InPlaceUpdateReady"
+GRACE = 5
+RESTART_FOR_CPU = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
 
 
-def behind_a_gate(resources: Document, image: str = "web:1", *, again: bool = True) -> Document:
-    container = {"resizePolicy": AGAIN} if again else {}
+def gated_template(resources: Document, image: str = "web:1", *, restarts: bool = True) -> Document:
+    container = {"resizePolicy": RESTART_FOR_CPU} if restarts else {}
     gate = [{"conditionType": GATE}]
-    return asking(resources, image, container=container, readinessGates=gate)
+    return template_with_resources(resources, image, container=container, readinessGates=gate)
 
 
-def gated(body: Document | None = None, grace: int = GRACE, **more: Any) -> World:
+def tapp_with_gate(body: Document | None = None, grace: int = GRACE, **more: Any) -> World:
     in_place = {"resources": "InPlace", "gracePeriodSeconds": grace}
     strategy = {"inPlaceUpdateStrategy": in_place}
-    return resizing(body or behind_a_gate(LESS), updateStrategy=strategy, **more)
+    return tapp_with_resizing(body or gated_template(LESS), updateStrategy=strategy, **more)
 
 
-def look(world: World, resources: Document = LESS, id: int = 0, **conditions: str) -> None:
-    """The decorator, and the kubelet, which says that the containers have these."""
+def decorator_and_kubelet(
+    world: World, resources: Document = LESS, id: int = 0, **conditions: str
+) -> None:
+    """Runs the pod-status hook, then sets Ready and the resources that the kubelet reports."""
     world.pod_status()
-    world.modify(id, lambda pod: told(running(pod), resources, **conditions))
+    world.modify(id, lambda pod: with_reported_resources(running(pod), resources, **conditions))
 
 
-def left(world: World) -> World:
-    """Up to where instance 0 has been out of its Services for long enough."""
-    world.change(template=behind_a_gate(MORE)).sync()
-    look(world)
+def out_of_services(world: World) -> World:
+    """Brings instance 0 to the point where its grace period outside the Services has ended."""
+    world.change(template=gated_template(MORE)).sync()
+    decorator_and_kubelet(world)
     world.hook.now += GRACE + 2
     return world
 
 
-def drained(world: World) -> bool:
+def has_drain_annotation(world: World) -> bool:
     return bool(world.pod(0)["metadata"]["annotations"].get(DRAIN))
 
 
-def gate(world: World) -> str:
+def gate_status(world: World) -> str:
     conditions = world.pod(0)["status"]["conditions"]
     return next(str(item["status"]) for item in conditions if item["type"] == GATE)
 
 
-def test_the_whole_of_a_drained_resize() -> None:
-    """Asked, out of its Services, resized, restarted, labels, back."""
-    world = gated().change(template=behind_a_gate(MORE))
+def test_resize_with_a_restart_happens_outside_the_services() -> None:
+    """Shows all steps: leave the Services, resize, restart, write the labels, return."""
+    world = tapp_with_gate().change(template=gated_template(MORE))
     assert decision(world).startswith("Mark/Draining: it leaves its Services for 5 s, then templ")
     world.sync()
-    look(world)
-    assert (drained(world), gate(world)) == (True, "False")
+    decorator_and_kubelet(world)
+    assert (has_drain_annotation(world), gate_status(world)) == (True, "False")
     assert decision(world).startswith("Keep/Draining")
     world.hook.now += GRACE + 2
     assert decision(world).startswith(RESIZED)
     world.sync()
     assert world.writes == []
-    world.modify(0, lambda pod: given(pod, MORE))
+    world.modify(0, lambda pod: with_resources(pod, MORE))
     found = "Keep/Draining: its kubelet starts containers again for other resources"
     for _ in range(2):
         assert decision(world) == found
         world.sync()
-        assert (drained(world), world.pod_status(), gate(world)) == (True, [], "False")
-        look(world)
-    look(world, MORE)
+        assert (has_drain_annotation(world), world.pod_status(), gate_status(world)) == (
+            True,
+            [],
+            "False",
+        )
+        decorator_and_kubelet(world)
+    decorator_and_kubelet(world, MORE)
     assert decision(world).startswith("UpdateInPlace/TemplateChanged")
     world.sync()
-    assert not drained(world)
-    look(world, MORE)
-    assert gate(world) == "True"
-    look(world, MORE)
+    assert not has_drain_annotation(world)
+    decorator_and_kubelet(world, MORE)
+    assert gate_status(world) == "True"
+    decorator_and_kubelet(world, MORE)
     assert decision(world) == "Keep/UpToDate: runs its template"
 
 
-def test_what_somebody_else_has_resized_is_taken_back_behind_a_closed_gate() -> None:
-    """The pod has its template's revision all the time."""
-    world = gated()
-    world.modify(0, lambda pod: told(given(pod, MORE), MORE))
+def test_resize_by_somebody_else_is_reverted_outside_the_services() -> None:
+    """The pod has the revision of its template all the time."""
+    world = tapp_with_gate()
+    world.modify(0, lambda pod: with_reported_resources(with_resources(pod, MORE), MORE))
     assert decision(world).startswith("Mark/Draining")
     world.sync()
-    look(world, MORE)
+    decorator_and_kubelet(world, MORE)
     world.hook.now += GRACE + 2
     assert decision(world).startswith(RESIZED)
-    world.modify(0, lambda pod: given(pod, LESS))
+    world.modify(0, lambda pod: with_resources(pod, LESS))
     assert decision(world).startswith("Keep/Draining")
-    look(world, LESS)
+    decorator_and_kubelet(world, LESS)
     world.sync()
-    assert not drained(world)
+    assert not has_drain_annotation(world)
 
 
-def test_a_hold_for_something_else_that_begins_leaves_the_drain_as_it_is() -> None:
-    world = left(gated())
+def test_hold_for_deletions_does_not_return_a_leaving_pod_to_its_services() -> None:
+    world = out_of_services(tapp_with_gate())
     world.modify(0, annotated(HOLD, "match 42")).modify(0, annotated(HOLD_FOR, "delete"))
     assert decision(world).startswith("Mark/TemplateChanged")
     world.sync()
     assert world.pod(0)["metadata"]["labels"][HELD] == "true"
-    assert (drained(world), world.pod_status(), gate(world)) == (True, [], "False")
+    assert (has_drain_annotation(world), world.pod_status(), gate_status(world)) == (
+        True,
+        [],
+        "False",
+    )
     assert decision(world).startswith(RESIZED)
 
 
 @pytest.mark.parametrize(
-    ("again", "grace"), [(False, GRACE), (True, 0)], ids=["no restart", "no grace period"]
+    ("restarts", "grace"), [(False, GRACE), (True, 0)], ids=["no restart", "no grace period"]
 )
-def test_nothing_is_drained_for_it(again: bool, grace: int) -> None:
-    world = gated(behind_a_gate(LESS, again=again), grace)
-    world.change(template=behind_a_gate(MORE, again=again))
+def test_pod_stays_in_its_services_without_a_restart_or_a_grace_period(
+    restarts: bool, grace: int
+) -> None:
+    world = tapp_with_gate(gated_template(LESS, restarts=restarts), grace)
+    world.change(template=gated_template(MORE, restarts=restarts))
     assert decision(world).startswith(RESIZED)
 
 
 @pytest.mark.parametrize(
-    ("pending", "seconds"), [("Deferred", 0), ("", 61)], ids=["no room", "for long"]
+    ("pending", "seconds"),
+    [("Deferred", 0), ("", 61)],
+    ids=["deferred", "in progress for a minute"],
 )
-def test_what_does_not_begin_is_waited_for_no_longer(pending: str, seconds: int) -> None:
-    """The instance serves on with what it has; it is told of by a condition."""
-    world = left(gated())
+def test_pod_returns_to_its_services_if_its_resize_does_not_start(
+    pending: str, seconds: int
+) -> None:
+    """The instance serves requests with its old resources, and a condition names it."""
+    world = out_of_services(tapp_with_gate())
     world.sync()
     world.hook.now += seconds
     conditions = {"Pending": pending} if pending else {"InProgress": ""}
-    world.modify(0, lambda pod: told(given(pod, MORE), LESS, **conditions))
+    world.modify(
+        0, lambda pod: with_reported_resources(with_resources(pod, MORE), LESS, **conditions)
+    )
     assert decision(world).startswith("UpdateInPlace/TemplateChanged")
     world.sync()
-    assert not drained(world)
+    assert not has_drain_annotation(world)
 
 
-def test_another_template_in_the_middle_does_not_forget_who_restarts() -> None:
-    """The kubelet of 2 has not stopped its container yet."""
-    body = asking(LESS, container={"resizePolicy": AGAIN})
-    world = resizing(body, replicas=3)
-    world.modify(2, lambda pod: told(given(pod, MORE), LESS))
+def test_pending_restart_uses_the_budget_after_a_further_edit() -> None:
+    """The kubelet of instance 2 has not stopped its container yet."""
+    body = template_with_resources(LESS, container={"resizePolicy": RESTART_FOR_CPU})
+    world = tapp_with_resizing(body, replicas=3)
+    world.modify(2, lambda pod: with_reported_resources(with_resources(pod, MORE), LESS))
     before = world.parent["metadata"]["generation"]
-    world.change(template=asking({"requests": {"cpu": "3"}}, "web:2", container={"env": []}))
+    world.change(
+        template=template_with_resources({"requests": {"cpu": "3"}}, "web:2", container={"env": []})
+    )
     world.parent["status"]["observedGeneration"] = before + 1
     assert [decision(world, id).partition("/")[0] for id in range(3)] == [
         "Keep",

@@ -1,4 +1,4 @@
-"""Pods of the old controller: stamped, updated in place or made anew."""
+"""Pods of the old controller are adopted as they are, updated in place, or replaced."""
 
 from typing import Any
 
@@ -34,8 +34,8 @@ LIVE = template(
 )
 
 
-def old_pod(pod: Document) -> Document:
-    """A pod as the old controller left it: decimal hashes, its gate, no annotation of ours."""
+def pod_of_old_controller(pod: Document) -> Document:
+    """Returns a pod as the old controller left it, with decimal hashes and its own gate."""
     labels = {
         **{key: value for key, value in pod["metadata"]["labels"].items() if "/" not in key},
         "tapp_template_hash_key": "3519815671",
@@ -57,25 +57,25 @@ def old_pod(pod: Document) -> Document:
     }
 
 
-def moved_over(
+def migrated_tapp(
     replicas: int = 2, body: Document = LIVE, policies: tuple[Policy, ...] = (), **spec: Any
 ) -> World:
-    """A TApp whose pods the old controller made, moved over a moment ago."""
+    """Returns a TApp with pods of the old controller, before the first sync of this service."""
     claims = [claim_template()]
     parent = tapp(replicas=replicas, template=body, volumeClaimTemplates=claims, **spec)
     world = World(parent, strip=True, policies=policies).settle()
-    world.pods = {name: old_pod(pod) for name, pod in world.pods.items()}
+    world.pods = {name: pod_of_old_controller(pod) for name, pod in world.pods.items()}
     del world.parent["status"]
     return world
 
 
 def images(world: World) -> dict[str, str]:
-    """The app's image in each pod."""
+    """Returns the image of the app container in each pod."""
     return {name: pod["spec"]["containers"][0]["image"] for name, pod in world.pods.items()}
 
 
-def test_old_pods_that_their_template_describes_are_stamped_and_nothing_restarts() -> None:
-    world = moved_over(replicas=3)
+def test_old_pods_that_match_their_template_get_labels_and_no_restart() -> None:
+    world = migrated_tapp(replicas=3)
     before = {name: (pod["spec"], pod["status"]) for name, pod in world.pods.items()}
     assert set(world.decisions().values()) == {"Adopt/Adopted"}
     world.sync()
@@ -86,22 +86,22 @@ def test_old_pods_that_their_template_describes_are_stamped_and_nothing_restarts
         assert world.writes == []
 
 
-def test_the_stamp_is_what_a_new_pod_would_carry() -> None:
+def test_adopted_pod_has_the_labels_of_a_new_pod() -> None:
     claims = [claim_template()]
     fresh = World(tapp(template=LIVE, volumeClaimTemplates=claims), strip=True).settle().pod(0)
-    world = moved_over(replicas=1).settle()
+    world = migrated_tapp(replicas=1).settle()
     labels = world.pod(0)["metadata"]["labels"]
     assert labels == fresh["metadata"]["labels"]
     assert world.pod(0)["metadata"]["annotations"]["tkestack.io/portmapping"] == "{}"
 
 
-def test_adoption_takes_no_budget_and_does_not_wait_for_one() -> None:
-    world = moved_over(replicas=3, updateStrategy={"maxUnavailable": 0})
+def test_adoption_needs_no_budget() -> None:
+    world = migrated_tapp(replicas=3, updateStrategy={"maxUnavailable": 0})
     assert set(world.decisions().values()) == {"Adopt/Adopted"}
 
 
-def test_a_paused_tapp_is_adopted_too() -> None:
-    world = moved_over(replicas=2, updateStrategy={"paused": True})
+def test_pods_are_adopted_while_updates_are_paused() -> None:
+    world = migrated_tapp(replicas=2, updateStrategy={"paused": True})
     before = {name: pod["spec"] for name, pod in world.pods.items()}
     world.settle()
     assert {name: pod["spec"] for name, pod in world.pods.items()} == before
@@ -118,15 +118,15 @@ def test_a_paused_tapp_is_adopted_too() -> None:
     ],
     ids=str,
 )
-def test_another_spelling_of_the_template_is_stamped(same: Document) -> None:
+def test_old_pod_is_adopted_with_an_equivalent_template(same: Document) -> None:
     container = {**LIVE["spec"]["containers"][0], **same}
     body = {**LIVE, "spec": {**LIVE["spec"], "containers": [container]}}
-    assert moved_over(replicas=1).change(template=body).decisions() == {0: "Adopt/Adopted"}
+    assert migrated_tapp(replicas=1).change(template=body).decisions() == {0: "Adopt/Adopted"}
 
 
-def test_an_old_pod_with_an_injected_sidecar_is_stamped() -> None:
+def test_old_pod_with_an_injected_sidecar_is_adopted() -> None:
     mesh = {"name": "mesh", "image": "mesh:9"}
-    world = moved_over(replicas=1, policies=(inject_sidecar(mesh),))
+    world = migrated_tapp(replicas=1, policies=(inject_sidecar(mesh),))
     assert [item["name"] for item in world.pod(0)["spec"]["containers"]] == ["mesh", "app"]
     before = bare(world.pod(0))["spec"]
     assert world.decisions() == {0: "Adopt/Adopted"}
@@ -134,8 +134,8 @@ def test_an_old_pod_with_an_injected_sidecar_is_stamped() -> None:
     assert world.pod(0)["spec"] == before
 
 
-def test_an_old_pod_of_an_old_image_is_updated_in_place_within_the_budget() -> None:
-    world = moved_over(replicas=3)
+def test_old_pod_with_another_image_is_updated_in_place_within_the_budget() -> None:
+    world = migrated_tapp(replicas=3)
     newer = {**LIVE, "spec": {**LIVE["spec"]}}
     newer["spec"]["containers"] = [{**LIVE["spec"]["containers"][0], "image": "nginx:2"}]
     before = world.uids()
@@ -151,8 +151,8 @@ def test_an_old_pod_of_an_old_image_is_updated_in_place_within_the_budget() -> N
     assert len(world.container(0)["ports"]) == 2
 
 
-def test_an_old_pod_whose_metadata_differs_is_updated_in_place() -> None:
-    world = moved_over(replicas=1)
+def test_old_pod_with_other_labels_is_updated_in_place() -> None:
+    world = migrated_tapp(replicas=1)
     metadata = {"labels": {"app": "web", "tier": "back"}, "annotations": {"note": "x"}}
     before = world.uids()
     world.change(template={**LIVE, "metadata": metadata})
@@ -165,30 +165,30 @@ def test_an_old_pod_whose_metadata_differs_is_updated_in_place() -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        pytest.param({"command": ["serve", "--fast"]}, id="more in a command"),
-        pytest.param({"env": [{"name": "A", "value": "2"}]}, id="a variable's value"),
-        pytest.param({"env": [{"name": "C", "value": "1"}]}, id="a variable more"),
-        pytest.param({"resources": {"requests": {"cpu": "501m"}}}, id="a quantity"),
-        pytest.param({"name": "renamed"}, id="a container's name"),
+        pytest.param({"command": ["serve", "--fast"]}, id="command longer"),
+        pytest.param({"env": [{"name": "A", "value": "2"}]}, id="variable changed"),
+        pytest.param({"env": [{"name": "C", "value": "1"}]}, id="variable added"),
+        pytest.param({"resources": {"requests": {"cpu": "501m"}}}, id="resource request"),
+        pytest.param({"name": "renamed"}, id="container name"),
     ],
 )
-def test_an_old_pod_that_differs_in_more_is_made_anew(edit: Document) -> None:
+def test_old_pod_with_other_differences_is_replaced(edit: Document) -> None:
     container = {**LIVE["spec"]["containers"][0], **edit}
     body = {**LIVE, "spec": {**LIVE["spec"], "containers": [container]}}
-    world = moved_over(replicas=1).change(template=body)
+    world = migrated_tapp(replicas=1).change(template=body)
     assert world.decisions() == {0: "Recreate/TemplateChanged"}
     world.settle()
     assert "readinessGates" not in world.pod(0)["spec"]
 
 
-def test_an_old_pod_of_an_old_init_image_is_made_anew() -> None:
+def test_old_pod_with_another_init_image_is_replaced() -> None:
     body = {**LIVE, "spec": {**LIVE["spec"], "initContainers": [{"name": "init", "image": "i:2"}]}}
-    assert moved_over(replicas=1).change(template=body).decisions() == {
+    assert migrated_tapp(replicas=1).change(template=body).decisions() == {
         0: "Recreate/TemplateChanged"
     }
 
 
-def test_finished_instances_of_the_old_controller_are_remembered() -> None:
+def test_instances_that_finished_under_the_old_controller_stay_finished() -> None:
     memory = {"statuses": {"0": "Succ", "1": "Failed", "2": "Killed", "3": "PodFailed"}}
     world = World(tapp(replicas=4, template=template(restartPolicy="Never"), status=memory))
     assert world.decisions() == {
@@ -199,8 +199,8 @@ def test_finished_instances_of_the_old_controller_are_remembered() -> None:
     }
 
 
-def test_old_claims_are_kept_as_they_are() -> None:
-    world = moved_over(replicas=2)
+def test_old_claims_are_not_changed() -> None:
+    world = migrated_tapp(replicas=2)
     del world.claims["data-web-1"]["metadata"]["ownerReferences"]
     before = dict(world.claims)
     world.settle()
@@ -208,7 +208,7 @@ def test_old_claims_are_kept_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("label", ["tapp_template_hash_key", "tapp_uniq_hash_key"])
-def test_a_pod_that_lost_a_hash_label_is_stamped_again(label: str) -> None:
+def test_removed_revision_label_of_a_pod_is_written_again(label: str) -> None:
     world = settled()
     labels = {k: v for k, v in world.pod(0)["metadata"]["labels"].items() if k != label}
     world.pods["web-0"] = with_meta(world.pod(0), labels=labels)
@@ -219,15 +219,15 @@ def test_a_pod_that_lost_a_hash_label_is_stamped_again(label: str) -> None:
         assert label in world.pod(0)["metadata"]["labels"]
 
 
-def test_an_old_pod_that_is_not_ready_is_adopted_too() -> None:
-    world = moved_over(replicas=1)
+def test_unready_old_pod_is_adopted() -> None:
+    world = migrated_tapp(replicas=1)
     world.pods["web-0"] = running(world.pod(0), ready=False)
     assert world.decisions() == {0: "Adopt/Adopted"}
     assert condition(world.sync(), "DuplicateMergeKeys") is None
 
 
-def test_old_pods_that_wait_keep_their_limits_and_are_updated_in_place() -> None:
-    """With `forceDeletePod`: a limit that was lifted first would make them differ in more."""
+def test_old_pods_with_toleration_seconds_are_updated_in_place_with_force_delete_pod() -> None:
+    """If the seconds were removed before the update, the pods would not match their template."""
     limited = {
         "key": "node.kubernetes.io/not-ready",
         "operator": "Exists",
@@ -235,7 +235,7 @@ def test_old_pods_that_wait_keep_their_limits_and_are_updated_in_place() -> None
         "tolerationSeconds": 9,
     }
     body = {**LIVE, "spec": {**LIVE["spec"], "tolerations": [limited]}}
-    world = moved_over(replicas=3, body=body)
+    world = migrated_tapp(replicas=3, body=body)
     newer = {**body, "spec": {**body["spec"]}}
     newer["spec"]["containers"] = [{**LIVE["spec"]["containers"][0], "image": "nginx:2"}]
     before = world.uids()
@@ -250,8 +250,8 @@ def test_old_pods_that_wait_keep_their_limits_and_are_updated_in_place() -> None
     )
 
 
-def test_a_restart_that_the_old_controller_was_asked_for_restarts_nothing() -> None:
-    world = moved_over(replicas=1)
+def test_restart_annotation_of_the_past_does_not_restart_old_pods() -> None:
+    world = migrated_tapp(replicas=1)
     annotations = {"kubectl.kubernetes.io/restartedAt": "2020-01-01T00:00:00Z"}
     newer = {**LIVE, "metadata": {**LIVE["metadata"], "annotations": annotations}}
     before = world.uids()

@@ -1,4 +1,4 @@
-"""A pod is made of a template as it is written, whatever fields Kubernetes has."""
+"""New pods have all fields of their template, including any that Kubernetes has."""
 
 from random import Random
 from typing import Any
@@ -14,15 +14,15 @@ _DEFAULTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 VOLUME: Document = {"name": "model", "image": {"reference": "registry.example.com/models/small:1"}}
 
 
-def of_all(specs: list[Document]) -> World:
-    """A TApp with an instance for each of these pod specs."""
+def tapp_of_specs(specs: list[Document]) -> World:
+    """Returns a TApp with an instance for each of these pod specs."""
     pool = {f"t{id}": {"spec": spec} for id, spec in enumerate(specs)}
     names = {str(id): f"t{id}" for id in range(len(specs))}
     return World(tapp(replicas=len(specs), templatePool=pool, templates=names))
 
 
 def with_images(spec: Document) -> Document:
-    """A pod's spec whose containers all have an image, for the kubelet."""
+    """Returns the pod spec with an image in each container, which the simulated kubelet needs."""
     lists = {
         key: [{"image": "app:1", **container} for container in spec[key]]
         for key in ("containers", "initContainers")
@@ -31,8 +31,8 @@ def with_images(spec: Document) -> Document:
     return {**spec, **lists}
 
 
-def made(answer: Document, id: int) -> Document | None:
-    """The spec of the pod that an answer makes, without the tolerations that admission adds."""
+def spec_of_new_pod(answer: Document, id: int) -> Document | None:
+    """Returns the spec of a new pod in a response, without the tolerations that admission adds."""
     pod = desired(answer, "Pod").get(f"web-{id}")
     if pod is None:
         return None
@@ -41,34 +41,35 @@ def made(answer: Document, id: int) -> Document | None:
     return {**spec, "tolerations": tolerations} if tolerations else spec
 
 
-def test_every_field_that_kubernetes_knows_comes_through_unchanged() -> None:
-    """A property of the published schema, of each field alone, and of what it demands beside."""
+def test_every_field_of_the_kubernetes_schema_reaches_the_pod_unchanged() -> None:
+    """Each spec has one field of the published schema, and the fields that this one requires."""
     found = list(every_field())
-    answer = of_all([spec for _, spec in found]).sync()
-    assert [path for id, (path, spec) in enumerate(found) if made(answer, id) != spec] == []
+    answer = tapp_of_specs([spec for _, spec in found]).sync()
+    assert [
+        path for id, (path, spec) in enumerate(found) if spec_of_new_pod(answer, id) != spec
+    ] == []
     assert condition(answer, "TemplateNotFound") is None
 
 
-def test_pods_of_every_field_are_read_again_and_left_alone() -> None:
-    """The stored form of them makes no pod unreadable, and is no difference."""
+def test_stored_pods_with_every_field_are_up_to_date() -> None:
     found = list(every_field())
-    world = of_all([with_images(spec) for _, spec in found])
+    world = tapp_of_specs([with_images(spec) for _, spec in found])
     world.sync()
     world.kubelet()
     decisions = world.decisions()
     assert {decisions[id] for id in range(len(found))} == {"Keep/UpToDate"}
 
 
-def test_fields_come_through_together() -> None:
-    """Any of them beside any others; objects that Kubernetes takes as absent when empty may go."""
+def test_random_combinations_of_fields_reach_the_pod_unchanged() -> None:
+    """Only empty objects that Kubernetes treats as absent may be removed."""
     specs = [at_random(Random(seed)) for seed in range(size(20, 200))]
-    answer = of_all(specs).sync()
+    answer = tapp_of_specs(specs).sync()
     for id, spec in enumerate(specs):
-        assert made(answer, id) == canonical(spec)
+        assert spec_of_new_pod(answer, id) == canonical(spec)
 
 
-def test_only_containers_images_are_pulled_first() -> None:
-    """An image volume's is there already: in place it never changes."""
+def test_images_of_image_volumes_are_not_pulled_before_an_update() -> None:
+    """They never change in an update in place."""
     strategy = {"inPlaceUpdateStrategy": {"prePull": True}}
     world = settled(template=template("nginx:1", volumes=[VOLUME]), updateStrategy=strategy)
     answer = world.change(template=template("nginx:2", volumes=[VOLUME])).sync()
@@ -77,8 +78,8 @@ def test_only_containers_images_are_pulled_first() -> None:
     assert pulled == ["nginx:2"]
 
 
-def test_an_image_volume_is_a_volume() -> None:
-    """It may be added; another image in it makes another pod, and in place containers go on."""
+def test_changed_image_volume_replaces_the_pod() -> None:
+    """An update in place of a container keeps the volume."""
     world = settled(template=template("nginx:1"))
     world.change(template=template("nginx:1", volumes=[VOLUME]))
     assert world.decisions() == {0: "Recreate/TemplateChanged"}

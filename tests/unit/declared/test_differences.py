@@ -1,4 +1,4 @@
-"""Differences between two templates, and what they ask for, agree with the revisions."""
+"""The differences between two templates and their effects agree with the revisions."""
 
 from typing import Any
 
@@ -21,55 +21,55 @@ def body(
 
 
 CASES = {
-    "an image of a running container": (
+    "image of a container": (
         body(), body({"image": "web:2"}),
         [("spec.containers[web].image", "web:1", "web:2", Effect.IN_PLACE)],
     ),
-    "a variable": (
+    "variable": (
         body({"env": [{"name": "A", "value": "1"}]}),
         body({"env": [{"name": "A", "value": "2"}]}),
         [("spec.containers[web].env[A].value", "1", "2", Effect.RECREATE)],
     ),
-    "a field that is new": (
+    "field added": (
         body(), body(nodeSelector={"disk": "ssd"}),
         [("spec.nodeSelector", None, {"disk": "ssd"}, Effect.RECREATE)],
     ),
-    "an image of a plain init container": (
+    "image of an init container": (
         body(initContainers=[{"name": "prepare", "image": "a"}]),
         body(initContainers=[{"name": "prepare", "image": "b"}]),
         [("spec.initContainers[prepare].image", "a", "b", Effect.RECREATE)],
     ),
-    "an image of a sidecar": (
+    "image of a native sidecar": (
         body(initContainers=[{"name": "log", "image": "a", "restartPolicy": "Always"}]),
         body(initContainers=[{"name": "log", "image": "b", "restartPolicy": "Always"}]),
         [("spec.initContainers[log].image", "a", "b", Effect.IN_PLACE)],
     ),
-    "a label": (
+    "label": (
         body(metadata={"labels": {"app": "a"}}), body(metadata={"labels": {"app": "b"}}),
         [("metadata.labels.app", "a", "b", Effect.METADATA)],
     ),
-    "an annotation with a prefix": (
+    "annotation with a prefix": (
         body(), body(metadata={"annotations": {"x.io/sum": "1"}}),
         [('metadata.annotations["x.io/sum"]', None, "1", Effect.METADATA)],
     ),
-    "a restart": (
+    "restart added": (
         body(), body(metadata={"annotations": {RESTARTED_AT: "now"}}),
         [(f'metadata.annotations["{RESTARTED_AT}"]', None, "now", Effect.RECREATE)],
     ),
-    "a restart taken out": (
+    "restart removed": (
         body(metadata={"annotations": {RESTARTED_AT: "now"}}), body(),
         [(f'metadata.annotations["{RESTARTED_AT}"]', "now", None, Effect.METADATA)],
     ),
-    "a finalizer": (
+    "finalizer": (
         body(), body(metadata={"finalizers": ["x.io/wait"]}),
         [("metadata.finalizers", None, ["x.io/wait"], Effect.NEW_PODS)],
     ),
-    "another spelling": (
+    "equivalent quantity": (
         body({"resources": {"limits": {"cpu": "1000m"}}}),
         body({"resources": {"limits": {"cpu": "1"}}}),
         [],
     ),
-    "an argument": (
+    "argument": (
         body({"args": ["a", "b"]}), body({"args": ["a", "c"]}),
         [("spec.containers[web].args[1]", "b", "c", Effect.RECREATE)],
     ),
@@ -77,7 +77,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_each_field_with_what_it_asks_for(case: str) -> None:
+def test_each_difference_has_path_values_and_effect(case: str) -> None:
     before, after, expected = CASES[case]
     found = [
         (item.path, item.before, item.after, item.effect) for item in differences(before, after)
@@ -85,7 +85,7 @@ def test_each_field_with_what_it_asks_for(case: str) -> None:
     assert found == expected
 
 
-def test_another_order_of_containers_is_told_as_one_difference() -> None:
+def test_reordered_containers_are_one_difference() -> None:
     names = [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}]
     one, other = ({"spec": {"containers": items}} for items in (names, names[::-1]))
     assert [(item.path, item.effect) for item in differences(one, other)] == [
@@ -125,10 +125,14 @@ bodies = st.builds(
 
 
 @given(bodies, bodies)
-def test_the_differences_say_what_the_revisions_say(before: Document, after: Document) -> None:
-    """There is one exactly where the revision differs; it forces new pods where the second does.
+def test_effects_of_random_differences_agree_with_the_revisions(
+    before: Document, after: Document
+) -> None:
+    """There is a difference if the first revision differs.
 
-    Or where they differ in resources, and pods may have these already.
+    It replaces pods if the second one differs.
+
+    The exception are resources, because a pod may already have the new ones.
     """
     old, new = revisions(before), revisions(after)
     effects = {item.effect for item in differences(before, after)}

@@ -1,4 +1,4 @@
-"""Notes that a sync leaves for later ones: read as they were written, and never an error."""
+"""Notes that a sync keeps in the status for later syncs: encoding and decoding."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -40,10 +40,10 @@ IMAGES = st.from_regex(r"[a-z0-9./:@-]{1,30}", fullmatch=True)
 NOTES = {
     "update": st.builds(UpdateNote, IDS, GENERATIONS),
     "resize": st.builds(ResizeNote, IDS, REVISIONS | st.just(""), st.booleans()),
-    "point of a roll": st.builds(ReachedNote, GENERATIONS, COUNTS, COUNTS),
+    "progress of a rollout": st.builds(ReachedNote, GENERATIONS, COUNTS, COUNTS),
     "puller": st.builds(PullerNote, NAMES, st.booleans()),
-    "puller in trouble": st.builds(StuckNote, NAMES),
-    "no puller": st.builds(UnableNote, IMAGES, NAMES | st.just("")),
+    "failing puller": st.builds(StuckNote, NAMES),
+    "image without a puller": st.builds(UnableNote, IMAGES, NAMES | st.just("")),
 }
 TIMES = st.integers(0, 4_000_000_000).map(written)
 NOW = 4_000_000_001.0
@@ -51,18 +51,16 @@ NOW = 4_000_000_001.0
 
 @pytest.mark.parametrize("notes", NOTES.values(), ids=NOTES)
 @given(data=st.data())
-def test_a_key_is_read_as_it_was_written(
+def test_note_is_decoded_as_it_was_encoded(
     notes: st.SearchStrategy[Note], data: st.DataObject
 ) -> None:
-    """Each note comes back from its key, alone and in a map of the status."""
     note = data.draw(notes)
     assert type(note).decode(note.encode()) == note
     assert decoded(type(note), encoded({note: "x"})) == {note: "x"}
 
 
 @given(st.builds(GateNote, TIMES, st.none() | GENERATIONS))
-def test_the_note_of_a_gate_is_read_as_it_was_written(note: GateNote) -> None:
-    """Time and generation come back from the fields of the condition."""
+def test_note_of_a_gate_is_decoded_as_it_was_encoded(note: GateNote) -> None:
     fields = note.encode()
     assert GateNote.decode(fields["lastProbeTime"], fields["observedGeneration"]) == note
 
@@ -86,36 +84,32 @@ def test_the_note_of_a_gate_is_read_as_it_was_written(note: GateNote) -> None:
     ),
     st.builds(Written, REVISIONS, REVISIONS),
 )
-def test_annotations_of_a_pod_are_read_as_they_were_written(
+def test_annotations_of_a_pod_are_decoded_as_they_were_encoded(
     record: InPlaceRecord, origin: Written
 ) -> None:
-    """The record of an update, and of which template with placeholders a pod's own is."""
     assert decode_record(encode_record(record, "v1-1")) == record
     assert Written.decode(origin.encode()) == origin
 
 
 @given(st.lists(NAMES, min_size=1))
-def test_names_of_containers_are_read_as_they_were_written(names: list[str]) -> None:
-    """The list comes back in its order."""
+def test_container_names_are_decoded_in_their_order(names: list[str]) -> None:
     assert decode_names(encode_names(names)) == names
 
 
 @given(st.dictionaries(IDS, TIMES, max_size=30), st.dictionaries(IDS, REVISIONS, max_size=30))
-def test_numbers_in_ranges_are_read_as_they_were_written(
+def test_ranges_of_instances_are_decoded_as_they_were_encoded(
     since: Mapping[int, str], kept: Mapping[int, str]
 ) -> None:
-    """Each instance has its time, or its revision, again."""
     assert decode_since(encode_groups(_grouped(since)), NOW) == since
     assert decode_kept(encode_groups(_grouped(kept))) == kept
 
 
-def _grouped(of: Mapping[int, str]) -> dict[str, list[int]]:
-    return {what: [id for id, each in of.items() if each == what] for what in of.values()}
+def _grouped(texts: Mapping[int, str]) -> dict[str, list[int]]:
+    return {text: [id for id, each in texts.items() if each == text] for text in texts.values()}
 
 
 @given(st.text() | st.from_regex(r"(refused: |asked for: )?\d*/?\d*/?\w*( on \w*)?"))
-def test_any_text_may_stand_in_a_status(text: str) -> None:
-    """A key is of a kind or not; never an error, and the same when it is written again."""
+def test_random_texts_are_decoded_without_an_error(text: str) -> None:
     for kind in KINDS:
         note = kind.decode(text)
         assert note is None or kind.decode(note.encode()) == note
@@ -144,8 +138,25 @@ def test_any_text_may_stand_in_a_status(text: str) -> None:
         (StuckNote, "web-pull-x1"),
         (UnableNote, "asked for: web-pull-x1"),
     ],
+    ids=[
+        "leading zeros",
+        "third part",
+        "negative number",
+        "other digits",
+        "generation too long",
+        "no revision",
+        "third part of a resize",
+        "fourth part of a resize",
+        "no third part",
+        "negative generation",
+        "rollout generation too long",
+        "refusal as a puller",
+        "failing puller as a puller",
+        "puller as a failing one",
+        "puller as an image",
+    ],
 )
-def test_a_key_that_nobody_writes_is_no_note(kind: type[Note], text: str) -> None:
-    """What is of another form is left out, and not taken for the note that it resembles."""
+def test_text_of_another_form_is_not_decoded_as_a_note(kind: type[Note], text: str) -> None:
+    """It must not be confused with the note that it resembles."""
     assert kind.decode(text) is None
     assert decoded(kind, {text: "x"}) == {}

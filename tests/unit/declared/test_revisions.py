@@ -1,4 +1,4 @@
-"""Revisions: what changes them, what does not, and the values that are frozen."""
+"""Revisions of templates: what changes them, what does not, and values that must never change."""
 
 import json
 from copy import deepcopy
@@ -14,12 +14,12 @@ from tests.unit.world import World, settled
 
 
 def full(body: Document) -> str:
-    """The revision of a whole template."""
+    """Returns the revision of the complete template."""
     return revisions(body)[0]
 
 
 def uniq(body: Document) -> str:
-    """The revision of a template's spec without the images of running containers."""
+    """Returns the revision of the spec without the images of containers that run."""
     return revisions(body)[1]
 
 
@@ -41,17 +41,17 @@ RICH = template(
     overhead={"cpu": "250m"},
 )
 
-# A change of one of these values restarts every pod of every user: never adapt them to the code.
+# A change of one of these values would restart every pod of every user, so never adapt them.
 FROZEN = [
     pytest.param(
-        template(), "v1-0ed067190844f52acd26", "v1-b8c5c6feea6368647d7c", id="a plain template"
+        template(), "v1-0ed067190844f52acd26", "v1-b8c5c6feea6368647d7c", id="plain template"
     ),
-    pytest.param(RICH, "v1-6e3f88daf6aba3d7650d", "v1-a3e795301f6c466c9c06", id="a rich template"),
+    pytest.param(RICH, "v1-6e3f88daf6aba3d7650d", "v1-a3e795301f6c466c9c06", id="rich template"),
     pytest.param(
         {"spec": {"containers": [{"name": "a", "image": "b"}]}},
         "v1-177b98142b70b32e15b8",
         "v1-91d9cce57aacb7babfc3",
-        id="the least",
+        id="minimal template",
     ),
     pytest.param(
         template(container={"env": [{"name": "U", "value": "ü€𝄞 <&>\u2028"}]}),
@@ -62,20 +62,24 @@ FROZEN = [
 ]
 
 
-@pytest.mark.parametrize(("body", "whole", "without_images"), FROZEN)
-def test_revisions_are_frozen(body: Document, whole: str, without_images: str) -> None:
-    assert revisions(body) == (whole, without_images)
+@pytest.mark.parametrize(("body", "complete", "without_images"), FROZEN)
+def test_revisions_of_known_templates_never_change(
+    body: Document, complete: str, without_images: str
+) -> None:
+    assert revisions(body) == (complete, without_images)
 
 
-@pytest.mark.parametrize("body", [param.values[0] for param in FROZEN])
-def test_a_revision_is_a_label_value_and_tells_its_algorithm(body: Any) -> None:
+@pytest.mark.parametrize(
+    "body", [param.values[0] for param in FROZEN], ids=[str(param.id) for param in FROZEN]
+)
+def test_revision_is_a_valid_label_value_and_starts_with_its_version(body: Any) -> None:
     for revision in revisions(body):
         assert len(revision) <= 63
         assert revision.startswith("v1-")
         assert revision.replace("-", "").isalnum()
 
 
-# --- re-formatting --------------------------------------------------------------------------------
+# --- equivalent templates -------------------------------------------------------------------------
 
 SPELLINGS = [
     ("0.5", "500m", 0.5, ".5", "0.50", "500000u", "5e-1", "500000000n"),
@@ -89,7 +93,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize("spellings", SPELLINGS, ids=lambda items: str(items[0]))
-def test_spellings_of_one_quantity_give_one_revision(spellings: tuple[Any, ...]) -> None:
+def test_equal_quantities_have_the_same_revision(spellings: tuple[Any, ...]) -> None:
     def asking(value: Any) -> Document:
         return template(container={"resources": {"requests": {"memory": value}}})
 
@@ -100,7 +104,7 @@ def test_spellings_of_one_quantity_give_one_revision(spellings: tuple[Any, ...])
     ("one", "other"),
     [("1", "1m"), ("1Gi", "1G"), ("1k", "1Ki"), ("0.5", "0.05"), ("1E", "1Ei"), ("1", "1.0001")],
 )
-def test_different_quantities_give_different_revisions(one: str, other: str) -> None:
+def test_different_quantities_have_different_revisions(one: str, other: str) -> None:
     def asking(value: Any) -> Document:
         return template(container={"resources": {"limits": {"cpu": value}}})
 
@@ -108,14 +112,14 @@ def test_different_quantities_give_different_revisions(one: str, other: str) -> 
     assert uniq(asking(one)) != uniq(asking(other))
 
 
-def test_quantities_elsewhere_in_a_template_are_read_as_such() -> None:
+def test_equal_quantities_of_volumes_and_overhead_have_the_same_revision() -> None:
     assert full(template(volumes=[{"name": "a", "emptyDir": {"sizeLimit": "1Gi"}}])) == full(
         template(volumes=[{"name": "a", "emptyDir": {"sizeLimit": "1024Mi"}}])
     )
     assert full(template(overhead={"cpu": "0.25"})) == full(template(overhead={"cpu": "250m"}))
 
 
-def test_text_that_only_looks_like_a_quantity_is_text() -> None:
+def test_texts_that_look_like_quantities_have_different_revisions() -> None:
     def env(value: str) -> Document:
         return template(container={"env": [{"name": "CPU", "value": value}]})
 
@@ -139,7 +143,7 @@ def test_text_that_only_looks_like_a_quantity_is_text() -> None:
     ],
     ids=str,
 )
-def test_a_field_that_says_nothing_is_no_change(noise: Document) -> None:
+def test_empty_field_of_the_spec_does_not_change_the_revision(noise: Document) -> None:
     assert revisions(template(**noise)) == revisions(template())
 
 
@@ -157,20 +161,20 @@ def test_a_field_that_says_nothing_is_no_change(noise: Document) -> None:
     ],
     ids=str,
 )
-def test_a_field_of_a_container_that_says_nothing_is_no_change(noise: Document) -> None:
+def test_empty_field_of_a_container_does_not_change_the_revision(noise: Document) -> None:
     assert revisions(template(container=noise)) == revisions(template())
 
 
 @pytest.mark.parametrize("field", ["initialDelaySeconds", "timeoutSeconds", "failureThreshold"])
-def test_a_zero_that_the_api_server_drops_from_a_probe_is_no_change(field: str) -> None:
+def test_zero_in_a_probe_does_not_change_the_revision(field: str) -> None:
     def probe(**more: int) -> Document:
         return template(container={"livenessProbe": {"tcpSocket": {"port": 80}, **more}})
 
     assert revisions(probe(**{field: 0})) == revisions(probe())
 
 
-def test_empty_maps_that_mean_something_are_kept() -> None:
-    """`emptyDir: {}` is a volume of that kind; `labelSelector: {}` selects everything."""
+def test_empty_objects_with_a_meaning_change_the_revision() -> None:
+    """`emptyDir: {}` is a kind of volume, and `labelSelector: {}` selects everything."""
     named = template(volumes=[{"name": "a"}])
     assert full(named) != full(template(volumes=[{"name": "a", "emptyDir": {}}]))
 
@@ -180,12 +184,12 @@ def test_empty_maps_that_mean_something_are_kept() -> None:
     assert full(spread()) != full(spread(labelSelector={}))
 
 
-def test_false_and_zero_that_mean_something_are_kept() -> None:
+def test_false_and_zero_with_a_meaning_change_the_revision() -> None:
     assert full(template(automountServiceAccountToken=False)) != full(template())
     assert full(template(terminationGracePeriodSeconds=0)) != full(template())
 
 
-def test_metadata_spelled_differently_is_no_change() -> None:
+def test_empty_metadata_does_not_change_the_revision() -> None:
     bare = {"spec": template()["spec"]}
     spellings: list[Any] = [None, {}, {"labels": None}, {"labels": {}, "annotations": {}}]
     for metadata in spellings:
@@ -193,10 +197,12 @@ def test_metadata_spelled_differently_is_no_change() -> None:
 
 
 def reformatted(draw: st.DrawFn, value: Any, key: str = "") -> Any:
-    """The same template as another tool would print it."""
+    """Returns an equivalent template with another order, other quantities and empty fields."""
     if isinstance(value, dict):
         if key in ("requests", "limits", "overhead"):
-            return {name: draw(st.sampled_from(_same(item))) for name, item in value.items()}
+            return {
+                name: draw(st.sampled_from(_equal_quantities(item))) for name, item in value.items()
+            }
         items = draw(st.permutations(list(value.items())))
         silent: list[Document] = [{}, {"futureField": None}, {"args": []}, {"env": None}]
         noise = draw(st.sampled_from(silent))
@@ -209,24 +215,24 @@ def reformatted(draw: st.DrawFn, value: Any, key: str = "") -> Any:
     return value
 
 
-def _same(amount: str) -> list[Any]:
+def _equal_quantities(amount: str) -> list[Any]:
     return next((list(group) for group in SPELLINGS if amount in group), [amount])
 
 
 @st.composite
-def other_formats(draw: st.DrawFn) -> Document:
-    """RICH in another format."""
+def equivalent_templates(draw: st.DrawFn) -> Document:
+    """Draws a template that is equivalent to RICH."""
     result: Document = reformatted(draw, RICH)
     return result
 
 
-@given(other_formats())
-def test_reformatting_never_changes_a_revision(body: Document) -> None:
+@given(equivalent_templates())
+def test_equivalent_templates_have_the_same_revision(body: Document) -> None:
     assert revisions(body) == revisions(RICH)
 
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Paths of all strings and numbers in a document."""
+    """Returns the paths of all strings and numbers in a document."""
     items: Any = value.items() if isinstance(value, dict) else enumerate(value)
     result: list[tuple[str | int, ...]] = []
     for key, item in items:
@@ -236,7 +242,7 @@ def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
 
 
 @pytest.mark.parametrize("path", leaves(RICH), ids=lambda path: ".".join(map(str, path)))
-def test_every_real_change_changes_the_revision(path: tuple[str | int, ...]) -> None:
+def test_change_of_each_value_changes_the_revision(path: tuple[str | int, ...]) -> None:
     changed: Any = deepcopy(RICH)
     inner = changed
     for key in path[:-1]:
@@ -252,7 +258,7 @@ def _runs(path: tuple[str | int, ...]) -> bool:
     return path[1] == "containers" or path[2] == 1  # the native sidecar
 
 
-def test_dropping_or_reordering_what_means_something_is_a_change() -> None:
+def test_removed_fields_and_reordered_containers_change_the_revision() -> None:
     two = template(sidecars=[{"name": "b", "image": "b:1"}])
     turned = deepcopy(two)
     turned["spec"]["containers"].reverse()
@@ -262,10 +268,10 @@ def test_dropping_or_reordering_what_means_something_is_a_change() -> None:
     assert full(without) != full(RICH)
 
 
-# --- what a controller wrote into the template ----------------------------------------------------
+# --- labels that a controller wrote into the template ---------------------------------------------
 
 
-def test_labels_that_the_old_controller_wrote_into_templates_are_ignored() -> None:
+def test_labels_that_the_old_controller_wrote_do_not_change_the_revision() -> None:
     written = template(
         labels={
             "app": "web",
@@ -280,8 +286,8 @@ def test_labels_that_the_old_controller_wrote_into_templates_are_ignored() -> No
     assert labels["tapp_template_hash_key"] == full(template())
 
 
-@given(other_formats())
-def test_reformatting_never_touches_a_pod(body: Document) -> None:
+@given(equivalent_templates())
+def test_equivalent_templates_cause_no_update(body: Document) -> None:
     world = WORLD
     parent = {**world.parent, "spec": {**world.parent["spec"], "template": body}}
     answer = world.hook.answer("/plan", {**world.request(), "parent": parent})

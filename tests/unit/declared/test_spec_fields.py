@@ -1,4 +1,4 @@
-"""Every field of `spec` keeps the meaning that the old controller gave it (docs/reference.md)."""
+"""Every field of `spec` has the meaning that the old controller gave it (docs/reference.md)."""
 
 from typing import Any
 
@@ -12,66 +12,72 @@ POOL = {"v1": template("app:v1"), "v2": template("app:v2")}
 
 
 def first_pods(**spec: Any) -> dict[str, Document]:
-    """The pods that the first sync of a TApp creates."""
+    """Returns the pods that the first sync of a TApp creates."""
     return desired(World(tapp(**spec)).sync(), "Pod")
 
 
 def images(**spec: Any) -> list[str]:
-    """The image of each instance of a new TApp."""
+    """Returns the image of each instance of a new TApp."""
     return [pod["spec"]["containers"][0]["image"] for pod in first_pods(**spec).values()]
 
 
-def test_instances_are_numbered_from_zero_to_replicas() -> None:
+def test_instances_are_numbered_from_zero() -> None:
     assert list(first_pods(replicas=3)) == ["web-0", "web-1", "web-2"]
 
 
-def test_replicas_default_to_one() -> None:
+def test_replicas_are_one_by_default() -> None:
     assert list(first_pods(replicas=None)) == ["web-0"]
 
 
-def test_zero_replicas_mean_no_pod() -> None:
+def test_zero_replicas_create_no_pod() -> None:
     assert first_pods(replicas=0) == {}
 
 
-def test_the_selector_is_accepted_and_plays_no_part() -> None:
+def test_selector_is_accepted_and_ignored() -> None:
     assert list(first_pods(selector={"matchLabels": {"other": "app"}})) == ["web-0"]
 
 
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        pytest.param({}, "nginx:1.25", id="spec.template is the template called default"),
-        pytest.param({"templates": {"0": "v1"}}, "app:v1", id="templates names one for an id"),
-        pytest.param({"templates": {"1": "v1"}}, "nginx:1.25", id="other ids keep the default"),
-        pytest.param({"templates": {"0": "default"}}, "nginx:1.25", id="default can be named"),
+        pytest.param({}, "nginx:1.25", id="spec.template by default"),
+        pytest.param({"templates": {"0": "v1"}}, "app:v1", id="entry in templates"),
+        pytest.param({"templates": {"1": "v1"}}, "nginx:1.25", id="entry of another instance"),
+        pytest.param(
+            {"templates": {"0": "default"}}, "nginx:1.25", id="entry with the name default"
+        ),
         pytest.param({"defaultTemplateName": "v2"}, "app:v2", id="defaultTemplateName"),
-        pytest.param({"DefaultTemplateName": "v2"}, "app:v2", id="the old documented spelling"),
+        pytest.param({"DefaultTemplateName": "v2"}, "app:v2", id="DefaultTemplateName"),
         pytest.param(
             {"DefaultTemplateName": "v1", "defaultTemplateName": "v2"},
             "app:v2",
-            id="lower case wins",
+            id="defaultTemplateName before DefaultTemplateName",
         ),
         pytest.param(
-            {"defaultTemplateName": "v2", "templates": {"0": "v1"}}, "app:v1", id="templates wins"
+            {"defaultTemplateName": "v2", "templates": {"0": "v1"}},
+            "app:v1",
+            id="templates before defaultTemplateName",
         ),
-        pytest.param({"defaultTemplateName": ""}, "nginx:1.25", id="an empty name is no name"),
+        pytest.param({"defaultTemplateName": ""}, "nginx:1.25", id="empty name"),
         pytest.param(
             {"template": None, "templatePool": {**POOL, "default": template("app:pool")}},
             "app:pool",
-            id="the pool may hold the default",
+            id="default template in the pool",
         ),
     ],
 )
-def test_an_instance_runs_the_template_it_is_given(spec: Document, expected: str) -> None:
+def test_template_of_an_instance_depends_on_templates_and_default_name(
+    spec: Document, expected: str
+) -> None:
     assert images(**{"templatePool": POOL, **spec}) == [expected]
 
 
-def test_every_instance_may_run_a_template_of_its_own() -> None:
+def test_each_instance_can_have_its_own_template() -> None:
     spec = {"replicas": 3, "templatePool": POOL, "templates": {"0": "v1", "2": "v2"}}
     assert images(**spec) == ["app:v1", "nginx:1.25", "app:v2"]
 
 
-def test_killed_stops_an_instance_and_removing_the_entry_starts_it() -> None:
+def test_killed_deletes_the_pod_and_removing_the_entry_creates_it_again() -> None:
     world = settled(replicas=2, volumeClaimTemplates=[claim_template()])
     world.change(statuses={"0": "Killed"})
     assert world.decisions() == {0: "Delete/Killed", 1: "Keep/UpToDate"}
@@ -84,11 +90,11 @@ def test_killed_stops_an_instance_and_removing_the_entry_starts_it() -> None:
 
 
 @pytest.mark.parametrize("value", ["Running", "killed", "Succ", ""])
-def test_other_values_in_statuses_change_nothing(value: str) -> None:
+def test_other_words_in_statuses_have_no_effect(value: str) -> None:
     assert settled().change(statuses={"0": value}).decisions() == {0: "Keep/UpToDate"}
 
 
-def test_scaling_down_removes_the_highest_numbers_and_keeps_their_claims() -> None:
+def test_scale_down_deletes_the_highest_instances_and_keeps_their_claims() -> None:
     world = settled(replicas=3, volumeClaimTemplates=[claim_template()]).change(replicas=1)
     assert world.decisions() == {0: "Keep/UpToDate", 1: "Delete/ScaledDown", 2: "Delete/ScaledDown"}
     world.settle()
@@ -96,7 +102,7 @@ def test_scaling_down_removes_the_highest_numbers_and_keeps_their_claims() -> No
     assert len(world.claims) == 3
 
 
-def test_paused_stops_updates_but_neither_creates_nor_deletes_nor_kills() -> None:
+def test_paused_blocks_updates_but_no_creations_and_no_kills() -> None:
     world = settled(replicas=3).change(
         replicas=4,
         template=template("nginx:2"),
@@ -117,14 +123,14 @@ def test_paused_stops_updates_but_neither_creates_nor_deletes_nor_kills() -> Non
     assert world.container(0)["image"] == "nginx:2"
 
 
-def test_paused_holds_back_an_unavailable_instance_too() -> None:
+def test_paused_blocks_updates_of_unavailable_instances() -> None:
     world = settled()
     world.kubelet(ready=False)
     world.change(template=template("nginx:2"), updateStrategy={"paused": True})
     assert world.decisions() == {0: "Keep/Paused"}
 
 
-def test_a_claim_per_instance_and_template_is_mounted_under_its_template_name() -> None:
+def test_each_instance_has_a_volume_for_each_claim_template() -> None:
     mounts = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
     answer = World(
         tapp(
@@ -146,7 +152,7 @@ def test_a_claim_per_instance_and_template_is_mounted_under_its_template_name() 
     ]
 
 
-def test_a_claim_takes_precedence_over_a_template_volume_of_its_name() -> None:
+def test_claim_replaces_a_volume_of_the_same_name_in_the_template() -> None:
     volumes = [{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
     pod = first_pods(template=template(volumes=volumes), volumeClaimTemplates=[claim_template()])
     assert pod["web-0"]["spec"]["volumes"] == [
@@ -155,16 +161,16 @@ def test_a_claim_takes_precedence_over_a_template_volume_of_its_name() -> None:
     ]
 
 
-def test_service_name_gives_every_pod_a_stable_host_name() -> None:
+def test_service_name_sets_hostname_and_subdomain() -> None:
     spec = first_pods(serviceName="web-headless")["web-0"]["spec"]
     assert (spec["hostname"], spec["subdomain"]) == ("web-0", "web-headless")
 
 
-def test_without_service_name_the_host_name_is_left_to_kubernetes() -> None:
+def test_hostname_and_subdomain_are_not_set_without_a_service_name() -> None:
     assert not {"hostname", "subdomain"} & first_pods()["web-0"]["spec"].keys()
 
 
-def test_pods_carry_their_number_and_both_revisions() -> None:
+def test_pods_have_labels_with_their_number_and_both_revisions() -> None:
     labels = first_pods(replicas=2)["web-1"]["metadata"]["labels"]
     assert labels["tapp_instance_key"] == "1"
     assert labels["apps.kubernetes.io/pod-index"] == "1"
@@ -176,15 +182,21 @@ def test_pods_carry_their_number_and_both_revisions() -> None:
 @pytest.mark.parametrize(
     ("used", "expected"),
     [
-        pytest.param({}, "spare, v1, v2", id="nothing refers to any"),
-        pytest.param({"templates": {"0": "v1"}}, "spare, v2", id="a value of templates"),
-        pytest.param({"templates": {"9": "v1"}}, "spare, v2", id="of an id that does not exist"),
-        pytest.param({"defaultTemplateName": "v1"}, "spare, v2", id="the default"),
-        pytest.param({"DefaultTemplateName": "v1"}, "spare, v2", id="the default, old spelling"),
-        pytest.param({"updateStrategy": {"template": "v1"}}, "spare, v2", id="the rolling one"),
+        pytest.param({}, "spare, v1, v2", id="all unused"),
+        pytest.param({"templates": {"0": "v1"}}, "spare, v2", id="used in templates"),
+        pytest.param(
+            {"templates": {"9": "v1"}}, "spare, v2", id="used by an instance outside replicas"
+        ),
+        pytest.param({"defaultTemplateName": "v1"}, "spare, v2", id="used as default"),
+        pytest.param(
+            {"DefaultTemplateName": "v1"}, "spare, v2", id="used as default, old field name"
+        ),
+        pytest.param(
+            {"updateStrategy": {"template": "v1"}}, "spare, v2", id="used as rolling template"
+        ),
     ],
 )
-def test_unused_templates_are_named_where_they_should_be_removed(
+def test_unused_templates_are_named_with_auto_delete_unused_template(
     used: Document, expected: str
 ) -> None:
     pool = {**POOL, "spare": template()}
@@ -194,18 +206,18 @@ def test_unused_templates_are_named_where_they_should_be_removed(
     assert f"nothing refers to {expected};" in found["message"]
 
 
-def test_unused_templates_are_nobodys_business_unless_asked() -> None:
+def test_unused_templates_set_no_condition_by_default() -> None:
     assert condition(World(tapp(templatePool=POOL)).sync(), "UnusedTemplates") is None
 
 
-def test_nulls_in_a_spec_are_absent_fields() -> None:
+def test_null_field_of_the_spec_counts_as_absent() -> None:
     nulls = ("templatePool", "templates", "statuses", "updateStrategy", "serviceName", "selector")
     parent = tapp()
     parent["spec"] |= dict.fromkeys(nulls)
     assert World(parent).decisions() == {0: "Create/NoPod"}
 
 
-def test_an_entry_that_is_null_is_no_entry() -> None:
+def test_null_entry_of_a_map_counts_as_absent() -> None:
     parent = tapp(replicas=2)
     parent["spec"] |= {
         "templatePool": {"a": None, "b": template("nginx:b")},
@@ -215,14 +227,14 @@ def test_an_entry_that_is_null_is_no_entry() -> None:
     assert World(parent).decisions() == {0: "Create/NoPod", 1: "Create/NoPod"}
 
 
-def test_a_field_that_kubernetes_may_add_one_day_reaches_the_pod() -> None:
+def test_unknown_field_of_a_template_reaches_the_pod() -> None:
     pod = first_pods(template=template(container={"futureField": {"a": 1}}, futureSpec="x"))
     assert pod["web-0"]["spec"]["containers"][0]["futureField"] == {"a": 1}
     assert pod["web-0"]["spec"]["futureSpec"] == "x"
 
 
 def test_min_ready_seconds_beyond_an_int32_are_refused() -> None:
-    """A number too large for the clock's arithmetic would be an error of ours."""
+    """Such a number would overflow the arithmetic with times."""
     world = World(tapp(minReadySeconds=10**400))
     response = world.hook.post("/sync", world.request())
     assert response.status_code == 400

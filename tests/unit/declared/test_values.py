@@ -1,4 +1,4 @@
-"""Instances' own values: what placeholders become, where they may stand, and what is a mistake."""
+"""Values of instances: how placeholders are filled in, and which placeholders are errors."""
 
 import json
 from copy import deepcopy
@@ -17,13 +17,13 @@ WRITTEN = "apps.tkestack.io/written-template"
 HASH = "tapp_template_hash_key"
 
 
-def env(value: str, **more: Any) -> Document:
-    """A template whose container has this variable."""
+def template_with_variable(value: str, **more: Any) -> Document:
+    """Returns a template whose container has one variable with this value."""
     return template(container={"env": [{"name": "OWN", "value": value}]}, **more)
 
 
-def created(**spec: Any) -> dict[str, Document]:
-    """The pods that the first sync makes."""
+def new_pods(**spec: Any) -> dict[str, Document]:
+    """Returns the pods that the first sync creates."""
     return desired(World(tapp(**spec)).sync(), "Pod")
 
 
@@ -31,30 +31,33 @@ def value_of(pod: Document) -> Any:
     return pod["spec"]["containers"][0]["env"][0].get("value")
 
 
-def blocked(**spec: Any) -> str:
-    """The message of `CreationBlocked`, "" where there is none."""
+def blocked_message(**spec: Any) -> str:
+    """Returns the message of `CreationBlocked` after the first sync, or an empty string."""
     found = condition(World(tapp(**spec)).sync()["status"], "CreationBlocked")
     return "" if found is None else str(found["message"])
 
 
 TEXTS = {
-    "its number": ("$(tapp.index)", "1"),
-    "its name": ("$(tapp.name)", "web-1"),
-    "its namespace": ("$(tapp.namespace)", "shop"),
-    "its value": ("$(tapp.values.shard)", "b"),
-    "several in a text": ("x-$(tapp.values.shard)$(tapp.index).$(tapp.name)", "x-b1.web-1"),
-    "the text itself": ("$$(tapp.index)", "$(tapp.index)"),
-    "the text and the number": ("$$(tapp.index)=$(tapp.index)", "$(tapp.index)=1"),
-    "Kubernetes' own": ("$(HOME) $$(HOME) $(tapp) $(tapp_x)", "$(HOME) $$(HOME) $(tapp) $(tapp_x)"),
-    "Kubernetes' own beside it": ("$(HOME)/$(tapp.index)", "$(HOME)/1"),
+    "number": ("$(tapp.index)", "1"),
+    "name": ("$(tapp.name)", "web-1"),
+    "namespace": ("$(tapp.namespace)", "shop"),
+    "value": ("$(tapp.values.shard)", "b"),
+    "several in one text": ("x-$(tapp.values.shard)$(tapp.index).$(tapp.name)", "x-b1.web-1"),
+    "escaped": ("$$(tapp.index)", "$(tapp.index)"),
+    "escaped and filled in": ("$$(tapp.index)=$(tapp.index)", "$(tapp.index)=1"),
+    "references of Kubernetes": (
+        "$(HOME) $$(HOME) $(tapp) $(tapp_x)",
+        "$(HOME) $$(HOME) $(tapp) $(tapp_x)",
+    ),
+    "reference of Kubernetes and placeholder": ("$(HOME)/$(tapp.index)", "$(HOME)/1"),
 }
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_a_placeholder_becomes_what_the_instance_has(case: str) -> None:
+def test_placeholder_is_replaced_by_the_text_of_the_instance(case: str) -> None:
     text, expected = TEXTS[case]
     values = {"0": {"shard": "a"}, "1": {"shard": "b"}} if "values" in text else None
-    pods = created(replicas=2, template=env(text), values=values)
+    pods = new_pods(replicas=2, template=template_with_variable(text), values=values)
     assert value_of(pods["web-1"]) == expected
 
 
@@ -62,21 +65,23 @@ def test_a_placeholder_becomes_what_the_instance_has(case: str) -> None:
     "value",
     ["$(tapp.index)", "$$(tapp.index)", "$(tapp.values.a)", 'a "quoted"\n\ttext', "\\", "é", "  "],
 )
-def test_what_is_filled_in_is_not_looked_at_again(value: str) -> None:
-    pods = created(template=env("<$(tapp.values.a)>"), values={"0": {"a": value}})
+def test_filled_in_value_is_not_searched_for_placeholders(value: str) -> None:
+    pods = new_pods(
+        template=template_with_variable("<$(tapp.values.a)>"), values={"0": {"a": value}}
+    )
     assert value_of(pods["web-0"]) == f"<{value}>"
 
 
-def test_an_instance_that_says_nothing_has_the_default() -> None:
-    body = env("$(tapp.values.a)-$(tapp.values.b)")
-    pods = created(
+def test_instance_without_a_value_has_the_default_value() -> None:
+    body = template_with_variable("$(tapp.values.a)-$(tapp.values.b)")
+    pods = new_pods(
         replicas=3, template=body, values={"1": {"a": "1"}, "2": {"a": ""}},
         defaultValues={"a": "x", "b": "y"},
     )  # fmt: skip
     assert [value_of(pods[f"web-{id}"]) for id in range(3)] == ["x-y", "1-y", "-y"]
 
 
-def test_every_text_of_a_template_may_have_one() -> None:
+def test_placeholders_are_filled_in_everywhere_in_a_template() -> None:
     body = template(
         "web:$(tapp.values.a)",
         labels={"app": "web", "shard": "$(tapp.values.a)"},
@@ -89,7 +94,7 @@ def test_every_text_of_a_template_may_have_one() -> None:
         nodeSelector={"zone": "$(tapp.values.a)"},
         volumes=[{"name": "own", "configMap": {"name": "$(tapp.name)"}}],
     )
-    (pod,) = created(template=body, values={"0": {"a": "1024"}}).values()
+    (pod,) = new_pods(template=body, values={"0": {"a": "1024"}}).values()
     assert "$(" not in json.dumps(pod)
     assert pod["metadata"]["labels"]["shard"] == "1024"
     assert pod["spec"]["volumes"][0]["configMap"] == {"name": "web-0"}
@@ -97,8 +102,8 @@ def test_every_text_of_a_template_may_have_one() -> None:
     assert memory == "1Ti"
 
 
-def numbered(place: str, text: str) -> Document:
-    """A template that has a text where Kubernetes has a number."""
+def template_with_text_at(place: str, text: str) -> Document:
+    """Returns a template with a text at a path where Kubernetes has a number."""
     body = template()
     node: Any = body["spec"]
     *parents, last = place.split(".")
@@ -128,87 +133,108 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("place", NUMBERS)
-def test_a_placeholder_alone_is_a_number_where_one_is_wanted(place: str) -> None:
-    body = numbered(place, "$(tapp.values.n)")
-    (pod,) = created(template=body, values={"0": {"n": "7003"}}).values()
+def test_single_placeholder_becomes_a_number_in_a_numeric_field(place: str) -> None:
+    body = template_with_text_at(place, "$(tapp.values.n)")
+    (pod,) = new_pods(template=body, values={"0": {"n": "7003"}}).values()
     node: Any = pod["spec"]
     for part in place.split("."):
         node = node[int(part)] if part.isdigit() else node[part]
     assert (node, type(node)) == (NUMBERS[place], type(NUMBERS[place]))
 
 
-def test_a_port_may_have_a_name() -> None:
-    body = numbered("containers.0.readinessProbe.httpGet.port", "$(tapp.values.n)")
-    (pod,) = created(template=body, values={"0": {"n": "http"}}).values()
+def test_placeholder_can_be_the_name_of_a_probe_port() -> None:
+    body = template_with_text_at("containers.0.readinessProbe.httpGet.port", "$(tapp.values.n)")
+    (pod,) = new_pods(template=body, values={"0": {"n": "http"}}).values()
     assert pod["spec"]["containers"][0]["readinessProbe"]["httpGet"]["port"] == "http"
 
 
 HOST_PORT = "containers.0.ports.0.hostPort"
 
 
-NO_NUMBERS = ["x", "", "-1", "65536", "1.5", "007", "1" * 400, "\uff17", "1\n"]
+INVALID_PORTS = ["x", "", "-1", "65536", "1.5", "007", "1" * 400, "\uff17", "1\n"]
 
 
-@pytest.mark.parametrize("value", NO_NUMBERS)
-def test_what_is_no_number_there_blocks_its_instance(value: str) -> None:
-    said = blocked(template=numbered(HOST_PORT, "$(tapp.values.n)"), values={"0": {"n": value}})
-    assert said.startswith("instance 0: template 'default': spec.containers[0].ports[0].hostPort ")
-    assert said.endswith("it takes a whole number from 0 to 65535")
-    assert len(said) < 250
+@pytest.mark.parametrize("value", INVALID_PORTS)
+def test_value_that_is_no_port_number_blocks_its_instance(value: str) -> None:
+    message = blocked_message(
+        template=template_with_text_at(HOST_PORT, "$(tapp.values.n)"), values={"0": {"n": value}}
+    )
+    assert message.startswith(
+        "instance 0: template 'default': spec.containers[0].ports[0].hostPort "
+    )
+    assert message.endswith("it takes a whole number from 0 to 65535")
+    assert len(message) < 250
 
 
-WRONG = {
-    "unknown": (env("$(tapp.indx)"), "there is no placeholder '$(tapp.indx)'"),
-    "without a key": (env("$(tapp.values.)"), "there is no placeholder '$(tapp.values.)'"),
-    "values alone": (env("$(tapp.values)"), "there is no placeholder '$(tapp.values)'"),
-    "a key with a blank": (env("$(tapp.values.a b)"), "there is no placeholder"),
-    "not closed": (env("$(tapp.index"), "a placeholder is not closed"),
-    "nested": (env("$(tapp.values.$(tapp.index))"), "a placeholder is not closed"),
-    "in a key": (
+INVALID = {
+    "unknown placeholder": (
+        template_with_variable("$(tapp.indx)"),
+        "there is no placeholder '$(tapp.indx)'",
+    ),
+    "no key": (
+        template_with_variable("$(tapp.values.)"),
+        "there is no placeholder '$(tapp.values.)'",
+    ),
+    "values without a key": (
+        template_with_variable("$(tapp.values)"),
+        "there is no placeholder '$(tapp.values)'",
+    ),
+    "key with a blank": (template_with_variable("$(tapp.values.a b)"), "there is no placeholder"),
+    "not closed": (template_with_variable("$(tapp.index"), "a placeholder is not closed"),
+    "nested": (
+        template_with_variable("$(tapp.values.$(tapp.index))"),
+        "a placeholder is not closed",
+    ),
+    "placeholder in a key": (
         template(labels={"$(tapp.name)": "x"}),
         "metadata.labels: the key '$(tapp.name)' is never filled in",
     ),
-    "a container's name": (
+    "placeholder in a container name": (
         {"spec": {"containers": [{"name": "$(tapp.name)", "image": "a:1"}]}},
         "spec.containers[0].name is '$(tapp.name)': this name is never filled in",
     ),
-    "a volume's name": (
+    "placeholder in a volume name": (
         template(volumes=[{"name": "$(tapp.name)", "emptyDir": {}}]),
         "spec.volumes[0].name is '$(tapp.name)'",
     ),
-    "more than a placeholder as a number": (
-        numbered(HOST_PORT, "70$(tapp.index)"),
+    "number with text": (
+        template_with_text_at(HOST_PORT, "70$(tapp.index)"),
         "write nothing but one placeholder",
     ),
-    "too large to be each instance's own": (
+    "template too large for placeholders": (
         template(annotations={"a": "x" * 65_536, "b": "$(tapp.index)"}),
         "it has placeholders, and 65",
     ),
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_a_placeholder_that_is_none_is_said_of_its_template(case: str) -> None:
-    """And a pod that is there stays."""
-    body, said = WRONG[case]
+@pytest.mark.parametrize("case", INVALID)
+def test_invalid_placeholder_sets_a_condition_and_pods_stay(case: str) -> None:
+    body, message = INVALID[case]
     world = settled(replicas=2).change(template=body)
     answer = world.sync()
     found = condition(answer["status"], "TemplateNotFound")
     assert found is not None
-    assert said in found["message"]
+    assert message in found["message"]
     assert found["message"].endswith("instances 0, 1 are kept as they are")
     assert world.writes == []
 
 
-def test_an_owner_is_no_part_of_a_template() -> None:
+def test_owner_references_of_a_template_are_ignored() -> None:
     body = template()
     body["metadata"]["ownerReferences"] = [{"name": "$(tapp.name)"}]
-    (pod,) = created(template=body).values()
+    (pod,) = new_pods(template=body).values()
     assert "ownerReferences" not in pod["metadata"]
 
 
-def test_an_instance_without_a_value_is_blocked_and_the_others_go_on() -> None:
-    world = World(tapp(replicas=3, template=env("$(tapp.values.a)"), values={"1": {"a": "x"}}))
+def test_missing_value_blocks_only_its_instance() -> None:
+    world = World(
+        tapp(
+            replicas=3,
+            template=template_with_variable("$(tapp.values.a)"),
+            values={"1": {"a": "x"}},
+        )
+    )
     answer = world.sync()
     assert list(desired(answer, "Pod")) == ["web-1"]
     found = condition(answer["status"], "CreationBlocked")
@@ -220,18 +246,19 @@ def test_an_instance_without_a_value_is_blocked_and_the_others_go_on() -> None:
     )
 
 
-def test_an_instance_that_loses_its_value_keeps_its_pod() -> None:
+def test_instance_whose_value_is_removed_keeps_its_pod() -> None:
     world = settled(
-        replicas=2, template=env("$(tapp.values.a)"), values={"0": {"a": "x"}, "1": {"a": "y"}}
+        replicas=2,
+        template=template_with_variable("$(tapp.values.a)"),
+        values={"0": {"a": "x"}, "1": {"a": "y"}},
     )
     before = world.uids()
     world.change(values={"0": {"a": "z"}})
     for _ in range(12):
         world.sync()
         world.kubelet()
-    assert (world.uids()["web-0"] != before["web-0"], world.uids()["web-1"]) == (
-        True, before["web-1"],
-    )  # fmt: skip
+    assert world.uids()["web-0"] != before["web-0"]
+    assert world.uids()["web-1"] == before["web-1"]
     assert value_of(world.pod(0)) == "z"
     assert value_of(world.pod(1)) == "y"
 
@@ -240,38 +267,47 @@ LABEL = template(labels={"app": "$(tapp.values.a)"})
 
 
 @pytest.mark.parametrize(
-    ("body", "value", "said"),
+    ("body", "value", "cause"),
     [
-        (env("$(tapp.values.a)"), "x" * 1025, "is longer than 1024 characters"),
-        (env("$(tapp.values.a)"), "x\0y", "has a NUL"),
-        (env("$(tapp.values.a)" * 200), "x" * 1000, "become more than 32768 characters"),
+        (template_with_variable("$(tapp.values.a)"), "x" * 1025, "is longer than 1024 characters"),
+        (template_with_variable("$(tapp.values.a)"), "x\0y", "has a NUL"),
+        (
+            template_with_variable("$(tapp.values.a)" * 200),
+            "x" * 1000,
+            "become more than 32768 characters",
+        ),
         (LABEL, "a b", "a label takes at most 63"),
         (LABEL, "x" * 64, "a label takes at most 63"),
         (LABEL, "a\n", "a label takes at most 63"),
     ],
-    ids=["long", "NUL", "long together", "blank in a label", "long label", "newline in a label"],
+    ids=[
+        "too long",
+        "NUL",
+        "together too long",
+        "blank in a label",
+        "label too long",
+        "newline in a label",
+    ],
 )
-def test_a_value_that_no_template_may_hold_blocks_its_instance(
-    body: Document, value: str, said: str
-) -> None:
-    message = blocked(template=body, values={"0": {"a": value}})
-    assert said in message
+def test_invalid_value_blocks_its_instance(body: Document, value: str, cause: str) -> None:
+    message = blocked_message(template=body, values={"0": {"a": value}})
+    assert cause in message
     assert len(message) < 300
 
 
 UNUSED: dict[str, tuple[Document, str, str]] = {
-    "a mistyped key": (
+    "unknown key": (
         {"values": {"0": {"shrad": "a"}}},
         "UnusedValues",
         "spec.values or spec.defaultValues: no template reads 'shrad'",
     ),
-    "a default that nobody reads": ({"defaultValues": {"b": "x"}}, "UnusedValues", "'b'"),
-    "a number beyond replicas": (
+    "unused default value": ({"defaultValues": {"b": "x"}}, "UnusedValues", "'b'"),
+    "instance outside replicas": (
         {"values": {"7": {"a": "x"}}},
         "UnusedInstances",
         "spec.values: 7: not below spec.replicas (1), so without effect",
     ),
-    "no number": (
+    "invalid instance number": (
         {"values": {"x": {"a": "x"}}},
         "UnknownInstances",
         "spec.values: 'x' is no instance's number",
@@ -280,20 +316,23 @@ UNUSED: dict[str, tuple[Document, str, str]] = {
 
 
 @pytest.mark.parametrize("case", UNUSED)
-def test_values_that_reach_nobody_are_told_of(case: str) -> None:
-    spec, type, said = UNUSED[case]
+def test_values_without_effect_set_a_condition(case: str) -> None:
+    spec, type, message = UNUSED[case]
     spec = {"defaultValues": {}, **spec}
     spec["defaultValues"] = {"a": "d", **spec["defaultValues"]}
-    found = condition(World(tapp(template=env("$(tapp.values.a)"), **spec)).sync()["status"], type)
+    found = condition(
+        World(tapp(template=template_with_variable("$(tapp.values.a)"), **spec)).sync()["status"],
+        type,
+    )
     assert found is not None
-    assert said in found["message"]
+    assert message in found["message"]
 
 
-def test_a_value_that_only_another_template_or_a_claim_reads_is_none_of_these() -> None:
+def test_value_of_a_pool_template_or_a_claim_template_does_not_count_as_unused() -> None:
     claim = claim_template(storage="$(tapp.values.size)")
     world = World(
         tapp(
-            templatePool={"blue": env("$(tapp.values.a)")},
+            templatePool={"blue": template_with_variable("$(tapp.values.a)")},
             volumeClaimTemplates=[claim],
             values={"0": {"a": "x", "size": "3Gi"}},
         )
@@ -301,14 +340,14 @@ def test_a_value_that_only_another_template_or_a_claim_reads_is_none_of_these() 
     assert condition(world.sync()["status"], "UnusedValues") is None
 
 
-def test_null_is_no_value() -> None:
-    body = env("$(tapp.values.a)")
+def test_null_value_counts_as_absent() -> None:
+    body = template_with_variable("$(tapp.values.a)")
     values = {"0": None, "1": {"a": None}, "2": {"a": "x"}}
-    pods = created(replicas=3, template=body, values=values, defaultValues={"a": "d", "b": None})
+    pods = new_pods(replicas=3, template=body, values=values, defaultValues={"a": "d", "b": None})
     assert [value_of(pods[f"web-{id}"]) for id in range(3)] == ["d", "d", "x"]
 
 
-def test_a_claim_template_has_placeholders_too() -> None:
+def test_placeholders_are_filled_in_in_claim_templates() -> None:
     claim = claim_template(storage="$(tapp.values.size)")
     claim["metadata"]["labels"] = {"of": "$(tapp.name)"}
     claim["spec"]["storageClassName"] = "zone-$(tapp.values.zone)"
@@ -325,7 +364,7 @@ def test_a_claim_template_has_placeholders_too() -> None:
     assert claims["data-web-1"]["spec"]["storageClassName"] == "zone-a"
 
 
-def test_without_a_value_for_its_claim_an_instance_is_blocked() -> None:
+def test_missing_value_of_a_claim_template_blocks_only_its_instance() -> None:
     claim = claim_template(storage="$(tapp.values.size)")
     world = World(tapp(replicas=2, volumeClaimTemplates=[claim], values={"1": {"size": "2Gi"}}))
     answer = world.sync()
@@ -338,31 +377,31 @@ def test_without_a_value_for_its_claim_an_instance_is_blocked() -> None:
     )
 
 
-# --- what an edit does ----------------------------------------------------------------------------
+# --- edits of values ------------------------------------------------------------------------------
 
 
 def writes(before: Document, after: Document) -> list[str]:
-    """Writes of the first sync after an edit of a TApp at rest."""
+    """Returns the writes of the second sync after an edit of a settled TApp."""
     world = settled(**before).change(**after)
     world.sync()
     world.sync()
     return sorted(line.replace("web-", "") for line in world.writes)
 
 
-OWN = {"0": {"a": "x"}, "1": {"a": "y"}}
+VALUES = {"0": {"a": "x"}, "1": {"a": "y"}}
 
 
-def test_a_value_that_no_template_uses_changes_nothing() -> None:
-    world = settled(replicas=2, template=env("$(tapp.index)"))
-    world.change(values=OWN)
+def test_unused_value_causes_no_write() -> None:
+    world = settled(replicas=2, template=template_with_variable("$(tapp.index)"))
+    world.change(values=VALUES)
     world.sync()
     assert world.writes == []
 
 
-def test_another_value_reaches_its_instance_alone() -> None:
-    world = settled(replicas=2, template=env("$(tapp.values.a)"), values=OWN)
+def test_changed_value_updates_only_its_instance() -> None:
+    world = settled(replicas=2, template=template_with_variable("$(tapp.values.a)"), values=VALUES)
     before = world.uids()
-    world.change(values={**OWN, "1": {"a": "z"}}).settle()
+    world.change(values={**VALUES, "1": {"a": "z"}}).settle()
     after = world.uids()
     assert after["web-0"] == before["web-0"]
     assert after["web-1"] != before["web-1"]
@@ -377,29 +416,32 @@ def test_another_value_reaches_its_instance_alone() -> None:
     ],
     ids=["image", "label", "annotation"],
 )
-def test_a_value_that_reaches_an_image_or_metadata_is_an_update_in_place(body: Document) -> None:
-    world = settled(replicas=2, template=body, values=OWN)
+def test_changed_value_in_an_image_or_in_metadata_is_updated_in_place(body: Document) -> None:
+    world = settled(replicas=2, template=body, values=VALUES)
     before = world.uids()
-    world.change(values={**OWN, "1": {"a": "z"}}).settle()
+    world.change(values={**VALUES, "1": {"a": "z"}}).settle()
     assert world.uids() == before
     assert '"z"' in json.dumps(world.pod(1)) or "web:z" in json.dumps(world.pod(1))
 
 
-def test_a_template_of_literals_that_becomes_one_with_values_restarts_nothing() -> None:
-    """From many templates to one, whatever their names were."""
-    pool = {"a": env("x"), "b": env("y")}
+def test_replacing_many_templates_by_one_with_values_causes_no_update() -> None:
+    pool = {"a": template_with_variable("x"), "b": template_with_variable("y")}
     world = settled(replicas=2, templatePool=pool, templates={"0": "a", "1": "b"}, template=None)
     world.change(
-        templatePool=None, templates=None, template=env("$(tapp.values.a)"), values=OWN
+        templatePool=None,
+        templates=None,
+        template=template_with_variable("$(tapp.values.a)"),
+        values=VALUES,
     ).sync()
     assert world.writes == []
     assert world.hook.decisions(world.request()) == {0: "Keep/UpToDate", 1: "Keep/UpToDate"}
 
 
-def test_equal_instances_share_a_revision_that_leads_back_to_what_was_written() -> None:
+def test_instances_with_equal_values_have_the_same_revision_and_name_their_template() -> None:
     values = {"0": {"a": "x"}, "1": {"a": "x"}, "2": {"a": "y"}}
     world = World(
-        tapp(replicas=3, template=env("$(tapp.values.a)"), values=values), history=True
+        tapp(replicas=3, template=template_with_variable("$(tapp.values.a)"), values=values),
+        history=True,
     ).settle()
     pods = [world.pod(id)["metadata"] for id in range(3)]
     hashes = [pod["labels"][HASH] for pod in pods]
@@ -409,15 +451,14 @@ def test_equal_instances_share_a_revision_that_leads_back_to_what_was_written() 
     assert of == {record["metadata"]["labels"][HASH]}
 
 
-def test_a_pod_of_a_template_without_placeholders_has_no_such_annotation() -> None:
-    (pod,) = created().values()
+def test_pod_of_a_template_without_placeholders_does_not_name_its_template() -> None:
+    (pod,) = new_pods().values()
     assert WRITTEN not in pod["metadata"]["annotations"]
 
 
 @settings(max_examples=size(15, 60))
 @given(templates())
-def test_a_template_without_placeholders_is_as_it_is(body: Document) -> None:
-    """Values or not: the same answer, byte for byte."""
+def test_values_do_not_change_pods_of_a_template_without_placeholders(body: Document) -> None:
     parent, hook = tapp(replicas=2, template=body), Hook()
     before = World(parent, hook=hook).request()
     after = deepcopy(before)
@@ -427,12 +468,12 @@ def test_a_template_without_placeholders_is_as_it_is(body: Document) -> None:
     assert other["children"] == one["children"]
 
 
-def texts_as_values(part: Any, own: dict[str, str], key: str = "") -> Any:
-    """A copy in which a placeholder stands for each text but names; `own` gets the texts."""
+def with_placeholders(part: Any, own: dict[str, str], key: str = "") -> Any:
+    """Returns a copy with placeholders instead of all texts but names, and fills `own`."""
     if isinstance(part, dict):
-        return {name: texts_as_values(item, own, name) for name, item in part.items()}
+        return {name: with_placeholders(item, own, name) for name, item in part.items()}
     if isinstance(part, list):
-        return [texts_as_values(item, own, key) for item in part]
+        return [with_placeholders(item, own, key) for item in part]
     if not isinstance(part, str) or key == "name" or "\0" in part:
         return part
     own[str(len(own))] = part
@@ -441,11 +482,10 @@ def texts_as_values(part: Any, own: dict[str, str], key: str = "") -> Any:
 
 @settings(max_examples=size(10, 40))
 @given(templates())
-def test_a_template_that_is_filled_in_is_as_if_it_was_written_so(body: Document) -> None:
-    """The same revisions and the same pod."""
+def test_filled_in_template_results_in_the_same_pod_as_a_literal_one(body: Document) -> None:
     own: dict[str, str] = {}
-    holed = texts_as_values(body, own)
-    (plain,) = created(replicas=1, template=body).values()
-    (filled,) = created(replicas=1, template=holed, defaultValues=own).values()
+    holed = with_placeholders(body, own)
+    (plain,) = new_pods(replicas=1, template=body).values()
+    (filled,) = new_pods(replicas=1, template=holed, defaultValues=own).values()
     assert filled["metadata"]["labels"] == plain["metadata"]["labels"]
     assert filled["spec"] == plain["spec"]

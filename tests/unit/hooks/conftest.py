@@ -1,4 +1,4 @@
-"""An API server for what the service writes beside its answers, and the account to ask it with."""
+"""A stand-in API server for writes of the service, and the directory of its service account."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,6 +1,7 @@
-"""Memory of a request on standard input: `python -m tests.unit.hooks.measured held|synced|...`.
+"""Measures the memory of one request: `python -m tests.unit.hooks.measured held|synced|...`.
 
-A process of its own, because what other tests have left in one, as a thread that ends, counts too.
+The request comes from standard input. A process of its own measures it, because threads and objects
+that other tests have left in a process would count, too.
 """
 
 import gc
@@ -23,14 +24,14 @@ READERS = {"typed": lambda body: Request(body, TApp, Memo(0)), "loads": orjson.l
 
 
 def measured(what: str, body: bytes) -> list[int]:
-    """What `held` (`held`, `synced`) or `peak` (see `READERS`) finds of a body."""
+    """Runs this module in a new process and returns the numbers that it prints."""
     command = [sys.executable, "-m", "tests.unit.hooks.measured", what]
     done = subprocess.run(command, input=body, capture_output=True, check=True, cwd=ROOT)
     return [int(each) for each in done.stdout.split()]
 
 
 def held(body: bytes, *, synced: bool) -> list[int]:
-    """Bytes that a request, or its sync, leaves in a memo, as measured and as the memo says."""
+    """Returns the bytes that a request or its sync leaves in a memo: measured, and estimated."""
     options = Settings().options
 
     def use(memo: Memo) -> None:
@@ -50,7 +51,7 @@ def held(body: bytes, *, synced: bool) -> list[int]:
 
 
 def peak(what: str, body: bytes) -> list[int]:
-    """The most bytes that are in use at the same time while it is read."""
+    """Returns the most bytes that are in use at the same time while the body is read."""
     READERS[what](body)  # what is remembered from request to request is there from now on
     gc.collect()
     gc.disable()

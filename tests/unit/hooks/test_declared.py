@@ -1,4 +1,4 @@
-"""Declarations of a registration; bytes which say nothing of it change nothing."""
+"""The optional child resources that a registration declares; invalid bytes declare none."""
 
 from typing import Any
 
@@ -48,12 +48,25 @@ def _read(*children: Any) -> Declared:
         (_child("v1", "persistentvolumeclaims"), NOTHING_MORE),
         (_child("v1", "persistentvolumeclaims", "Recreate"), NOTHING_MORE),
     ],
+    ids=[
+        "revisions OnDelete",
+        "revisions without a strategy",
+        "revisions InPlace",
+        "revisions Recreate",
+        "revisions of another version",
+        "claims InPlace",
+        "claims OnDelete",
+        "claims without a strategy",
+        "claims Recreate",
+    ],
 )
-def test_it_reads_kind_and_strategy(child: dict[str, Any], expected: Declared) -> None:
+def test_kind_and_update_strategy_declare_a_feature(
+    child: dict[str, Any], expected: Declared
+) -> None:
     assert _read(PODS, child) == expected
 
 
-def test_both_may_be_declared() -> None:
+def test_revisions_and_growing_claims_can_be_declared_together() -> None:
     both = (
         _child("apps/v1", "controllerrevisions", "OnDelete"),
         _child("v1", "persistentvolumeclaims", "InPlace"),
@@ -75,11 +88,23 @@ def test_both_may_be_declared() -> None:
         b'"\xff"',
         b'{"a":' * 100_000,
     ],
+    ids=[
+        "null",
+        "empty object",
+        "list",
+        "null spec",
+        "null resources",
+        "resources are an object",
+        "null resource",
+        "resource is a number",
+        "invalid UTF-8",
+        "deeply nested",
+    ],
 )
-def test_what_it_cannot_read_declares_nothing(text: bytes) -> None:
+def test_invalid_registration_declares_nothing(text: bytes) -> None:
     assert declared(msgspec.Raw(text)) == NOTHING_MORE
 
 
 @given(st.fixed_dictionaries({"spec": JSON}) | JSON)
-def test_nothing_in_it_does_harm(document: Any) -> None:
+def test_random_registration_declares_nothing(document: Any) -> None:
     assert declared(msgspec.Raw(msgspec.json.encode(document))) == NOTHING_MORE

@@ -1,4 +1,4 @@
-"""The cost of telling, for which a sync waits: one look at each instance, whatever happens."""
+"""The time that a sync spends on Events: each instance is visited once."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,8 +17,8 @@ from tests.unit.world import settled
 MANY = 12
 
 
-class Counted(list[Instance]):
-    """A list that counts how often somebody goes through it."""
+class CountedList(list[Instance]):
+    """A list that counts its iterations."""
 
     times = 0
 
@@ -27,7 +27,7 @@ class Counted(list[Instance]):
         return super().__iter__()
 
 
-def test_a_roll_of_many_templates_looks_at_the_instances_once() -> None:
+def test_events_of_a_rollout_of_many_templates_need_one_pass_over_the_instances() -> None:
     given = {str(number): f"t{number}" for number in range(MANY)}
     world = settled(
         replicas=MANY,
@@ -37,7 +37,7 @@ def test_a_roll_of_many_templates_looks_at_the_instances_once() -> None:
     world.change(templatePool={name: template("web:2") for name in given.values()})
     asked = Request(as_sent(world.request()), TApp, Memo(0))
     decided = plan(world_of(asked), Options(), world.hook.now)
-    status, instances = summarize(decided), Counted(decided.instances)
+    status, instances = summarize(decided), CountedList(decided.instances)
     told = events(replace(decided, instances=instances), status)
     assert sum(event.reason == "UpdatedInPlace" for event in told) > 1
     assert instances.times == 1

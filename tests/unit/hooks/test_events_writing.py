@@ -1,4 +1,4 @@
-"""Events on their way: bounded, counted, never a sync's trouble, whatever the API server does."""
+"""Events are written in the background: in limited number, counted, and without effect on syncs."""
 
 import gc
 import os
@@ -29,9 +29,9 @@ OUTCOMES = [each.value for each in events.Outcome]
 
 
 @pytest.fixture(autouse=True)
-def _short_and_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Pauses and timeouts are short; no thread and no connection outlives its test."""
-    gc.freeze()  # what is there already need not be looked at below
+def _short_pauses_and_no_leaks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Shortens pauses, and checks that no thread and no connection is left after a test."""
+    gc.freeze()  # objects of earlier tests are not checked below
     monkeypatch.setattr(events, "PAUSES", (0.01, 0.01, 0.01, 0.01))
     monkeypatch.setattr(cluster, "TIMEOUT", (60, 60))
     made: list[Recorder] = []
@@ -59,8 +59,8 @@ def _short_and_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as left:
         warnings.simplefilter("always")
         gc.collect()
-    # Python itself forgets a socket that is reset between its connection and its handshake; such a
-    # one has no peer any more. Any other is ours.
+    # Python does not close a socket that is reset before its TLS handshake; that socket has no peer
+    # address any more. A socket with a peer address was left open by our code.
     assert [str(each.message) for each in left if "raddr=" in str(each.message)] == []
 
 
@@ -70,24 +70,24 @@ def recorder(server: ApiServer, account: Path) -> Recorder:
 
 
 def decided(parent: Document) -> tuple[Plan, Document]:
-    """The plan and the status of a TApp without pods."""
+    """Returns the plan and the status of a TApp without pods."""
     asked = Request(as_sent(request(parent, [])), TApp, Memo(0))
     found = plan(world_of(asked), Options(), NOW)
     return found, summarize(found)
 
 
-def news(generation: int) -> tuple[Plan, Document]:
-    """Something that was not told before: one event."""
+def new_event(generation: int) -> tuple[Plan, Document]:
+    """Returns a plan and a status that cause one new event."""
     return decided(tapp(generation=generation))
 
 
 def counted() -> dict[str, float]:
-    """Outcome -> how many, since the process began."""
+    """Returns how many events had each outcome since the process started."""
     return {each: metrics.EVENTS.labels(each)._value.get() for each in OUTCOMES}
 
 
-def since(before: dict[str, float]) -> dict[str, float]:
-    """Outcome -> how many since then, without zeros."""
+def counted_since(before: dict[str, float]) -> dict[str, float]:
+    """Returns how many events had each outcome since `before`, without zeros."""
     now = counted()
     return {each: now[each] - before[each] for each in OUTCOMES if now[each] != before[each]}
 
@@ -95,14 +95,14 @@ def since(before: dict[str, float]) -> dict[str, float]:
 def until(before: dict[str, float], **expected: int) -> None:
     """Waits until these outcomes, and no others, were counted."""
     end = time.monotonic() + 60
-    while since(before) != expected:
-        assert time.monotonic() < end, since(before)
+    while counted_since(before) != expected:
+        assert time.monotonic() < end, counted_since(before)
         time.sleep(0.01)
 
 
-def test_an_event_as_it_arrives(server: ApiServer, recorder: Recorder) -> None:
+def test_event_has_all_required_fields(server: ApiServer, recorder: Recorder) -> None:
     before = counted()
-    recorder.tell(*news(1))
+    recorder.tell(*new_event(1))
     until(before, created=1)
     ((path, authorization, event),) = server.posts
     assert path == "/apis/events.k8s.io/v1/namespaces/shop/events"
@@ -128,7 +128,9 @@ def test_an_event_as_it_arrives(server: ApiServer, recorder: Recorder) -> None:
     }
 
 
-def test_the_pod_is_what_it_is_related_to(server: ApiServer, recorder: Recorder) -> None:
+def test_event_about_one_instance_is_related_to_its_pod(
+    server: ApiServer, recorder: Recorder
+) -> None:
     world = settled(replicas=2).change(template=template("nginx:2"))
     asked = Request(as_sent(world.request()), TApp, Memo(0))
     found = plan(world_of(asked), Options(), NOW)
@@ -143,120 +145,125 @@ def test_the_pod_is_what_it_is_related_to(server: ApiServer, recorder: Recorder)
 @pytest.mark.parametrize(
     ("answers", "outcome", "posts"),
     [
-        pytest.param([], "created", 1, id="taken"),
-        pytest.param([409], "exists", 1, id="another replica was first"),
-        pytest.param([403], "refused", 1, id="the namespace is going"),
-        pytest.param([404], "refused", 1, id="no such namespace"),
-        pytest.param([422], "refused", 1, id="not valid"),
-        pytest.param([429], "created", 2, id="too many requests, then taken"),
-        pytest.param([401], "created", 2, id="the token has just expired"),
-        pytest.param([500, 503], "created", 3, id="broken, then taken"),
-        pytest.param([500] * 9, "failed", 5, id="broken for long"),
+        pytest.param([], "created", 1, id="accepted"),
+        pytest.param([409], "exists", 1, id="already exists"),
+        pytest.param([403], "refused", 1, id="forbidden"),
+        pytest.param([404], "refused", 1, id="namespace not found"),
+        pytest.param([422], "refused", 1, id="invalid"),
+        pytest.param([429], "created", 2, id="too many requests, then accepted"),
+        pytest.param([401], "created", 2, id="token expired"),
+        pytest.param([500, 503], "created", 3, id="server errors, then accepted"),
+        pytest.param([500] * 9, "failed", 5, id="only server errors"),
     ],
 )
-def test_what_becomes_of_an_event(
+def test_event_is_written_refused_or_retried_depending_on_the_status_code(
     server: ApiServer, recorder: Recorder, answers: list[int], outcome: str, posts: int
 ) -> None:
     server.answers = answers
     before = counted()
-    recorder.tell(*news(1))
+    recorder.tell(*new_event(1))
     until(before, **{outcome: 1})
     assert len(server.posts) == posts
 
 
-def test_an_api_server_that_starts_knows_no_roles_yet(
+def test_event_is_retried_while_the_api_server_has_not_read_its_roles(
     server: ApiServer, recorder: Recorder
 ) -> None:
-    """It denies everything until it has read them; without the role that goes on."""
+    """The API server denies every request until it has read the roles.
+
+    A missing role looks the same, so the retries are limited.
+    """
     server.words = (
         f'User "{CONTROLLER}" cannot create resource "events" in API group "events.k8s.io"'
     )
     server.answers = [403, 403]
     before = counted()
-    recorder.tell(*news(1))
+    recorder.tell(*new_event(1))
     until(before, created=1)
     server.answers = [403] * 5
-    recorder.tell(*news(2))
+    recorder.tell(*new_event(2))
     until(before, created=1, failed=1)
     assert len(server.posts) == 8
 
 
-def test_the_same_is_not_asked_for_twice(server: ApiServer, recorder: Recorder) -> None:
+def test_event_is_not_written_twice(server: ApiServer, recorder: Recorder) -> None:
     before = counted()
     for _ in range(5):
-        recorder.tell(*news(1))
-    recorder.tell(*news(2))
+        recorder.tell(*new_event(1))
+    recorder.tell(*new_event(2))
     until(before, created=2)
     assert len(server.posts) == 2
 
 
-def test_two_replicas_write_one(server: ApiServer, account: Path, recorder: Recorder) -> None:
+def test_two_replicas_write_the_same_event_once(
+    server: ApiServer, account: Path, recorder: Recorder
+) -> None:
     before = counted()
-    recorder.tell(*news(1))
+    recorder.tell(*new_event(1))
     until(before, created=1)
     other = Recorder(Cluster(account, server.environ).create, "tapp-hooks-abc-2")
-    other.tell(*news(1))
+    other.tell(*new_event(1))
     until(before, created=1, exists=1)
     other.close()
     assert len(server.events) == 1
 
 
-def test_what_was_refused_is_told_by_a_later_sync(server: ApiServer, recorder: Recorder) -> None:
-    """The role may have come meanwhile."""
+def test_refused_event_is_written_by_a_later_sync(server: ApiServer, recorder: Recorder) -> None:
+    """The role may have been installed in the meantime."""
     server.answers = [403]
     before = counted()
-    recorder.tell(*news(1))
+    recorder.tell(*new_event(1))
     until(before, refused=1)
-    recorder.tell(*news(1))
+    recorder.tell(*new_event(1))
     until(before, refused=1, created=1)
 
 
-def test_no_pause_is_longer_than_ours_whatever_is_asked_for(
+def test_retry_after_header_does_not_lengthen_the_pause(
     server: ApiServer, recorder: Recorder
 ) -> None:
     server.answers, server.retry_after = [429], "3600"
     before = counted()
-    recorder.tell(*news(1))
+    recorder.tell(*new_event(1))
     until(before, created=1)
 
 
-def test_a_hanging_api_server_holds_no_sync_and_fills_a_bounded_queue(
+def test_hanging_api_server_delays_no_sync_and_fills_a_limited_queue(
     server: ApiServer, account: Path
 ) -> None:
     server.hang = 3600
     made = Recorder(Cluster(account, server.environ).create, "one", queued=10)
-    before, plans = counted(), [news(generation) for generation in range(1, 21)]
+    before, plans = counted(), [new_event(generation) for generation in range(1, 21)]
     made.tell(*plans[0])
     server.until(1)
     for each in plans[1:]:
         made.tell(*each)
-    assert since(before) == {"dropped": 9}  # ten wait, and one is on its way
+    assert counted_since(before) == {"dropped": 9}  # ten are queued, and one is being sent
     made.close(0.2)
-    assert since(before) == {"dropped": 19}
+    assert counted_since(before) == {"dropped": 19}
 
 
-def test_a_tapp_may_write_25_events_at_once_and_one_in_five_minutes(
+def test_tapp_may_write_25_events_at_once_and_then_one_in_five_minutes(
     account: Path, server: ApiServer
 ) -> None:
-    """As client-go's spam filter has it: whatever the reason, and what is too much is lost."""
+    """The limit is that of client-go's spam filter: all reasons share it; there is no queue."""
     now = [0.0]
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: now[0])
     before = counted()
     for generation in range(1, 31):
-        made.tell(*news(generation))
+        made.tell(*new_event(generation))
     until(before, created=25, limited=5)
     made.tell(*decided(tapp(generation=31, replicas=2, templates={"0": "typo", "1": "typo"})))
     until(before, created=25, limited=6)
     for minutes, later in ((4, 0), (6, 1), (6, 1), (11, 2), (37, 7)):
         now[0] = minutes * 60
         for generation in range(100 * minutes, 100 * minutes + 6):
-            made.tell(*news(generation))
-        assert since(before)["limited"] > 6
+            made.tell(*new_event(generation))
+        assert counted_since(before)["limited"] > 6
         end = time.monotonic() + 60
-        while since(before)["created"] < 25 + later:
+        while counted_since(before)["created"] < 25 + later:
             assert time.monotonic() < end
             time.sleep(0.01)
-        assert since(before)["created"] == 25 + later
+        assert counted_since(before)["created"] == 25 + later
     made.close()
 
 
@@ -267,64 +274,63 @@ def test_a_limited_event_is_written_if_a_later_sync_still_has_it(
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: now[0])
     before = counted()
     for generation in range(1, 27):
-        made.tell(*news(generation))
+        made.tell(*new_event(generation))
     until(before, created=25, limited=1)
     now[0] = events.SECONDS_PER_EVENT
-    made.tell(*news(26))
+    made.tell(*new_event(26))
     until(before, created=26, limited=1)
     made.close()
 
 
-def test_the_limits_of_few_tapps_are_remembered(
+def test_limits_of_the_tapps_with_the_latest_events_are_remembered(
     account: Path, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The TApp that was quiet the longest begins anew."""
+    """The TApp without events for the longest time starts with a full limit again."""
     monkeypatch.setattr(events, "BUCKETS", 2)
     monkeypatch.setattr(events, "BURST", 1)
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
     before = counted()
     for name in ("a", "b"):
-        made.tell(*of("shop", name, 1))
-        made.tell(*of("shop", name, 2))
+        made.tell(*new_event_of("shop", name, 1))
+        made.tell(*new_event_of("shop", name, 2))
     until(before, created=2, limited=2)
-    made.tell(*of("shop", "c", 1))
-    made.tell(*of("shop", "b", 3))
+    made.tell(*new_event_of("shop", "c", 1))
+    made.tell(*new_event_of("shop", "b", 3))
     until(before, created=3, limited=3)
-    made.tell(*of("shop", "a", 3))
+    made.tell(*new_event_of("shop", "a", 3))
     until(before, created=4, limited=3)
     made.close()
 
 
-def of(namespace: str, name: str, generation: int) -> tuple[Plan, Document]:
-    """Something new of another TApp: one event."""
+def new_event_of(namespace: str, name: str, generation: int) -> tuple[Plan, Document]:
+    """Returns a plan and a status that cause one new event of another TApp."""
     parent = tapp(generation=generation)
     meta = {**parent["metadata"], "namespace": namespace, "name": name}
     return decided({**parent, "metadata": {**meta, "uid": f"u-{namespace}-{name}-{generation}"}})
 
 
-def test_a_tapp_that_is_made_anew_may_tell_no_more(account: Path, server: ApiServer) -> None:
-    """Each had another uid, and so a measure of its own."""
+def test_recreated_tapp_shares_the_limit_of_its_name(account: Path, server: ApiServer) -> None:
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
     before = counted()
     for generation in range(1, 31):
-        made.tell(*of("a", "web", generation))
+        made.tell(*new_event_of("a", "web", generation))
     until(before, created=25, limited=5)
     made.close()
 
 
-def test_a_tapp_at_its_limit_takes_no_tokens_of_another(account: Path, server: ApiServer) -> None:
+def test_tapp_at_its_limit_does_not_limit_other_tapps(account: Path, server: ApiServer) -> None:
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
     before = counted()
     for generation in range(1, 31):
-        made.tell(*of("a", "web", generation))
-    made.tell(*of("a", "db", 1))
-    made.tell(*of("b", "web", 1))
+        made.tell(*new_event_of("a", "web", generation))
+    made.tell(*new_event_of("a", "db", 1))
+    made.tell(*new_event_of("b", "web", 1))
     until(before, created=27, limited=5)
     made.close()
 
 
-def test_a_full_queue_drops_its_oldest_event() -> None:
-    """And a later sync may write that one after all."""
+def test_full_queue_drops_its_oldest_event() -> None:
+    """A later sync can still write the dropped event."""
     go_on, first = threading.Event(), threading.Event()
     written: list[str] = []
 
@@ -336,21 +342,21 @@ def test_a_full_queue_drops_its_oldest_event() -> None:
 
     made = Recorder(create, "one", queued=3)
     before = counted()
-    made.tell(*of("shop", "web-0", 1))
+    made.tell(*new_event_of("shop", "web-0", 1))
     assert first.wait(60)
     for number in range(1, 6):
-        made.tell(*of("shop", f"web-{number}", 1))
-    assert since(before) == {"dropped": 2}
+        made.tell(*new_event_of("shop", f"web-{number}", 1))
+    assert counted_since(before) == {"dropped": 2}
     go_on.set()
     until(before, created=4, dropped=2)
     assert written == ["web-0", "web-3", "web-4", "web-5"]
-    made.tell(*of("shop", "web-1", 1))
-    made.tell(*of("shop", "web-5", 1))
+    made.tell(*new_event_of("shop", "web-1", 1))
+    made.tell(*new_event_of("shop", "web-5", 1))
     until(before, created=5, dropped=2)
     made.close()
 
 
-def test_a_token_that_was_replaced_is_read_anew(server: ApiServer, account: Path) -> None:
+def test_replaced_token_is_read_again(server: ApiServer, account: Path) -> None:
     made = Cluster(account, server.environ)
     made.create({"metadata": {"name": "a", "namespace": "shop"}})
     (account / "token").write_text("second")
@@ -361,24 +367,25 @@ def test_a_token_that_was_replaced_is_read_anew(server: ApiServer, account: Path
     ]
 
 
-def test_an_api_server_that_comes_back_with_another_ca(
+def test_events_are_written_after_the_api_server_restarts_with_another_ca(
     server: ApiServer, account: Path, recorder: Recorder
 ) -> None:
     before = counted()
-    recorder.tell(*news(1))
+    recorder.tell(*new_event(1))
     until(before, created=1)
     server.stop()
-    recorder.tell(*news(2))
+    recorder.tell(*new_event(2))
     until(before, created=1, failed=1)
     with api_server(account, server.port) as again:
-        recorder.tell(*news(3))
+        recorder.tell(*new_event(3))
         until(before, created=2, failed=1)
         assert len(again.events) == 1
 
 
 @pytest.mark.usefixtures("server")
-def test_nobody_else_is_spoken_to(tmp_path: Path, account: Path) -> None:
-    """A server whose certificate is not of the account's CA gets no token."""
+def test_server_with_a_certificate_of_another_ca_gets_no_token(
+    tmp_path: Path, account: Path
+) -> None:
     with api_server(tmp_path / "other") as stranger:
         made = Cluster(account, stranger.environ)
         with pytest.raises(events.UnansweredError, match="CERTIFICATE_VERIFY_FAILED"):
@@ -386,22 +393,22 @@ def test_nobody_else_is_spoken_to(tmp_path: Path, account: Path) -> None:
         assert stranger.posts == []
 
 
-def test_a_process_that_was_forked_off_has_a_thread_of_its_own(
+def test_forked_process_starts_its_own_thread(
     server: ApiServer, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder.tell(*news(1))
+    recorder.tell(*new_event(1))
     server.until(1)
     first = recorder._thread
     recorder.close()
     with monkeypatch.context() as forked:
         forked.setattr(os, "getpid", lambda: -1)
-        recorder.tell(*news(2))
+        recorder.tell(*new_event(2))
         server.until(2)
         assert recorder._thread is not first
         recorder.close()
 
 
-def test_a_mistake_in_what_is_told_is_no_syncs_trouble(
+def test_error_in_the_creation_of_events_is_counted_and_not_raised(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> Any:
@@ -409,8 +416,8 @@ def test_a_mistake_in_what_is_told_is_no_syncs_trouble(
 
     monkeypatch.setattr(events, "events", broken)
     before = counted()
-    recorder.tell(*news(1))
-    assert since(before) == {"failed": 1}
+    recorder.tell(*new_event(1))
+    assert counted_since(before) == {"failed": 1}
 
 
 # --- the service ----------------------------------------------------------------------------------
@@ -418,13 +425,13 @@ def test_a_mistake_in_what_is_told_is_no_syncs_trouble(
 
 @pytest.fixture
 def hook(server: ApiServer, account: Path, monkeypatch: pytest.MonkeyPatch) -> Hook:
-    """The application with events on."""
+    """Returns the application with Events enabled."""
     for name, value in server.environ.items():
         monkeypatch.setenv(name, value)
     return Hook(events=True, events_account=account)
 
 
-def test_syncs_tell_and_nothing_else_does(server: ApiServer, hook: Hook) -> None:
+def test_only_syncs_write_events(server: ApiServer, hook: Hook) -> None:
     world = World(tapp(replicas=3), hook=hook)
     hook.answer("/plan", world.request())
     hook.finalize(world.request(finalizing=True))
@@ -433,7 +440,7 @@ def test_syncs_tell_and_nothing_else_does(server: ApiServer, hook: Hook) -> None
     assert [event["reason"] for _, _, event in server.posts] == ["Created", "Completed"]
 
 
-def test_answers_are_the_same_while_the_api_server_hangs(server: ApiServer, hook: Hook) -> None:
+def test_responses_are_the_same_while_the_api_server_hangs(server: ApiServer, hook: Hook) -> None:
     server.hang = 3600
     plain, document = Hook(), World(tapp(replicas=20)).request()
     assert hook.post("/sync", document).data == plain.post("/sync", document).data
@@ -441,11 +448,11 @@ def test_answers_are_the_same_while_the_api_server_hangs(server: ApiServer, hook
     for generation in range(2, 40):
         document["parent"]["metadata"]["generation"] = generation
         assert hook.post("/sync", document).status_code == 200
-    assert len(server.posts) == 1  # and all were answered while that one hangs
+    assert len(server.posts) == 1  # all syncs were answered while it hangs
 
 
 @pytest.mark.parametrize("missing", ["token", "ca.crt", "KUBERNETES_SERVICE_HOST"])
-def test_without_an_account_it_does_not_start(
+def test_missing_part_of_the_service_account_is_an_error_at_start(
     server: ApiServer, account: Path, missing: str
 ) -> None:
     environ = {name: value for name, value in server.environ.items() if name != missing}

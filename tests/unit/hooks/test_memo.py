@@ -1,4 +1,4 @@
-"""The memo from sync to sync changes no answer, is bounded, and is found again."""
+"""The memo that is kept between syncs changes no response, has a size limit, and saves work."""
 
 import json
 from collections.abc import Callable
@@ -19,42 +19,46 @@ from tests.builders import Document, as_sent, crashing, tapp, template, without_
 from tests.situations import AFTER_ROLL, NOTHING, ROLL, request_in
 from tests.sizes import size
 from tests.unit.hooks.measured import measured
-from tests.unit.hooks.memo import FORGETFUL, answers, same
+from tests.unit.hooks.memo import WITHOUT_MEMO, assert_same_responses, response_to
 from tests.unit.strategies import worlds
 from tests.unit.world import Hook, World, settled
 
 NEW = template("nginx:2")
 
 
-# --- one equality ---------------------------------------------------------------------------------
+# --- responses with and without a memo are equal --------------------------------------------------
 
 
 @given(worlds(), st.lists(worlds(), max_size=2), st.booleans())
-def test_any_sequence_of_requests_is_answered_as_without_a_memo(
+def test_random_requests_get_the_same_responses_with_and_without_a_memo(
     world: World, others: list[World], strip: bool
 ) -> None:
-    """Random worlds of the same TApp, one after the other, and what becomes of the first."""
-    same([world.request(), *(other.request() for other in others), world.request()])
+    """The requests are random states of one TApp, and later states of the first one."""
+    assert_same_responses(
+        [world.request(), *(other.request() for other in others), world.request()]
+    )
     for _ in range(2):
         world.sync()
         world.kubelet()
         if strip and world.pods:
             first = min(world.pods)
             world.pods[first] = without_last_applied(world.pods[first])
-        same([world.request()])
+        assert_same_responses([world.request()])
 
 
 @given(st.lists(worlds(), min_size=2, max_size=3), st.integers(0, 30_000))
-def test_nor_does_it_matter_how_little_is_remembered(found: list[World], limit: int) -> None:
+def test_random_requests_get_the_same_responses_with_a_small_memo(
+    found: list[World], limit: int
+) -> None:
     hook = Hook(memo_bytes=limit)
     requests = [world.request() for world in found]
     for number, request in enumerate(requests):
         request["parent"]["metadata"]["name"] = f"web{number % 2}"
-    same([*requests, *requests], ["/sync"], hook)
+    assert_same_responses([*requests, *requests], ["/sync"], hook)
 
 
-def rolled(replicas: int = 12) -> list[bytes]:
-    """Every request of a roll in place, of a kill, and of a scale-down with claims."""
+def requests_of_a_life(replicas: int = 12) -> list[bytes]:
+    """Returns all requests of a rollout in place, a kill, and a scale-down with claims."""
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     world = World(tapp(replicas=replicas, volumeClaimTemplates=[claim]))
     bodies = []
@@ -78,25 +82,24 @@ def rolled(replicas: int = 12) -> list[bytes]:
     return bodies
 
 
-def test_a_whole_life_is_answered_as_without_a_memo() -> None:
-    """Creations with claims, a roll, other templates, a typo, a kill, a scale-down."""
-    bodies = rolled()
+def test_life_of_a_tapp_gets_the_same_responses_with_and_without_a_memo() -> None:
+    bodies = requests_of_a_life()
     assert len(bodies) >= 15
-    same(bodies, ["/sync"])
-    same(bodies[::-1], ["/sync"])
+    assert_same_responses(bodies, ["/sync"])
+    assert_same_responses(bodies[::-1], ["/sync"])
 
 
-def test_threads_at_once_are_answered_as_one_after_the_other() -> None:
-    """P1, with a memo that is always full and always thrown away."""
-    bodies = rolled() * 3
-    alone = [answers(body, "/sync", FORGETFUL) for body in bodies]
+def test_concurrent_requests_get_the_same_responses_as_sequential_ones() -> None:
+    """Promise P1 (docs/promises.md), also with a memo that is always full."""
+    bodies = requests_of_a_life() * 3
+    alone = [response_to(body, "/sync", WITHOUT_MEMO) for body in bodies]
     for limit in (0, 20_000, 1 << 26):
-        answer = partial(answers, path="/sync", hook=Hook(memo_bytes=limit))
+        answer = partial(response_to, path="/sync", hook=Hook(memo_bytes=limit))
         with ThreadPoolExecutor(8) as threads:
             assert list(threads.map(answer, bodies)) == alone
 
 
-# --- a text that is nearly the same ---------------------------------------------------------------
+# --- requests that differ a little ----------------------------------------------------------------
 
 
 def pods_of(document: Document) -> dict[str, Document]:
@@ -121,7 +124,7 @@ def _add(name: str) -> Callable[[Document], Any]:
 
 
 def _nest(document: Document) -> None:
-    """A pod that holds a copy of its neighbour, key and all, where anything may stand."""
+    """Puts a copy of a pod, with its key, into an unknown field of another pod."""
     pods = pods_of(document)
     pods["shop/web-1"]["spec"]["extra"] = {"a": 1, "shop/web-2": pods["shop/web-2"]}
 
@@ -132,24 +135,24 @@ def _nest_for_the_missing(document: Document) -> None:
 
 
 CHANGES: dict[str, Callable[[Document], Any]] = {
-    "nothing": lambda _: None,
-    "the first pod": _crash("shop/web-0"),
-    "a pod in the middle": _crash("shop/web-2"),
-    "the last pod": _crash("shop/web-4"),
-    "the first pod is gone": _drop("shop/web-0"),
-    "a pod in the middle is gone": _drop("shop/web-2"),
-    "the last pod is gone": _drop("shop/web-4"),
-    "all pods are gone": lambda document: pods_of(document).clear(),
-    "a pod before all": _add("a-1"),
-    "a pod after all": _add("zzz"),
-    "a pod in between": _add("web-3x"),
-    "names that JSON escapes": _add('web-2"%\\ü'),
-    "a number that is none": _add("web-03"),
-    "a copy of another pod in a pod": _nest,
-    "a copy of a pod that is not there": _nest_for_the_missing,
-    "the spec": lambda document: document["parent"]["spec"].update(template=NEW),
-    "the spec is odd": lambda document: document["parent"]["spec"].update(replicas="many"),
-    "a template called like the mark": lambda document: document["parent"]["spec"].update(
+    "no change": lambda _: None,
+    "first pod crashes": _crash("shop/web-0"),
+    "middle pod crashes": _crash("shop/web-2"),
+    "last pod crashes": _crash("shop/web-4"),
+    "first pod gone": _drop("shop/web-0"),
+    "middle pod gone": _drop("shop/web-2"),
+    "last pod gone": _drop("shop/web-4"),
+    "all pods gone": lambda document: pods_of(document).clear(),
+    "pod before all others": _add("a-1"),
+    "pod after all others": _add("zzz"),
+    "pod in between": _add("web-3x"),
+    "name with escapes": _add('web-2"%\\ü'),
+    "invalid instance number": _add("web-03"),
+    "copy of another pod in a pod": _nest,
+    "copy of a missing pod in a pod": _nest_for_the_missing,
+    "spec changed": lambda document: document["parent"]["spec"].update(template=NEW),
+    "spec invalid": lambda document: document["parent"]["spec"].update(replicas="many"),
+    "template named like the kind of pods": lambda document: document["parent"]["spec"].update(
         templatePool={"Pod.v1": template("x:1")}
     ),
     "pods in the parent": lambda document: document["parent"].update(
@@ -159,16 +162,16 @@ CHANGES: dict[str, Callable[[Document], Any]] = {
         document["parent"].update({"Pod.v1": pods_of(document)}),
         document.update(children={"PersistentVolumeClaim.v1": {}}),
     ),
-    "another namespace's pod": lambda document: pods_of(document).update(
+    "pod of another namespace": lambda document: pods_of(document).update(
         {"shop/web-2": with_meta(pods_of(document)["shop/web-2"], namespace="other")}
     ),
-    "a name twice": lambda document: pods_of(document).update(
+    "pod name twice": lambda document: pods_of(document).update(
         {"shop/web-2x": pods_of(document)["shop/web-2"]}
     ),
-    "an odd pod": lambda document: pods_of(document)["shop/web-2"].update(spec=None),
-    "a pod that is none": lambda document: pods_of(document).update({"shop/web-2": 5}),
-    "another kind": lambda document: document["children"].update({"Job.v1": {"a": {}}}),
-    "an unknown field": lambda document: document.update(surprise={"Pod.v1": {}}),
+    "null spec of a pod": lambda document: pods_of(document)["shop/web-2"].update(spec=None),
+    "pod is a number": lambda document: pods_of(document).update({"shop/web-2": 5}),
+    "unknown kind": lambda document: document["children"].update({"Job.v1": {"a": {}}}),
+    "unknown field": lambda document: document.update(surprise={"Pod.v1": {}}),
     "no related": lambda document: document.pop("related"),
     "no parent": lambda document: document.pop("parent"),
     "no children": lambda document: document.pop("children"),
@@ -176,15 +179,20 @@ CHANGES: dict[str, Callable[[Document], Any]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_what_changed_is_answered_as_without_a_memo(change: Callable[[Document], Any]) -> None:
+def test_changed_request_gets_the_same_response_with_and_without_a_memo(
+    change: Callable[[Document], Any],
+) -> None:
     before = settled(replicas=5).request()
     after = json.loads(as_sent(before))
     change(after)
-    same([before, after, before, after])
+    assert_same_responses([before, after, before, after])
 
 
-def marked_late(text: bytes) -> bytes:
-    """Pods under a key with a blank, so that the mark is first seen in the parent, on others."""
+def pods_in_the_parent(text: bytes) -> bytes:
+    """Returns a request in which the first `"Pod.v1":` is in the parent, with other pods.
+
+    The real key has a blank before its colon.
+    """
     document = json.loads(text)
     pods = document["children"]["Pod.v1"]
     children = {key: pod for key, pod in pods.items() if key != "shop/web-2"}
@@ -199,19 +207,19 @@ TEXTS: dict[str, Callable[[bytes], bytes]] = {
     ),
     "blanks": lambda text: json.dumps(json.loads(text)).encode(),
     "indented": lambda text: json.dumps(json.loads(text), indent=1).encode(),
-    "other order": lambda text: json.dumps(json.loads(text), sort_keys=True).encode(),
+    "keys in another order": lambda text: json.dumps(json.loads(text), sort_keys=True).encode(),
     "compact, children first": lambda text: msgspec.json.encode(
         msgspec.json.decode(text), order="sorted"
     ),
-    "children first, and the mark in the parent": marked_late,
-    "cut": lambda text: text[:-200],
-    "cut in a pod": lambda text: text[: text.index(b'"shop/web-3"') + 300],
-    "more behind": lambda text: text + b"{}",
-    "a comma too many": lambda text: text.replace(b',"shop/web-3"', b',,"shop/web-3"'),
-    "a comma too few": lambda text: text.replace(b',"shop/web-3"', b'"shop/web-3"'),
-    "a comma at the end": lambda text: text.replace(b'}},"related"', b',}},"related"'),
-    "a key twice": lambda text: text.replace(b'"shop/web-3"', b'"shop/web-2"'),
-    "a key twice, escaped": lambda text: text.replace(b'"shop/web-3"', b'"shop/web-\\u0032"'),
+    "children first, pods in the parent": pods_in_the_parent,
+    "truncated": lambda text: text[:-200],
+    "truncated in a pod": lambda text: text[: text.index(b'"shop/web-3"') + 300],
+    "text after the end": lambda text: text + b"{}",
+    "two commas": lambda text: text.replace(b',"shop/web-3"', b',,"shop/web-3"'),
+    "missing comma": lambda text: text.replace(b',"shop/web-3"', b'"shop/web-3"'),
+    "trailing comma": lambda text: text.replace(b'}},"related"', b',}},"related"'),
+    "key twice": lambda text: text.replace(b'"shop/web-3"', b'"shop/web-2"'),
+    "key twice, once escaped": lambda text: text.replace(b'"shop/web-3"', b'"shop/web-\\u0032"'),
     "children twice": lambda text: text.replace(
         b',"related":', b',"children":{"Pod.v1":{}},"related":'
     ),
@@ -219,84 +227,89 @@ TEXTS: dict[str, Callable[[bytes], bytes]] = {
     "parent twice": lambda text: (
         text[:-1] + text[text.index(b',"parent"') : text.index(b',"chi')] + b"}"
     ),
-    "no UTF-8": lambda text: text.replace(b'"uid":"', b'"uid":"\xff', 3),
-    "no UTF-8 in a pod's labels": lambda text: text.replace(b'"app":"', b'"app":"\xff'),
-    "nothing": lambda _: b"",
+    "invalid UTF-8": lambda text: text.replace(b'"uid":"', b'"uid":"\xff', 3),
+    "invalid UTF-8 in labels of a pod": lambda text: text.replace(b'"app":"', b'"app":"\xff'),
+    "empty": lambda _: b"",
     "null": lambda _: b"null",
 }
 
 
 @pytest.mark.parametrize("change", TEXTS.values(), ids=TEXTS)
-def test_a_text_that_is_not_as_go_writes_it_is_answered_as_without_a_memo(
+def test_json_in_another_form_gets_the_same_response_with_and_without_a_memo(
     change: Callable[[bytes], bytes],
 ) -> None:
     text = as_sent(settled(replicas=5).request())
-    same([text, change(text), text])
+    assert_same_responses([text, change(text), text])
 
 
-def test_a_body_that_was_cut_off_is_refused_wherever_it_ends() -> None:
-    """A client that hangs up in the middle: in a key, too."""
+def test_truncated_body_gets_the_same_error_with_and_without_a_memo() -> None:
+    """A client may disconnect at any point, also within a key."""
     text = as_sent(settled(replicas=3).request())
     at = text.index(b'"shop/web-1"')
-    same([text, *(text[: at + more] for more in range(-2, 20))], ["/sync"])
+    assert_same_responses([text, *(text[: at + more] for more in range(-2, 20))], ["/sync"])
 
 
-@pytest.mark.parametrize("spelled", ["we\\qb-3", 'we"b-3', "we\nb-3", "we\\u0062-3"])
-def test_a_key_that_json_spells_otherwise_is_no_known_key(spelled: str) -> None:
-    """The same bytes in a key that is no JSON, or another one."""
+@pytest.mark.parametrize(
+    "spelled",
+    ["we\\qb-3", 'we"b-3', "we\nb-3", "we\\u0062-3"],
+    ids=["invalid escape", "quote", "line break", "escaped letter"],
+)
+def test_key_with_escapes_gets_the_same_response_with_and_without_a_memo(spelled: str) -> None:
+    """The bytes of the key are invalid JSON, or stand for another name."""
     document = settled(replicas=5).request()
     pods_of(document)[f"shop/{spelled}"] = pods_of(document).pop("shop/web-3")
     text = as_sent(document)
     key = json.dumps(f"shop/{spelled}").encode()
-    same([text, text.replace(key, f'"shop/{spelled}"'.encode()), text], ["/sync"])
+    assert_same_responses([text, text.replace(key, f'"shop/{spelled}"'.encode()), text], ["/sync"])
 
 
-def test_a_tapp_is_known_by_its_namespace_and_name() -> None:
-    """No API server allows a `/` in either; whoever sends one gets no other TApp's pods."""
+def test_slash_in_a_name_does_not_mix_up_two_tapps() -> None:
+    """The API server allows no `/` in names, but a request may contain one."""
     document = settled(replicas=2).request()
     other = json.loads(as_sent(document).replace(b'"shop"', b'"a/b"'))
     mine = json.loads(as_sent(other))
     mine["parent"]["metadata"] |= {"namespace": "a", "name": "b/web"}
-    same([other, mine, other], ["/sync"])
+    assert_same_responses([other, mine, other], ["/sync"])
 
 
 @given(st.data())
-def test_any_damage_to_a_text_is_answered_as_without_a_memo(data: st.DataObject) -> None:
-    """Bytes cut out, doubled or replaced, anywhere in a request whose pods are known."""
+def test_damaged_request_gets_the_same_response_with_and_without_a_memo(
+    data: st.DataObject,
+) -> None:
+    """Bytes of a request with known pods are removed, doubled or replaced at random."""
     at, end = sorted(data.draw(st.tuples(*[st.integers(0, len(TEXT))] * 2)))
     put = data.draw(st.sampled_from([b"", b",", b"}", b'"', b"{}", TEXT[at:end] * 2, b"\\"]))
-    same([TEXT, TEXT[:at] + put + TEXT[end:]], ["/sync"])
+    assert_same_responses([TEXT, TEXT[:at] + put + TEXT[end:]], ["/sync"])
 
 
 TEXT = as_sent(settled(replicas=3).request())
 
 
-# --- what is found again --------------------------------------------------------------------------
+# --- saved work -----------------------------------------------------------------------------------
 
 
-def read(hook_memo: Memo, body: bytes) -> int:
-    """The number of pods that a request made the service read."""
+def pods_read(hook_memo: Memo, body: bytes) -> int:
+    """Returns the number of pods that the service parses for a request."""
     return Request(body, TApp, hook_memo).read
 
 
-def test_only_what_changed_is_read_again() -> None:
-    """One pod, one spec, a pod less: the rest is known by its text."""
+def test_only_changed_pods_are_parsed_again() -> None:
     memo, world = Memo(1 << 20), settled(replicas=20)
-    assert read(memo, as_sent(world.request())) == 20
-    assert read(memo, as_sent(world.request())) == 0
+    assert pods_read(memo, as_sent(world.request())) == 20
+    assert pods_read(memo, as_sent(world.request())) == 0
     for id in (0, 7, 19):
         world.modify(id, crashing)
-        assert read(memo, as_sent(world.request())) == 1
-        assert read(memo, as_sent(world.request())) == 0
+        assert pods_read(memo, as_sent(world.request())) == 1
+        assert pods_read(memo, as_sent(world.request())) == 0
     world.change(template=NEW)
-    assert read(memo, as_sent(world.request())) == 0
+    assert pods_read(memo, as_sent(world.request())) == 0
     del world.pods["web-3"]
-    assert read(memo, as_sent(world.request())) == 0
-    assert read(memo, json.dumps(world.request()).encode()) == 19  # other blanks, other texts
-    assert read(memo, json.dumps(world.request()).encode()) == 0
+    assert pods_read(memo, as_sent(world.request())) == 0
+    assert pods_read(memo, json.dumps(world.request()).encode()) == 19  # other blanks
+    assert pods_read(memo, json.dumps(world.request()).encode()) == 0
 
 
-def test_templates_are_resolved_once_for_a_spec() -> None:
+def test_templates_of_an_unchanged_spec_are_reused() -> None:
     memo, world = Memo(1 << 20), settled(replicas=5)
     first, second = (
         world_of(Request(as_sent(world.request()), TApp, memo)).templates for _ in range(2)
@@ -306,23 +319,23 @@ def test_templates_are_resolved_once_for_a_spec() -> None:
     assert world_of(Request(as_sent(world.request()), TApp, memo)).templates is not first
 
 
-def test_pods_that_are_not_ours_are_not_remembered() -> None:
-    """They are compared field by field with their template, so they are large, and few."""
+def test_unusual_pods_are_not_remembered() -> None:
+    """They are compared with their template field by field, so they are large, and rare."""
     memo, world = Memo(1 << 20), settled(replicas=4)
     world.modify(1, lambda pod: {**pod, "spec": None})
     world.modify(2, lambda pod: with_meta(without_last_applied(pod), labels={"app": "web"}))
     for expected in (4, 2, 2):
-        assert read(memo, as_sent(world.request())) == expected
+        assert pods_read(memo, as_sent(world.request())) == expected
 
 
-# --- its bound ------------------------------------------------------------------------------------
+# --- size limit -----------------------------------------------------------------------------------
 
 
-def test_it_forgets_the_tapps_that_did_not_come_for_the_longest_time() -> None:
+def test_memo_forgets_the_tapp_with_the_oldest_sync() -> None:
     body = as_sent(settled(replicas=2).request())
     alone = Memo(1 << 20)
-    read(alone, body)
-    memo = Memo(alone.size * 5 // 2)  # two of them, not three
+    pods_read(alone, body)
+    memo = Memo(alone.size * 5 // 2)  # enough for two TApps
     for app, known in (
         ("a", False),
         ("b", False),
@@ -333,34 +346,40 @@ def test_it_forgets_the_tapps_that_did_not_come_for_the_longest_time() -> None:
         ("a", True),
         ("c", False),
     ):
-        changed = read(memo, body.replace(b"web", b"web" + app.encode()))
+        changed = pods_read(memo, body.replace(b"web", b"web" + app.encode()))
         assert (app, changed) == (app, 0 if known else 2)
         assert memo.size <= alone.size * 5 // 2
 
 
-def test_what_alone_is_more_than_fits_is_not_remembered() -> None:
+def test_tapp_that_is_larger_than_the_limit_is_not_remembered() -> None:
     body = as_sent(settled(replicas=2).request())
     alone = Memo(1 << 20)
-    read(alone, body)
+    pods_read(alone, body)
     memo = Memo(alone.size - 1)
-    assert [read(memo, body), read(memo, body), memo.size] == [2, 2, 0]
+    assert [pods_read(memo, body), pods_read(memo, body), memo.size] == [2, 2, 0]
 
 
 @pytest.mark.parametrize(
-    ("situation", "most"), [(NOTHING, 7_168), (AFTER_ROLL, 8_192), (ROLL, 8_192)]
+    ("situation", "most"),
+    [(NOTHING, 7_168), (AFTER_ROLL, 8_192), (ROLL, 8_192)],
+    ids=["no rollout", "after a rollout", "during a rollout"],
 )
-def test_a_pod_takes_no_more_than_7_kb_and_an_updated_one_8(situation: str, most: int) -> None:
-    """An update leaves its record and the template's images in the pod's annotations."""
+def test_memo_takes_at_most_7_kb_for_a_pod_and_8_kb_for_an_updated_pod(
+    situation: str, most: int
+) -> None:
+    """An update leaves its record and the images of the template in the annotations of the pod."""
     count = size(50, 1_000)
-    found, said = measured("held", request_in(situation, count)[1])
-    assert found / count <= most
-    assert found <= said <= 2.5 * found
+    taken, estimate = measured("held", request_in(situation, count)[1])
+    assert taken / count <= most
+    assert taken <= estimate <= 2.5 * taken
 
 
-@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("crash", [False, True], ids=["running", "crashing"])
 @pytest.mark.parametrize("containers", [1, 3, 10])
-def test_what_it_takes_is_what_it_says(containers: int, crash: bool) -> None:
-    """The bound is held to `size`: it must be true for large pods, and for those that say a lot."""
+def test_estimated_size_of_the_memo_is_close_to_the_measured_one(
+    containers: int, crash: bool
+) -> None:
+    """The limit applies to the estimate, so it has to be right for large and unusual pods, too."""
     world = settled(replicas=size(20, 200))
     for name, pod in world.pods.items():
         changed = crashing(pod) if crash else pod
@@ -373,5 +392,5 @@ def test_what_it_takes_is_what_it_says(containers: int, crash: bool) -> None:
         ]
         changed["spec"]["containers"] = [{**container, "name": f"c{n}"} for n in numbers]
         world.pods[name] = changed
-    found, said = measured("held", as_sent(world.request()))
-    assert 0.7 * found <= said <= 1.7 * found
+    taken, estimate = measured("held", as_sent(world.request()))
+    assert 0.7 * taken <= estimate <= 1.7 * taken

@@ -1,4 +1,4 @@
-"""The memory that a cached TApp takes, beside the estimate that TAPP_MEMO_BYTES limits."""
+"""The memory that a cached TApp takes, compared with the estimate that TAPP_MEMO_BYTES limits."""
 
 import gc
 import tracemalloc
@@ -22,40 +22,38 @@ MANY = size(30, 500)
 INDEX = "$(tapp.index)"
 
 
-def reading(count: int, text: str = "x") -> Document:
-    """A template with many small variables, one of which is each instance's own."""
+def template_with_index(count: int, text: str = "x") -> Document:
+    """Returns a template with many small variables and one placeholder for the instance number."""
     variables = [{"name": f"V{number}", "value": text} for number in range(count)]
     return template(container={"env": [*variables, {"name": "OWN", "value": INDEX}]})
 
 
 LONG = "x" * 50_000
 SPECS: dict[str, Document] = {
-    "nothing of its own": {},
-    "an own template that is small": {"template": reading(1)},
-    "an own template with a long text around": {
-        "template": template(annotations={"own": LONG + INDEX})
-    },
-    "an own template with a long text beside": {
+    "no placeholder": {},
+    "small template with a placeholder": {"template": template_with_index(1)},
+    "placeholder in a long text": {"template": template(annotations={"own": LONG + INDEX})},
+    "placeholder next to a long text": {
         "template": template(annotations={"own": INDEX, "large": LONG})
     },
-    "an own template of no ASCII": {
+    "placeholder in a text that is not ASCII": {
         "template": template(annotations={"own": "\U0001f600" * 9_000 + INDEX})
     },
-    "an own template of many parts": {"template": reading(800)},
-    "own labels and annotations": {
+    "placeholder next to many variables": {"template": template_with_index(800)},
+    "placeholders in labels and annotations": {
         "template": template(
             labels={f"l{number}": f"v{INDEX}" for number in range(100)},
             annotations={f"a{number}": INDEX for number in range(100)},
         )
     },
-    "own images": {
+    "placeholders in images": {
         "template": template(sidecars=[{"name": f"c{n}", "image": f"i:{INDEX}"} for n in range(50)])
     },
     "long values": {
         "template": template(container={"env": [{"name": "A", "value": "$(tapp.values.a)"}]}),
         "values": {str(number): {"a": f"{number}" * 300} for number in range(MANY)},
     },
-    "a spec of nothing but brackets": {"template": template(x=[[]] * 30_000)},
+    "many empty lists": {"template": template(x=[[]] * 30_000)},
     "many templates": {
         "templatePool": {f"t{number}": template(f"a:{number}") for number in range(300)},
         "templates": {str(number): f"t{number}" for number in range(MANY)},
@@ -70,38 +68,40 @@ def test_spec_takes_at_most_its_estimate(spec: Document) -> None:
     assert taken <= 1.1 * estimate
 
 
-def _noted(pod: Document, **notes: str) -> Document:
+def _annotated(pod: Document, **notes: str) -> Document:
     return with_meta(pod, annotations={**pod["metadata"]["annotations"], **notes})
 
 
 PODS: dict[str, dict[str, str]] = {
-    "a long failures count": {"apps.tkestack.io/failures": LONG},
-    "a long lost node": {"apps.tkestack.io/lost-node": LONG},
-    "a long drain": {"apps.tkestack.io/drain": LONG},
-    "a restart of many containers": {
+    "long failures annotation": {"apps.tkestack.io/failures": LONG},
+    "long lost-node annotation": {"apps.tkestack.io/lost-node": LONG},
+    "long drain annotation": {"apps.tkestack.io/drain": LONG},
+    "restart of many containers": {
         f"apps.tkestack.io/restart-instance.{number}": "x" for number in range(500)
     },
-    "many images of its template": {
+    "many images of the template": {
         "apps.tkestack.io/template-images": '{"a":"b"' + ',"c":"d"' * 3_000 + "}"
     },
 }
 
 
 @pytest.mark.parametrize("notes", PODS.values(), ids=PODS)
-def test_odd_pod_takes_at_most_three_times_its_estimate(notes: dict[str, str]) -> None:
+def test_pod_with_long_annotations_takes_at_most_three_times_its_estimate(
+    notes: dict[str, str],
+) -> None:
     """docs/size.md promises the factor of three."""
     world = World(tapp(replicas=MANY)).settle()
     for name, pod in world.pods.items():
         each: dict[str, Any] = {
             key: f"{name}{text}" if text == LONG else text for key, text in notes.items()
         }
-        world.pods[name] = _noted(pod, **each)
+        world.pods[name] = _annotated(pod, **each)
     taken, estimate = measured("synced", as_sent(world.request()))
     assert taken <= 3 * estimate
 
 
-def test_decisions_add_nothing_to_the_cache() -> None:
-    """Templates of the history are filled in again by each sync: their size is not known before."""
+def test_decisions_of_a_sync_add_nothing_to_the_cache() -> None:
+    """Each sync fills in the templates of the history, as their size is not known before."""
     parent = tapp(
         replicas=MANY,
         template=template(annotations={"own": LONG[:9_000] + INDEX}),
@@ -116,7 +116,7 @@ def test_decisions_add_nothing_to_the_cache() -> None:
 
 def test_cache_of_filled_in_templates_stays_within_its_limit() -> None:
     own = template(annotations={"own": LONG + INDEX})
-    limit = 15 * MANY * len(LONG) // 2  # room for a few TApps, not for all
+    limit = 15 * MANY * len(LONG) // 2  # enough for a few TApps, not for all
     memo = Memo(limit)
     gc.collect()
     tracemalloc.start()

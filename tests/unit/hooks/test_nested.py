@@ -1,4 +1,4 @@
-"""JSON as deep as the API server takes it: whoever wrote it, a TApp lives, and goes."""
+"""Deeply nested JSON, as deep as the API server accepts: every request still gets a response."""
 
 import json
 from functools import cache
@@ -14,7 +14,7 @@ from tests.unit.world import Hook, World, condition
 
 HOOK = Hook()
 DEPTHS = cases((150, 460, 930, 990, 9_900), only_whole=(150, 930, 9_900))
-"""Deeper than a template may be, than rules can go, about as deep as a decoder reads, and more."""
+"""Above the limits of templates, of recursive functions and of the decoder, and far above."""
 MARK = b'"@@"'
 LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
 POD, CLAIM = ("Pod.v1", "shop/web-0"), ("PersistentVolumeClaim.v1", "shop/data-web-0")
@@ -22,8 +22,8 @@ SERVICE = ("Service.v1", "shop/web-0")
 
 
 @cache
-def settled() -> Document:
-    """Two instances with claims, Services and a history."""
+def settled_request() -> Document:
+    """Returns a request with two instances that have claims, Services and a history."""
     parent = tapp(
         replicas=2,
         volumeClaimTemplates=[claim_template()],
@@ -38,8 +38,8 @@ def settled() -> Document:
 
 
 @cache
-def kept() -> set[tuple[str, str]]:
-    return children(answered("/sync", as_sent(settled())))
+def settled_children() -> set[tuple[str, str]]:
+    return names_of_children(response_to("/sync", as_sent(settled_request())))
 
 
 def _fields(*path: str) -> list[tuple[Any, ...]]:
@@ -48,7 +48,7 @@ def _fields(*path: str) -> list[tuple[Any, ...]]:
 
 REVISIONS = ("children", "ControllerRevision.apps/v1")
 MANAGED = ("metadata", "managedFields", 0, "fieldsV1")
-UNREAD: list[tuple[Any, ...]] = [
+UNUSED_FIELDS: list[tuple[Any, ...]] = [
     *_fields("parent"),
     ("parent", *MANAGED),
     ("parent", "x"),
@@ -81,8 +81,13 @@ TEMPLATES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def nested(document: Document, path: tuple[Any, ...], depth: int, kind: str = "{}") -> bytes:
-    """The request with something of this depth there; in an annotation, as JSON of it."""
+def with_nested_value(
+    document: Document, path: tuple[Any, ...], depth: int, kind: str = "{}"
+) -> bytes:
+    """Returns the request with a value of this depth at the path.
+
+    In an annotation, the value is written as JSON text.
+    """
     at: Any = copied(document)
     whole = at
     for key in path[:-1]:
@@ -94,96 +99,101 @@ def nested(document: Document, path: tuple[Any, ...], depth: int, kind: str = "{
     return as_sent(whole).replace(MARK, text.encode())
 
 
-def answered(path: str, body: bytes) -> Document:
+def response_to(path: str, body: bytes) -> Document:
     response = HOOK.post(path, body)
     assert response.status_code == 200, response.data[:300]
     return dict(json.loads(response.data))
 
 
-def children(answer: Document) -> set[tuple[str, str]]:
+def names_of_children(answer: Document) -> set[tuple[str, str]]:
     return {(child["kind"], child["metadata"]["name"]) for child in answer["children"]}
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("where", UNREAD, ids=lambda path: ".".join(map(str, path[:5])))
-def test_what_nobody_can_read_keeps_nothing_from_being_answered(
+@pytest.mark.parametrize("where", UNUSED_FIELDS, ids=lambda path: ".".join(map(str, path[:5])))
+def test_deep_value_in_an_unused_field_changes_no_response(
     where: tuple[Any, ...], depth: int
 ) -> None:
-    """It was a 400; where /finalize gave it, the finalizer stayed, and with it the namespace."""
+    """A 400 of `/finalize` would keep the finalizer, and with it the namespace."""
     for kind in ("{}", "[]"):
-        body = nested(settled(), where, depth, kind)
-        assert children(answered("/sync", body)) == kept()
-        answered("/plan", body)
-        answered("/customize", body)
-        assert children(answered("/finalize", body))
+        body = with_nested_value(settled_request(), where, depth, kind)
+        assert names_of_children(response_to("/sync", body)) == settled_children()
+        response_to("/plan", body)
+        response_to("/customize", body)
+        assert names_of_children(response_to("/finalize", body))
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("what", TEMPLATES)
-def test_a_template_that_is_too_deep_is_named_and_every_child_kept(what: str, depth: int) -> None:
-    body = nested(settled(), ("parent", *TEMPLATES[what]), depth)
-    assert children(answered("/sync", body)) == kept()
-    new = request(settled()["parent"], services=[])
-    answer = answered("/sync", nested(new, ("parent", *TEMPLATES[what]), depth))
+def test_template_that_is_too_deep_sets_a_condition_and_every_child_is_kept(
+    what: str, depth: int
+) -> None:
+    body = with_nested_value(settled_request(), ("parent", *TEMPLATES[what]), depth)
+    assert names_of_children(response_to("/sync", body)) == settled_children()
+    new = request(settled_request()["parent"], services=[])
+    answer = response_to("/sync", with_nested_value(new, ("parent", *TEMPLATES[what]), depth))
     told = [item["message"] for item in answer["status"]["conditions"] if "nested" in str(item)]
     assert told
     assert all(what.strip() in text or "serviceTemplate" in what for text in told)
     assert f"nested more than {DEEPEST} levels deep" in told[0]
-    gone = copied(settled()["parent"])
+    gone = copied(settled_request()["parent"])
     gone["metadata"]["deletionTimestamp"] = "2026-01-05T10:59:50Z"
-    answered(
-        "/finalize", nested({**settled(), "parent": gone}, ("parent", *TEMPLATES[what]), depth)
+    response_to(
+        "/finalize",
+        with_nested_value(
+            {**settled_request(), "parent": gone}, ("parent", *TEMPLATES[what]), depth
+        ),
     )
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("where", _fields("object"), ids=lambda path: path[1])
-def test_a_pod_of_any_depth_keeps_its_status(where: tuple[Any, ...], depth: int) -> None:
-    """Null leaves a status alone, which is written whole or not at all."""
-    asked = {"object": settled()["children"][POD[0]][POD[1]]}
-    response = HOOK.post("/pod-status", nested(asked, where, depth))
+def test_deeply_nested_pod_keeps_its_status(where: tuple[Any, ...], depth: int) -> None:
+    """A null status writes nothing. A status is written completely or not at all."""
+    asked = {"object": settled_request()["children"][POD[0]][POD[1]]}
+    response = HOOK.post("/pod-status", with_nested_value(asked, where, depth))
     assert response.status_code == 200
     status = asked["object"]["status"]
     assert json.loads(response.data)["status"] == (None if where[1] == "status" else status)
 
 
-def test_memory_of_finished_instances_outlives_a_deep_field_beside_it() -> None:
-    """An unreadable part of a status is absent, and the rest of it is read."""
+def test_finished_instances_are_kept_in_a_status_with_a_deep_field() -> None:
+    """Only the part of a status that is too deep counts as absent."""
     world = World(tapp(replicas=2), hook=HOOK)
     world.parent["status"] = {"observedGeneration": 1, "statuses": {"1": "Succ", "2": "Running"}}
-    body = nested(world.request(), ("parent", "status", "x"), 2_000)
-    assert answered("/sync", body)["status"]["statuses"]["1"] == "Succ"
+    body = with_nested_value(world.request(), ("parent", "status", "x"), 2_000)
+    assert response_to("/sync", body)["status"]["statuses"]["1"] == "Succ"
 
 
-def test_a_template_of_as_many_levels_as_may_be_is_used() -> None:
+def test_template_with_the_maximum_depth_is_used() -> None:
     world = World(tapp(), hook=HOOK)
-    body = nested(world.request(), ("parent", "spec", "template", "x"), DEEPEST - 1)
-    assert condition(answered("/sync", body), "TemplateNotFound") is None
-    body = nested(world.request(), ("parent", "spec", "template", "x"), DEEPEST)
-    assert condition(answered("/sync", body), "TemplateNotFound") is not None
+    body = with_nested_value(world.request(), ("parent", "spec", "template", "x"), DEEPEST - 1)
+    assert condition(response_to("/sync", body), "TemplateNotFound") is None
+    body = with_nested_value(world.request(), ("parent", "spec", "template", "x"), DEEPEST)
+    assert condition(response_to("/sync", body), "TemplateNotFound") is not None
 
 
 DEEP = "[" * LEVELS
 CUT: dict[str, tuple[str, str]] = {
-    "as deep as may be": (DEEP + "]" * LEVELS, DEEP + "]" * LEVELS),
-    "one level more": ("[" + DEEP + "1" + "]" * LEVELS + "]", DEEP + "null" + "]" * LEVELS),
+    "maximum depth": (DEEP + "]" * LEVELS, DEEP + "]" * LEVELS),
+    "one level too deep": ("[" + DEEP + "1" + "]" * LEVELS + "]", DEEP + "null" + "]" * LEVELS),
     "brackets in strings": ('["' + DEEP * 2 + '\\"[{"]', '["' + DEEP * 2 + '\\"[{"]'),
-    "two of them": (
+    "two values too deep": (
         DEEP + '{"a":[1]},2,{"b":3}' + "]" * LEVELS,
         DEEP + "null,2,null" + "]" * LEVELS,
     ),
-    "cut off": (DEEP + '[["a', DEEP + "null"),
-    "cut off in an escape": ('["a\\', '["a\\'),
-    "nothing": ("", ""),
+    "truncated": (DEEP + '[["a', DEEP + "null"),
+    "truncated in an escape": ('["a\\', '["a\\'),
+    "empty": ("", ""),
 }
 
 
-@pytest.mark.parametrize(("text", "cut"), CUT.values(), ids=CUT)
-def test_only_what_is_too_deep_is_cut_off(text: str, cut: str) -> None:
-    assert shallow(text.encode()) == cut.encode()
+@pytest.mark.parametrize(("text", "expected"), CUT.values(), ids=CUT)
+def test_only_values_that_are_too_deep_are_replaced_by_null(text: str, expected: str) -> None:
+    assert shallow(text.encode()) == expected.encode()
 
 
-def test_depth_is_that_of_objects_and_lists() -> None:
+def test_depth_counts_objects_and_lists() -> None:
     value: Any = ["x"]
     for _ in range(DEEPEST - 1):
         value = {"a": value, "b": "text"}

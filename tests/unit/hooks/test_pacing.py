@@ -1,4 +1,4 @@
-"""Syncs of large TApps wait for a while after the last answer, and nothing else does."""
+"""Syncs of large TApps wait after the previous response; other requests never wait."""
 
 import json
 import queue
@@ -21,8 +21,8 @@ Change = Callable[[Document], None]
 LONGEST, EACH = 1.0, 0.01
 
 
-class Hurry(threading.Event):
-    """A wait that only moves the clocks."""
+class ClockEvent(threading.Event):
+    """An event whose wait only moves the clocks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Service:
     """The application, with clocks that only a wait moves."""
 
     def __init__(self, longest: float = LONGEST, each: float = EACH) -> None:
-        self.hurry = Hurry()
+        self.hurry = ClockEvent()
         pacer = Pacer(longest, each, clock=lambda: self.hurry.now, hurry=self.hurry)
         settings = Settings(log_level="ERROR")
         self.app = create_app(settings, lambda: NOW + self.hurry.now - 100.0, pacer=pacer)
@@ -55,24 +55,24 @@ class Service:
         return json.loads(response.data)
 
     def waited(self, document: Document, path: str = "/sync") -> float:
-        """Seconds that this call waits."""
+        """Returns the seconds that this request waits."""
         before = len(self.hurry.waits)
         self.post(document, path)
         return sum(self.hurry.waits[before:])
 
 
-def of(pods: int, **spec: Any) -> Document:
-    """A sync of a TApp at rest."""
+def sync_of(pods: int, **spec: Any) -> Document:
+    """Returns the sync request of a settled TApp."""
     parent = tapp(replicas=pods, **spec)
     children = Service().post(request(parent))["children"]
     return request(parent, [running(stored(child, parent)) for child in children])
 
 
-BIG = of(60)
+LARGE = sync_of(60)
 
 
 def changed(*changes: Change) -> Document:
-    asked: Document = copied(BIG)
+    asked: Document = copied(LARGE)
     for change in changes:
         change(asked)
     return asked
@@ -81,19 +81,23 @@ def changed(*changes: Change) -> Document:
 @pytest.mark.parametrize(
     ("pods", "seconds"), [(10, 0.0), (49, 0.0), (50, 0.5), (60, 0.6), (100, 1.0), (130, 1.0)]
 )
-def test_the_wait_grows_with_the_pods_and_small_tapps_never_wait(pods: int, seconds: float) -> None:
-    service, asked = Service(), of(pods)
-    assert service.waited(asked) == 0, "the first one"
+def test_wait_grows_with_the_number_of_pods_and_small_tapps_never_wait(
+    pods: int, seconds: float
+) -> None:
+    service, asked = Service(), sync_of(pods)
+    assert service.waited(asked) == 0, "the first sync does not wait"
     assert service.waited(asked) == seconds
     assert service.waited(asked) == seconds
 
 
 @pytest.mark.parametrize(("rest", "seconds"), [(0.0, 0.6), (0.4, 0.2), (0.6, 0.0), (60.0, 0.0)])
-def test_only_what_is_left_since_the_last_answer_is_waited_for(rest: float, seconds: float) -> None:
+def test_sync_waits_only_for_the_rest_of_the_time_since_the_last_response(
+    rest: float, seconds: float
+) -> None:
     service = Service()
-    service.post(BIG)
+    service.post(LARGE)
     service.hurry.now += rest
-    assert service.waited(BIG) == pytest.approx(seconds)
+    assert service.waited(LARGE) == pytest.approx(seconds)
 
 
 def killed(asked: Document) -> None:
@@ -102,67 +106,66 @@ def killed(asked: Document) -> None:
 
 
 NOT_DELAYED: dict[str, Change] = {
-    "an edit": lambda asked: asked["parent"]["metadata"].update(generation=2),
-    "a kill": killed,
-    "a spec without a generation": lambda asked: asked["parent"]["spec"].update(replicas=61),
-    "a deletion": lambda asked: asked["parent"]["metadata"].update(
+    "edit": lambda asked: asked["parent"]["metadata"].update(generation=2),
+    "kill": killed,
+    "edit without a new generation": lambda asked: asked["parent"]["spec"].update(replicas=61),
+    "deletion": lambda asked: asked["parent"]["metadata"].update(
         deletionTimestamp="2026-01-01T00:00:00Z"
     ),
     "another TApp": lambda asked: asked["parent"]["metadata"].update(uid="another"),
 }
 DELAYED: dict[str, Change] = {
-    "nothing": lambda _asked: None,
-    "a pod": lambda asked: asked["children"]["Pod.v1"].popitem(),
-    "the status": lambda asked: asked["parent"].update(status={"replicas": 7}),
-    "a label": lambda asked: asked["parent"]["metadata"].update(labels={"a": "b"}),
+    "no change": lambda _asked: None,
+    "pod gone": lambda asked: asked["children"]["Pod.v1"].popitem(),
+    "status": lambda asked: asked["parent"].update(status={"replicas": 7}),
+    "label": lambda asked: asked["parent"]["metadata"].update(labels={"a": "b"}),
 }
 
 
-@pytest.mark.parametrize("what", NOT_DELAYED)
-def test_what_somebody_asks_for_is_not_delayed(what: str) -> None:
+@pytest.mark.parametrize("change", NOT_DELAYED)
+def test_sync_after_an_edit_by_a_user_does_not_wait(change: str) -> None:
     service = Service()
-    service.post(BIG)
-    assert service.waited(changed(NOT_DELAYED[what])) == 0
+    service.post(LARGE)
+    assert service.waited(changed(NOT_DELAYED[change])) == 0
 
 
-@pytest.mark.parametrize("what", DELAYED)
-def test_what_merely_happens_is(what: str) -> None:
+@pytest.mark.parametrize("change", DELAYED)
+def test_sync_after_any_other_change_waits(change: str) -> None:
     service = Service()
-    service.post(BIG)
-    assert service.waited(changed(DELAYED[what])) > 0
+    service.post(LARGE)
+    assert service.waited(changed(DELAYED[change])) > 0
 
 
 @pytest.mark.parametrize("path", ["/finalize", "/plan", "/customize"])
-def test_no_other_call_waits(path: str) -> None:
+def test_other_hooks_never_wait(path: str) -> None:
     service = Service()
-    service.post(BIG)
-    assert service.waited(BIG, path) == 0
-    assert service.waited(BIG) > 0, "and none is the answer that a sync waits after"
+    service.post(LARGE)
+    assert service.waited(LARGE, path) == 0
+    assert service.waited(LARGE) > 0, "other hooks do not restart the wait of a sync"
 
 
-def test_nothing_waits_where_it_is_switched_off() -> None:
+def test_sync_does_not_wait_if_waiting_is_disabled() -> None:
     service = Service(longest=0.0)
-    assert [service.waited(BIG) for _ in range(3)] == [0, 0, 0]
+    assert [service.waited(LARGE) for _ in range(3)] == [0, 0, 0]
 
 
-def test_nothing_waits_in_a_worker_that_ends() -> None:
+def test_sync_does_not_wait_in_a_worker_that_is_shutting_down() -> None:
     service = Service()
-    service.post(BIG)
+    service.post(LARGE)
     service.hurry.set()
-    assert service.waited(BIG) == 0
+    assert service.waited(LARGE) == 0
 
 
-def test_an_answer_that_failed_is_none() -> None:
+def test_sync_does_not_wait_after_an_error() -> None:
     service = Service()
     bad = changed(lambda asked: asked["parent"].update(kind=7))
     assert service.app.test_client().post("/sync", json=bad).status_code == 400
-    assert service.waited(BIG) == 0
+    assert service.waited(LARGE) == 0
 
 
-def test_a_parent_that_does_not_say_who_it_is_does_not_wait_for_another() -> None:
-    """It is refused, as always, and at once."""
+def test_parent_without_a_valid_uid_does_not_wait() -> None:
     service = Service()
-    service.post(BIG)
+    service.post(LARGE)
     for uid in (None, 7, ""):
         odd = changed(lambda asked, uid=uid: asked["parent"]["metadata"].update(uid=uid))
         response = service.app.test_client().post("/sync", json=odd)
@@ -170,9 +173,9 @@ def test_a_parent_that_does_not_say_who_it_is_does_not_wait_for_another() -> Non
     assert service.hurry.waits == []
 
 
-def test_the_decision_is_that_of_the_arrival_and_its_next_look_comes_in_time() -> None:
-    """Ready for 9 of 10 `minReadySeconds` on arrival: a probe may have failed since, unseen."""
-    asked = of(60, minReadySeconds=10)
+def test_waiting_sync_decides_with_its_time_of_arrival_and_shortens_the_resync() -> None:
+    """Pods had been Ready for 9 of 10 seconds. A probe may have failed during the wait."""
+    asked = sync_of(60, minReadySeconds=10)
     for pod in asked["children"]["Pod.v1"].values():
         for condition in pod["status"]["conditions"]:
             condition["lastTransitionTime"] = written(NOW - 9)
@@ -187,10 +190,12 @@ def test_the_decision_is_that_of_the_arrival_and_its_next_look_comes_in_time() -
     assert answer == expected
 
 
-def test_the_last_answers_that_are_remembered_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_responses_of_only_a_limited_number_of_tapps_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(pacing, "_REMEMBERED", 2)
     service = Service()
-    others = [changed(NOT_DELAYED["another TApp"]), BIG, copied(BIG)]
+    others = [changed(NOT_DELAYED["another TApp"]), LARGE, copied(LARGE)]
     others[2]["parent"]["metadata"]["uid"] = "a third"
     for asked in others:
         service.post(asked)
@@ -198,8 +203,8 @@ def test_the_last_answers_that_are_remembered_are_few(monkeypatch: pytest.Monkey
     assert service.waited(others[2]) > 0
 
 
-class Held(threading.Event):
-    """A wait that lasts until the test ends it."""
+class BlockingEvent(threading.Event):
+    """An event whose wait lasts until the test ends it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,13 +215,16 @@ class Held(threading.Event):
         return super().wait(60)
 
 
-def test_those_that_wait_hold_no_turn_and_are_never_too_many() -> None:
-    """All turns are free meanwhile; and one more is decided at once."""
+def test_waiting_syncs_block_no_other_requests_and_are_limited_in_number() -> None:
+    """All slots for requests are free while syncs wait.
+
+    A sync above the limit is decided at once.
+    """
     assert MOST > AT_ONCE
-    held = Held()
+    held = BlockingEvent()
     pacer = Pacer(LONGEST, EACH, clock=lambda: 100.0, hurry=held)
     client = create_app(Settings(log_level="ERROR"), lambda: NOW, pacer=pacer).test_client
-    body = json.dumps(BIG).encode()
+    body = json.dumps(LARGE).encode()
 
     def post() -> int:
         return client().post("/sync", data=body, content_type="application/json").status_code
@@ -234,22 +242,22 @@ def test_those_that_wait_hold_no_turn_and_are_never_too_many() -> None:
     assert held.entered.empty()
 
 
-def test_those_that_wait_never_hold_too_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bodies_of_waiting_syncs_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service()
-    size = len(json.dumps(BIG))
-    service.post(BIG)
+    size = len(json.dumps(LARGE))
+    service.post(LARGE)
     monkeypatch.setattr(pacing, "MOST_BYTES", size - 1)
-    assert service.waited(BIG) == 0
+    assert service.waited(LARGE) == 0
     monkeypatch.setattr(pacing, "MOST_BYTES", size)
-    assert service.waited(BIG) > 0
+    assert service.waited(LARGE) > 0
 
 
-def test_what_has_waited_makes_room() -> None:
+def test_sync_that_has_waited_no_longer_counts_as_waiting() -> None:
     service = Service()
-    service.post(BIG)
-    assert [service.waited(BIG) for _ in range(MOST + 1)] == [0.6] * (MOST + 1)
+    service.post(LARGE)
+    assert [service.waited(LARGE) for _ in range(MOST + 1)] == [0.6] * (MOST + 1)
 
 
-def test_in_process_nothing_waits() -> None:
-    """Simulations and tests have a time of their own: only gunicorn's worker lets requests wait."""
+def test_syncs_wait_only_in_gunicorn_workers() -> None:
+    """Simulations and tests have clocks of their own."""
     assert pacing.HURRY.is_set()

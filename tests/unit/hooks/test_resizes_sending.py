@@ -1,4 +1,4 @@
-"""Resizes on their way: sent once, paused, counted, never a sync's trouble."""
+"""Resizes are sent in the background: once, with pauses, counted, and without effect on syncs."""
 
 import time
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ from tapp.plan import Plan, plan
 from tapp.world import Options
 from tests.api_server import ApiServer
 from tests.builders import Document, as_sent
-from tests.unit.decide.test_resize import MORE, asking, resizing
+from tests.unit.decide.resizing import MORE, tapp_with_resizing, template_with_resources
 from tests.unit.world import World
 
 OUTCOMES = [each.value for each in resizes.Outcome]
 
 
-class Ticking:
+class Clock:
     """A clock that a test sets."""
 
     now = 0.0
@@ -36,13 +36,13 @@ class Ticking:
 
 
 @pytest.fixture
-def clock() -> Ticking:
-    return Ticking()
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
 def resizer(
-    server: ApiServer, account: Path, clock: Ticking, monkeypatch: pytest.MonkeyPatch
+    server: ApiServer, account: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Resizer]:
     monkeypatch.setattr(cluster, "TIMEOUT", (60, 60))
     client = Cluster(account, server.environ, "resize")
@@ -52,9 +52,9 @@ def resizer(
     client.close()
 
 
-def world() -> World:
-    """One pod that is to be resized."""
-    return resizing().change(template=asking(MORE))
+def tapp_to_resize() -> World:
+    """Returns a TApp with one pod that needs a resize."""
+    return tapp_with_resizing().change(template=template_with_resources(MORE))
 
 
 def decided(of: World) -> Plan:
@@ -78,8 +78,10 @@ def until(before: dict[str, float], **expected: int) -> None:
         time.sleep(0.01)
 
 
-def test_a_patch_as_it_arrives(server: ApiServer, resizer: Resizer) -> None:
-    before, of = counted(), world()
+def test_resize_request_has_the_path_the_token_and_the_patch(
+    server: ApiServer, resizer: Resizer
+) -> None:
+    before, of = counted(), tapp_to_resize()
     resizer.ask(decided(of))
     until(before, resized=1)
     ((path, authorization, patch),) = server.posts
@@ -89,10 +91,10 @@ def test_a_patch_as_it_arrives(server: ApiServer, resizer: Resizer) -> None:
     assert patch["spec"] == {"containers": [{"name": "app", "resources": MORE}]}
 
 
-def test_the_same_again_follows_after_a_pause(
-    server: ApiServer, resizer: Resizer, clock: Ticking
+def test_same_resize_is_sent_again_only_after_a_pause(
+    server: ApiServer, resizer: Resizer, clock: Clock
 ) -> None:
-    before, of = counted(), world()
+    before, of = counted(), tapp_to_resize()
     for _ in range(3):
         resizer.ask(decided(of))
     until(before, resized=1)
@@ -102,10 +104,12 @@ def test_the_same_again_follows_after_a_pause(
     assert len(server.posts) == 2
 
 
-def test_another_size_need_not_wait(server: ApiServer, resizer: Resizer) -> None:
-    before, of = counted(), world()
+def test_resize_to_other_resources_is_sent_without_a_pause(
+    server: ApiServer, resizer: Resizer
+) -> None:
+    before, of = counted(), tapp_to_resize()
     resizer.ask(decided(of))
-    of.change(template=asking({"requests": {"cpu": "3", "memory": "1Gi"}})).sync()
+    of.change(template=template_with_resources({"requests": {"cpu": "3", "memory": "1Gi"}})).sync()
     resizer.ask(decided(of))
     until(before, resized=2)
     assert len(server.posts) == 2
@@ -115,36 +119,38 @@ def test_another_size_need_not_wait(server: ApiServer, resizer: Resizer) -> None
     ("code", "outcome"),
     [(409, "overtaken"), (403, "refused"), (404, "refused"), (422, "refused"), (503, "failed")],
 )
-def test_what_becomes_of_a_resize(
+def test_outcome_of_a_resize_depends_on_the_status_code(
     server: ApiServer, resizer: Resizer, code: int, outcome: str
 ) -> None:
     server.answers = [code]
-    before, of = counted(), world()
+    before, of = counted(), tapp_to_resize()
     resizer.ask(decided(of))
     until(before, **{outcome: 1})
     resizer.ask(decided(of))
-    if outcome == "overtaken":  # the pod is another one by now: no pause
+    if outcome == "overtaken":  # the pod has changed, so there is no pause
         until(before, overtaken=1, resized=1)
     else:
         assert len(server.posts) == 1
 
 
-def test_a_role_that_is_missing_is_no_refusal(server: ApiServer, resizer: Resizer) -> None:
+def test_missing_role_counts_as_failed_and_not_as_refused(
+    server: ApiServer, resizer: Resizer
+) -> None:
     server.answers = [403]
     server.words = 'User "x" cannot patch resource "pods/resize" in API group ""'
     before = counted()
-    resizer.ask(decided(world()))
+    resizer.ask(decided(tapp_to_resize()))
     until(before, failed=1)
 
 
-def test_a_server_that_is_away_is_no_trouble(server: ApiServer, resizer: Resizer) -> None:
+def test_unreachable_api_server_counts_as_failed(server: ApiServer, resizer: Resizer) -> None:
     server.stop()
     before = counted()
-    resizer.ask(decided(world()))
+    resizer.ask(decided(tapp_to_resize()))
     until(before, failed=1)
 
 
-def test_a_full_queue_drops(
+def test_full_queue_drops_resizes(
     account: Path, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = counted()
@@ -152,8 +158,8 @@ def test_a_full_queue_drops(
     server.hang = 3600
     client = Cluster(account, server.environ, "resize")
     made = Resizer(client.resize, queued=1)
-    of = resizing(replicas=4, updateStrategy={"maxUnavailable": 4})
-    made.ask(decided(of.change(template=asking(MORE))))
+    of = tapp_with_resizing(replicas=4, updateStrategy={"maxUnavailable": 4})
+    made.ask(decided(of.change(template=template_with_resources(MORE))))
     end = time.monotonic() + 60
     while counted()["dropped"] == before["dropped"] and time.monotonic() < end:
         time.sleep(0.01)
@@ -163,8 +169,8 @@ def test_a_full_queue_drops(
     client.close()
 
 
-def test_what_has_waited_for_long_is_not_sent(clock: Ticking) -> None:
-    """A later sync may have decided otherwise by now; or it asks again, at once."""
+def test_resize_that_has_waited_too_long_is_dropped(clock: Clock) -> None:
+    """A later sync may decide differently, and otherwise requests the resize again."""
     sent = []
 
     def slow(_namespace: str, name: str, _patch: Document) -> bool:
@@ -173,7 +179,9 @@ def test_what_has_waited_for_long_is_not_sent(clock: Ticking) -> None:
         return True
 
     before, made = counted(), Resizer(slow, clock=clock)
-    of = resizing(replicas=2, updateStrategy={"maxUnavailable": 2}).change(template=asking(MORE))
+    of = tapp_with_resizing(replicas=2, updateStrategy={"maxUnavailable": 2}).change(
+        template=template_with_resources(MORE)
+    )
     made.ask(decided(of))
     until(before, resized=1, dropped=1)
     made.ask(decided(of))
@@ -182,15 +190,15 @@ def test_what_has_waited_for_long_is_not_sent(clock: Ticking) -> None:
     assert sent == ["web-0", "web-1"]
 
 
-def test_whatever_happens_a_sync_is_answered(resizer: Resizer) -> None:
+def test_error_while_reading_a_plan_is_counted_and_not_raised(resizer: Resizer) -> None:
     before, broken = counted(), Any
     resizer.ask(broken)  # type: ignore[arg-type]
     until(before, failed=1)
 
 
-def test_a_sync_asks_and_a_plan_does_not() -> None:
+def test_only_syncs_request_resizes() -> None:
     asked: list[Plan] = []
-    of = world()
+    of = tapp_to_resize()
     settings = Settings(log_level="ERROR", resize=True)
     client = create_app(settings, lambda: of.hook.now, resize=asked.append).test_client()
     body = as_sent(of.request())
@@ -199,7 +207,7 @@ def test_a_sync_asks_and_a_plan_does_not() -> None:
         assert len(asked) == count, path
 
 
-def test_without_an_account_the_service_does_not_start(tmp_path: Path) -> None:
+def test_service_does_not_start_with_resizes_and_without_an_account(tmp_path: Path) -> None:
     settings = Settings(log_level="ERROR", resize=True, events_account=tmp_path)
     with pytest.raises(AccountError, match=r"TAPP_RESIZE needs .*components/resize"):
         create_app(settings)

@@ -1,4 +1,4 @@
-"""The cost of a sync, counted instead of timed: objects allocated, calls made, lines run."""
+"""The cost of a sync, counted instead of timed: allocated objects, calls, and lines."""
 
 import gc
 import json
@@ -27,7 +27,7 @@ APP = WsgiHook(create_app(Settings(log_level="ERROR")).wsgi_app)
 
 
 def call(path: str, request: bytes) -> bytes:
-    """The answer, without a test client's cost."""
+    """Returns the response without the cost of a test client."""
     answer = APP.post(path, request, 10)
     assert answer.status == 200
     return answer.body
@@ -39,13 +39,13 @@ def body(n: int, situation: str = NOTHING) -> tuple[str, bytes]:
 
 
 def changed(pods: Callable[[dict[str, Document]], None], n: int = 1_000) -> bytes:
-    """A request with nothing to do, after a change to its pods."""
+    """Returns a request of a settled TApp after a change of its pods."""
     document = json.loads(body(n)[1])
     pods(document["children"]["Pod.v1"])
     return orjson.dumps(document)
 
 
-def as_they_are(_pods: dict[str, Document]) -> None:
+def unchanged(_pods: dict[str, Document]) -> None:
     pass
 
 
@@ -60,7 +60,7 @@ def without_managed_fields(pods: dict[str, Document]) -> None:
 @contextmanager
 def collected_before() -> Iterator[None]:
     gc.collect()
-    gc.freeze()  # the next time it has only to look at what is new
+    gc.freeze()  # the next collection looks only at new objects
     gc.disable()
     try:
         yield
@@ -69,7 +69,7 @@ def collected_before() -> Iterator[None]:
 
 
 def blocks(read: Callable[[bytes], object], request: bytes) -> int:
-    """The number of blocks of memory that hold what was read."""
+    """Returns the number of memory blocks that hold the parsed request."""
     read(request)  # what is remembered from request to request is there from now on
     with collected_before():
         before = sys.getallocatedblocks()
@@ -80,34 +80,34 @@ def blocks(read: Callable[[bytes], object], request: bytes) -> int:
 
 
 def peak(what: str, request: bytes) -> int:
-    """The most bytes that were in use at the same time while it was read."""
+    """Returns the most bytes that are in use at the same time while the request is parsed."""
     return measured(what, request)[0]
 
 
-def typed(request: bytes) -> object:
+def parse(request: bytes) -> object:
     return Request(request, TApp, Memo(0))
 
 
 PLENTY = size(80, 1_000)
 SOME = 2 * PLENTY
-"""Blocks that come and go with the interpreter's free lists: two for a pod."""
+"""Tolerance for blocks in the interpreter's free lists: two for each pod."""
 
 
-def test_no_managed_fields_become_python_objects() -> None:
-    plain, slim = changed(as_they_are, PLENTY), changed(without_managed_fields, PLENTY)
+def test_managed_fields_are_not_parsed_into_python_objects() -> None:
+    plain, slim = changed(unchanged, PLENTY), changed(without_managed_fields, PLENTY)
     assert len(plain) - len(slim) > 1_500 * PLENTY
-    assert abs(blocks(typed, plain) - blocks(typed, slim)) < SOME
+    assert abs(blocks(parse, plain) - blocks(parse, slim)) < SOME
     assert abs(peak("typed", plain) - peak("typed", slim)) < 100 * PLENTY
 
 
-def test_a_decoder_of_everything_would_be_noticed() -> None:
-    plain, slim = changed(as_they_are, 200), changed(without_managed_fields, 200)
+def test_measurement_detects_a_decoder_that_parses_everything() -> None:
+    plain, slim = changed(unchanged, 200), changed(without_managed_fields, 200)
     assert blocks(orjson.loads, plain) - blocks(orjson.loads, slim) > 10 * 2 * 200
     assert peak("loads", plain) - peak("loads", slim) > 10 * 100 * 200
-    assert blocks(orjson.loads, plain) > 5 * blocks(typed, plain)
+    assert blocks(orjson.loads, plain) > 5 * blocks(parse, plain)
 
 
-# --- one odd pod ----------------------------------------------------------------------------------
+# --- one unusual pod ------------------------------------------------------------------------------
 
 ODD: dict[str, Callable[[Document], Any]] = {
     "phase is a number": lambda pod: pod["status"].update(phase=7),
@@ -123,14 +123,16 @@ MIXED = size(60, 1_000)
 
 
 @pytest.mark.parametrize("change", ODD.values(), ids=ODD)
-def test_an_odd_pod_goes_the_slow_way_alone(change: Callable[[Document], Any]) -> None:
+def test_unusual_pod_does_not_slow_down_the_parsing_of_other_pods(
+    change: Callable[[Document], Any],
+) -> None:
     request = changed(lambda pods: change(pods["shop/web-50"]), MIXED)
     memo = Memo(1 << 26)
     Request(body(MIXED)[1], TApp, memo)
     read = Request(request, TApp, memo)
     assert read.read == 1
     assert [name for name, each in read.pods.items() if each.pod.unreadable] == ["web-50"]
-    assert blocks(typed, request) - blocks(typed, body(MIXED)[1]) < 2 * MIXED
+    assert blocks(parse, request) - blocks(parse, body(MIXED)[1]) < 2 * MIXED
     answers = [json.loads(call("/sync", text)) for text in (body(MIXED)[1], request)]
     plain, mixed = (
         {child["metadata"]["name"]: child for child in answer["children"]} for answer in answers
@@ -142,8 +144,10 @@ def test_an_odd_pod_goes_the_slow_way_alone(change: Callable[[Document], Any]) -
 # --- calls ----------------------------------------------------------------------------------------
 
 
-def costs(measure: Callable[[Callable[[], object]], int], situation: str) -> list[int]:
-    """The costs of 100 and 1,000 instances, or a tenth as many."""
+def costs_of_few_and_many(
+    measure: Callable[[Callable[[], object]], int], situation: str
+) -> list[int]:
+    """Returns the costs of 100 and 1,000 instances, or of a tenth as many."""
     found = []
     for n in (size(10, 100), size(100, 1_000)):
         path, request = body(n, situation)
@@ -154,9 +158,9 @@ def costs(measure: Callable[[Callable[[], object]], int], situation: str) -> lis
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("measure", [calls, lines])
-def test_cost_grows_linearly(
+def test_cost_of_a_sync_grows_linearly(
     measure: Callable[[Callable[[], object]], int], situation: str
 ) -> None:
-    """P9: ten times the instances take at most eleven times the calls and lines."""
-    few, many = costs(measure, situation)
+    """Promise P9: ten times the instances cost at most eleven times the calls and lines."""
+    few, many = costs_of_few_and_many(measure, situation)
     assert few < many <= 11 * few

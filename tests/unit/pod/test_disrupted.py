@@ -1,4 +1,4 @@
-"""A pod that was ended before its work was done runs again, whoever ended it and however."""
+"""Pods that were disrupted before their work was done are replaced."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.builders import NOW, Document, completed, running, template, terminating
-from tests.unit.decide.test_lost_node import stamp
+from tests.unit.nodes import timestamp
 from tests.unit.world import World, condition, settled
 
 REASONS = (
@@ -19,14 +19,14 @@ REASONS = (
 POLICIES = ("Never", "OnFailure", "Always")
 
 
-def batch(policy: str, **spec: Any) -> World:
+def batch_tapp(policy: str, **spec: Any) -> World:
     return settled(template=template(restartPolicy=policy), **spec)
 
 
 def disrupted(
     reason: str = "DeletionByPodGC", phase: str = "Failed", status: str = "True", code: int = 137
 ) -> Callable[[Document], Document]:
-    """A pod that has ended with this condition; its container with this exit code."""
+    """Returns a function that ends a pod with a DisruptionTarget condition and this exit code."""
 
     def change(pod: Document) -> Document:
         pod = completed(pod, phase)
@@ -34,7 +34,7 @@ def disrupted(
         ended |= {"exitCode": code, "reason": "Error"}
         target = {
             "type": "DisruptionTarget", "status": status, "reason": reason,
-            "message": "it had to go", "lastTransitionTime": stamp(NOW - 60),
+            "message": "it had to go", "lastTransitionTime": timestamp(NOW - 60),
         }  # fmt: skip
         conditions = [*pod["status"]["conditions"], target]
         return {**pod, "status": {**pod["status"], "conditions": conditions}}
@@ -43,7 +43,7 @@ def disrupted(
 
 
 def runs_again(world: World) -> bool:
-    """True if the instance's pod is replaced, and the next one runs."""
+    """True if the pod of the instance is replaced and the new one runs."""
     before = world.uids()
     world.settle()
     return world.uids() != before and world.parent["status"]["statuses"] == {"0": "Running"}
@@ -51,8 +51,8 @@ def runs_again(world: World) -> bool:
 
 @pytest.mark.parametrize("reason", REASONS)
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_disrupted_pod_runs_again_under_every_policy(policy: str, reason: str) -> None:
-    world = batch(policy).modify(0, disrupted(reason))
+def test_disrupted_pod_is_replaced_with_every_restart_policy(policy: str, reason: str) -> None:
+    world = batch_tapp(policy).modify(0, disrupted(reason))
     assert world.decisions() == {0: "Delete/Completed"}
     found = condition(world.hook.sync(world.request()), "Degraded")
     assert found is not None
@@ -61,15 +61,15 @@ def test_a_disrupted_pod_runs_again_under_every_policy(policy: str, reason: str)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_disrupted_pod_runs_again_whatever_its_containers_ended_with(policy: str) -> None:
-    for code in (0, 1, 143):
-        assert runs_again(batch(policy).modify(0, disrupted(code=code)))
+@pytest.mark.parametrize("code", [0, 1, 143])
+def test_disrupted_pod_is_replaced_with_every_exit_code(policy: str, code: int) -> None:
+    assert runs_again(batch_tapp(policy).modify(0, disrupted(code=code)))
 
 
-def test_a_pod_of_a_node_that_is_gone_runs_again_between_the_two_writes_of_pod_gc() -> None:
-    """A sync between the two must not finish the instance for good.
+def test_pod_of_a_deleted_node_is_replaced_although_no_container_has_ended() -> None:
+    """The pod garbage collector first sets the condition and then deletes the pod.
 
-    No container has ended, because nobody could say so.
+    A sync between both must not finish the instance.
     """
 
     def collected(pod: Document) -> Document:
@@ -77,7 +77,7 @@ def test_a_pod_of_a_node_that_is_gone_runs_again_between_the_two_writes_of_pod_g
         known = running(pod)["status"]
         return {**pod, "status": {**known, "phase": "Failed", "conditions": status["conditions"]}}
 
-    world = batch("Never").modify(0, collected)
+    world = batch_tapp("Never").modify(0, collected)
     assert world.hook.sync(world.request())["status"]["statuses"] == {"0": "PodFailed"}
     world.sync()
     assert runs_again(world)
@@ -92,9 +92,12 @@ def test_a_pod_of_a_node_that_is_gone_runs_again_between_the_two_writes_of_pod_g
         ("NodeShutdown", "Pod was rejected as the node is shutting down."),
         ("Shutdown", "Node is shutting, evicting pods"),
     ],
+    ids=["eviction", "preemption", "shutdown", "rejected at shutdown", "old shutdown"],
 )
-def test_kubelets_without_the_condition_say_it_in_the_status(reason: str, message: str) -> None:
-    world = batch("Never").modify(0, _without_condition(reason, message))
+def test_disruption_by_an_older_kubelet_is_known_by_reason_and_message(
+    reason: str, message: str
+) -> None:
+    world = batch_tapp("Never").modify(0, _without_condition(reason, message))
     assert world.decisions() == {0: "Delete/Completed"}
 
 
@@ -107,32 +110,38 @@ def _without_condition(reason: str, message: str) -> Callable[[Document], Docume
 
 
 OWN_FAULTS = {
-    "emptyDir": ("Evicted", 'Usage of EmptyDir volume "a" exceeds the limit "1Mi".'),
-    "ephemeral storage": ("Evicted", "Pod ephemeral local storage usage exceeds the total limit"),
-    "deadline": ("DeadlineExceeded", "Pod was active on the node longer than the deadline"),
-    "failed": ("", ""),
+    "emptyDir too large": ("Evicted", 'Usage of EmptyDir volume "a" exceeds the limit "1Mi".'),
+    "ephemeral storage too large": (
+        "Evicted",
+        "Pod ephemeral local storage usage exceeds the total limit",
+    ),
+    "deadline exceeded": (
+        "DeadlineExceeded",
+        "Pod was active on the node longer than the deadline",
+    ),
+    "no reason": ("", ""),
 }
 
 
 @pytest.mark.parametrize(("reason", "message"), OWN_FAULTS.values(), ids=OWN_FAULTS)
-def test_a_pod_that_ended_by_a_fault_of_its_own_is_finished(reason: str, message: str) -> None:
-    """These have no condition, or one that was taken back: the eviction did not come about."""
-    world = batch("Never").modify(0, _without_condition(reason, message))
+def test_pod_that_ended_by_its_own_fault_is_finished(reason: str, message: str) -> None:
+    """Such a pod has no DisruptionTarget condition, or one that is False again."""
+    world = batch_tapp("Never").modify(0, _without_condition(reason, message))
     assert world.decisions() == {0: "Keep/Finished"}
     assert world.sync()["status"]["statuses"] == {"0": "Failed"}
 
 
 @pytest.mark.parametrize(("policy", "decision"), [
-    ("Never", "Keep/Finished"), ("OnFailure", "Keep/Finished"), ("Always", "Delete/Completed"),
-])  # fmt: skip
-def test_a_pod_that_has_succeeded_is_done_disrupted_or_not(policy: str, decision: str) -> None:
-    world = batch(policy).modify(0, disrupted(phase="Succeeded", code=0))
+("Never", "Keep/Finished"), ("OnFailure", "Keep/Finished"), ("Always", "Delete/Completed"),
+], ids=["Never", "OnFailure", "Always"])  # fmt: skip
+def test_disruption_of_a_succeeded_pod_has_no_effect(policy: str, decision: str) -> None:
+    world = batch_tapp(policy).modify(0, disrupted(phase="Succeeded", code=0))
     assert world.decisions() == {0: decision}
 
 
-def test_a_finished_instance_stays_finished_if_its_pod_is_evicted_afterwards() -> None:
-    """`kubectl drain` evicts ended pods, too. Nor does an upgrade of the service run them again."""
-    world = batch("Never", replicas=2).modify(0, disrupted(status="False"))
+def test_finished_instance_stays_finished_if_its_pod_is_evicted_later() -> None:
+    """`kubectl drain` evicts ended pods, too. An upgrade of the service does not change that."""
+    world = batch_tapp("Never", replicas=2).modify(0, disrupted(status="False"))
     world.sync()
     assert world.parent["status"]["statuses"]["0"] == "Failed"
     world.modify(0, disrupted("EvictionByEvictionAPI"))
@@ -145,41 +154,43 @@ def test_a_finished_instance_stays_finished_if_its_pod_is_evicted_afterwards() -
     assert "web-0" not in world.pods
 
 
-def test_never_migrate_keeps_a_disrupted_pod() -> None:
-    world = batch("Never", neverMigrate=True).modify(0, disrupted())
+def test_disrupted_pod_stays_with_never_migrate() -> None:
+    world = batch_tapp("Never", neverMigrate=True).modify(0, disrupted())
     assert world.decisions() == {0: "Keep/Finished"}
     assert world.sync()["status"]["statuses"] == {"0": "Failed"}
 
 
-def test_a_killed_instance_whose_pod_is_disrupted_stays_killed() -> None:
-    world = batch("Never").modify(0, disrupted()).change(statuses={"0": "Killed"})
+def test_killed_instance_stays_killed_if_its_pod_is_disrupted() -> None:
+    world = batch_tapp("Never").modify(0, disrupted()).change(statuses={"0": "Killed"})
     assert world.decisions() == {0: "Delete/Killed"}
     world.settle()
     assert world.pods == {}
     assert world.parent["status"]["statuses"] == {"0": "Killed"}
 
 
-def test_a_pod_that_is_evicted_again_and_again_waits_longer_each_time() -> None:
+def test_pod_that_is_evicted_repeatedly_waits_for_its_back_off() -> None:
     def soon(pod: Document) -> Document:
         pod = disrupted("TerminationByKubelet")(pod)
         ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
-        ended["finishedAt"] = stamp(NOW)
-        meta = {**pod["metadata"], "creationTimestamp": stamp(NOW - 60)}
+        ended["finishedAt"] = timestamp(NOW)
+        meta = {**pod["metadata"], "creationTimestamp": timestamp(NOW - 60)}
         annotations = {**meta["annotations"], "apps.tkestack.io/failures": "6"}
         return {**pod, "metadata": {**meta, "annotations": annotations}}
 
-    world = batch("Never").modify(0, soon)
+    world = batch_tapp("Never").modify(0, soon)
     assert world.decisions() == {0: "Keep/BackOff"}
 
 
-@pytest.mark.parametrize("force", [True, False])
-def test_a_running_pod_that_is_about_to_be_disrupted_is_left_alone(force: bool) -> None:
-    """The one who wrote the condition deletes the pod, or takes the condition back."""
+@pytest.mark.parametrize(
+    "force", [True, False], ids=["with forceDeletePod", "without forceDeletePod"]
+)
+def test_running_pod_with_the_disruption_condition_stays(force: bool) -> None:
+    """The component that wrote the condition deletes the pod, or sets the condition to False."""
 
     def target(pod: Document) -> Document:
         conditions = disrupted()(pod)["status"]["conditions"][-1:]
         known = running(pod)["status"]
         return {**pod, "status": {**known, "conditions": [*known["conditions"], *conditions]}}
 
-    world = batch("Never", forceDeletePod=force).modify(0, target)
+    world = batch_tapp("Never", forceDeletePod=force).modify(0, target)
     assert world.decisions()[0] == "Keep/UpToDate"

@@ -1,16 +1,24 @@
-"""Batch instances: whether a pod was ended by its update, or by its work."""
+"""Batch instances: whether a pod ended because of its update, or because its work is done."""
 
 from typing import Any
 
 import pytest
 
 from tests.builders import Document, template
-from tests.unit.pod.test_completion import BETWEEN, GRACE, OLD, STOPPED, WANTED, first, shows
+from tests.unit.pod.updates import (
+    BETWEEN,
+    GRACE,
+    OLD,
+    STOPPED,
+    WANTED,
+    kubelet_publishes,
+    recorded_container_id,
+)
 from tests.unit.world import World, settled
 
 
-def batch(policy: str, **spec: Any) -> World:
-    """Two batch instances, the first of which was just updated."""
+def batch_tapp(policy: str, **spec: Any) -> World:
+    """Returns a TApp of two batch instances, the first of which has just been updated."""
 
     def version(image: str) -> Document:
         return template(image, restartPolicy=policy, terminationGracePeriodSeconds=GRACE)
@@ -22,19 +30,20 @@ def batch(policy: str, **spec: Any) -> World:
 
 def ends(world: World, phase: str, code: int, **container: Any) -> None:
     state = {"terminated": {**STOPPED, "exitCode": code}}
-    id = first(world)
-    shows(world, **{"seen": 2, "phase": phase, "containerID": id, "image": OLD, **container},
-          ready=False, state=state)  # fmt: skip
+    id = recorded_container_id(world)
+    shown = {"seen": 2, "phase": phase, "containerID": id, "image": OLD, **container}
+    kubelet_publishes(world, ready=False, state=state, **shown)
 
 
 @pytest.mark.parametrize(
     ("policy", "phase", "code"),
     [("Never", "Failed", 137), ("Never", "Succeeded", 0), ("OnFailure", "Succeeded", 0)],
+    ids=["Never, failed", "Never, succeeded", "OnFailure, succeeded"],
 )
-def test_a_pod_that_its_update_ended_is_broken_and_the_others_wait(
+def test_pod_that_ended_because_of_its_update_is_replaced_and_other_updates_wait(
     policy: str, phase: str, code: int
 ) -> None:
-    world = batch(policy)
+    world = batch_tapp(policy)
     ends(world, phase, code)
     assert world.decisions() == {0: "Delete/EndedByUpdate", 1: "Keep/WaitingForBudget"}
     status = world.hook.sync(world.request())["status"]
@@ -44,28 +53,30 @@ def test_a_pod_that_its_update_ended_is_broken_and_the_others_wait(
     assert "container app did not come to run nginx:2" in degraded["message"]
 
 
-def test_what_ran_to_its_end_on_the_wanted_image_is_finished() -> None:
-    world = batch("Never")
+def test_pod_whose_new_image_has_ended_is_finished() -> None:
+    world = batch_tapp("Never")
     ends(world, "Succeeded", 0, containerID="containerd://2", image=WANTED)
     assert world.decisions()[0] == "Keep/Finished"
     assert world.decisions()[1].startswith("UpdateInPlace")
 
 
 @pytest.mark.parametrize(
-    ("ran", "expected"), [(GRACE + 14, "Delete/EndedByUpdate"), (GRACE + 15, "Keep/Finished")]
+    ("ran", "expected"),
+    [(GRACE + 14, "Delete/EndedByUpdate"), (GRACE + 15, "Keep/Finished")],
+    ids=["44 seconds", "45 seconds"],
 )
-def test_what_ended_under_another_name_has_to_have_outlasted_the_kubelet(
+def test_pod_with_another_image_name_is_finished_only_if_it_ran_long_enough(
     ran: int, expected: str
 ) -> None:
-    """It may be another tag of the wanted image, or one in between that the kubelet has stopped."""
-    world = batch("Never")
+    """The name may be another tag of the new image, or of an image that the kubelet has stopped."""
+    world = batch_tapp("Never")
     ended = {
         **STOPPED,
         "exitCode": 0,
         "startedAt": "2026-01-05T10:58:00Z",
         "finishedAt": f"2026-01-05T10:58:{ran}Z",
     }
-    shows(
+    kubelet_publishes(
         world,
         seen=2,
         phase="Succeeded",
@@ -77,14 +88,16 @@ def test_what_ended_under_another_name_has_to_have_outlasted_the_kubelet(
     assert world.decisions()[0] == expected
 
 
-def test_never_migrate_keeps_what_an_update_ended_and_its_place_in_the_budget() -> None:
-    world = batch("Never", neverMigrate=True)
+def test_pod_that_ended_because_of_its_update_stays_and_uses_the_budget_with_never_migrate() -> (
+    None
+):
+    world = batch_tapp("Never", neverMigrate=True)
     ends(world, "Failed", 137)
     assert world.decisions() == {0: "Keep/NeverMigrate", 1: "Keep/WaitingForBudget"}
 
 
-def test_a_container_stopped_for_an_image_that_was_taken_back_is_broken_too() -> None:
-    world = batch("Never")
+def test_pod_that_ended_because_of_an_update_is_replaced_after_a_rollback() -> None:
+    world = batch_tapp("Never")
     back = template(OLD, restartPolicy="Never", terminationGracePeriodSeconds=GRACE)
     world.change(template=back).sync()
     world.sync()
@@ -93,12 +106,19 @@ def test_a_container_stopped_for_an_image_that_was_taken_back_is_broken_too() ->
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-def test_how_long_the_replaced_container_had_run_proves_nothing(policy: str) -> None:
-    """It may bear the wanted name, another tag of its image; and nothing tells of the write."""
-    world = batch(policy)
+def test_recorded_container_is_never_finished_however_long_it_ran(policy: str) -> None:
+    """Its status may show the new image name, if both names are tags of one image."""
+    world = batch_tapp(policy)
     code = 137 if policy == "Never" else 0
     ended = {**STOPPED, "exitCode": code, "startedAt": "2026-01-05T09:00:00Z"}
     phase = "Failed" if code else "Succeeded"
-    shows(world, seen=2, phase=phase, containerID=first(world), image=WANTED, ready=False,
-          state={"terminated": {**ended, "finishedAt": "2026-01-05T10:58:00Z"}})  # fmt: skip
+    kubelet_publishes(
+        world,
+        seen=2,
+        phase=phase,
+        containerID=recorded_container_id(world),
+        image=WANTED,
+        ready=False,
+        state={"terminated": {**ended, "finishedAt": "2026-01-05T10:58:00Z"}},
+    )
     assert world.decisions()[0] == "Delete/EndedByUpdate"

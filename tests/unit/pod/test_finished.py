@@ -1,4 +1,4 @@
-"""Pods that ended: which are replaced, which make an instance finished, and what remains (3.2)."""
+"""Pods that have ended: which are replaced, which finish their instance, and what remains."""
 
 from collections.abc import Callable
 
@@ -10,14 +10,14 @@ from tests.unit.world import Hook, World, settled
 EARLY = {"delete_pod_after_app_finish": False}
 
 
-def batch(policy: str | None, replicas: int = 1, **spec: object) -> World:
-    """A settled TApp whose pods have that restart policy."""
+def batch_tapp(policy: str | None, replicas: int = 1, **spec: object) -> World:
+    """Returns a settled TApp whose pods have this restart policy."""
     pod: Document = {} if policy is None else {"restartPolicy": policy}
     return settled(replicas=replicas, template=template(**pod), **spec)
 
 
 def ended(phase: str) -> Callable[[Document], Document]:
-    """The fate of a pod that ends so."""
+    """Returns a function that ends a pod in this phase."""
     return lambda pod: completed(pod, phase)
 
 
@@ -33,12 +33,12 @@ REPLACED = {
 }
 
 
-@pytest.mark.parametrize("never_migrate", [False, True])
+@pytest.mark.parametrize("never_migrate", [False, True], ids=["default", "neverMigrate"])
 @pytest.mark.parametrize(("policy", "phase"), REPLACED)
-def test_a_completed_pod_is_replaced_or_finishes_its_instance(
+def test_ended_pod_is_replaced_or_finishes_its_instance_depending_on_its_restart_policy(
     policy: str | None, phase: str, never_migrate: bool
 ) -> None:
-    world = batch(policy, neverMigrate=never_migrate).modify(0, ended(phase))
+    world = batch_tapp(policy, neverMigrate=never_migrate).modify(0, ended(phase))
     status = world.hook.sync(world.request())["status"]
     failed = phase == "Failed"
     if REPLACED[policy, phase] and not never_migrate:
@@ -52,34 +52,38 @@ def test_a_completed_pod_is_replaced_or_finishes_its_instance(
 
 
 @pytest.mark.parametrize("policy", [None, "Always", "OnFailure", "Never"])
-def test_a_pod_that_the_kubelet_refused_is_replaced_under_every_policy(policy: str | None) -> None:
-    world = batch(policy).modify(0, refused)
+def test_pod_that_the_kubelet_rejected_is_replaced_with_every_restart_policy(
+    policy: str | None,
+) -> None:
+    world = batch_tapp(policy).modify(0, refused)
     assert world.decisions() == {0: "Delete/Completed"}
     world.settle()
     assert world.parent["status"]["statuses"] == {"0": "Running"}
 
 
-def test_a_refused_pod_is_not_replaced_where_nothing_may_migrate() -> None:
-    assert batch("Never", neverMigrate=True).modify(0, refused).decisions() == {0: "Keep/Finished"}
+def test_pod_that_the_kubelet_rejected_stays_with_never_migrate() -> None:
+    assert batch_tapp("Never", neverMigrate=True).modify(0, refused).decisions() == {
+        0: "Keep/Finished"
+    }
 
 
-def test_a_failed_pod_that_was_never_bound_was_not_refused_by_a_kubelet() -> None:
+def test_failed_pod_that_was_never_scheduled_is_finished() -> None:
     def failed_unbound(pod: Document) -> Document:
         spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
         return refused({**pod, "spec": spec}, bound=False)
 
-    assert batch("Never").modify(0, failed_unbound).decisions() == {0: "Keep/Finished"}
+    assert batch_tapp("Never").modify(0, failed_unbound).decisions() == {0: "Keep/Finished"}
 
 
-def test_where_nothing_may_migrate_a_running_instance_is_updated_all_the_same() -> None:
-    """`neverMigrate` is about pods that have ended, and keeps them."""
+def test_running_pod_is_updated_with_never_migrate() -> None:
+    """`neverMigrate` keeps only pods that have ended."""
     world = settled(replicas=2, neverMigrate=True).modify(0, ended("Failed"))
     world.change(template=template("nginx:2", container={"command": ["run"]}))
     assert [text.split("/")[0] for text in world.decisions().values()] == ["Keep", "Recreate"]
 
 
-def test_a_replaced_pod_is_deleted_first_and_then_created() -> None:
-    world = batch("Always").modify(0, ended("Failed"))
+def test_replaced_pod_is_deleted_before_the_new_one_is_created() -> None:
+    world = batch_tapp("Always").modify(0, ended("Failed"))
     before = world.uids()
     world.settle()
     assert world.uids() != before
@@ -89,8 +93,8 @@ def test_a_replaced_pod_is_deleted_first_and_then_created() -> None:
 # --- what remains of a finished instance ----------------------------------------------------------
 
 
-def test_finished_pods_stay_until_the_whole_app_has_finished() -> None:
-    world = batch("Never", replicas=2).modify(0, ended("Succeeded")).settle()
+def test_finished_pods_stay_until_all_instances_have_finished() -> None:
+    world = batch_tapp("Never", replicas=2).modify(0, ended("Succeeded")).settle()
     assert sorted(world.pods) == ["web-0", "web-1"]
     assert world.parent["status"]["statuses"] == {"0": "Succ", "1": "Running"}
     world.modify(1, ended("Failed")).settle()
@@ -99,7 +103,7 @@ def test_finished_pods_stay_until_the_whole_app_has_finished() -> None:
     assert world.parent["status"]["appStatus"] == "Failed"
 
 
-def test_each_finished_pod_goes_at_once_where_the_setting_says_so() -> None:
+def test_finished_pod_is_deleted_at_once_if_the_setting_says_so() -> None:
     world = World(
         tapp(replicas=2, template=template(restartPolicy="Never")), hook=Hook(**EARLY)
     ).settle()
@@ -109,11 +113,9 @@ def test_each_finished_pod_goes_at_once_where_the_setting_says_so() -> None:
     assert world.parent["status"]["appStatus"] == "Running"
 
 
-@pytest.mark.parametrize("settings", [{}, EARLY])
-def test_a_finished_pod_goes_only_when_the_parent_remembers_how_it_ended(
-    settings: Document,
-) -> None:
-    """A status that was decided but is not written yet would be lost together with the pod."""
+@pytest.mark.parametrize("settings", [{}, EARLY], ids=["default", "early deletion"])
+def test_finished_pod_is_deleted_only_after_its_result_is_in_the_status(settings: Document) -> None:
+    """A result that is not written yet would be lost together with the pod."""
     world = World(tapp(template=template(restartPolicy="Never")), hook=Hook(**settings)).settle()
     world.modify(0, ended("Succeeded"))
     forgetful = world.parent
@@ -126,8 +128,8 @@ def test_a_finished_pod_goes_only_when_the_parent_remembers_how_it_ended(
     assert world.decisions() == {0: "Delete/Finished"}
 
 
-def test_a_finished_instance_is_not_run_again() -> None:
-    world = batch("Never").modify(0, ended("Succeeded")).settle()
+def test_finished_instance_gets_no_new_pod() -> None:
+    world = batch_tapp("Never").modify(0, ended("Succeeded")).settle()
     assert world.pods == {}
     for _ in range(3):
         world.sync()
@@ -135,14 +137,14 @@ def test_a_finished_instance_is_not_run_again() -> None:
     assert world.decisions() == {0: "Absent/Finished"}
 
 
-def test_a_finished_instance_is_not_updated() -> None:
-    world = batch("Never", replicas=2).modify(0, ended("Succeeded")).settle()
+def test_finished_instance_is_not_updated() -> None:
+    world = batch_tapp("Never", replicas=2).modify(0, ended("Succeeded")).settle()
     world.change(template=template("nginx:2", restartPolicy="Never"))
     assert world.decisions()[0] == "Keep/Finished"
 
 
-def test_a_finished_instance_is_restarted_by_kill_and_start() -> None:
-    world = batch("Never").modify(0, ended("Failed")).settle()
+def test_finished_instance_runs_again_after_kill_and_start() -> None:
+    world = batch_tapp("Never").modify(0, ended("Failed")).settle()
     world.change(statuses={"0": "Killed"}).settle()
     assert world.parent["status"]["statuses"] == {"0": "Killed"}
     world.change(statuses=None).settle()
@@ -150,16 +152,16 @@ def test_a_finished_instance_is_restarted_by_kill_and_start() -> None:
     assert sorted(world.pods) == ["web-0"]
 
 
-def test_a_finished_instance_whose_pod_is_still_there_can_be_restarted_too() -> None:
-    world = batch("Never", replicas=2).modify(0, ended("Failed")).settle()
+def test_finished_instance_whose_pod_still_exists_runs_again_after_kill_and_start() -> None:
+    world = batch_tapp("Never", replicas=2).modify(0, ended("Failed")).settle()
     world.change(statuses={"0": "Killed"}).settle()
     assert world.parent["status"]["statuses"] == {"0": "Killed", "1": "Running"}
     world.change(statuses=None).settle()
     assert world.parent["status"]["statuses"] == {"0": "Running", "1": "Running"}
 
 
-def test_deleting_a_finished_pod_by_hand_does_not_run_it_again() -> None:
-    world = batch("Never", replicas=2).modify(0, ended("Succeeded")).settle()
+def test_deleting_a_finished_pod_by_hand_creates_no_new_pod() -> None:
+    world = batch_tapp("Never", replicas=2).modify(0, ended("Succeeded")).settle()
     world.modify(0, terminating).sync()
     world.kubelet()
     world.settle()
@@ -167,9 +169,9 @@ def test_deleting_a_finished_pod_by_hand_does_not_run_it_again() -> None:
     assert world.parent["status"]["statuses"]["0"] == "Succ"
 
 
-def test_deleting_a_running_pod_by_hand_runs_it_again() -> None:
-    """Its containers end while it terminates; that is not how the instance ended."""
-    world = batch("Never").modify(0, lambda pod: terminating(completed(pod, "Failed")))
+def test_deleting_a_running_pod_by_hand_creates_a_new_pod() -> None:
+    """Its containers end while the pod terminates, but that does not finish the instance."""
+    world = batch_tapp("Never").modify(0, lambda pod: terminating(completed(pod, "Failed")))
     world.sync()
     assert world.parent["status"]["statuses"] == {"0": "Killing"}
     world.kubelet()
@@ -177,8 +179,8 @@ def test_deleting_a_running_pod_by_hand_runs_it_again() -> None:
     assert world.parent["status"]["statuses"] == {"0": "Running"}
 
 
-def test_finished_instances_do_not_count_in_budgets() -> None:
-    world = batch("Never", replicas=4).modify(0, ended("Succeeded")).modify(1, ended("Failed"))
+def test_finished_instances_do_not_count_for_budgets() -> None:
+    world = batch_tapp("Never", replicas=4).modify(0, ended("Succeeded")).modify(1, ended("Failed"))
     world.settle().change(
         template=template(container={"command": ["x"]}, restartPolicy="Never"),
         updateStrategy={"maxUnavailable": "50%"},
@@ -191,8 +193,8 @@ def test_finished_instances_do_not_count_in_budgets() -> None:
     ]
 
 
-def test_scaling_below_a_finished_instance_forgets_it() -> None:
-    world = batch("Never", replicas=2).modify(1, ended("Succeeded")).settle()
+def test_finished_instance_runs_again_after_scaling_down_and_up() -> None:
+    world = batch_tapp("Never", replicas=2).modify(1, ended("Succeeded")).settle()
     world.change(replicas=1).settle()
     assert world.parent["status"]["statuses"] == {"0": "Running"}
     world.change(replicas=2).settle()

@@ -1,4 +1,4 @@
-"""An update that only time can prove: the closed gate remembers since when."""
+"""A closed readiness gate keeps the time since when an update waits for its proof by time."""
 
 from typing import Any
 
@@ -28,15 +28,25 @@ def pod(at: str = "", seen: int = 0) -> Pod:
         (gate(last_probe_time=AFTER, observed_generation=2), ""),
         (gate(last_probe_time=AFTER), ""),
     ],
+    ids=["same generation", "older generation", "no generation"],
 )
-def test_a_note_is_of_the_generation_that_it_names(condition: Condition, found: str) -> None:
+def test_time_of_a_gate_counts_only_for_its_observed_generation(
+    condition: Condition, found: str
+) -> None:
     assert unproved_since(pod(seen=3), condition) == (seconds(found) if found else UNKNOWN)
 
 
-@pytest.mark.parametrize(("time", "found"), [(AFTER, AFTER), (AT, AT), (BEFORE, ""), ("", "")])
-def test_an_old_server_drops_the_generation_and_the_record_has_the_time(
+@pytest.mark.parametrize(
+    ("time", "found"),
+    [(AFTER, AFTER), (AT, AT), (BEFORE, ""), ("", "")],
+    ids=["after", "at", "before", "none"],
+)
+def test_time_of_a_gate_without_a_generation_counts_if_it_is_not_before_the_record(
     time: str, found: str
 ) -> None:
-    """It was noted anew at every call, and the gate never opened."""
+    """An older API server drops the generation.
+
+    The time must not restart with every call, because then the gate would never open.
+    """
     condition = gate(last_probe_time=time or None)
     assert unproved_since(pod(AT), condition) == (seconds(found) if found else UNKNOWN)

@@ -1,4 +1,4 @@
-"""A pod of wrong types inside: it is left alone, and its siblings do not suffer."""
+"""A pod with fields of wrong types stays as it is, and does not affect other instances."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -13,7 +13,7 @@ from tests.unit.world import World, condition, settled
 
 
 def put(*path: str | int, value: Any) -> Callable[[Document], Document]:
-    """A change that puts a value deep into a pod."""
+    """Returns a function that sets a nested field of a pod."""
 
     def change(pod: Document) -> Document:
         pod = deepcopy(pod)
@@ -39,7 +39,7 @@ ODD: dict[str, Callable[[Document], Document]] = {
     "annotations are a string": put("metadata", "annotations", value="a"),
     "the record is a number": put(*RECORD, value=5),
     "the record is an object": put(*RECORD, value={"containers": {}}),
-    "the noted images are a list": put(*IMAGES, value=["a"]),
+    "the template-images annotation is a list": put(*IMAGES, value=["a"]),
     "last-applied is a number": put(*LAST, value=5),
     "the creation time is a number": put("metadata", "creationTimestamp", value=5),
     "the generation is a string": put("metadata", "generation", value="one"),
@@ -67,9 +67,11 @@ ODD: dict[str, Callable[[Document], Document]] = {
 }
 
 
-@pytest.mark.parametrize("noted", [True, False], ids=["", "status of an earlier release"])
+@pytest.mark.parametrize(
+    "noted", [True, False], ids=["current status", "status of an earlier release"]
+)
 @pytest.mark.parametrize("change", ODD.values(), ids=ODD.keys())
-def test_an_odd_pod_is_left_alone_and_its_siblings_go_on(
+def test_pod_with_an_invalid_field_stays_and_other_instances_are_updated(
     change: Callable[[Document], Document], noted: bool
 ) -> None:
     world = updated_once().modify(0, change)
@@ -87,7 +89,7 @@ def test_an_odd_pod_is_left_alone_and_its_siblings_go_on(
         assert after["spec"]["containers"][0]["image"] == "nginx:3"
 
 
-NOT_DECISIVE = (
+STILL_CLEAR = (
     "labels are null",
     "the namespace is null",
     "the status is null",
@@ -98,13 +100,13 @@ NOT_DECISIVE = (
     "the node's name is a number",
     "the restart policy is a list",
 )
-"""Oddities that leave it clear what the pod was told to be."""
+"""Invalid fields that do not hide the requested spec of the pod."""
 
-UNCLEAR = {key: change for key, change in ODD.items() if key not in NOT_DECISIVE}
+UNCLEAR = {key: change for key, change in ODD.items() if key not in STILL_CLEAR}
 
 
 @pytest.mark.parametrize("change", UNCLEAR.values(), ids=UNCLEAR.keys())
-def test_a_pod_that_cannot_be_read_is_kept_and_named(
+def test_pod_whose_requested_spec_is_unclear_is_kept_and_named(
     change: Callable[[Document], Document],
 ) -> None:
     world = updated_once().modify(0, change)
@@ -117,17 +119,17 @@ def test_a_pod_that_cannot_be_read_is_kept_and_named(
 
 
 def updated_once() -> World:
-    """Three pods that carry the record of an in-place update."""
+    """Returns three pods that carry the record of an update in place."""
     return settled(replicas=3).change(template=template("nginx:2")).settle()
 
 
-def test_an_odd_pod_that_is_not_wanted_goes() -> None:
+def test_pod_with_an_invalid_field_is_deleted_by_a_scale_down() -> None:
     world = settled(replicas=2).modify(1, ODD["the phase is a number"]).change(replicas=1)
     answer = world.hook.answer("/sync", world.request())
     assert sorted(desired(answer, "Pod")) == ["web-0"]
 
 
-def test_an_odd_pod_does_not_stop_the_teardown() -> None:
+def test_pod_with_an_invalid_field_does_not_block_the_deletion_of_the_tapp() -> None:
     world = settled(replicas=2).modify(1, ODD["the spec is a list"])
     answer = world.hook.answer("/finalize", world.request(finalizing=True))
     assert answer["children"] == []

@@ -1,6 +1,6 @@
-"""Containers with restart policies and rules of their own: what runs again, as its kubelet has it.
+"""Containers with restart policies and rules of their own: which run again, as the kubelet decides.
 
-Sources: pkg/kubelet, getPhase; pkg/api/v1/pod, ContainerShouldRestart.
+Sources: getPhase in pkg/kubelet, ContainerShouldRestart in pkg/api/v1/pod.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from tests.unit.world import World, settled
 
 
 def rule(operator: str, *codes: int, action: str = "Restart") -> Document:
-    """One of a container's restart policy rules."""
+    """Returns a restart policy rule of a container."""
     return {"action": action, "exitCodes": {"operator": operator, "values": list(codes)}}
 
 
-def own(policy: str, *rules: Document) -> Document:
-    """A container's own policy."""
+def own_policy(policy: str, *rules: Document) -> Document:
+    """Returns container fields with a restart policy of its own."""
     return {"restartPolicy": policy, **({"restartPolicyRules": [*rules]} if rules else {})}
 
 
@@ -30,7 +30,7 @@ ALL = "RestartAllContainers"
 
 
 def ended(phase: str, **codes: int | None) -> Callable[[Document], Document]:
-    """A pod that has completed, with the exit codes of its containers; None: it never ran."""
+    """Returns a function that ends a pod with these exit codes; None if a container never ran."""
 
     def complete(pod: Document) -> Document:
         pod = running(pod, ready=False)
@@ -51,26 +51,42 @@ def _ended(status: Document, code: int | None) -> Document:
 
 
 ONE = {
-    "Never, done": (own("Never"), ended("Succeeded", app=0), False),
-    "Never, failed": (own("Never"), ended("Failed", app=1), False),
-    "Never, evicted": (own("Never"), ended("Failed", app=137), False),
-    "OnFailure, done": (own("OnFailure"), ended("Succeeded", app=0), False),
-    "OnFailure, evicted": (own("OnFailure"), ended("Failed", app=137), True),
-    "OnFailure, evicted and ended well": (own("OnFailure"), ended("Failed", app=0), True),
-    "Always, evicted": (own("Always"), ended("Failed", app=137), True),
-    "a rule for others than it": (own("Never", rule("In", 42)), ended("Failed", app=1), False),
-    "a rule for others, done": (own("Never", rule("In", 42)), ended("Succeeded", app=0), False),
-    "a rule for it, evicted": (own("Never", rule("In", 42)), ended("Failed", app=42), True),
-    "a rule for all but it": (own("Never", rule("NotIn", 1)), ended("Failed", app=1), False),
-    "a rule for failures, evicted": (
-        own("Never", rule("NotIn", 0)),
+    "Never, succeeded": (own_policy("Never"), ended("Succeeded", app=0), False),
+    "Never, failed": (own_policy("Never"), ended("Failed", app=1), False),
+    "Never, evicted": (own_policy("Never"), ended("Failed", app=137), False),
+    "OnFailure, succeeded": (own_policy("OnFailure"), ended("Succeeded", app=0), False),
+    "OnFailure, evicted": (own_policy("OnFailure"), ended("Failed", app=137), True),
+    "OnFailure, evicted with exit code 0": (own_policy("OnFailure"), ended("Failed", app=0), True),
+    "Always, evicted": (own_policy("Always"), ended("Failed", app=137), True),
+    "rule for another exit code, failed": (
+        own_policy("Never", rule("In", 42)),
+        ended("Failed", app=1),
+        False,
+    ),
+    "rule for another exit code, succeeded": (
+        own_policy("Never", rule("In", 42)),
+        ended("Succeeded", app=0),
+        False,
+    ),
+    "rule for the exit code": (own_policy("Never", rule("In", 42)), ended("Failed", app=42), True),
+    "rule for all other exit codes": (
+        own_policy("Never", rule("NotIn", 1)),
+        ended("Failed", app=1),
+        False,
+    ),
+    "rule for failures, evicted": (
+        own_policy("Never", rule("NotIn", 0)),
         ended("Failed", app=137),
         True,
     ),
-    "a rule for success": (own("OnFailure", rule("In", 0)), ended("Succeeded", app=0), True),
-    "the whole pod again": (own("Never", rule("In", 7, action=ALL)), ended("Failed", app=7), True),
-    "the first rule counts": (
-        own("Never", rule("In", 5, action="Unknown"), rule("In", 5)),
+    "rule for success": (own_policy("OnFailure", rule("In", 0)), ended("Succeeded", app=0), True),
+    "rule that restarts all containers": (
+        own_policy("Never", rule("In", 7, action=ALL)),
+        ended("Failed", app=7),
+        True,
+    ),
+    "first matching rule counts": (
+        own_policy("Never", rule("In", 5, action="Unknown"), rule("In", 5)),
         ended("Failed", app=5),
         False,
     ),
@@ -79,63 +95,63 @@ ONE = {
 
 @pytest.mark.parametrize("policy", ["Always", "Never", "OnFailure", None])
 @pytest.mark.parametrize(("container", "end", "replaced"), ONE.values(), ids=ONE)
-def test_a_containers_own_policy_decides_whatever_the_pods_is(
+def test_policy_of_a_container_overrides_that_of_its_pod(
     container: Document, end: Callable[[Document], Document], replaced: bool, policy: str | None
 ) -> None:
-    """An instance is finished if its kubelet would not start the container again."""
+    """An instance is finished if its kubelet would not restart the container."""
     pod = {} if policy is None else {"restartPolicy": policy}
     world = settled(replicas=1, template=template(container=container, **pod)).modify(0, end)
-    check(world, replaced=replaced)
+    assert_replaced_or_finished(world, replaced=replaced)
 
 
 MIXED: dict[str, tuple[Document, Callable[[Document], Document], bool]] = {
-    "Never, and one that follows the pod's Always": (
-        {"container": own("Never"), "sidecars": [SIDE]},
+    "Never, and one with the pod's Always": (
+        {"container": own_policy("Never"), "sidecars": [SIDE]},
         ended("Failed", app=0, side=137),
         True,
     ),
     "all Never, one failed": (
-        {"container": own("Never"), "sidecars": [{**SIDE, **own("Never")}]},
+        {"container": own_policy("Never"), "sidecars": [{**SIDE, **own_policy("Never")}]},
         ended("Failed", app=0, side=1),
         False,
     ),
-    "Never and OnFailure, both done": (
-        {"container": own("Never"), "sidecars": [{**SIDE, **own("OnFailure")}]},
+    "Never and OnFailure, both succeeded": (
+        {"container": own_policy("Never"), "sidecars": [{**SIDE, **own_policy("OnFailure")}]},
         ended("Succeeded", app=0, side=0),
         False,
     ),
     "Never and OnFailure, the latter evicted": (
-        {"container": own("Never"), "sidecars": [{**SIDE, **own("OnFailure")}]},
+        {"container": own_policy("Never"), "sidecars": [{**SIDE, **own_policy("OnFailure")}]},
         ended("Failed", app=0, side=137),
         True,
     ),
-    "a native sidecar that was killed at the end": (
-        {"container": own("Never"), "initContainers": [LOG]},
+    "native sidecar killed at the end": (
+        {"container": own_policy("Never"), "initContainers": [LOG]},
         ended("Succeeded", app=0, log=137),
         False,
     ),
-    "a pod that never restarts, and one that does": (
-        {"container": own("Always"), "sidecars": [SIDE], "restartPolicy": "Never"},
+    "pod Never, container Always": (
+        {"container": own_policy("Always"), "sidecars": [SIDE], "restartPolicy": "Never"},
         ended("Failed", app=137, side=0),
         True,
     ),
-    "an init container that failed for good": (
-        {"initContainers": [{**INIT, **own("Never")}]},
+    "init container Never, failed": (
+        {"initContainers": [{**INIT, **own_policy("Never")}]},
         ended("Failed", init=1, app=None),
         False,
     ),
-    "an init container that failed by its rule for good": (
-        {"initContainers": [{**INIT, **own("Never", rule("In", 3))}]},
+    "init container with a rule for another exit code, failed": (
+        {"initContainers": [{**INIT, **own_policy("Never", rule("In", 3))}]},
         ended("Failed", init=1, app=None),
         False,
     ),
-    "an init container whose pod was evicted": (
-        {"initContainers": [{**INIT, **own("OnFailure")}]},
+    "init container OnFailure, evicted": (
+        {"initContainers": [{**INIT, **own_policy("OnFailure")}]},
         ended("Failed", init=137, app=None),
         True,
     ),
-    "an init container that never runs again, and has done its work": (
-        {"initContainers": [{**INIT, **own("Never")}]},
+    "init container Never, succeeded": (
+        {"initContainers": [{**INIT, **own_policy("Never")}]},
         ended("Failed", init=0, app=137),
         True,
     ),
@@ -143,16 +159,16 @@ MIXED: dict[str, tuple[Document, Callable[[Document], Document], bool]] = {
 
 
 @pytest.mark.parametrize(("parts", "end", "replaced"), MIXED.values(), ids=MIXED)
-def test_of_several_containers_each_is_asked(
+def test_pod_is_replaced_if_one_of_its_containers_would_restart(
     parts: dict[str, Any], end: Callable[[Document], Document], replaced: bool
 ) -> None:
-    """One that would be started again is enough; sidecars do not count, init containers may."""
+    """Sidecars do not count; init containers count unless they are done."""
     world = settled(replicas=1, template=template(**parts)).modify(0, end)
-    check(world, replaced=replaced)
+    assert_replaced_or_finished(world, replaced=replaced)
 
 
-def check(world: World, *, replaced: bool) -> None:
-    """The instance gets another pod, or is finished and stays so, with its pod gone."""
+def assert_replaced_or_finished(world: World, *, replaced: bool) -> None:
+    """Asserts that the pod is replaced, or that the instance is finished for good."""
     phase = world.pod(0)["status"]["phase"]
     if replaced:
         assert world.decisions() == {0: "Delete/Completed"}
@@ -164,17 +180,17 @@ def check(world: World, *, replaced: bool) -> None:
     assert world.decisions() == {0: "Absent/Finished"}
 
 
-def test_a_pod_that_begins_anew_while_it_is_evicted_is_replaced() -> None:
-    """A container that was ended because all of its pod start again has not finished."""
+def test_pod_that_is_evicted_while_all_its_containers_restart_is_replaced() -> None:
+    """A container that was stopped because all containers restart has not finished."""
 
-    def anew(pod: Document) -> Document:
+    def restarting(pod: Document) -> Document:
         pod = ended("Failed", app=137)(pod)
         state = pod["status"]["containerStatuses"][0]["state"]
         state["terminated"]["reason"] = "RestartingAllContainers"
         return pod
 
-    check(
-        settled(replicas=1, template=template(container=own("Never"))).modify(0, anew),
+    assert_replaced_or_finished(
+        settled(replicas=1, template=template(container=own_policy("Never"))).modify(0, restarting),
         replaced=True,
     )
 
@@ -182,19 +198,21 @@ def test_a_pod_that_begins_anew_while_it_is_evicted_is_replaced() -> None:
 @pytest.mark.parametrize(
     ("container", "code", "in_place"),
     [
-        pytest.param(own("Never"), 0, False, id="done for good"),
-        pytest.param(own("Never", rule("In", 42)), 1, False, id="failed for good"),
-        pytest.param(own("Never", rule("In", 42)), 42, True, id="by a rule it starts again"),
-        pytest.param(own("OnFailure"), 1, True, id="it starts again"),
-        pytest.param(own("OnFailure", rule("In", 0)), 0, True, id="even after success"),
-        pytest.param({}, 0, True, id="the pod's Always"),
+        pytest.param(own_policy("Never"), 0, False, id="Never, succeeded"),
+        pytest.param(
+            own_policy("Never", rule("In", 42)), 1, False, id="rule for another exit code, failed"
+        ),
+        pytest.param(own_policy("Never", rule("In", 42)), 42, True, id="rule for the exit code"),
+        pytest.param(own_policy("OnFailure"), 1, True, id="OnFailure, failed"),
+        pytest.param(
+            own_policy("OnFailure", rule("In", 0)), 0, True, id="OnFailure with a rule for success"
+        ),
+        pytest.param({}, 0, True, id="Always of the pod"),
     ],
 )
-def test_what_is_not_started_again_is_not_updated_in_place(
+def test_container_that_would_not_restart_is_updated_by_replacing_the_pod(
     container: Document, code: int, in_place: bool
 ) -> None:
-    """A container that has ended for good in a pod that runs: another image needs another pod."""
-
     def half(pod: Document) -> Document:
         first, *rest = pod["status"]["containerStatuses"]
         status = {**pod["status"], "containerStatuses": [terminated(first, code), *rest]}
@@ -212,15 +230,13 @@ def test_what_is_not_started_again_is_not_updated_in_place(
     [7, {}, [7], [{}], [{"exitCodes": 1}], [{"exitCodes": {"operator": "In", "values": "1"}}]],
     ids=str,
 )
-def test_rules_that_no_api_server_takes_change_nothing(rules: Any) -> None:
-    """A rule that cannot be read is about no exit code."""
+def test_invalid_rules_have_no_effect(rules: Any) -> None:
     found = restarts_of({"restartPolicy": "Never", "restartPolicyRules": rules}, "Always")
     assert not found.follow(1)
 
 
-def test_a_finished_pod_is_remembered_from_its_creation_on() -> None:
-    """A pod that ended within a second of its creation is finished, too: nothing is counted."""
-    world = settled(replicas=1, template=template(container=own("Never")))
+def test_pod_that_succeeds_within_a_second_is_finished_and_does_not_count_as_failed() -> None:
+    world = settled(replicas=1, template=template(container=own_policy("Never")))
     world.modify(0, ended("Succeeded", app=0))
     assert world.pod(0)["metadata"]["creationTimestamp"] == CREATED
     world.settle()

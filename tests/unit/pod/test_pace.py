@@ -1,4 +1,4 @@
-"""The pace at which failed pods are replaced, and what is said meanwhile."""
+"""The back-off between replacements of failed pods, and its messages."""
 
 from typing import Any
 
@@ -10,29 +10,29 @@ from tests.unit.world import World, condition, settled
 FAILURES = "apps.tkestack.io/failures"
 SCHEDULED = "2026-01-05T10:59:59Z"
 ENDED = NOW - 1
-"""The time when the pod was refused, as its PodScheduled condition tells."""
+"""The time when the pod was rejected, from its PodScheduled condition."""
 
 
-def just_refused(pod: Document) -> Document:
-    """The kubelet refused it a second ago."""
+def just_rejected(pod: Document) -> Document:
+    """Returns the pod as its kubelet leaves it when it rejects the pod, a second ago."""
     pod = refused(pod)
     bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": SCHEDULED}
     return {**pod, "status": {**pod["status"], "conditions": [bound]}}
 
 
-def after(failures: int) -> Any:
-    """A pod that is the next one after so many failures, refused a second ago."""
+def rejected_after(failures: int) -> Any:
+    """Returns a function that rejects a pod which was created after `failures` failed ones."""
 
     def change(pod: Document) -> Document:
         meta = pod["metadata"]
         annotations = {**meta["annotations"], FAILURES: str(failures)}
-        return just_refused({**pod, "metadata": {**meta, "annotations": annotations}})
+        return just_rejected({**pod, "metadata": {**meta, "annotations": annotations}})
 
     return change
 
 
-def noted(world: World) -> World:
-    """The world after a sync whose status has been written."""
+def with_written_status(world: World) -> World:
+    """Runs a sync of which only the status is written."""
     world.parent = {**world.parent, "status": world.hook.sync(world.request())["status"]}
     return world
 
@@ -40,8 +40,10 @@ def noted(world: World) -> World:
 @pytest.mark.parametrize(
     ("before", "wait"), [(0, 1), (1, 2), (2, 4), (5, 32), (8, 256), (9, 300), (900, 300)]
 )
-def test_each_failure_in_a_row_doubles_the_wait_up_to_five_minutes(before: int, wait: int) -> None:
-    world = noted(settled(replicas=2).modify(0, after(before)))
+def test_each_consecutive_failure_doubles_the_back_off_up_to_five_minutes(
+    before: int, wait: int
+) -> None:
+    world = with_written_status(settled(replicas=2).modify(0, rejected_after(before)))
     assert world.parent["status"]["failures"] == {"0": before + 1}
     world.hook.now = ENDED + wait - 0.1
     assert world.decisions()[0] == "Keep/BackOff"
@@ -49,13 +51,13 @@ def test_each_failure_in_a_row_doubles_the_wait_up_to_five_minutes(before: int, 
     assert world.decisions()[0] == "Delete/Completed"
 
 
-def test_the_hook_asks_to_be_called_when_the_time_has_come() -> None:
-    world = noted(settled().modify(0, after(3)))
+def test_resync_is_due_when_the_back_off_ends() -> None:
+    world = with_written_status(settled().modify(0, rejected_after(3)))
     assert world.hook.sync(world.request())["resyncAfterSeconds"] == 7
 
 
-def test_the_next_pod_carries_the_number_and_the_status_hands_it_on() -> None:
-    world = noted(settled().modify(0, after(2)))
+def test_number_of_failures_moves_from_the_status_to_the_annotation_of_the_next_pod() -> None:
+    world = with_written_status(settled().modify(0, rejected_after(2)))
     world.hook.now = NOW + 60
     world.sync()
     del world.pods["web-0"]
@@ -66,19 +68,19 @@ def test_the_next_pod_carries_the_number_and_the_status_hands_it_on() -> None:
     assert "failures" not in world.sync()["status"]
 
 
-def test_a_pod_goes_only_when_the_number_is_remembered() -> None:
-    """A status that was decided but not written yet would be lost with the pod."""
-    world = settled().modify(0, after(2))
+def test_failed_pod_is_deleted_only_after_the_number_is_in_the_status() -> None:
+    """A number that is not written yet would be lost together with the pod."""
+    world = settled().modify(0, rejected_after(2))
     world.hook.now = NOW + 60
     answer = world.hook.sync(world.request())
     assert world.decisions()[0] == "Keep/BackOff"
     assert answer["resyncAfterSeconds"] == 1
-    assert noted(world).decisions()[0] == "Delete/Completed"
+    assert with_written_status(world).decisions()[0] == "Delete/Completed"
 
 
-def test_a_pod_that_lived_long_is_replaced_at_once_and_the_count_begins_anew() -> None:
+def test_pod_that_ran_for_long_is_replaced_without_a_back_off_and_resets_the_number() -> None:
     def evicted(pod: Document) -> Document:
-        pod = after(7)(running(pod))
+        pod = rejected_after(7)(running(pod))
         ended = completed(pod, "Failed")
         disrupted = {
             "type": "DisruptionTarget",
@@ -92,8 +94,8 @@ def test_a_pod_that_lived_long_is_replaced_at_once_and_the_count_begins_anew() -
     assert "failures" not in world.hook.sync(world.request())["status"]
 
 
-def test_a_pod_whose_node_object_went_has_not_failed_soon() -> None:
-    """PodGC writes `Failed` and `DisruptionTarget`; the pod stays Ready, and no container ended."""
+def test_pod_of_a_deleted_node_is_replaced_without_a_back_off() -> None:
+    """PodGC writes `Failed` and `DisruptionTarget`. The pod stays Ready; no container has ended."""
 
     def collected(pod: Document) -> Document:
         status = pod["status"]
@@ -106,22 +108,24 @@ def test_a_pod_whose_node_object_went_has_not_failed_soon() -> None:
     assert "failures" not in world.hook.sync(world.request())["status"]
 
 
-def test_a_changed_template_need_not_wait() -> None:
-    world = noted(settled().modify(0, after(7)))
+def test_changed_template_ends_the_back_off() -> None:
+    world = with_written_status(settled().modify(0, rejected_after(7)))
     assert world.decisions()[0] == "Keep/BackOff"
     world.change(template=template("nginx:2"))
     assert world.decisions()[0] == "Delete/Completed"
 
 
-@pytest.mark.parametrize("edit", [{"statuses": {"0": "Killed"}}, {"replicas": 0}])
-def test_a_pod_that_is_not_wanted_need_not_wait(edit: Document) -> None:
-    world = noted(settled().modify(0, after(7))).change(**edit)
+@pytest.mark.parametrize(
+    "edit", [{"statuses": {"0": "Killed"}}, {"replicas": 0}], ids=["kill", "scale down"]
+)
+def test_kill_and_scale_down_do_not_wait_for_the_back_off(edit: Document) -> None:
+    world = with_written_status(settled().modify(0, rejected_after(7))).change(**edit)
     assert world.decisions()[0].startswith("Delete/")
     assert "failures" not in world.hook.sync(world.request())["status"]
 
 
-def test_what_is_refused_and_when_the_next_pod_follows_is_said() -> None:
-    world = noted(settled().modify(0, after(3)))
+def test_degraded_names_the_rejection_and_the_time_of_the_next_pod() -> None:
+    world = with_written_status(settled().modify(0, rejected_after(3)))
     status = world.hook.sync(world.request())["status"]
     found = condition(status, "Degraded")
     assert found is not None
@@ -133,18 +137,18 @@ def test_what_is_refused_and_when_the_next_pod_follows_is_said() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "many", "-3", "1e9", "99999999", "٣"])
-def test_a_number_that_somebody_broke_is_none(text: str) -> None:
+def test_invalid_number_of_failures_counts_as_zero(text: str) -> None:
     def change(pod: Document) -> Document:
         meta = pod["metadata"]
         annotations = {**meta["annotations"], FAILURES: text}
-        return just_refused({**pod, "metadata": {**meta, "annotations": annotations}})
+        return just_rejected({**pod, "metadata": {**meta, "annotations": annotations}})
 
-    world = noted(settled().modify(0, change))
+    world = with_written_status(settled().modify(0, change))
     assert world.parent["status"]["failures"] == {"0": 1}
 
 
-def test_an_update_in_place_of_a_pod_that_works_begins_the_count_anew() -> None:
-    world = noted(settled().modify(0, after(2)))
+def test_update_in_place_of_a_running_pod_resets_the_number_of_failures() -> None:
+    world = with_written_status(settled().modify(0, rejected_after(2)))
     world.hook.now = NOW + 60
     world.sync()
     del world.pods["web-0"]

@@ -1,4 +1,4 @@
-"""Restarts of a container with the image that it has, and when there can be none."""
+"""Restarts in place of a container with its current image, and when they are not possible."""
 
 from collections.abc import Callable
 
@@ -31,8 +31,23 @@ RESTART = "apps.tkestack.io/restart-in-place"
         ("web:1", f"mirror.example/web@{D}", ()),
         ("web:1", "docker.io/library/web@md5:1", ()),
     ],
+    ids=[
+        "tag",
+        "no tag",
+        "tag and digest",
+        "digest",
+        "tag in a registry with a port",
+        "no tag in a registry with a port",
+        "image ID with a prefix",
+        "full name of Docker Hub",
+        "empty image ID",
+        "no image ID",
+        "image ID without a name",
+        "image ID of another registry",
+        "unknown digest algorithm",
+    ],
 )
-def test_the_two_names_of_what_runs(
+def test_running_image_has_two_names_with_its_digest(
     image: str, image_id: str | None, expected: tuple[str, ...]
 ) -> None:
     names = pinned(image, image_id)
@@ -41,18 +56,18 @@ def test_the_two_names_of_what_runs(
     assert len({*names}) == len(names)
 
 
-def test_the_tag_of_the_template_stays_visible() -> None:
+def test_name_with_a_digest_keeps_the_tag_of_the_template() -> None:
     assert pinned(f"web@{D}", HUB, "mirror.example/web:1.25") == (f"web:1.25@{D}", f"web@{D}")
 
 
-def asking(text: str = "1", container: str = "", **more: Document) -> Document:
+def template_with_restart(text: str = "1", container: str = "", **more: Document) -> Document:
     key = f"{RESTART}.{container}" if container else RESTART
     return template(annotations={key: text}, **more)
 
 
-def test_a_local_image_gets_a_new_pod_and_says_why() -> None:
+def test_pod_with_a_local_image_is_replaced_and_the_plan_says_why() -> None:
     world = settled(replicas=1)
-    assert world.change(template=asking()).decisions() == {0: "Recreate/NotInPlace"}
+    assert world.change(template=template_with_restart()).decisions() == {0: "Recreate/NotInPlace"}
     plan = world.hook.answer("/plan", world.request())
     assert plan["instances"][0]["message"] == (
         "it cannot restart in place: the digest of container 'app''s image is not known"
@@ -60,15 +75,19 @@ def test_a_local_image_gets_a_new_pod_and_says_why() -> None:
 
 
 @pytest.mark.parametrize("container", ["prepare", "", "app"])
-def test_a_plain_init_container_is_not_restarted(container: str) -> None:
-    body = asking(container=container, initContainers=[{"name": "prepare", "image": "init:1"}])
+def test_restart_of_an_init_container_sets_a_condition(container: str) -> None:
+    body = template_with_restart(
+        container=container, initContainers=[{"name": "prepare", "image": "init:1"}]
+    )
     found = condition(World(tapp(template=body)).settle().sync(), "UnknownContainers")
     assert (found is not None) == (container == "prepare")
 
 
-def test_a_text_that_is_too_long_leaves_the_pods_alone() -> None:
+def test_restart_annotation_that_is_too_long_is_refused() -> None:
     world = settled(replicas=1)
-    assert world.change(template=asking("x" * 200_000)).decisions() == {0: "Keep/TemplateNotFound"}
+    assert world.change(template=template_with_restart("x" * 200_000)).decisions() == {
+        0: "Keep/TemplateNotFound"
+    }
     found = condition(world.sync(), "TemplateNotFound")
     assert found is not None
     assert found["message"] == (
@@ -95,8 +114,17 @@ OWN = {
         ({"x.io/a": "1"}, {}, [Effect.IN_PLACE]),
         ({"x.io/b": "1"}, {"x.io/b": "2"}, [Effect.METADATA]),
     ],
+    ids=[
+        "restart added",
+        "restart removed",
+        "restart of a container",
+        "restart of an unknown container",
+        "read annotation changed",
+        "read annotation removed",
+        "unread annotation changed",
+    ],
 )
-def test_what_an_annotation_asks_for(
+def test_changed_annotation_restarts_a_container_only_if_it_requests_that_or_is_read(
     before: Document, after: Document, effects: list[Effect]
 ) -> None:
     one, other = (
@@ -108,14 +136,15 @@ def test_what_an_annotation_asks_for(
 @pytest.mark.parametrize(
     "env",
     [None, "text", [None], [{"name": "A"}], [{"valueFrom": "x"}], [{"valueFrom": {"fieldRef": 1}}]],
+    ids=["null", "string", "null entry", "no value", "string source", "number reference"],
 )
-def test_environments_of_a_wrong_shape_read_nothing(env: object) -> None:
-    body = asking(container="app")
+def test_invalid_environment_reads_no_annotation(env: object) -> None:
+    body = template_with_restart(container="app")
     body["spec"]["containers"][0]["env"] = env
     assert World(tapp(template=body)).decisions()[0].endswith(("NoPod", "Blocked"))
 
 
-def test_what_admission_wrote_on_a_pod_is_no_reason_to_restart() -> None:
+def test_annotation_by_admission_does_not_restart_a_container_that_reads_it() -> None:
     body = template(container={"env": [READS]})
 
     def annotate(operation: str, pod: Document) -> Document:
@@ -142,15 +171,18 @@ OF_WEB = "sha256:" + "7" * 64
         (("web:1", ""), ("", ""), False),
         (("web", ""), ("web:latest", None), True),
     ],
+    ids=["same name", "same digest", "other tag", "empty image", "default tag"],
 )
-def test_what_an_image_is_known_by(
+def test_images_are_equal_if_they_share_a_name_or_a_digest(
     one: tuple[str, str], other: tuple[str, str | None], same: bool
 ) -> None:
     assert bool(names_of(*one) & names_of(*other)) == same
 
 
-def pod_with(container: Document, generation: int = 1) -> Callable[[Document], Document]:
-    """The pod whose container's status has these fields, and whose kubelet has seen this."""
+def with_container_status(
+    container: Document, generation: int = 1
+) -> Callable[[Document], Document]:
+    """Returns a function that sets container status fields and the observed generation."""
 
     def change(pod: Document) -> Document:
         pod = running(pod)
@@ -162,26 +194,32 @@ def pod_with(container: Document, generation: int = 1) -> Callable[[Document], D
     return change
 
 
-FORGOTTEN: Document = {"reason": "RestartingAllContainers", "exitCode": 137}
-KNOWN: Document = {"reason": "Error", "exitCode": 1, "containerID": "containerd://between"}
+UNKNOWN_CONTAINER: Document = {"reason": "RestartingAllContainers", "exitCode": 137}
+KNOWN_CONTAINER: Document = {
+    "reason": "Error",
+    "exitCode": 1,
+    "containerID": "containerd://between",
+}
 
 
 @pytest.mark.parametrize(
     ("before", "word"),
-    [(FORGOTTEN, "Updating"), (KNOWN, "Running")],
-    ids=["its kubelet has forgotten it", "one in between"],
+    [(UNKNOWN_CONTAINER, "Updating"), (KNOWN_CONTAINER, "Running")],
+    ids=["previous container unknown", "previous container known"],
 )
-def test_a_pod_that_its_kubelet_starts_anew_as_a_whole_is_not_taken_for_the_restart(
+def test_restart_of_all_containers_does_not_complete_a_requested_restart(
     before: Document, word: str
 ) -> None:
-    """With the spec that the kubelet knew: it stops what it has started once more."""
-    world = settled(replicas=1).modify(0, pod_with({}))
-    assert world.change(template=asking()).decisions() == {0: "UpdateInPlace/TemplateChanged"}
+    """The kubelet may have restarted them with the old spec, and will stop the container again."""
+    world = settled(replicas=1).modify(0, with_container_status({}))
+    assert world.change(template=template_with_restart()).decisions() == {
+        0: "UpdateInPlace/TemplateChanged"
+    }
     world.sync()
-    anew = {
-        "containerID": "containerd://anew",
+    restarted = {
+        "containerID": "containerd://restarted",
         "restartCount": 1,
         "lastState": {"terminated": before},
     }
-    world.modify(0, pod_with(anew, generation=2))
+    world.modify(0, with_container_status(restarted, generation=2))
     assert world.sync()["status"]["statuses"] == {"0": word}

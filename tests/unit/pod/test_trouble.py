@@ -1,4 +1,4 @@
-"""Words on instances that do not get well by themselves, which are their pods' own."""
+"""Messages about instances that need help, because their pods do not recover without it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from tests.builders import NOW, Document, running, template
-from tests.unit.pod.test_completion import OLD, WANTED, first, shows, updated
+from tests.unit.pod.updates import (
+    OLD,
+    WANTED,
+    just_updated,
+    kubelet_publishes,
+    recorded_container_id,
+)
 from tests.unit.world import World, condition, settled
 
 CRASHED = {
@@ -18,15 +24,15 @@ CRASHED = {
 }
 
 
-def degraded(world: World) -> str:
-    """The message of Degraded, "" while it is False."""
+def degraded_message(world: World) -> str:
+    """Returns the message of Degraded, or an empty string if it is False."""
     found = condition(world.hook.sync(world.request()), "Degraded")
     assert found is not None
     return str(found["message"]) if found["status"] == "True" else ""
 
 
-def container(*, ready: bool = False, **status: Any) -> Callable[[Document], Document]:
-    """The pod whose container shows this."""
+def with_container_status(*, ready: bool = False, **status: Any) -> Callable[[Document], Document]:
+    """Returns a function that sets the status of the pod's container."""
 
     def change(pod: Document) -> Document:
         pod = running(pod, ready=ready, since="2026-01-05T10:59:59Z")
@@ -37,12 +43,12 @@ def container(*, ready: bool = False, **status: Any) -> Callable[[Document], Doc
 
 
 LOOPS: dict[str, Document] = {
-    "in back-off, shown as terminated": {"state": {"terminated": CRASHED}},
-    "in back-off, shown as waiting": {
+    "back-off, terminated": {"state": {"terminated": CRASHED}},
+    "back-off, waiting": {
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
         "lastState": {"terminated": CRASHED},
     },
-    "started anew, and not trusted yet": {
+    "restarted a moment ago": {
         "ready": True,
         "state": {"running": {"startedAt": "2026-01-05T10:59:41Z"}},
         "lastState": {"terminated": CRASHED},
@@ -51,54 +57,55 @@ LOOPS: dict[str, Document] = {
 
 
 @pytest.mark.parametrize(("action", "says"), [("Restart", True), ("RestartAllContainers", False)])
-def test_a_pod_that_starts_anew_as_a_whole_is_in_no_crash_loop(action: str, says: bool) -> None:
-    """Its kubelet does so at once, whatever the count, and ends the others for it."""
+def test_restart_of_all_containers_is_no_crash_loop(action: str, says: bool) -> None:
+    """The kubelet restarts them without a back-off, and stops the other containers for it."""
     rule = {"action": action, "exitCodes": {"operator": "In", "values": [3]}}
     own = {"restartPolicy": "Never", "restartPolicyRules": [rule]}
     world = settled(template=template(container=own, sidecars=[{"name": "side", "image": "a:1"}]))
 
-    def anew(pod: Document) -> Document:
+    def restarting(pod: Document) -> Document:
         pod = running(pod, ready=False)
         state = {"terminated": {**CRASHED, "exitCode": 137}}
         _, side = pod["status"]["containerStatuses"]
         side = {**side, "ready": False, "restartCount": 4, "state": state}
-        (main,) = container(restartCount=4, state={"terminated": CRASHED})(pod)["status"][
-            "containerStatuses"
-        ]
+        (main,) = with_container_status(restartCount=4, state={"terminated": CRASHED})(pod)[
+            "status"
+        ]["containerStatuses"]
         return {**pod, "status": {**pod["status"], "containerStatuses": [main, side]}}
 
-    assert ("CrashLoopBackOff" in degraded(world.modify(0, anew))) is says
+    assert ("CrashLoopBackOff" in degraded_message(world.modify(0, restarting))) is says
 
 
 @pytest.mark.parametrize("shown", LOOPS.values(), ids=LOOPS)
-def test_a_crash_loop_is_degraded_throughout(shown: Document) -> None:
-    """With its exit code, how often and since when; P1 and the status agree on it at any moment."""
-    world = settled().modify(0, container(restartCount=4, **shown))
-    said = degraded(world)
+def test_crash_loop_makes_the_tapp_degraded_in_each_of_its_states(shown: Document) -> None:
+    world = settled().modify(0, with_container_status(restartCount=4, **shown))
+    said = degraded_message(world)
     assert "instance 0: container app: CrashLoopBackOff" in said
     assert "exit code 3, restarted 4 times, last at 2026-01-05T10:59:01Z" in said
 
 
-def test_a_container_is_trusted_again_when_it_has_run_as_long_as_it_was_kept_waiting() -> None:
+def test_crash_loop_ends_when_the_container_has_run_as_long_as_its_back_off() -> None:
     world = settled().modify(
-        0, container(restartCount=4, **LOOPS["started anew, and not trusted yet"])
+        0, with_container_status(restartCount=4, **LOOPS["restarted a moment ago"])
     )
     assert world.hook.sync(world.request())["resyncAfterSeconds"] == 21
     world.hook.now = NOW + 21
-    assert degraded(world) == ""
+    assert degraded_message(world) == ""
 
 
-def test_one_crash_is_no_loop() -> None:
+def test_one_crash_is_no_crash_loop() -> None:
     state = {"running": {"startedAt": "2026-01-05T10:59:02Z"}}
     last = {"terminated": CRASHED}
-    world = settled().modify(0, container(ready=True, restartCount=1, state=state, lastState=last))
-    assert degraded(world) == ""
+    world = settled().modify(
+        0, with_container_status(ready=True, restartCount=1, state=state, lastState=last)
+    )
+    assert degraded_message(world) == ""
 
 
-def test_a_stop_for_an_update_is_no_crash() -> None:
-    world = updated()
-    dead = {**CRASHED, "containerID": first(world)}
-    shows(
+def test_stop_for_an_update_is_no_crash() -> None:
+    world = just_updated()
+    dead = {**CRASHED, "containerID": recorded_container_id(world)}
+    kubelet_publishes(
         world,
         seen=2,
         restartCount=1,
@@ -106,7 +113,7 @@ def test_a_stop_for_an_update_is_no_crash() -> None:
         state={"running": {"startedAt": "2026-01-05T10:59:55Z"}},
         lastState={"terminated": dead},
     )
-    assert degraded(world) == ""
+    assert degraded_message(world) == ""
 
 
 PULLS = {
@@ -117,13 +124,15 @@ PULLS = {
 
 
 @pytest.mark.parametrize("reason", PULLS)
-def test_a_failed_pull_names_the_image_and_what_the_registry_said(reason: str) -> None:
-    """Both reasons give one text, so that the status keeps still while they take turns."""
-    world = updated()
+def test_failed_pull_is_reported_with_image_and_reason_of_the_registry(reason: str) -> None:
+    """Both reasons alternate and have one message, so that the status stays the same."""
+    world = just_updated()
     state = {"waiting": {"reason": reason, "message": PULLS[reason]}}
-    shows(world, seen=2, containerID=first(world), image=OLD, ready=False, state=state)
+    kubelet_publishes(
+        world, seen=2, containerID=recorded_container_id(world), image=OLD, ready=False, state=state
+    )
     world.modify(0, _unready)
-    assert degraded(world) == (
+    assert degraded_message(world) == (
         "instance 0: container app: ImagePullBackOff: image nginx:2 cannot be pulled: "
         "failed to pull: registry says: not found"
     )
@@ -143,36 +152,52 @@ def _unready(pod: Document) -> Document:
         {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}},
         {"terminated": {**CRASHED, "exitCode": 0, "reason": "Completed"}},
     ],
-    ids=["shown as a crash loop", "shown as completed"],
+    ids=["CrashLoopBackOff", "Completed"],
 )
-def test_a_container_that_was_stopped_and_does_not_start_is_named(state: Document) -> None:
-    """A failed pull shows so between its attempts: at restartCount 0 nothing has crashed."""
-    world = updated()
+def test_container_that_does_not_start_after_an_update_is_reported(state: Document) -> None:
+    """Between two attempts to pull, the status shows these states; nothing has crashed."""
+    world = just_updated()
     last = {"terminated": {**CRASHED, "exitCode": 0}}
-    shows(world, seen=2, containerID=first(world), image=OLD, state=state, lastState=last)
+    kubelet_publishes(
+        world,
+        seen=2,
+        containerID=recorded_container_id(world),
+        image=OLD,
+        state=state,
+        lastState=last,
+    )
     world.modify(0, _unready)
-    assert degraded(world) == (
+    assert degraded_message(world) == (
         "instance 0: container app was stopped for image nginx:2, which has not started since"
     )
-    assert "CrashLoopBackOff" not in degraded(world)
+    assert "CrashLoopBackOff" not in degraded_message(world)
 
 
-def test_a_back_off_tells_of_a_failed_attempt_at_once() -> None:
-    """So Degraded does not flap while the names of a failed pull take turns."""
-    world = updated()
+def test_back_off_after_an_update_is_reported_at_once() -> None:
+    """Otherwise Degraded would change with each attempt to pull the image."""
+    world = just_updated()
     last = {"terminated": {**CRASHED, "finishedAt": "2026-01-05T10:59:59Z"}}
     state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
-    shows(world, seen=2, containerID=first(world), image=OLD, state=state, lastState=last)
+    kubelet_publishes(
+        world,
+        seen=2,
+        containerID=recorded_container_id(world),
+        image=OLD,
+        state=state,
+        lastState=last,
+    )
     world.modify(0, _unready)
-    assert "was stopped for image nginx:2" in degraded(world)
+    assert "was stopped for image nginx:2" in degraded_message(world)
 
 
-def test_a_stop_that_was_just_now_is_no_trouble_yet() -> None:
-    world = updated()
+def test_container_that_was_just_stopped_is_not_reported_yet() -> None:
+    world = just_updated()
     just = {"terminated": {**CRASHED, "finishedAt": "2026-01-05T10:59:55Z"}}
-    shows(world, seen=2, containerID=first(world), image=OLD, state=just)
+    kubelet_publishes(
+        world, seen=2, containerID=recorded_container_id(world), image=OLD, state=just
+    )
     world.modify(0, _unready)
-    assert degraded(world) == ""
+    assert degraded_message(world) == ""
     assert world.hook.sync(world.request())["resyncAfterSeconds"] == 25
 
 
@@ -185,13 +210,13 @@ STARTS = {
 
 
 @pytest.mark.parametrize("reason", STARTS)
-def test_what_keeps_a_container_from_starting_is_said(reason: str) -> None:
+def test_reason_why_a_container_cannot_start_is_reported(reason: str) -> None:
     state = {"waiting": {"reason": reason, "message": 'configmap "settings" not found'}}
-    world = settled(template=template(WANTED)).modify(0, container(state=state))
-    assert STARTS[reason] in degraded(world)
+    world = settled(template=template(WANTED)).modify(0, with_container_status(state=state))
+    assert STARTS[reason] in degraded_message(world)
 
 
-def test_an_init_container_that_fails_again_and_again_is_named() -> None:
+def test_init_container_in_a_crash_loop_is_reported() -> None:
     body = template(initContainers=[{"name": "prepare", "image": "init:1"}])
 
     def stuck(pod: Document) -> Document:
@@ -201,13 +226,16 @@ def test_an_init_container_that_fails_again_and_again_is_named() -> None:
         status = {**pod["status"], "phase": "Pending", "initContainerStatuses": [item]}
         return {**pod, "status": status}
 
-    assert "container prepare: CrashLoopBackOff: it ends with exit code 3" in degraded(
+    assert "container prepare: CrashLoopBackOff: it ends with exit code 3" in degraded_message(
         settled(template=body).modify(0, stuck)
     )
 
 
 def pending(**conditions: tuple[str, str, str]) -> Callable[[Document], Document]:
-    """A Pending pod with conditions, type -> (status, reason, message), all since 10:59:40."""
+    """Returns a function that makes a pod Pending with these conditions since 10:59:40.
+
+    Each argument maps a type to (status, reason, message).
+    """
 
     def change(pod: Document) -> Document:
         found = [
@@ -225,27 +253,27 @@ def pending(**conditions: tuple[str, str, str]) -> Callable[[Document], Document
     return change
 
 
-def test_a_pod_without_a_node_is_told_of_after_a_while() -> None:
+def test_unschedulable_pod_is_reported_after_five_minutes() -> None:
     said = "0/3 nodes are available: 3 Insufficient cpu."
     world = settled().modify(0, pending(PodScheduled=("False", "Unschedulable", said)))
-    assert degraded(world) == ""
+    assert degraded_message(world) == ""
     assert world.hook.sync(world.request())["resyncAfterSeconds"] == 10
     world.hook.now = NOW + 279
-    assert degraded(world) == ""
+    assert degraded_message(world) == ""
     world.hook.now = NOW + 280
-    assert degraded(world) == f"instance 0: no node for its pod: Unschedulable ({said})"
+    assert degraded_message(world) == f"instance 0: no node for its pod: Unschedulable ({said})"
 
 
-def test_a_pod_that_somebody_holds_back_is_no_trouble() -> None:
+def test_pod_with_a_scheduling_gate_is_not_reported() -> None:
     world = settled().modify(0, pending(PodScheduled=("False", "SchedulingGated", "gated")))
     world.hook.now = NOW + 3_600
-    assert degraded(world) == ""
+    assert degraded_message(world) == ""
 
 
-def test_missing_volumes_are_told_of_as_far_as_the_status_knows() -> None:
+def test_volumes_that_are_not_ready_are_reported_after_a_minute() -> None:
     world = settled().modify(
         0, pending(PodScheduled=("True", "", ""), PodReadyToStartContainers=("False", "", ""))
     )
-    assert degraded(world) == ""
+    assert degraded_message(world) == ""
     world.hook.now = NOW + 40
-    assert "volumes or network of its pod are not ready" in degraded(world)
+    assert "volumes or network of its pod are not ready" in degraded_message(world)

@@ -1,4 +1,4 @@
-"""Waits of pods that do not serve: what for, since when, and from when on a wait is trouble."""
+"""Pods that are not Ready: what they wait for, and when that makes the TApp degraded."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -8,27 +8,27 @@ import pytest
 
 from tests.builders import NOW, Document, running, tapp, template, terminated
 from tests.reading import desired
-from tests.unit.decide.test_lost_node import LOST, Nodes, stamp
+from tests.unit.nodes import LOST, WorldOfNodes, timestamp
 from tests.unit.world import Hook, World, condition, settled
 
 BOUND = NOW - 20
 
 
 def pending(*conditions: tuple[str, str], node: str = "node-1", **status: Any) -> Document:
-    """Spec and status of a Pending pod, with conditions (type, status) that turned at `BOUND`."""
+    """Returns node and status of a Pending pod whose conditions changed at `BOUND`."""
     found = [
-        {"type": kind, "status": value, "lastTransitionTime": stamp(BOUND)}
+        {"type": kind, "status": value, "lastTransitionTime": timestamp(BOUND)}
         for kind, value in conditions
     ]
     return {"node": node, "status": {"phase": "Pending", "conditions": found, **status}}
 
 
-def as_told(told: Document) -> Callable[[Document], Document]:
+def with_state(state: Document) -> Callable[[Document], Document]:
     def change(pod: Document) -> Document:
         spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
-        spec |= {"nodeName": told["node"]} if told["node"] else {}
-        meta = {**pod["metadata"], "creationTimestamp": stamp(BOUND)}
-        return {**pod, "metadata": meta, "spec": spec, "status": told["status"]}
+        spec |= {"nodeName": state["node"]} if state["node"] else {}
+        meta = {**pod["metadata"], "creationTimestamp": timestamp(BOUND)}
+        return {**pod, "metadata": meta, "spec": spec, "status": state["status"]}
 
     return change
 
@@ -39,8 +39,8 @@ def container(name: str, **state: Any) -> Document:
 
 CREATING = container("app", waiting={"reason": "ContainerCreating"})
 INITIALIZING = container("app", waiting={"reason": "PodInitializing"})
-RUNS = {"startedAt": stamp(BOUND)}
-ENDED = {"exitCode": 0, "startedAt": stamp(BOUND), "finishedAt": stamp(BOUND)}
+RUNS = {"startedAt": timestamp(BOUND)}
+ENDED = {"exitCode": 0, "startedAt": timestamp(BOUND), "finishedAt": timestamp(BOUND)}
 ON_NODE = (("PodScheduled", "True"), ("PodReadyToStartContainers", "True"))
 INIT = template(initContainers=[{"name": "fetch", "image": "a:1"}])
 SIDECAR = template(initContainers=[{"name": "fetch", "image": "a:1", "restartPolicy": "Always"}])
@@ -49,12 +49,12 @@ WAITS: dict[str, tuple[Document, Document, float, str]] = {
     "no node": (
         template(), pending(("PodScheduled", "False"), node=""), 300, "no node for its pod",
     ),
-    "a kubelet that is dead": (
+    "dead kubelet": (
         template(), pending(("PodScheduled", "True")), 300,
         "its pod was bound to node node-1 at 2026-01-05T10:59:40Z, and the kubelet there has not "
         "acknowledged it",
     ),
-    "a kubelet that is dead, without a condition": (
+    "dead kubelet, no condition": (
         template(), pending(), 300, "the kubelet there has not acknowledged it",
     ),
     "volumes": (
@@ -63,16 +63,16 @@ WAITS: dict[str, tuple[Document, Document, float, str]] = {
                 containerStatuses=[CREATING]),
         60, "volumes or network of its pod are not ready on node node-1 since 2026-01-05T10:59:40Z",
     ),
-    "an image": (
+    "image": (
         template(), pending(*ON_NODE, containerStatuses=[CREATING]), 600,
         "container app has not started since 2026-01-05T10:59:40Z: its image nginx:1.25 is still "
         "being pulled",
     ),
-    "volumes or an image, on a kubelet without the condition": (
+    "volumes or image, older kubelet": (
         template(), pending(("PodScheduled", "True"), containerStatuses=[CREATING]), 600,
         "container app has not started since 2026-01-05T10:59:40Z",
     ),
-    "the image of an init container": (
+    "image of an init container": (
         INIT,
         pending(
             *ON_NODE, containerStatuses=[INITIALIZING],
@@ -80,7 +80,7 @@ WAITS: dict[str, tuple[Document, Document, float, str]] = {
         ),
         600, "init container fetch has not started since 2026-01-05T10:59:40Z: its image a:1",
     ),
-    "an init container": (
+    "init container": (
         INIT,
         pending(
             *ON_NODE, containerStatuses=[INITIALIZING],
@@ -88,7 +88,7 @@ WAITS: dict[str, tuple[Document, Document, float, str]] = {
         ),
         600, "init container fetch runs since 2026-01-05T10:59:40Z and has not ended",
     ),
-    "the startup probe of a native sidecar": (
+    "startup probe of a native sidecar": (
         SIDECAR,
         pending(
             *ON_NODE, containerStatuses=[INITIALIZING],
@@ -96,7 +96,7 @@ WAITS: dict[str, tuple[Document, Document, float, str]] = {
         ),
         600, "init container fetch runs since 2026-01-05T10:59:40Z, and its startup probe has not",
     ),
-    "an image after init containers": (
+    "image after init containers": (
         INIT,
         pending(
             *ON_NODE, containerStatuses=[CREATING],
@@ -112,37 +112,37 @@ WAITS: dict[str, tuple[Document, Document, float, str]] = {
         ]),
         600, "container side has not started since 2026-01-05T10:59:40Z: its image b:1",
     ),
-    "containers of which the kubelet tells nothing": (
-        template(), pending(("PodScheduled", "True"), startTime=stamp(BOUND)), 600,
+    "no container statuses": (
+        template(), pending(("PodScheduled", "True"), startTime=timestamp(BOUND)), 600,
         "no container of its pod has been created since 2026-01-05T10:59:40Z",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "told", "patience", "says"), WAITS.values(), ids=WAITS)
-def test_a_wait_is_said_after_half_a_minute_and_is_trouble_when_it_has_lasted(
-    body: Document, told: Document, patience: float, says: str
+@pytest.mark.parametrize(("body", "state", "patience", "message"), WAITS.values(), ids=WAITS)
+def test_wait_is_reported_after_half_a_minute_and_makes_the_tapp_degraded_later(
+    body: Document, state: Document, patience: float, message: str
 ) -> None:
-    """And each time the service asks to be called again in time."""
-    world = settled(template=body).modify(0, as_told(told))
+    """A resync is due at each of these times."""
+    world = settled(template=body).modify(0, with_state(state))
     answer = world.sync()
-    assert says not in str(answer["status"])
+    assert message not in str(answer["status"])
     assert answer["resyncAfterSeconds"] == 10
     world.hook.now = BOUND + 30
     answer = world.sync()
     if patience > 30:
-        assert says in told_by(answer, "Progressing", "True", "WaitingForInstances")
-        assert told_by(answer, "Degraded", "False", "AsExpected")
+        assert message in message_of(answer, "Progressing", "True", "WaitingForInstances")
+        assert message_of(answer, "Degraded", "False", "AsExpected")
         assert condition(answer, "Stalled") is None
         assert answer["resyncAfterSeconds"] == patience - 30
     world.hook.now = BOUND + patience
     answer = world.sync()
-    assert says in told_by(answer, "Degraded", "True", "InstancesBroken")
+    assert message in message_of(answer, "Degraded", "True", "InstancesBroken")
     assert condition(answer, "Stalled") is not None
 
 
-def told_by(answer: Document, type: str, status: str, reason: str) -> str:
-    """The message of a condition, which is so."""
+def message_of(answer: Document, type: str, status: str, reason: str) -> str:
+    """Returns the message of a condition that has this status and reason."""
     found = condition(answer, type)
     assert found is not None
     assert (found["status"], found["reason"]) == (status, reason)
@@ -150,18 +150,20 @@ def told_by(answer: Document, type: str, status: str, reason: str) -> str:
 
 
 @pytest.mark.parametrize(("wait", "setting"), [
-    ("no node", "unschedulable_seconds"), ("an init container", "start_seconds"),
-    ("a kubelet that is dead", "lost_node_seconds"),
+    ("no node", "unschedulable_seconds"), ("init container", "start_seconds"),
+    ("dead kubelet", "lost_node_seconds"),
 ])  # fmt: skip
-def test_the_operator_says_how_long_a_wait_may_last(wait: str, setting: str) -> None:
-    body, told, _, says = WAITS[wait]
+def test_setting_of_the_service_determines_when_a_wait_makes_the_tapp_degraded(
+    wait: str, setting: str
+) -> None:
+    body, state, _, message = WAITS[wait]
     for seconds in (40, 3_600):
         world = World(tapp(template=body), hook=Hook(**{setting: seconds})).settle()
-        world.modify(0, as_told(told))
+        world.modify(0, with_state(state))
         world.hook.now = BOUND + seconds - 1
-        assert told_by(world.sync(), "Degraded", "False", "AsExpected")
+        assert message_of(world.sync(), "Degraded", "False", "AsExpected")
         world.hook.now += 1
-        assert says in told_by(world.sync(), "Degraded", "True", "InstancesBroken")
+        assert message in message_of(world.sync(), "Degraded", "True", "InstancesBroken")
 
 
 OTHERS = {
@@ -170,20 +172,20 @@ OTHERS = {
         {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"},
         "its pod waits for others to remove its scheduling gates: example.com/quota, example.com",
     ),
-    "a scheduler": (
+    "missing scheduler": (
         {"schedulerName": "nobody"}, None,
         "no scheduler has looked at its pod since 2026-01-05T10:59:40Z (spec.schedulerName: nobody",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("spec", "told", "says"), OTHERS.values(), ids=OTHERS)
-def test_a_wait_for_others_is_said_and_never_trouble(
-    spec: Document, told: Document | None, says: str
+@pytest.mark.parametrize(("spec", "scheduled", "message"), OTHERS.values(), ids=OTHERS)
+def test_wait_for_another_component_is_reported_and_never_degraded(
+    spec: Document, scheduled: Document | None, message: str
 ) -> None:
     def change(pod: Document) -> Document:
-        pod = as_told(pending(node=""))(pod)
-        known = [] if told is None else [{**told, "lastTransitionTime": stamp(BOUND)}]
+        pod = with_state(pending(node=""))(pod)
+        known = [] if scheduled is None else [{**scheduled, "lastTransitionTime": timestamp(BOUND)}]
         status = {"phase": "Pending", "conditions": known}
         return {**pod, "spec": {**pod["spec"], **spec}, "status": status}
 
@@ -191,29 +193,29 @@ def test_a_wait_for_others_is_said_and_never_trouble(
     for later in (30, 100_000):
         world.hook.now = BOUND + later
         answer = world.sync()
-        assert says in told_by(answer, "Progressing", "True", "WaitingForInstances")
-        assert told_by(answer, "Degraded", "False", "AsExpected")
+        assert message in message_of(answer, "Progressing", "True", "WaitingForInstances")
+        assert message_of(answer, "Degraded", "False", "AsExpected")
 
 
-# --- a pod whose node died before its kubelet saw the pod -----------------------------------------
+# --- pods whose node died before its kubelet observed them ----------------------------------------
 
 
-def unseen(world: Nodes, *ids: int) -> Nodes:
-    """The world in which the pods of these instances were bound, and no kubelet has seen them."""
+def bound_to_dead_nodes(world: WorldOfNodes, *ids: int) -> WorldOfNodes:
+    """Binds the pods of these instances to nodes whose kubelets have not acknowledged them."""
     for id in ids:
-        world.modify(id, as_told(pending(("PodScheduled", "True"), node=f"node-{id}")))
+        world.modify(id, with_state(pending(("PodScheduled", "True"), node=f"node-{id}")))
     return world
 
 
-def test_an_instance_leaves_a_node_that_died_before_its_kubelet_saw_the_pod() -> None:
-    """Its pod has never run; its deletion would need the kubelet, so the pod is made Failed."""
-    world = unseen(Nodes(3), 2)
+def test_pod_that_a_dead_kubelet_never_acknowledged_is_marked_failed_and_replaced() -> None:
+    """Only its kubelet could end a deletion, so the phase is set to Failed."""
+    world = bound_to_dead_nodes(WorldOfNodes(3), 2)
     world.hook.now = BOUND + 299
     world.sync()
-    assert not world.lost(2)
+    assert not world.lost_node_annotation(2)
     world.hook.now = BOUND + 300
     world.sync()
-    assert world.lost(2) == stamp(BOUND)
+    assert world.lost_node_annotation(2) == timestamp(BOUND)
     assert world.pod_status() == ["web-2"]
     assert (world.pod(2)["status"]["phase"], world.pod(2)["status"]["reason"]) == (
         "Failed", "NodeLost",
@@ -221,71 +223,77 @@ def test_an_instance_leaves_a_node_that_died_before_its_kubelet_saw_the_pod() ->
     assert world.decisions()[2] == "Delete/NodeLost"
 
 
-def test_an_instance_stays_if_the_kubelet_sees_the_pod_after_all() -> None:
-    world = unseen(Nodes(3), 2)
+def test_pod_stays_if_its_kubelet_acknowledges_it_late() -> None:
+    world = bound_to_dead_nodes(WorldOfNodes(3), 2)
     world.hook.now = BOUND + 300
     world.sync()
     world.modify(2, running)
     assert world.pod_status() == []
     world.sync()
-    assert not world.lost(2)
+    assert not world.lost_node_annotation(2)
 
 
-@pytest.mark.parametrize("spec", [{"forceDeletePod": False}, {"neverMigrate": True}])
-def test_without_force_delete_pod_it_is_said_and_not_moved(spec: Document) -> None:
-    world = unseen(Nodes(3, **spec), 2)
+@pytest.mark.parametrize(
+    "spec",
+    [{"forceDeletePod": False}, {"neverMigrate": True}],
+    ids=["without forceDeletePod", "neverMigrate"],
+)
+def test_unacknowledged_pod_is_reported_and_not_moved_without_force_delete_pod(
+    spec: Document,
+) -> None:
+    world = bound_to_dead_nodes(WorldOfNodes(3, **spec), 2)
     world.hook.now = BOUND + 300
-    said = told_by(world.sync(), "Degraded", "True", "InstancesBroken")
+    said = message_of(world.sync(), "Degraded", "True", "InstancesBroken")
     assert "instance 2: its pod was bound to node node-2" in said
-    assert not world.lost(2)
+    assert not world.lost_node_annotation(2)
 
 
-def test_while_most_nodes_do_not_acknowledge_pods_nothing_moves() -> None:
-    world = unseen(Nodes(3), 1, 2)
+def test_no_pod_is_moved_while_most_kubelets_do_not_acknowledge_pods() -> None:
+    world = bound_to_dead_nodes(WorldOfNodes(3), 1, 2)
     world.hook.now = BOUND + 300
     assert condition(world.sync(), "MostNodesSilent") is not None
-    assert not world.lost(2)
+    assert not world.lost_node_annotation(2)
 
 
 @pytest.mark.parametrize(("age", "decision"), [
     (5, "Delete/Killed"), (30, "Keep/NodeSilent"), (300, "Mark/NodeLost"),
-])  # fmt: skip
-def test_a_deletion_waits_for_a_kubelet_that_has_not_acknowledged_the_pod(
+], ids=["5 seconds", "30 seconds", "300 seconds"])  # fmt: skip
+def test_deletion_waits_for_a_kubelet_that_has_not_acknowledged_the_pod(
     age: float, decision: str
 ) -> None:
-    """It would leave a pod that is half deleted for as long as the node is down."""
-    world = unseen(Nodes(3), 2)
+    """Otherwise the pod would stay Terminating for as long as the node is down."""
+    world = bound_to_dead_nodes(WorldOfNodes(3), 2)
     world.hook.now = BOUND + age
     assert world.change(statuses={"2": "Killed"}).decisions()[2] == decision
 
 
-def test_the_end_of_a_tapp_does_not_hang_on_a_pod_that_no_kubelet_has_seen() -> None:
-    world = unseen(Nodes(3), 2)
+def test_deletion_of_a_tapp_marks_an_unacknowledged_pod_as_lost() -> None:
+    world = bound_to_dead_nodes(WorldOfNodes(3), 2)
     world.hook.now = BOUND + 300
     answer = world.hook.finalize(world.request(finalizing=True))
     kept = desired(answer, "Pod")
     assert list(kept) == ["web-2"]
-    assert kept["web-2"]["metadata"]["annotations"][LOST] == stamp(BOUND)
+    assert kept["web-2"]["metadata"]["annotations"][LOST] == timestamp(BOUND)
 
 
-# --- containers that have ended for good ----------------------------------------------------------
+# --- containers that have ended and will not restart ----------------------------------------------
 
 
-def half_ended(code: int = 1, **ended: Any) -> Callable[[Document], Document]:
-    """A pod of which the first container has ended, and the others run."""
+def with_first_container_ended(code: int = 1, **ended: Any) -> Callable[[Document], Document]:
+    """Returns a function that ends the first container of a pod, while the others run."""
 
     def change(pod: Document) -> Document:
         pod = deepcopy(running(pod, ready=False))
         first, *others = pod["status"]["containerStatuses"]
         first = deepcopy(terminated(first, code))
-        first["state"]["terminated"] |= {"finishedAt": stamp(BOUND), **ended}
+        first["state"]["terminated"] |= {"finishedAt": timestamp(BOUND), **ended}
         return {**pod, "status": {**pod["status"], "containerStatuses": [first, *others]}}
 
     return change
 
 
 SIDE = {"name": "side", "image": "b:1"}
-FOR_GOOD: dict[str, tuple[Document, int, Document, str]] = {
+FAILED: dict[str, tuple[Document, int, Document, str]] = {
     "failed": (
         template(sidecars=[SIDE], restartPolicy="Never"), 3, {"reason": "Error"},
         "container app has ended with exit code 3 at 2026-01-05T10:59:40Z, and does not start "
@@ -295,11 +303,11 @@ FOR_GOOD: dict[str, tuple[Document, int, Document, str]] = {
         template(sidecars=[SIDE], restartPolicy="Never"), 137, {"reason": "OOMKilled"},
         "container app has ended with exit code 137 (OOMKilled) at",
     ),
-    "by a policy of its own": (
+    "own policy": (
         template(sidecars=[SIDE], container={"restartPolicy": "Never"}), 3, {},
         "container app has ended with exit code 3",
     ),
-    "by a rule of its own": (
+    "own rule": (
         template(
             sidecars=[SIDE],
             container={"restartPolicy": "Never", "restartPolicyRules": [
@@ -311,41 +319,39 @@ FOR_GOOD: dict[str, tuple[Document, int, Document, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "code", "ended", "says"), FOR_GOOD.values(), ids=FOR_GOOD)
-def test_a_container_that_has_failed_for_good_is_named_while_others_run(
-    body: Document, code: int, ended: Document, says: str
+@pytest.mark.parametrize(("body", "code", "ended", "message"), FAILED.values(), ids=FAILED)
+def test_failed_container_that_will_not_restart_is_reported_while_others_run(
+    body: Document, code: int, ended: Document, message: str
 ) -> None:
-    world = settled(template=body).modify(0, half_ended(code, **ended))
+    world = settled(template=body).modify(0, with_first_container_ended(code, **ended))
     answer = world.sync()
     assert answer["status"]["statuses"] == {"0": "Pending"}
-    assert says in told_by(answer, "Degraded", "True", "InstancesBroken")
+    assert message in message_of(answer, "Degraded", "True", "InstancesBroken")
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-def test_a_container_that_has_succeeded_is_named_and_is_no_trouble(policy: str) -> None:
-    """A job whose container ends first may be meant so; but its pod is never Ready again."""
+def test_succeeded_container_is_reported_and_does_not_make_the_tapp_degraded(policy: str) -> None:
+    """A job may be meant that way, but its pod is never Ready again."""
     world = settled(template=template(sidecars=[SIDE], restartPolicy=policy))
-    answer = world.modify(0, half_ended(0)).sync()
+    answer = world.modify(0, with_first_container_ended(0)).sync()
     says = "container app has ended with exit code 0 at 2026-01-05T10:59:40Z, and does not start"
-    assert says in told_by(answer, "Progressing", "True", "WaitingForInstances")
-    assert told_by(answer, "Degraded", "False", "AsExpected")
+    assert says in message_of(answer, "Progressing", "True", "WaitingForInstances")
+    assert message_of(answer, "Degraded", "False", "AsExpected")
 
 
-AGAIN = {
+RESTARTING = {
     "Always": (template(sidecars=[SIDE]), 1),
     "OnFailure": (template(sidecars=[SIDE], restartPolicy="OnFailure"), 1),
-    "alone": (template(restartPolicy="Never"), 1),
-    "beside a native sidecar": (
+    "only container": (template(restartPolicy="Never"), 1),
+    "next to a native sidecar": (
         template(restartPolicy="Never", initContainers=[{**SIDE, "restartPolicy": "Always"}]), 1,
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "code"), AGAIN.values(), ids=AGAIN)
-def test_a_container_that_starts_again_or_ends_its_pod_has_not_ended_for_good(
-    body: Document, code: int
-) -> None:
-    world = settled(template=body).modify(0, half_ended(code))
+@pytest.mark.parametrize(("body", "code"), RESTARTING.values(), ids=RESTARTING)
+def test_container_that_restarts_or_ends_its_pod_is_not_reported(body: Document, code: int) -> None:
+    world = settled(template=body).modify(0, with_first_container_ended(code))
     assert "does not start again" not in str(world.sync()["status"])
 
 
@@ -362,15 +368,13 @@ GATES: dict[str, tuple[Document | None, str]] = {
 }
 
 
-@pytest.mark.parametrize(("known", "says"), GATES.values(), ids=GATES)
-@pytest.mark.parametrize("gate", [ALB, OURS])
-def test_a_readiness_gate_that_does_not_open_is_named(
-    gate: str, known: Document | None, says: str
-) -> None:
+@pytest.mark.parametrize(("known", "message"), GATES.values(), ids=GATES)
+@pytest.mark.parametrize("gate", [ALB, OURS], ids=["of another controller", "of the service"])
+def test_closed_readiness_gate_is_reported(gate: str, known: Document | None, message: str) -> None:
     world = settled()
 
     def gated(pod: Document) -> Document:
-        pod = running(pod, since=stamp(BOUND))
+        pod = running(pod, since=timestamp(BOUND))
         gates = {"readinessGates": [{"conditionType": gate}]}
         conditions = [
             {**item, "status": "False"} if item["type"] == "Ready" else item
@@ -380,20 +384,20 @@ def test_a_readiness_gate_that_does_not_open_is_named(
         status = {**pod["status"], "conditions": conditions}
         return {**pod, "spec": {**pod["spec"], **gates}, "status": status}
 
-    world.modify(0, gated).sync()  # which labels the pod, if the gate is one of ours
+    world.modify(0, gated).sync()  # labels the pod if the gate is ours
     world.hook.now = BOUND + 30
-    said = told_by(world.sync(), "Progressing", "True", "WaitingForInstances")
+    said = message_of(world.sync(), "Progressing", "True", "WaitingForInstances")
     assert f"its pod is not Ready since 2026-01-05T10:59:40Z: its readiness gate {gate} " in said
-    assert says in said
+    assert message in said
 
 
-def test_a_probe_that_does_not_pass_is_named_with_its_container() -> None:
+def test_failing_readiness_probe_is_reported_with_its_container() -> None:
     def unready(pod: Document) -> Document:
-        pod = deepcopy(running(pod, ready=False, since=stamp(BOUND)))
+        pod = deepcopy(running(pod, ready=False, since=timestamp(BOUND)))
         pod["status"]["containerStatuses"][0]["ready"] = False
         return pod
 
     world = settled().modify(0, unready)
     world.hook.now = BOUND + 30
-    said = told_by(world.sync(), "Progressing", "True", "WaitingForInstances")
+    said = message_of(world.sync(), "Progressing", "True", "WaitingForInstances")
     assert "container app: its readiness probe has not passed" in said

@@ -1,4 +1,4 @@
-"""Claims that grow with their template: which, when and how much; and what is said of others."""
+"""Claims that grow with their claim template, and the condition for claims that cannot."""
 
 import json
 from copy import deepcopy
@@ -20,84 +20,84 @@ from tests.unit.world import Hook, World, condition
 STANDARD = [storage_class()]
 
 
-def template(storage: Any = "1Gi", name: str = "data", **resources: Any) -> Document:
-    """A claim template of the class `standard`."""
+def template_of_size(storage: Any = "1Gi", name: str = "data", **resources: Any) -> Document:
+    """Returns a claim template of the class `standard`."""
     document = claim_template(name, storage)
     document["spec"]["storageClassName"] = "standard"
     document["spec"]["resources"] |= resources
     return document
 
 
-def at_rest(
+def settled_tapp(
     replicas: int = 2, classes: list[Document] | None = None, parent: Document | None = None
 ) -> World:
-    """A TApp at rest whose claims of 1Gi are Bound and may grow."""
-    spec = {"replicas": replicas, "volumeClaimTemplates": [template()]}
+    """Returns a settled TApp with bound claims of 1Gi that may grow."""
+    spec = {"replicas": replicas, "volumeClaimTemplates": [template_of_size()]}
     world = World(parent or tapp(**spec), classes=STANDARD if classes is None else classes)
     world.settle()
     world.claims = {name: bound(claim) for name, claim in world.claims.items()}
     return world.settle()
 
 
-def resized(world: World, storage: Any = "2Gi", **resources: Any) -> World:
-    """The author asks for more."""
-    return world.change(volumeClaimTemplates=[template(storage, **resources)])
+def with_larger_template(world: World, storage: Any = "2Gi", **resources: Any) -> World:
+    """Changes the size in the claim template."""
+    return world.change(volumeClaimTemplates=[template_of_size(storage, **resources)])
 
 
-def edited(world: World, name: str, **spec: Any) -> World:
-    """Somebody changes a claim by hand."""
+def edit_claim(world: World, name: str, **spec: Any) -> World:
+    """Changes a claim as a user would."""
     claim = world.claims[name]
     world.claims[name] = {**claim, "spec": {**claim["spec"], **spec}}
     return world
 
 
 def sizes(world: World) -> dict[str, str]:
-    """Claim -> what it asks for."""
+    """Returns the requested size of each claim by name."""
     return {name: storage(claim) for name, claim in world.claims.items()}
 
 
-def not_grown(world: World) -> str:
-    """The condition's words after the next sync, "" where there is none."""
+def not_grown_message(world: World) -> str:
+    """Returns reason and message of `ClaimsNotGrown` after a sync, or an empty string."""
     found = condition(world.sync(), "ClaimsNotGrown")
     return "" if found is None else f"{found['reason']}: {found['message']}"
 
 
-# --- what grows -----------------------------------------------------------------------------------
+# --- claims that grow -----------------------------------------------------------------------------
 
 
-def test_a_larger_template_reaches_every_claim_at_once_and_no_pod() -> None:
-    world = at_rest(replicas=3)
+def test_larger_claim_template_grows_all_claims_in_one_sync_and_touches_no_pod() -> None:
+    world = settled_tapp(replicas=3)
     pods = world.uids()
-    resized(world).sync()
+    with_larger_template(world).sync()
     assert world.writes == [f"update PersistentVolumeClaim/data-web-{id}" for id in range(3)]
     assert sizes(world) == {f"data-web-{id}": "2Gi" for id in range(3)}
     world.settle()
     assert world.uids() == pods
 
 
-def test_only_the_size_is_in_what_is_written() -> None:
-    world = at_rest(replicas=1)
+def test_growing_a_claim_changes_only_its_size() -> None:
+    world = settled_tapp(replicas=1)
     before = world.claims["data-web-0"]
-    resized(world).sync()
+    with_larger_template(world).sync()
     after = deepcopy(world.claims["data-web-0"])
     after["spec"]["resources"]["requests"]["storage"] = "1Gi"
     after["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
     assert bare(after) == bare(before)
 
 
-def test_the_plan_says_what_grows_to_what() -> None:
-    world = resized(at_rest())
+def test_plan_lists_growing_claims_with_their_new_size() -> None:
+    world = with_larger_template(settled_tapp())
     plan = world.hook.answer("/plan", world.request())
     assert plan["claims"]["grow"] == {"data-web-0": "2Gi", "data-web-1": "2Gi"}
-    assert "grow" not in at_rest().hook.answer("/plan", at_rest().request())["claims"]
+    assert "grow" not in settled_tapp().hook.answer("/plan", settled_tapp().request())["claims"]
 
 
 @pytest.mark.parametrize(
     "size", ["1Gi", "1024Mi", "1073741824", 1073741824, "1.0Gi", "1e3", "512Mi"]
 )
-def test_what_is_not_more_is_not_written(size: Any) -> None:
-    world = resized(at_rest(), size)
-    assert not_grown(world) == ""
+def test_size_that_is_not_larger_causes_no_write(size: Any) -> None:
+    world = with_larger_template(settled_tapp(), size)
+    assert not_grown_message(world) == ""
     assert world.writes == []
 
 
@@ -113,85 +113,87 @@ def test_what_is_not_more_is_not_written(size: Any) -> None:
         (2500000000.0, "2500M"),
     ],
 )
-def test_sizes_are_numbers_however_they_are_written(size: Any, becomes: str) -> None:
-    world = resized(at_rest(replicas=1), size)
+def test_new_size_is_written_in_canonical_form(size: Any, becomes: str) -> None:
+    world = with_larger_template(settled_tapp(replicas=1), size)
     world.sync()
     assert sizes(world) == {"data-web-0": becomes}
     world.sync()
     assert world.writes == []
 
 
-def test_a_claim_that_was_grown_by_hand_stays_as_large() -> None:
-    world = edited(at_rest(), "data-web-0", resources={"requests": {"storage": "5Gi"}})
-    resized(world).settle()
+def test_claim_that_a_user_has_grown_further_keeps_its_size() -> None:
+    world = edit_claim(settled_tapp(), "data-web-0", resources={"requests": {"storage": "5Gi"}})
+    with_larger_template(world).settle()
     assert sizes(world) == {"data-web-0": "5Gi", "data-web-1": "2Gi"}
 
 
-def test_a_killed_instance_has_its_claim_grown() -> None:
-    world = at_rest().change(statuses={"0": "Killed"}).settle()
-    resized(world).settle()
+def test_claim_of_a_killed_instance_grows() -> None:
+    world = settled_tapp().change(statuses={"0": "Killed"}).settle()
+    with_larger_template(world).settle()
     assert sizes(world) == {"data-web-0": "2Gi", "data-web-1": "2Gi"}
 
 
-def test_what_is_scaled_away_grows_when_it_comes_back() -> None:
-    world = at_rest().change(replicas=1).settle()
-    resized(world).settle()
+def test_claim_of_a_removed_instance_grows_when_the_instance_comes_back() -> None:
+    world = settled_tapp().change(replicas=1).settle()
+    with_larger_template(world).settle()
     assert sizes(world) == {"data-web-0": "2Gi", "data-web-1": "1Gi"}
     world.change(replicas=2).settle()
     assert sizes(world) == {"data-web-0": "2Gi", "data-web-1": "2Gi"}
 
 
-def test_each_claim_follows_its_own_template() -> None:
-    spec = {"volumeClaimTemplates": [template(), template(name="logs")]}
-    world = at_rest(parent=tapp(replicas=1, **spec))
-    world.change(volumeClaimTemplates=[template(), template("3Gi", name="logs")]).settle()
+def test_each_claim_grows_with_its_own_claim_template() -> None:
+    spec = {"volumeClaimTemplates": [template_of_size(), template_of_size(name="logs")]}
+    world = settled_tapp(parent=tapp(replicas=1, **spec))
+    world.change(
+        volumeClaimTemplates=[template_of_size(), template_of_size("3Gi", name="logs")]
+    ).settle()
     assert sizes(world) == {"data-web-0": "1Gi", "logs-web-0": "3Gi"}
 
 
-@pytest.mark.parametrize("paused", [True, False])
-def test_neither_a_pause_nor_a_broken_instance_keeps_a_volume_small(paused: bool) -> None:
-    world = at_rest().change(updateStrategy={"paused": paused})
+@pytest.mark.parametrize("paused", [True, False], ids=["paused", "not paused"])
+def test_claims_grow_while_updates_are_paused_and_an_instance_is_broken(paused: bool) -> None:
+    world = settled_tapp().change(updateStrategy={"paused": paused})
     world.modify(0, builders.crashing)
-    resized(world).sync()
+    with_larger_template(world).sync()
     assert set(sizes(world).values()) == {"2Gi"}
 
 
-def test_the_older_place_of_the_class_counts() -> None:
-    world = at_rest(replicas=1)
+def test_beta_annotation_of_the_storage_class_is_used() -> None:
+    world = settled_tapp(replicas=1)
     claim = world.claims["data-web-0"]
     older = {**claim["metadata"]["annotations"], "volume.beta.kubernetes.io/storage-class": "slow"}
     world.claims["data-web-0"] = builders.with_meta(claim, annotations=older)
-    assert "'slow'" in not_grown(resized(world))
+    assert "'slow'" in not_grown_message(with_larger_template(world))
 
 
-# --- what waits, silently -------------------------------------------------------------------------
+# --- claims that wait without a condition ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Lost", None])
-def test_a_claim_without_a_volume_waits_for_one(phase: str | None) -> None:
-    world = at_rest(replicas=1)
+def test_claim_that_is_not_bound_grows_when_it_is_bound(phase: str | None) -> None:
+    world = settled_tapp(replicas=1)
     claim = world.claims["data-web-0"]
     world.claims["data-web-0"] = {**claim, "status": {"phase": phase}}
-    assert not_grown(resized(world)) == ""
+    assert not_grown_message(with_larger_template(world)) == ""
     assert world.writes == []
     world.claims["data-web-0"] = claim
     world.sync()
     assert sizes(world) == {"data-web-0": "2Gi"}
 
 
-def test_a_claim_on_its_way_out_is_left_alone() -> None:
-    world = at_rest(replicas=1)
+def test_terminating_claim_does_not_grow() -> None:
+    world = settled_tapp(replicas=1)
     world.claims["data-web-0"] = terminating(world.claims["data-web-0"])
-    assert not_grown(resized(world)) == ""
+    assert not_grown_message(with_larger_template(world)) == ""
     assert world.writes == []
 
 
 @pytest.mark.parametrize("name", ["data-web-x", "data-web-01", "data-web-0-9", "other-web-0"])
-def test_claims_that_are_no_instances_are_left_alone(name: str) -> None:
-    world = at_rest(replicas=1)
+def test_claims_that_belong_to_no_instance_do_not_grow(name: str) -> None:
+    world = settled_tapp(replicas=1)
     world.claims = {name: builders.with_meta(world.claims["data-web-0"], name=name)}
-    world.claims["data-web-0"] = at_rest(replicas=1).claims["data-web-0"]
-    resized(world).sync()
+    world.claims["data-web-0"] = settled_tapp(replicas=1).claims["data-web-0"]
+    with_larger_template(world).sync()
     assert sizes(world) == {name: "1Gi", "data-web-0": "2Gi"}
 
 
@@ -205,9 +207,17 @@ def test_claims_that_are_no_instances_are_left_alone(name: str) -> None:
         {"status": "Bound"},
         {"status": {"phase": 1}},
     ],
+    ids=[
+        "null spec",
+        "resources list",
+        "invalid size",
+        "size object",
+        "status string",
+        "phase number",
+    ],
 )
-def test_a_claim_of_an_odd_shape_is_answered_as_it_is(part: Document) -> None:
-    world = resized(at_rest(replicas=1))
+def test_claim_with_invalid_fields_stays_as_it_is(part: Document) -> None:
+    world = with_larger_template(settled_tapp(replicas=1))
     world.claims["data-web-0"] = {**world.claims["data-web-0"], **part}
     plan = world.hook.answer("/plan", world.request())
     assert plan["claims"] == {"keep": ["data-web-0"], "create": [], "delete": []}
@@ -215,21 +225,23 @@ def test_a_claim_of_an_odd_shape_is_answered_as_it_is(part: Document) -> None:
 
 
 @pytest.mark.parametrize(
-    "resources", [None, [], {"requests": None}, {"requests": {"storage": "?"}}]
+    "resources",
+    [None, [], {"requests": None}, {"requests": {"storage": "?"}}],
+    ids=["null", "list", "null requests", "invalid size"],
 )
-def test_a_template_without_a_size_asks_for_nothing(resources: Any) -> None:
-    odd = template()
+def test_claim_template_without_a_valid_size_grows_nothing(resources: Any) -> None:
+    odd = template_of_size()
     odd["spec"]["resources"] = resources
-    world = at_rest(replicas=1).change(volumeClaimTemplates=[odd])
-    assert not_grown(world) == ""
+    world = settled_tapp(replicas=1).change(volumeClaimTemplates=[odd])
+    assert not_grown_message(world) == ""
     assert world.writes == []
 
 
-# --- what is refused, and said --------------------------------------------------------------------
+# --- claims that cannot grow ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("classes", "said"),
+    ("classes", "cause"),
     [
         ([storage_class(grows=False)], "StorageClass 'standard' does not allow it"),
         ([storage_class(grows=None)], "StorageClass 'standard' does not allow it"),
@@ -237,34 +249,35 @@ def test_a_template_without_a_size_asks_for_nothing(resources: Any) -> None:
         ([], "there is no StorageClass 'standard'"),
         ([{**storage_class(), "allowVolumeExpansion": "yes"}], "there is no StorageClass"),
     ],
+    ids=["false", "not set", "another class", "no class", "invalid class"],
 )
-def test_where_the_class_does_not_allow_it_nothing_is_tried(
-    classes: list[Document], said: str
+def test_claims_do_not_grow_if_their_storage_class_does_not_allow_it(
+    classes: list[Document], cause: str
 ) -> None:
-    world = at_rest(replicas=3, classes=classes)
-    found = not_grown(resized(world))
+    world = settled_tapp(replicas=3, classes=classes)
+    found = not_grown_message(with_larger_template(world))
     assert found.startswith(
         "NotExpandable: claims data-web-N (N: 0-2) ask for 1Gi, their template for 2Gi: "
     )
-    assert said in found
+    assert cause in found
     assert world.writes == []
     degraded = condition(world.sync(), "Degraded")
     assert degraded is not None
     assert degraded["reason"] == "ClaimsNotGrown"
     world.classes = STANDARD
-    assert not_grown(world) == ""
+    assert not_grown_message(world) == ""
     assert set(sizes(world).values()) == {"2Gi"}
 
 
-@pytest.mark.parametrize("name", ["", None])
-def test_a_claim_without_a_class_cannot_grow(name: str | None) -> None:
-    world = edited(at_rest(replicas=1), "data-web-0", storageClassName=name)
-    assert "they have no StorageClass" in not_grown(resized(world))
+@pytest.mark.parametrize("name", ["", None], ids=["empty", "absent"])
+def test_claim_without_a_storage_class_cannot_grow(name: str | None) -> None:
+    world = edit_claim(settled_tapp(replicas=1), "data-web-0", storageClassName=name)
+    assert "they have no StorageClass" in not_grown_message(with_larger_template(world))
     assert sizes(world) == {"data-web-0": "1Gi"}
 
 
-def test_a_request_that_shows_no_classes_says_so() -> None:
-    world = resized(at_rest(replicas=1))
+def test_condition_says_that_the_request_has_no_storage_classes() -> None:
+    world = with_larger_template(settled_tapp(replicas=1))
     request = world.request()
     del request["related"]["StorageClass.storage.k8s.io/v1"]
     found = condition(world.hook.sync(request), "ClaimsNotGrown")
@@ -272,34 +285,36 @@ def test_a_request_that_shows_no_classes_says_so() -> None:
     assert "shows no StorageClasses" in found["message"]
 
 
-def test_a_claims_own_limit_is_not_passed() -> None:
+def test_claim_does_not_grow_beyond_its_own_limit() -> None:
     limits = {"requests": {"storage": "1Gi"}, "limits": {"storage": "1536Mi"}}
-    world = edited(at_rest(replicas=1), "data-web-0", resources=limits)
-    assert "limits.storage is 1536Mi" in not_grown(resized(world, limits={"storage": "4Gi"}))
+    world = edit_claim(settled_tapp(replicas=1), "data-web-0", resources=limits)
+    assert "limits.storage is 1536Mi" in not_grown_message(
+        with_larger_template(world, limits={"storage": "4Gi"})
+    )
     assert world.writes == []
-    resized(world, "1500Mi").sync()
+    with_larger_template(world, "1500Mi").sync()
     assert world.claims["data-web-0"]["spec"]["resources"] == {
         "requests": {"storage": "1500Mi"},
         "limits": {"storage": "1536Mi"},
     }
 
 
-def test_what_the_driver_cannot_do_is_said() -> None:
-    world = resized(at_rest()).settle()
+def test_condition_says_that_the_storage_driver_cannot_grow_a_claim() -> None:
+    world = with_larger_template(settled_tapp()).settle()
     claim = world.claims["data-web-1"]
-    said = {"allocatedResourceStatuses": {"storage": "ControllerResizeInfeasible"}}
-    world.claims["data-web-1"] = {**claim, "status": {**claim["status"], **said}}
-    found = not_grown(world)
+    status = {"allocatedResourceStatuses": {"storage": "ControllerResizeInfeasible"}}
+    world.claims["data-web-1"] = {**claim, "status": {**claim["status"], **status}}
+    found = not_grown_message(world)
     assert found.startswith("Infeasible: claims data-web-N (N: 1) ask for 2Gi")
     assert "see its messages with `kubectl describe pvc data-web-1 -n shop`" in found
     assert world.writes == []
 
 
-def test_different_troubles_stand_in_one_message() -> None:
-    world = edited(at_rest(replicas=4), "data-web-1", storageClassName="slow")
-    edited(world, "data-web-3", storageClassName="")
+def test_condition_names_all_causes_with_their_claims() -> None:
+    world = edit_claim(settled_tapp(replicas=4), "data-web-1", storageClassName="slow")
+    edit_claim(world, "data-web-3", storageClassName="")
     world.classes = [storage_class(), storage_class("slow", grows=False)]
-    found = not_grown(resized(world))
+    found = not_grown_message(with_larger_template(world))
     assert "(N: 1)" in found
     assert "(N: 3)" in found
     assert sizes(world) == {
@@ -313,8 +328,8 @@ def test_different_troubles_stand_in_one_message() -> None:
 # --- the registration -----------------------------------------------------------------------------
 
 
-def test_an_older_registration_gets_the_answers_that_it_always_got() -> None:
-    world = resized(at_rest())
+def test_older_registration_gets_unchanged_responses() -> None:
+    world = with_larger_template(settled_tapp())
     older = world.request(classes=None)
     answer = world.hook.answer("/sync", older)
     assert condition(answer, "ClaimsNotGrown") is None
@@ -325,8 +340,8 @@ def test_an_older_registration_gets_the_answers_that_it_always_got() -> None:
     assert plan["claims"].keys() == {"keep", "create", "delete"}
 
 
-def test_classes_are_asked_for_where_claims_may_grow() -> None:
-    request = builders.request(tapp(volumeClaimTemplates=[template()]), classes=[])
+def test_storage_classes_are_requested_if_claims_may_grow() -> None:
+    request = builders.request(tapp(volumeClaimTemplates=[template_of_size()]), classes=[])
     assert Hook().answer("/customize", request) == {
         "relatedResources": [
             {"apiVersion": "v1", "resource": "namespaces", "names": [builders.NAMESPACE]},
@@ -337,8 +352,8 @@ def test_classes_are_asked_for_where_claims_may_grow() -> None:
     assert Hook().answer("/customize", without) == {"relatedResources": []}
 
 
-def test_claims_of_an_older_registration_get_no_write_from_a_newer_one() -> None:
-    world = at_rest()
+def test_new_registration_causes_no_write_of_existing_claims() -> None:
+    world = settled_tapp()
     world.classes = None
     world.settle()
     world.classes = STANDARD
@@ -346,8 +361,8 @@ def test_claims_of_an_older_registration_get_no_write_from_a_newer_one() -> None
     assert world.writes == []
 
 
-def test_claims_of_the_old_controller_get_one_write_of_an_annotation() -> None:
-    world = at_rest()
+def test_claims_of_the_old_controller_are_written_once_for_an_annotation() -> None:
+    world = settled_tapp()
     before = {name: adopted(claim) for name, claim in world.claims.items()}
     world.claims = dict(before)
     world.sync()
@@ -360,15 +375,15 @@ def test_claims_of_the_old_controller_get_one_write_of_an_annotation() -> None:
 
 
 def adopted(claim: Document) -> Document:
-    """A claim that Metacontroller did not make."""
+    """Returns a claim that Metacontroller has not created."""
     return builders.with_meta(claim, annotations=None, ownerReferences=None)
 
 
-def test_a_claim_of_the_old_controller_grows_and_rests() -> None:
-    world = at_rest(replicas=1)
+def test_claim_of_the_old_controller_grows_with_one_write() -> None:
+    world = settled_tapp(replicas=1)
     world.claims = {name: adopted(claim) for name, claim in world.claims.items()}
     before = world.claims["data-web-0"]
-    resized(world).sync()
+    with_larger_template(world).sync()
     after = world.claims["data-web-0"]
     assert after["spec"] == {**before["spec"], "resources": {"requests": {"storage": "2Gi"}}}
     for _ in range(2):
@@ -376,8 +391,8 @@ def test_a_claim_of_the_old_controller_grows_and_rests() -> None:
         assert world.writes == []
 
 
-def test_a_claim_that_lost_the_annotation_and_one_that_somebody_broke() -> None:
-    world = resized(at_rest(replicas=1)).settle()
+def test_claim_with_an_invalid_last_applied_annotation_is_kept() -> None:
+    world = with_larger_template(settled_tapp(replicas=1)).settle()
     claim = world.claims["data-web-0"]
     for text in ("", "[]", "{", '{"metadata":[]}', '{"metadata":{"annotations":1}}', "null"):
         broken = builders.with_meta(claim, annotations={LAST_APPLIED: text, "note": "x"})
@@ -387,8 +402,8 @@ def test_a_claim_that_lost_the_annotation_and_one_that_somebody_broke() -> None:
         assert LAST_APPLIED not in str(child["data-web-0"])
 
 
-def test_labels_and_annotations_of_others_stay() -> None:
-    world = at_rest(replicas=1)
+def test_growing_keeps_labels_annotations_and_finalizers_of_others() -> None:
+    world = settled_tapp(replicas=1)
     claim = world.claims["data-web-0"]
     meta = claim["metadata"]
     mine = builders.with_meta(
@@ -400,16 +415,16 @@ def test_labels_and_annotations_of_others_stay() -> None:
     world.claims["data-web-0"] = mine
     world.sync()
     assert world.writes == []
-    resized(world).sync()
+    with_larger_template(world).sync()
     after = world.claims["data-web-0"]["metadata"]
     for part in ("labels", "finalizers", "ownerReferences"):
         assert after[part] == mine["metadata"][part]
     assert after["annotations"]["note"] == "mine"
 
 
-def namesake() -> World:
-    """A TApp that has its Namespace's name, at rest."""
-    parent = tapp(replicas=1, volumeClaimTemplates=[template()])
+def tapp_named_like_its_namespace() -> World:
+    """Returns a settled TApp that has the name of its Namespace."""
+    parent = tapp(replicas=1, volumeClaimTemplates=[template_of_size()])
     name = builders.NAMESPACE
     world = World(builders.with_meta(parent, name=name), classes=STANDARD)
     world.sync()
@@ -418,9 +433,9 @@ def namesake() -> World:
     return world
 
 
-def test_a_tapp_with_the_name_of_its_namespace_keeps_both_owners() -> None:
-    """Metacontroller tells owners apart by name: one of them would take the other's place."""
-    world = namesake()
+def test_claim_keeps_both_owners_if_the_tapp_has_the_name_of_its_namespace() -> None:
+    """Metacontroller distinguishes owners by name, so one could replace the other."""
+    world = tapp_named_like_its_namespace()
     claim = f"data-{builders.NAMESPACE}-0"
     owners = world.claims[claim]["metadata"]["ownerReferences"]
     assert len({owner["name"] for owner in owners}) == 1
@@ -432,15 +447,15 @@ def test_a_tapp_with_the_name_of_its_namespace_keeps_both_owners() -> None:
     assert bare(builders.with_meta(noted, resourceVersion=version)) == bare(before)
     world.sync()
     assert world.writes == []
-    resized(world).sync()
+    with_larger_template(world).sync()
     after = world.claims[claim]
     assert (storage(after), after["metadata"]["ownerReferences"]) == ("2Gi", owners)
     world.sync()
     assert world.writes == []
 
 
-def tampered(world: World, owners: Any) -> World:
-    """Somebody wrote these owners of the claim into Metacontroller's annotation."""
+def with_applied_owners(world: World, owners: Any) -> World:
+    """Writes these owners of the claim into Metacontroller's last-applied annotation."""
     (name,) = world.claims
     annotations = world.claims[name]["metadata"]["annotations"]
     applied = json.loads(annotations[LAST_APPLIED])
@@ -462,32 +477,32 @@ def tampered(world: World, owners: Any) -> World:
     ],
     ids=str,
 )
-def test_both_owners_stay_whatever_the_annotation_says(owners: Any) -> None:
-    world = namesake()
+def test_claim_keeps_both_owners_with_any_last_applied_annotation(owners: Any) -> None:
+    world = tapp_named_like_its_namespace()
     (claim,) = world.claims.values()
-    tampered(world, owners).sync()
+    with_applied_owners(world, owners).sync()
     (after,) = world.claims.values()
     assert after["metadata"]["ownerReferences"] == claim["metadata"]["ownerReferences"]
 
 
-def test_where_nothing_leaves_both_owners_alone_the_api_server_refuses_the_write() -> None:
-    world = namesake()
+def test_claim_write_is_made_invalid_if_it_would_remove_an_owner() -> None:
+    world = tapp_named_like_its_namespace()
     (claim,) = world.claims.values()
     owners = claim["metadata"]["ownerReferences"]
-    answer = world.hook.answer("/sync", tampered(world, owners).request())
+    answer = world.hook.answer("/sync", with_applied_owners(world, owners).request())
     (child,) = desired(answer, "PersistentVolumeClaim").values()
     assert child["metadata"]["ownerReferences"] == [{"uid": owner["uid"]} for owner in owners]
 
 
-def test_finalize_changes_nothing_of_a_claim_that_stays() -> None:
-    world = resized(at_rest())
+def test_finalize_does_not_grow_claims() -> None:
+    world = with_larger_template(settled_tapp())
     answer = world.hook.finalize(world.request(finalizing=True))
     assert set(desired(answer, "PersistentVolumeClaim")) == {"data-web-0", "data-web-1"}
     request = world.request(finalizing=True)
     assert [write for write in writes(request, answer) if "update" in write] == []
 
 
-# --- whatever the sizes ---------------------------------------------------------------------------
+# --- random sizes ---------------------------------------------------------------------------------
 
 _numbers = st.integers(1, 4096)
 _units = st.sampled_from(["", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3", "E6"])
@@ -501,15 +516,15 @@ _HOOK = Hook()
     grows=st.booleans(),
     known=st.lists(st.booleans(), min_size=3, max_size=3),
 )
-def test_no_claim_ever_shrinks_and_each_is_written_once(
+def test_random_sizes_never_shrink_a_claim_and_each_claim_is_written_once(
     has: list[str], wants: str | int, grows: bool, known: list[bool]
 ) -> None:
-    parent = tapp(replicas=len(has), volumeClaimTemplates=[template(wants)])
+    parent = tapp(replicas=len(has), volumeClaimTemplates=[template_of_size(wants)])
     world = World(parent, hook=_HOOK, classes=[storage_class(grows=grows)])
     for id, size in enumerate(has):
-        made = desired(World(parent, hook=_HOOK).sync(), "PersistentVolumeClaim")[f"data-web-{id}"]
-        made["spec"]["resources"]["requests"]["storage"] = quantity(size)
-        claim = bound(builders.stored(made, parent))
+        claim = desired(World(parent, hook=_HOOK).sync(), "PersistentVolumeClaim")[f"data-web-{id}"]
+        claim["spec"]["resources"]["requests"]["storage"] = quantity(size)
+        claim = bound(builders.stored(claim, parent))
         world.claims[f"data-web-{id}"] = claim if known[id] else adopted(claim)
     world.sync()
     for id, size in enumerate(has):
@@ -520,11 +535,14 @@ def test_no_claim_ever_shrinks_and_each_is_written_once(
     assert not [write for write in world.writes if "PersistentVolumeClaim" in write]
 
 
-def test_a_claim_grows_by_the_value_of_its_instance_whatever_another_one_lacks() -> None:
-    own = [template("$(tapp.values.size)"), template("$(tapp.values.more)", name="logs")]
+def test_claim_grows_by_the_value_of_its_instance_although_another_value_is_missing() -> None:
+    own = [
+        template_of_size("$(tapp.values.size)"),
+        template_of_size("$(tapp.values.more)", name="logs"),
+    ]
     values = {"size": "1Gi", "more": "1Gi"}
     parent = tapp(replicas=2, volumeClaimTemplates=own, defaultValues=values)
-    world = at_rest(parent=parent)
+    world = settled_tapp(parent=parent)
     assert set(sizes(world).values()) == {"1Gi"}
     world.change(values={"1": {"size": "2Gi"}}, defaultValues={"size": "1Gi"}).sync()
     assert sizes(world) == {

@@ -1,4 +1,4 @@
-"""The history of a TApp: which templates are kept, and when one is made again."""
+"""The history of a TApp: which templates are kept as ControllerRevisions, and for how long."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ TEMPLATE = "apps.tkestack.io/template"
 CAUSE = "kubernetes.io/change-cause"
 
 
-def world(**spec: Any) -> World:
-    """A TApp that has come to rest, with a registration that declares ControllerRevisions."""
+def tapp_with_history(**spec: Any) -> World:
+    """Returns a settled TApp with a registration that declares ControllerRevisions."""
     return World(tapp(**spec), history=True).settle()
 
 
-def history(found: World) -> list[str]:
-    """The kept revisions, oldest first: `2 default web:2`."""
+def revisions_in_order(found: World) -> list[str]:
+    """Returns number, template and image of each revision, such as `2 default web:2`."""
     ordered = sorted(found.revisions.values(), key=lambda item: item["revision"])
     return [f"{item['revision']} {_template(item)} {_image(item)}" for item in ordered]
 
@@ -37,24 +37,24 @@ def _image(revision: Document) -> str:
     return str(revision["data"]["template"]["spec"]["containers"][0]["image"])
 
 
-def rolled(found: World, *images: str) -> World:
-    """The default template gets one image after the other, each time until all is done."""
+def roll_out(found: World, *images: str) -> World:
+    """Rolls out the default template with one image after the other."""
     for image in images:
         found.change(template=template(image)).settle()
     return found
 
 
-def revision_writes(found: World) -> list[str]:
-    """Writes of one sync to ControllerRevisions; pods and claims may not be touched."""
+def verbs_of_revision_writes(found: World) -> list[str]:
+    """Runs a sync that may write only revisions, and returns the verbs of its writes."""
     found.sync()
     assert [line for line in found.writes if REVISION not in line] == []
     return [line.partition(" ")[0] for line in found.writes]
 
 
-# --- what is kept -------------------------------------------------------------------------------
+# --- which templates are kept ---------------------------------------------------------------------
 
 
-def test_the_template_is_kept_as_its_author_wrote_it() -> None:
+def test_revision_has_the_template_as_its_author_wrote_it() -> None:
     body = template("web:1", annotations={"note": "x"}, terminationGracePeriodSeconds=5)
     parent = tapp(template=body)
     (child,) = desired(World(parent, history=True).sync(), REVISION).values()
@@ -67,7 +67,7 @@ def test_the_template_is_kept_as_its_author_wrote_it() -> None:
     assert meta["labels"] == {LABEL: pods["web-0"]["metadata"]["labels"][LABEL]}
 
 
-def test_the_change_cause_is_kept_with_it_and_cut_short() -> None:
+def test_revision_has_the_change_cause_with_at_most_1000_characters() -> None:
     parent = tapp()
     parent["metadata"]["annotations"] = {CAUSE: "nginx 1.25, for the new cipher " + "x" * 5_000}
     found = World(parent, history=True).settle()
@@ -85,10 +85,10 @@ def test_the_change_cause_is_kept_with_it_and_cut_short() -> None:
     ]
 
 
-def test_each_template_that_an_instance_runs_is_kept_and_no_other() -> None:
+def test_only_templates_that_an_instance_runs_are_kept() -> None:
     pool = {"a": template("a:1"), "b": template("b:1"), "unused": template("c:1")}
-    found = world(replicas=2, templatePool=pool, templates={"1": "a", "7": "b"})
-    assert history(found) == ["1 a a:1", "2 default nginx:1.25"]
+    found = tapp_with_history(replicas=2, templatePool=pool, templates={"1": "a", "7": "b"})
+    assert revisions_in_order(found) == ["1 a a:1", "2 default nginx:1.25"]
 
 
 @pytest.mark.parametrize(
@@ -105,144 +105,154 @@ def test_each_template_that_an_instance_runs_is_kept_and_no_other() -> None:
             }
         ),
     ],
+    ids=["no containers", "containers are a string", "variable twice"],
 )
-def test_a_template_that_no_pod_can_be_made_of_is_not_kept(broken: Document) -> None:
+def test_invalid_template_is_not_kept(broken: Document) -> None:
     found = World(tapp(replicas=2, templatePool={"bad": broken}, templates={"1": "bad"}))
     found.history = True
     found.sync()
-    assert history(found) == ["1 default nginx:1.25"]
+    assert revisions_in_order(found) == ["1 default nginx:1.25"]
 
 
-@pytest.mark.parametrize("text", ["x" * (129 << 10), "<&>" * (8 << 10)])
-def test_a_template_that_is_too_long_for_an_annotation_is_not_kept(text: str) -> None:
-    r"""As Metacontroller writes it there: Go's JSON has `\u003c` for `<`."""
+@pytest.mark.parametrize(
+    "text", ["x" * (129 << 10), "<&>" * (8 << 10)], ids=["plain", "characters that Go escapes"]
+)
+def test_template_that_is_too_long_for_the_last_applied_annotation_is_not_kept(text: str) -> None:
+    r"""The length is that of Go's JSON, which has `\u003c` for `<`."""
     long = template(annotations={"text": text})
     found = World(tapp(template=long), history=True)
     found.sync()
     assert found.revisions == {}
 
 
-def test_a_killed_instance_keeps_its_template() -> None:
-    found = world(
+def test_template_of_a_killed_instance_is_kept() -> None:
+    found = tapp_with_history(
         templatePool={"a": template("a:1")}, templates={"0": "a"}, statuses={"0": "Killed"}
     )
-    assert history(found) == ["1 a a:1"]
+    assert revisions_in_order(found) == ["1 a a:1"]
 
 
-def test_another_spelling_of_a_template_is_no_news() -> None:
-    found = world()
+def test_equivalent_template_creates_no_revision() -> None:
+    found = tapp_with_history()
     body = template()
     body["spec"] |= {"nodeSelector": {}, "volumes": []}
     found.change(template=body)
-    assert revision_writes(found) == []
+    assert verbs_of_revision_writes(found) == []
 
 
-# --- roll-outs and rollbacks ----------------------------------------------------------------------
+# --- rollouts and rollbacks -----------------------------------------------------------------------
 
 
-def test_a_change_is_one_more_and_nothing_goes() -> None:
-    found = rolled(world(), "web:2", "web:3")
-    assert history(found) == ["1 default nginx:1.25", "2 default web:2", "3 default web:3"]
+def test_each_rollout_adds_a_revision() -> None:
+    found = roll_out(tapp_with_history(), "web:2", "web:3")
+    assert revisions_in_order(found) == [
+        "1 default nginx:1.25",
+        "2 default web:2",
+        "3 default web:3",
+    ]
 
 
-def test_what_was_rolled_back_to_becomes_the_newest() -> None:
-    found = rolled(world(template=template("web:1")), "web:2", "web:3")
+def test_rollback_recreates_the_old_revision_with_the_newest_number() -> None:
+    found = roll_out(tapp_with_history(template=template("web:1")), "web:2", "web:3")
     found.change(template=template("web:1"))
     found.sync()
     both = ["1 default web:1", "2 default web:2", "3 default web:3", "4 default web:1"]
-    assert history(found) == both
-    assert revision_writes(found) == ["delete"]
-    assert history(found) == both[1:]
+    assert revisions_in_order(found) == both
+    assert verbs_of_revision_writes(found) == ["delete"]
+    assert revisions_in_order(found) == both[1:]
     found.settle()
-    assert history(found) == both[1:]
+    assert revisions_in_order(found) == both[1:]
 
 
-def test_what_was_rolled_back_to_stays_whatever_comes_next() -> None:
-    found = rolled(world(template=template("web:1")), "web:2")
+def test_revision_of_a_rollback_stays_after_the_next_rollout() -> None:
+    found = roll_out(tapp_with_history(template=template("web:1")), "web:2")
     found.change(template=template("web:1"))
     found.sync()
     found.change(template=template("web:3")).settle()
-    assert history(found) == ["2 default web:2", "3 default web:1", "4 default web:3"]
+    assert revisions_in_order(found) == ["2 default web:2", "3 default web:1", "4 default web:3"]
 
 
-def test_of_two_records_of_one_revision_the_newest_alone_stays() -> None:
-    """A cache that lagged for two syncs may have brought that."""
-    found = rolled(world(template=template("web:1")), "web:2")
+def test_only_the_newest_of_two_equal_revisions_stays() -> None:
+    """A stale cache in two syncs may have caused the second one."""
+    found = roll_out(tapp_with_history(template=template("web:1")), "web:2")
     for name, item in list(found.revisions.items()):
         number = item["revision"] + 10
         again = builders.with_meta({**item, "revision": number}, name=f"{name}-{number}")
         found.revisions[f"{name}-{number}"] = again
-    assert revision_writes(found) == ["delete", "delete"]
-    assert history(found) == ["11 default web:1", "12 default web:2"]
-    assert revision_writes(found) == []
+    assert verbs_of_revision_writes(found) == ["delete", "delete"]
+    assert revisions_in_order(found) == ["11 default web:1", "12 default web:2"]
+    assert verbs_of_revision_writes(found) == []
 
 
-def test_there_and_back_again_and_again_adds_nothing() -> None:
-    found = rolled(world(template=template("web:1")), *["web:2", "web:1"] * 5)
-    assert history(found) == ["10 default web:2", "11 default web:1"]
+def test_repeated_rollbacks_keep_two_revisions() -> None:
+    found = roll_out(tapp_with_history(template=template("web:1")), *["web:2", "web:1"] * 5)
+    assert revisions_in_order(found) == ["10 default web:2", "11 default web:1"]
 
 
-def test_a_canary_that_is_promoted() -> None:
-    """The pool's template becomes the default one: another name is another template."""
-    found = world(template=template("web:1"), replicas=3)
+def test_promoted_canary_is_a_new_revision_of_the_default_template() -> None:
+    """A revision belongs to a template name, so an equal template of another name has its own."""
+    found = tapp_with_history(template=template("web:1"), replicas=3)
     found.change(templatePool={"canary": template("web:2")}, templates={"2": "canary"}).settle()
-    assert history(found) == ["1 default web:1", "2 canary web:2"]
+    assert revisions_in_order(found) == ["1 default web:1", "2 canary web:2"]
     found.change(template=template("web:2"), templates=None, templatePool=None).settle()
-    assert history(found) == ["1 default web:1", "2 canary web:2", "3 default web:2"]
+    assert revisions_in_order(found) == ["1 default web:1", "2 canary web:2", "3 default web:2"]
 
 
-def test_a_template_that_is_unused_for_a_while_keeps_its_number() -> None:
-    """Nobody runs it, so it is not the newest of anything."""
+def test_unused_template_gets_a_new_number_only_when_it_is_used_again() -> None:
     pool = {"a": template("a:1")}
-    found = world(templatePool=pool, templates={"0": "a"})
+    found = tapp_with_history(templatePool=pool, templates={"0": "a"})
     found.change(templatePool={"a": template("a:2")}).settle()
     found.change(templatePool=pool, templates=None).settle()
-    assert history(found) == ["1 a a:1", "2 a a:2", "3 default nginx:1.25"]
+    assert revisions_in_order(found) == ["1 a a:1", "2 a a:2", "3 default nginx:1.25"]
     found.change(templates={"0": "a"}).settle()
-    assert history(found) == ["2 a a:2", "3 default nginx:1.25", "4 a a:1"]
+    assert revisions_in_order(found) == ["2 a a:2", "3 default nginx:1.25", "4 a a:1"]
 
 
-def test_two_of_one_number_are_told_apart() -> None:
-    """A cache that lagged: the live one is to be the highest, so it is made again."""
-    found = rolled(world(template=template("web:1")), "web:2")
+def test_current_revision_is_recreated_if_another_one_has_the_same_number() -> None:
+    """A stale cache may have caused equal numbers. The current one has to be the highest."""
+    found = roll_out(tapp_with_history(template=template("web:1")), "web:2")
     for name, item in found.revisions.items():
         found.revisions[name] = {**item, "revision": 5}
     found.settle()
-    assert history(found) == ["5 default web:1", "6 default web:2"]
+    assert revisions_in_order(found) == ["5 default web:1", "6 default web:2"]
 
 
-# --- the limit ----------------------------------------------------------------------------------
+# --- revisionHistoryLimit -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("limit", "superseded"), [(1, 2), (2, 3), (10, 6), (None, 6)])
-def test_the_newest_of_the_template_and_as_many_more_are_kept(
+def test_limit_applies_to_revisions_other_than_the_current_and_the_previous_one(
     limit: int | None, superseded: int
 ) -> None:
     more = {} if limit is None else {"revisionHistoryLimit": limit}
-    found = world(template=template("web:0"), **more)
-    rolled(found, *[f"web:{number}" for number in range(1, 7)])
-    assert history(found) == [f"{n + 1} default web:{n}" for n in range(6 - superseded, 7)]
+    found = tapp_with_history(template=template("web:0"), **more)
+    roll_out(found, *[f"web:{number}" for number in range(1, 7)])
+    assert revisions_in_order(found) == [
+        f"{n + 1} default web:{n}" for n in range(6 - superseded, 7)
+    ]
 
 
-def test_ten_is_the_default() -> None:
-    found = rolled(world(template=template("web:0")), *[f"web:{number}" for number in range(1, 15)])
+def test_limit_is_ten_by_default() -> None:
+    found = roll_out(
+        tapp_with_history(template=template("web:0")), *[f"web:{number}" for number in range(1, 15)]
+    )
     assert len(found.revisions) == 1 + 1 + 10
 
 
-def test_a_lower_limit_prunes_and_none_ends_the_history() -> None:
-    found = rolled(world(template=template("web:1")), "web:2", "web:3", "web:4")
+def test_lower_limit_deletes_revisions_and_a_limit_of_0_deletes_all() -> None:
+    found = roll_out(tapp_with_history(template=template("web:1")), "web:2", "web:3", "web:4")
     found.change(revisionHistoryLimit=1)
-    assert revision_writes(found) == ["delete"]
+    assert verbs_of_revision_writes(found) == ["delete"]
     found.change(revisionHistoryLimit=0)
-    assert revision_writes(found) == ["delete"] * 3
-    assert revision_writes(found) == []
+    assert verbs_of_revision_writes(found) == ["delete"] * 3
+    assert verbs_of_revision_writes(found) == []
     found.change(revisionHistoryLimit=None).settle()
-    assert history(found) == ["1 default web:4"]
+    assert revisions_in_order(found) == ["1 default web:4"]
 
 
-def test_the_newest_superseded_one_of_each_template_is_beyond_the_limit() -> None:
+def test_previous_revision_of_each_template_does_not_count_for_the_limit() -> None:
     pool = {name: template(f"{name}:1") for name in "abc"}
-    found = world(
+    found = tapp_with_history(
         replicas=3,
         templatePool=pool,
         templates=dict(zip("012", "abc", strict=True)),
@@ -252,22 +262,22 @@ def test_the_newest_superseded_one_of_each_template_is_beyond_the_limit() -> Non
         for name in "abc":
             pool = {**pool, name: template(f"{name}:{number}")}
             found.change(templatePool=pool).settle()
-    assert [line.partition(" ")[2] for line in history(found)] == [
+    assert [line.partition(" ")[2] for line in revisions_in_order(found)] == [
         "c c:2",
         *("a a:3", "b b:3", "c c:3"),
         *("a a:4", "b b:4", "c c:4"),
     ]
 
 
-def test_what_a_template_was_that_is_gone_is_within_the_limit() -> None:
-    found = world(templatePool={"a": template("a:1")}, templates={"0": "a"})
+def test_revisions_of_a_removed_template_count_for_the_limit() -> None:
+    found = tapp_with_history(templatePool={"a": template("a:1")}, templates={"0": "a"})
     found.change(templatePool=None, templates=None).settle()
-    assert history(found) == ["1 a a:1", "2 default nginx:1.25"]
-    rolled(found, *[f"web:{number}" for number in range(12)])
-    assert "1 a a:1" not in history(found)
+    assert revisions_in_order(found) == ["1 a a:1", "2 default nginx:1.25"]
+    roll_out(found, *[f"web:{number}" for number in range(12)])
+    assert "1 a a:1" not in revisions_in_order(found)
 
 
-# --- what is none of ours, and what is on its way out ---------------------------------------------
+# --- revisions of others, and terminating ones ----------------------------------------------------
 
 
 def _foreign(change: dict[str, Any]) -> Document:
@@ -295,18 +305,24 @@ def _foreign(change: dict[str, Any]) -> Document:
     ids=str,
 )
 @pytest.mark.parametrize("limit", [0, 1])
-def test_what_is_none_of_ours_stays_as_it_is(change: dict[str, Any], limit: int) -> None:
-    found = rolled(world(template=template("web:1"), revisionHistoryLimit=limit), "web:2")
+def test_revision_that_the_service_did_not_write_stays(change: dict[str, Any], limit: int) -> None:
+    found = roll_out(
+        tapp_with_history(template=template("web:1"), revisionHistoryLimit=limit), "web:2"
+    )
     found.revisions["web-theirs"] = _foreign(change)
-    rolled(found, "web:3", "web:4", "web:5")
+    roll_out(found, "web:3", "web:4", "web:5")
     assert "web-theirs" in found.revisions
-    assert revision_writes(found) == []
+    assert verbs_of_revision_writes(found) == []
 
 
-@pytest.mark.parametrize("what", [None, {}, {"metadata": {}}, {"metadata": {"name": ""}}])
-def test_one_without_a_name_is_refused_with_its_place(what: Any) -> None:
+@pytest.mark.parametrize(
+    "revision",
+    [None, {}, {"metadata": {}}, {"metadata": {"name": ""}}],
+    ids=["null", "empty", "no name", "empty name"],
+)
+def test_revision_without_a_name_is_refused_with_its_path(revision: Any) -> None:
     request = builders.request(tapp(), revisions=[])
-    request["children"]["ControllerRevision.apps/v1"]["shop/x"] = what
+    request["children"]["ControllerRevision.apps/v1"]["shop/x"] = revision
     response = Hook().post("/sync", request)
     assert response.status_code == 400
     assert response.get_json()["path"].startswith(
@@ -314,33 +330,36 @@ def test_one_without_a_name_is_refused_with_its_place(what: Any) -> None:
     )
 
 
-def test_one_that_is_going_is_waited_for() -> None:
-    found = world()
+def test_terminating_revision_is_created_again_when_it_is_gone() -> None:
+    found = tapp_with_history()
     (name,) = found.revisions
     found.revisions[name] = terminating(found.revisions[name])
-    assert revision_writes(found) == []
+    assert verbs_of_revision_writes(found) == []
     del found.revisions[name]
-    assert revision_writes(found) == ["create"]
+    assert verbs_of_revision_writes(found) == ["create"]
 
 
-def test_a_name_that_is_taken_is_left_alone() -> None:
-    """Somebody took our label off: it is nobody's now, and stands in the way of no other."""
-    found = world()
+def test_revision_whose_label_was_removed_is_neither_written_nor_created_again() -> None:
+    found = tapp_with_history()
     (name,) = found.revisions
     found.revisions[name]["metadata"]["labels"].pop(LABEL)
-    assert revision_writes(found) == []
+    assert verbs_of_revision_writes(found) == []
 
 
-def test_what_a_former_tapp_of_the_name_left_behind_is_not_in_the_way() -> None:
-    (before,) = world().revisions
+def test_revision_name_depends_on_the_uid_of_the_tapp() -> None:
+    (before,) = tapp_with_history().revisions
     parent = tapp()
     parent["metadata"]["uid"] = "another"
     (after,) = World(parent, history=True).settle().revisions
     assert before != after
 
 
-@pytest.mark.parametrize("name", ["x" * 253, "a." * 126 + "a", "x" * 199 + ".y"])
-def test_a_long_name_is_cut(name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["x" * 253, "a." * 126 + "a", "x" * 199 + ".y"],
+    ids=["longest", "many dots", "dot at the cut"],
+)
+def test_long_revision_name_is_shortened_to_a_valid_name(name: str) -> None:
     parent = tapp()
     parent["metadata"]["name"] = name
     (made,) = desired(World(parent, history=True).sync(), REVISION)
@@ -349,33 +368,35 @@ def test_a_long_name_is_cut(name: str) -> None:
     assert ".-" not in made
 
 
-# --- older registrations, upgrades and the end ----------------------------------------------------
+# --- older registrations, upgrades, and deletion --------------------------------------------------
 
 
-def test_without_the_declaration_nothing_of_it_happens() -> None:
+def test_no_revision_is_created_without_the_declaration() -> None:
     found = World(tapp()).settle()
     assert found.revisions == {}
 
 
-def test_without_the_declaration_what_is_there_stays() -> None:
-    """A strategy other than OnDelete: nothing could be kept without a write."""
-    found = rolled(world(template=template("web:1"), revisionHistoryLimit=1), "web:2", "web:3")
+def test_existing_revisions_stay_if_the_declaration_has_another_strategy() -> None:
+    """With any strategy but OnDelete, an unchanged revision could not be kept without a write."""
+    found = roll_out(
+        tapp_with_history(template=template("web:1"), revisionHistoryLimit=1), "web:2", "web:3"
+    )
     request = found.request()
     request["controller"]["spec"]["childResources"][0]["updateStrategy"]["method"] = "InPlace"
     request["parent"]["spec"]["template"] = template("web:9")
     assert set(desired(found.hook.sync(request), REVISION)) == set(found.revisions)
 
 
-def test_a_tapp_from_before_gets_its_current_templates_and_no_pod_is_written() -> None:
+def test_existing_tapp_gets_revisions_of_its_templates_without_a_write_of_a_pod() -> None:
     pool = {"a": template("a:1")}
     found = World(tapp(replicas=3, templatePool=pool, templates={"1": "a"})).settle()
     found.history = True
-    assert revision_writes(found) == ["create", "create"]
-    assert revision_writes(found) == []
+    assert verbs_of_revision_writes(found) == ["create", "create"]
+    assert verbs_of_revision_writes(found) == []
 
 
-def test_they_go_with_the_tapp() -> None:
-    found = rolled(world(template=template("web:1")), "web:2")
+def test_revisions_are_deleted_with_the_tapp() -> None:
+    found = roll_out(tapp_with_history(template=template("web:1")), "web:2")
     found.pods = {}
     parent = {**found.parent, "metadata": {**found.parent["metadata"]}}
     parent["metadata"]["deletionTimestamp"] = "2026-01-05T11:00:00Z"
@@ -389,8 +410,8 @@ def test_they_go_with_the_tapp() -> None:
 
 
 @pytest.mark.parametrize("finalizer", ["orphan", "foregroundDeletion"])
-def test_the_garbage_collector_has_its_way(finalizer: str) -> None:
-    found = world()
+def test_finalize_keeps_revisions_if_the_garbage_collector_handles_them(finalizer: str) -> None:
+    found = tapp_with_history()
     parent = {**found.parent, "metadata": {**found.parent["metadata"]}}
     parent["metadata"]["deletionTimestamp"] = "2026-01-05T11:00:00Z"
     parent["metadata"]["finalizers"] = [finalizer]
@@ -402,7 +423,7 @@ def test_the_garbage_collector_has_its_way(finalizer: str) -> None:
     assert set(desired(answer, REVISION)) == set(found.revisions)
 
 
-# --- what always holds --------------------------------------------------------------------------
+# --- random edits ---------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["default", "a", "b"])
 EDITS = st.one_of(
@@ -440,7 +461,7 @@ def _edit(found: World, what: str, first: Any, second: Any) -> None:
 
 @settings(max_examples=size(15, 150))
 @given(st.lists(EDITS, max_size=12), st.lists(st.booleans(), min_size=12, max_size=12))
-def test_whatever_is_edited_what_runs_is_the_newest_and_the_rest_is_bounded(
+def test_random_edits_keep_running_templates_newest_and_the_history_limited(
     edits: list[tuple[str, Any, Any]], synced: list[bool]
 ) -> None:
     found = World(tapp(replicas=3), history=True)
@@ -449,7 +470,7 @@ def test_whatever_is_edited_what_runs_is_the_newest_and_the_rest_is_bounded(
         if settle:
             found.settle()
     found.settle()
-    assert revision_writes(found) == []
+    assert verbs_of_revision_writes(found) == []
     spec = found.parent["spec"]
     limit = spec.get("revisionHistoryLimit", 10)
     names = {"default", *(spec.get("templatePool") or {})}
