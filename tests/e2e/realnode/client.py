@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import itertools
+import math
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -117,6 +118,15 @@ class Client:
             since = began
         return since
 
+    def left(self, pod: str, after: float) -> float:
+        """Returns when the client heard that a pod had left, at the earliest `after`.
+
+        Infinity if the client has not heard of it.
+        """
+        views = list(self.views)
+        gone = [at for at, view in views if at >= after and pod not in view.values()]
+        return min(gone, default=math.inf)
+
     def _heard(self, change: str, found: Json) -> None:  # noqa: ARG002 - all slices are read anew
         view = {
             address: endpoint["targetRef"]["name"]
@@ -131,15 +141,16 @@ class Client:
         due = time.monotonic()
         while not self._ending.wait(max(0.0, due - time.monotonic())):
             due += 1 / self._rate
-            view = sorted(self.view(time.monotonic() - self.lag).items())
-            if view:
-                self._senders.submit(self._ask, *view[next(self._turn) % len(view)])
-            elif self.requests:  # before the first answer it has not begun
-                now = time.monotonic()
-                self.requests.append(Request(now, now, "", "", NOBODY))
+            self._senders.submit(self._ask)
 
-    def _ask(self, address: str, pod: str) -> None:
+    def _ask(self) -> None:
         began, version, failure = time.monotonic(), "", ""
+        view = sorted(self.view(began - self.lag).items())
+        if not view:
+            if self.requests:  # Before the first answer the client has not begun.
+                self.requests.append(Request(began, began, "", "", NOBODY))
+            return
+        address, pod = view[next(self._turn) % len(view)]
         connection = http.client.HTTPConnection(address, PORT, timeout=TIMEOUT)
         try:
             connection.request("GET", HTTP_PATH)
