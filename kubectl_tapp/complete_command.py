@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from kubectl_tapp.base.streams import open_closed_streams
 from kubectl_tapp.cluster.kubectl import Runner
-from kubectl_tapp.main import PROGRAM, exit_code_after_flush, run
+from kubectl_tapp.main import PROGRAM, exit_code_after_flush, exit_on_signals, run
 
 _WORDS_ONLY, _FILES_TOO = 4, 0  # Values of cobra's ShellCompDirective
 # The options whose value is a file name, which the shell completes.
@@ -38,4 +38,5 @@ def complete(words: Sequence[str], runner: Runner | None = None) -> int:
 def main() -> None:
     """Runs the program `kubectl_complete-tapp`."""
     open_closed_streams()
+    exit_on_signals()
     sys.exit(complete(sys.argv[1:]))

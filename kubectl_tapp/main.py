@@ -4,11 +4,12 @@ The entry point is `run`.
 """
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -33,6 +34,7 @@ from kubectl_tapp.commands.why import why
 from kubectl_tapp.web.command import web
 
 _NAME, PROGRAM = "kubectl tapp", "kubectl-tapp"
+_SIGNALED = 128  # A shell adds this to the number of the signal that ended a process
 _COMPLETION = ("--show-completion", "--install-completion")
 
 app = typer.Typer(
@@ -174,7 +176,23 @@ def _fault_message(error: Exception) -> str:
 def main() -> None:
     """Runs the program `kubectl-tapp`."""
     open_closed_streams()
+    exit_on_signals()
     sys.exit(run(sys.argv[1:]))
+
+
+def exit_on_signals() -> None:
+    """Lets SIGTERM and SIGHUP end the process by SystemExit, which deletes its temporary files.
+
+    A signal that the caller ignores, as `nohup` ignores SIGHUP, stays ignored.
+    """
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _exit)
+
+
+def _exit(number: int, _: object) -> NoReturn:
+    sys.exit(_SIGNALED + number)
 
 
 if __name__ == "__main__":

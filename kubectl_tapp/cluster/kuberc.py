@@ -12,6 +12,7 @@ import functools
 import json
 import os
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -88,23 +89,37 @@ def without_preferences(arguments: Sequence[str]) -> tuple[list[str], dict[str, 
     return rest, {**os.environ, "KUBERC": _policy_file(path)}
 
 
-@functools.cache
 def _policy_file(path: Path | None) -> str:
-    """Returns the value of KUBERC: `off`, or a file with only the policy for credential plugins."""
+    """Returns the value of KUBERC: `off`, or a file with only the policy for credential plugins.
+
+    Raises OSError if the file cannot be written: the policy is a security setting, so no call may
+    run without it.
+    """
     found = preferences(path)
     policy = {key: found[key] for key in _POLICY if key in found}
     if not policy:
         return "off"
     kept = {"apiVersion": found["apiVersion"], "kind": _KIND, **policy}
-    try:
-        file = Path(_directory().name) / "kuberc"
-        file.write_text(json.dumps(kept), encoding="utf-8")
-    except OSError:  # The policy is a security setting: if it cannot be kept alone, keep everything
-        return str(path)
-    return str(file)
+    return str(_stored(json.dumps(kept)))
 
 
-@functools.cache
-def _directory() -> "tempfile.TemporaryDirectory[str]":
-    """Returns a temporary directory that is deleted when the program ends."""
-    return tempfile.TemporaryDirectory(prefix="kubectl-tapp-")
+_lock = threading.Lock()
+_directories: dict[str, "tempfile.TemporaryDirectory[str]"] = {}
+"""Policy -> the directory of its file. Python deletes the directory when the program ends."""
+
+
+def _stored(text: str) -> Path:
+    """Writes the policy to a temporary file, unless the file exists. Safe in several threads.
+
+    A program that runs for days may lose its file: systemd deletes old files in /tmp.
+    """
+    with _lock:
+        known = _directories.get(text)
+        if known is not None:
+            if (file := Path(known.name) / "kuberc").exists():
+                return file
+            known.cleanup()
+        _directories[text] = directory = tempfile.TemporaryDirectory(prefix="kubectl-tapp-")
+        file = Path(directory.name) / "kuberc"
+        file.write_text(text, encoding="utf-8")
+        return file

@@ -1,9 +1,11 @@
 """The command `kubectl tapp web`: serves the page on 127.0.0.1 until Ctrl-C."""
 
+import os
 import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from typing import Annotated, NoReturn
@@ -12,6 +14,7 @@ import typer
 
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.cluster.access import TAPPS
+from kubectl_tapp.cluster.pod import is_pod, pod_namespace
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import names
 from kubectl_tapp.commands.options import argument, option, without_resource_prefix
@@ -83,21 +86,25 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
         )
         _say(session, f"The page is at {door.address}")
         _say(session, "Whoever has this address may do what your kubectl may. Ctrl-C ends it.")
+        if is_pod():
+            _say(session, _how_to_reach_the_pod(port))
+            browser = False
         before = signal.signal(signal.SIGTERM, _end)
         opening = threading.Thread(daemon=True)
         try:
             if browser:
                 opening = threading.Thread(
-                    target=opener(door.address_for_one_use(), partial(_say, session)), daemon=True
+                    target=opener(door.address_for_one_use(), partial(_try_to_say, session)),
+                    daemon=True,
                 )
             # In a thread, because `webbrowser` waits for a browser that runs in the foreground.
             opening.start()
             server.serve_forever()  # returns after Ctrl-C
         finally:
-            session.say("\nEnded.")
             signal.signal(signal.SIGTERM, before)
             app.extensions["live"].stop()
             server.server_close()
+            _try_to_say(session, "\nEnded.")
             opening.join(_STARTING)
 
 
@@ -105,6 +112,20 @@ def _say(session: Session, text: str) -> None:
     """Prints a line and flushes it, because the output may be a pipe."""
     session.say(text)
     sys.stdout.flush()
+
+
+def _try_to_say(session: Session, text: str) -> None:
+    """Prints a line if somebody still reads: the terminal or the pipe may have been closed."""
+    with suppress(OSError):
+        _say(session, text)
+
+
+def _how_to_reach_the_pod(port: int) -> str:
+    """Returns the command that forwards a port of the user's machine to the page in this pod."""
+    # The host name of a pod is its name, unless the pod has the network or the name of its node.
+    pod = os.environ.get("POD_NAME") or socket.gethostname()
+    command = f"kubectl port-forward -n {pod_namespace()} pod/{pod} {port}:{port}"
+    return f"This is a pod. Run `{command}` on your machine, and open the address there."
 
 
 def _end(*_: object) -> NoReturn:

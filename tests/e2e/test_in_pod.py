@@ -6,6 +6,7 @@ where that path is a directory with a real token; so these tests need root on Li
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -22,6 +23,7 @@ from .binaries import build
 from .cluster import Cluster
 from .kube import Json, Kube, authority_of
 from .plugin import ROOT, Plugin
+from .process import free_ports
 
 pytestmark = [
     pytest.mark.e2e,
@@ -108,6 +110,41 @@ def test_a_watch_in_a_pod_goes_on(app: App, pod: Pod) -> None:
     said = pod.run(f"timeout 20 kubectl tapp status {app.name} -w", code=124)
     assert "1/1 running" in said
     assert "error" not in said
+
+
+PAGE = """
+import http.cookiejar, json, re, subprocess, sys, time, urllib.request
+name, port, namespace = sys.argv[1:]
+command = ["kubectl", "tapp", "web", name, "--port", port]
+with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as page:
+    lines = [page.stdout.readline().strip() for _ in range(3)]
+    jar = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+    found = urllib.request.build_opener(jar)
+    shown = found.open(lines[0].split()[-1])
+    key = re.search("key=([^&]+)", shown.url)[1]
+    asked = f"http://127.0.0.1:{port}/api/tapp?namespace={namespace}&name={name}&since="
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        answer = json.load(found.open(urllib.request.Request(asked, headers={"X-TApp-Key": key})))
+        if any("tiles" in each for each in answer["changes"]):
+            break
+        time.sleep(0.2)
+    page.terminate()
+    page.wait(60)
+print(json.dumps({"lines": lines, "answer": answer, "code": page.returncode}))
+"""
+
+
+def test_the_page_is_served_in_a_pod_and_names_the_way_to_it(app: App, pod: Pod) -> None:
+    """It starts no browser there, and listens on the pod's loopback address alone."""
+    app.apply(tapp(replicas=2)).settle()
+    (port,) = free_ports(1)
+    line = shlex.join([sys.executable, "-c", PAGE, app.name, str(port), app.namespace])
+    found = json.loads(pod.run(line, POD_NAME="toolbox-0").splitlines()[-1])
+    command = f"kubectl port-forward -n {app.namespace} pod/toolbox-0 {port}:{port}"
+    assert f"Run `{command}` on your machine" in found["lines"][2]
+    tiles = {key: each for one in found["answer"]["changes"] for key, each in one["tiles"].items()}
+    assert set(tiles) == {"0", "1"}
 
 
 def test_the_namespace_is_that_of_the_pod(app: App, pod: Pod) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from tests.web.conftest import browser, page
 
 from .app import App, tapp, template
+from .kube import Json
 from .plugin import Plugin
 
 if TYPE_CHECKING:
@@ -22,9 +25,28 @@ __all__ = ["browser", "page"]
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
+KUBERC: Json = {
+    "apiVersion": "kubectl.config.k8s.io/v1beta1", "kind": "Preference",
+    "credentialPluginPolicy": "DenyAll",
+    "defaults": [
+        {"command": "get", "options": [
+            {"name": "show-labels", "default": "true"}, {"name": "selector", "default": "a=b"}]},
+        {"command": "patch", "options": [{"name": "dry-run", "default": "client"}]},
+        {"command": "apply", "options": [{"name": "dry-run", "default": "client"}]},
+    ],
+}  # fmt: skip
+"""Preferences that hide all objects and drop all writes."""
+
+
 @pytest.fixture
-def served(app: App, plugin: Plugin) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The command, and the address that it prints."""
+def served(
+    app: App, plugin: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command, and the address that it prints, for a user whose kuberc hides everything."""
+    (tmp_path / "kuberc").write_text(json.dumps(KUBERC))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("KUBERC", str(tmp_path / "kuberc"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     app.apply(tapp(replicas=4, templatePool={"v2": template("app:2")})).settle()
     process = plugin.start("web", "web", "--no-browser", "--port", "0")
     assert process.stdout is not None
@@ -36,7 +58,7 @@ def served(app: App, plugin: Plugin) -> Iterator[tuple[subprocess.Popen[str], st
 
 
 def test_a_roll_a_kill_and_a_canary_on_the_page(
-    page: Page, app: App, plugin: Plugin, served: tuple[subprocess.Popen[str], str]
+    page: Page, app: App, plugin: Plugin, served: tuple[subprocess.Popen[str], str], tmp_path: Path
 ) -> None:
     """Changes made there are made, what others do is seen, and Ctrl-C leaves no kubectl behind."""
     process, address = served
@@ -77,3 +99,4 @@ def test_a_roll_a_kill_and_a_canary_on_the_page(
         ["pgrep", "-a", "-g", str(process.pid)], check=False, capture_output=True, text=True
     )
     assert watching.stdout == ""
+    assert [*(tmp_path / "tmp").glob("kubectl-tapp-*")] == []

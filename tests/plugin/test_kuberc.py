@@ -2,7 +2,12 @@
 
 import json
 import os
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +17,9 @@ from migration.kubectl import run
 from tests.builders import manifest
 from tests.plugin.standin import kubectl_tapp
 from tests.plugin.test_applied import CLIENT, SERVER, by_client, by_server
+from tests.plugin.test_process import ROOT, around, command, place
+
+__all__ = ["place"]
 
 POLICY = {
     "credentialPluginPolicy": "Allowlist", "credentialPluginAllowlist": [{"command": "kubelogin"}]
@@ -79,6 +87,55 @@ def test_calls_have_no_preferences_but_the_policy_for_credential_plugins(
 def test_a_kuberc_that_is_none_changes_nothing(kuberc: Path, text: str) -> None:
     kuberc.write_text(text)
     assert json.loads(Program().run(["get"]).out)[0] == "off"
+
+
+def test_a_policy_is_written_again_if_its_file_was_deleted(
+    kuberc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Systemd deletes old files in /tmp, and the page may be served for weeks."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    policy = {**POLICY, "credentialPluginAllowlist": [{"command": "lost-and-found"}]}
+    kuberc.write_text(json.dumps({**json.loads(preferences("get", wide="true")), **policy}))
+    first = json.loads(Program().run(["get"]).out)
+    shutil.rmtree(Path(first[0]).parent)
+    second = json.loads(Program().run(["get"]).out)
+    assert first[1] == second[1]
+    assert first[0] != second[0]
+
+
+def test_a_call_does_not_run_without_the_policy(
+    kuberc: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a temporary file, kubectl would have all preferences of the user or no policy."""
+    monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
+    policy = {**POLICY, "credentialPluginAllowlist": [{"command": "nowhere"}]}
+    kuberc.write_text(json.dumps({**json.loads(preferences("get", wide="true")), **policy}))
+    with pytest.raises(OSError, match="/nonexistent"):
+        Program().run(["get"])
+
+
+ENDS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_temporary_files_are_deleted_when_a_signal_ends_the_command(
+    place: Path, tmp_path: Path, name: str
+) -> None:
+    """SIGHUP comes when the user closes the terminal, SIGTERM when a container stops."""
+    policy = json.loads(preferences("get", show_labels="true")) | POLICY
+    (tmp_path / "kuberc").write_text(json.dumps(policy))
+    (tmp_path / "tmp").mkdir()
+    (place / "asked").unlink(missing_ok=True)
+    files = {"KUBERC": str(tmp_path / "kuberc"), "TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen(command("status", "slow"), cwd=ROOT, env=around(place, **files)) as one:
+        end = time.monotonic() + 60
+        while not (place / "asked").exists():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert len([*(tmp_path / "tmp").iterdir()]) == 1
+        one.send_signal(getattr(signal, name))
+        assert one.wait(60) == ENDS[name]
+    assert [*(tmp_path / "tmp").iterdir()] == []
 
 
 def test_migration_has_no_preferences_but_with_a_policy(kuberc: Path) -> None:

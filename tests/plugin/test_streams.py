@@ -53,6 +53,8 @@ OUTPUTS = {
         "PLUGIN plan -f - <&-", 1, "error: standard input has no TApp: there is nothing\n",
     ),
     "completion, full": ("COMPLETE --version '' >/dev/full", 1, f"error: {FULL}\n"),
+    "the page, full": ("PLUGIN web --no-browser >/dev/full", 1, f"error: {FULL}\n"),
+    "the page, closed": ("PLUGIN web --no-browser >&-", 1, f"error: {CLOSED}\n"),
     "everything full": ("PLUGIN pause web -y >/dev/full 2>/dev/full", 0, ""),
     "an error nobody can read": ("PLUGIN status web --wach 2>/dev/full", 2, ""),
     "everything closed": ("PLUGIN status web <&- >&- 2>&-", 1, ""),

@@ -1,6 +1,7 @@
 """How a browser is opened: by an address for one use, and none of the terminal."""
 
 import http.client
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -238,6 +240,50 @@ def test_the_users_browser_is_served_while_it_runs_in_the_foreground(
     assert told[-2].startswith("http://127.0.0.1:")
     assert told[-1] == "303"
     assert ("--new" in told) == ("--new" in options)
+
+
+NOTING = """
+import json, os
+path = os.environ["KUBERC"]
+note = {"kuberc": json.load(open(path)) if os.path.exists(path) else path}
+open(PLACE + "/calls", "a").write(json.dumps(note | {"words": sys.argv[1:]}) + "\\n")
+print('{"items": []}')
+"""
+
+
+@pytest.mark.parametrize("policy", [{}, {"credentialPluginPolicy": "DenyAll"}], ids=["", "policy"])
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_preferences_of_kubectl_change_no_call_of_the_page_and_leave_no_file(
+    tmp_path: Path, end: signal.Signals, policy: dict[str, str]
+) -> None:
+    """The page's reads and watches know only the policy, until any signal ends the server."""
+    kubectl = program(tmp_path, "kubectl", NOTING.replace("PLACE", repr(str(tmp_path))))
+    kind = {"apiVersion": "kubectl.config.k8s.io/v1beta1", "kind": "Preference"}
+    option = {"name": "show-labels", "default": "true"}
+    defaults = {"defaults": [{"command": "get", "options": [option]}]}
+    (tmp_path / "kuberc").write_text(json.dumps(kind | defaults | policy))
+    (tmp_path / "tmp").mkdir()
+    files = {"KUBERC": str(tmp_path / "kuberc"), "TMPDIR": str(tmp_path / "tmp")}
+    with page_of(tmp_path, KUBECTL=str(kubectl), BROWSER="none", **files) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        answer = ask(address)
+        key = (answer.getheader("Location") or "").partition("key=")[2].partition("&")[0]
+        cookie = (answer.getheader("Set-Cookie") or "").partition(";")[0]
+        at = urlsplit(address)
+        connection = http.client.HTTPConnection("127.0.0.1", at.port or 0, timeout=SECONDS)
+        connection.request("GET", "/api/tapps", headers={"Cookie": cookie, app.KEY: key})
+        assert connection.getresponse().status == 200
+        limit, calls = time.monotonic() + SECONDS, list[dict[str, Any]]()
+        while not any("--watch" in each["words"] for each in calls):
+            assert time.monotonic() < limit, calls
+            time.sleep(0.05)
+            lines = (tmp_path / "calls").read_text() if (tmp_path / "calls").exists() else ""
+            calls = [json.loads(each) for each in lines.splitlines()]
+        process.send_signal(end)
+        process.wait(SECONDS)
+    assert [each["kuberc"] for each in calls] == [(kind | policy) if policy else "off"] * len(calls)
+    assert [*(tmp_path / "tmp").iterdir()] == []
 
 
 TEXT = {
