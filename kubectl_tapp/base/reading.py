@@ -4,7 +4,7 @@ from typing import Any
 
 from kubectl_tapp.base.observed import Document
 from tapp.words.reasons import Reason
-from tapp.words.times import UNKNOWN, seconds
+from tapp.words.times import UNKNOWN, seconds, written
 
 
 def conditions_by_type(item: Document) -> dict[str, Document]:
@@ -16,6 +16,39 @@ def conditions_by_type(item: Document) -> dict[str, Document]:
 def observed_generation(tapp: Document) -> int:
     """Returns a TApp's status.observedGeneration, or 0 if the service has written no status yet."""
     return max(0, int((tapp.get("status") or {}).get("observedGeneration") or 0))
+
+
+def unobserved(tapp: Document) -> str:
+    """Returns since when no controller has acted on a TApp's spec, as a clause without a subject.
+
+    Returns "" if status.observedGeneration is the generation of the spec.
+    """
+    metadata, seen = tapp["metadata"], observed_generation(tapp)
+    generation = metadata.get("generation")
+    if seen == generation:
+        return ""
+    since = unobserved_since(tapp)
+    time = "" if since == UNKNOWN else f" since {written(since)}"
+    if not seen:
+        return f"no controller has acted on it{time}"
+    return f"no controller has acted on its generation {generation}{time}"
+
+
+def unobserved_since(tapp: Document) -> float:
+    """Returns when the spec was last written, in seconds since the epoch, or UNKNOWN.
+
+    Without managedFields, the time is known only for a spec that was not changed since its
+    creation.
+    """
+    metadata = tapp["metadata"]
+    times = [
+        seconds(item.get("time"))
+        for item in metadata.get("managedFields") or []
+        if isinstance(item, dict) and "f:spec" in (item.get("fieldsV1") or {})
+    ]
+    if not times and metadata.get("generation") == 1:
+        return seconds(metadata.get("creationTimestamp"))
+    return max(times, default=UNKNOWN)
 
 
 def containers(spec: Document) -> list[Document]:

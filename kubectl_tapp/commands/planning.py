@@ -25,6 +25,7 @@ from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.plan_options import PlanOptions
+from kubectl_tapp.decide.inspection import idle_controller
 from kubectl_tapp.edit import applied, edits
 from kubectl_tapp.edit.files import read_tapp
 from kubectl_tapp.edit.trial import TrialResults, try_children
@@ -136,7 +137,8 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
         edited, refused = applied.dry_run_result(session, observed, edited, how)
     elif how is not None:
         edited = applied.client_side_result(observed, edited, how)
-    remarks = (how.remark,) if how is not None and how.remark else ()
+    idle = idle_controller(observed.tapp, session.now())
+    remarks = tuple(each for each in (how.remark if how is not None else "", idle) if each)
     registration, now = cluster.registration(observed), session.now()
     tried = TrialResults()
     if options.dry_run and not refused:

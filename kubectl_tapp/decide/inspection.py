@@ -6,12 +6,19 @@ instead, for users who may not read pods.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hooks.wire.memo import Memo
+from kubectl_tapp.base.hints import shell_command
 from kubectl_tapp.base.observed import Document, Observed, by_name
-from kubectl_tapp.base.reading import conditions_by_type, container_statuses, observed_generation
+from kubectl_tapp.base.reading import (
+    conditions_by_type,
+    container_statuses,
+    observed_generation,
+    unobserved,
+    unobserved_since,
+)
 from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide_or_fail
@@ -23,9 +30,11 @@ from tapp.decide.judge import Verdict
 from tapp.decide.rollout import is_update
 from tapp.declared.templates import Template
 from tapp.plan import Plan
+from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.conditions import KSTATUS, Finding, Type
 from tapp.words.ranges import numbers
 from tapp.words.reasons import Disposition, Reason
+from tapp.words.times import UNKNOWN
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, TEMPLATE_HASH, InstanceStatus
 
 # Reasons for which a container waits during a normal start
@@ -81,13 +90,20 @@ class Inspection:
     @cached_property
     def standings(self) -> dict[int, Standing]:
         """Instance number to how the instance stands, sorted by number."""
-        missing = missed(self.plan)
-        return {
-            id: standing(
-                self.plan, missing, *case, pod=self.pod(id), obstacle=self.obstacles.of.get(id, "")
-            )
-            for id, case in self.cases.items()
-        }
+        missing, found = missed(self.plan), dict[int, Standing]()
+        for id, case in self.cases.items():
+            obstacle = self.obstacles.of.get(id, "")
+            one = standing(self.plan, missing, *case, pod=self.pod(id), obstacle=obstacle)
+            if self.idle and one.disposition is Disposition.MOVING and case[1].action not in STILL:
+                one = replace(one, text=f"waits for a controller to act: {one.text}")
+            found[id] = one
+        return found
+
+    @cached_property
+    def idle(self) -> str:
+        """A sentence if no controller has acted on the spec for TROUBLE_AFTER seconds, else ""."""
+        tapp, now = self.observed.tapp, self.plan.now
+        return "" if tapp["metadata"].get("deletionTimestamp") else idle_controller(tapp, now)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -150,6 +166,24 @@ class Inspection:
             node=pod.node,
             since=self.standings[instance.id].since,
         )
+
+
+def idle_controller(tapp: Document, now: float) -> str:
+    """Returns a sentence if no controller has acted on the spec for long, or an empty string.
+
+    Metacontroller normally acts within a second. The limit is TROUBLE_AFTER.
+    """
+    clause, since = unobserved(tapp), unobserved_since(tapp)
+    if not clause or since == UNKNOWN or now - since < TROUBLE_AFTER:
+        return ""
+    metadata, seen = tapp["metadata"], observed_generation(tapp)
+    place = metadata.get("namespace") or ""
+    events = shell_command("describe", "tapp", metadata["name"], namespace=place, plugin=False)
+    known = f" (status.observedGeneration is {seen})" if seen else ""
+    return (
+        f"TApp {metadata['name']}: {clause}{known}. Until one acts, nothing changes. Are "
+        f"Metacontroller and the service running? {events} shows their Events"
+    )
 
 
 def inspect(  # noqa: PLR0913 - all that a look consists of
@@ -238,14 +272,12 @@ def rows_of_status(observed: Observed) -> list[Row]:
 
 def counts_of_status(observed: Observed) -> list[str]:
     """Returns the TApp's state as a word, and the counts in its status, as phrases."""
-    metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
-    parts = [str(status.get("appStatus", "nobody has looked at it yet"))]
+    status = observed.tapp.get("status") or {}
+    parts = [str(status.get("appStatus", "without a status"))]
     parts += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]
     kept = status.get("kept") or {}
     parts += [f"kept: {ids} at {revision}" for revision, ids in kept.items()]
-    if observed_generation(observed.tapp) not in (0, metadata.get("generation")):
-        parts.append("its newest spec has not been looked at yet")
-    return parts
+    return [*parts, *([clause] if (clause := unobserved(observed.tapp)) else [])]
 
 
 def sentences_of_status(observed: Observed) -> list[str]:

@@ -116,7 +116,7 @@ class Progress:
         """Returns one line: `3 of 6 done; starting: 2; waiting: 4,5 (maxUnavailable ...)`."""
         total = len(self._standings) if ids is None else len(ids)
         parts = [f"{total - len(self.left(ids))} of {total} done"]
-        parts += [] if self.answered else ["its newest spec has not been looked at yet"]
+        parts += [] if self.answered else ["no controller has acted on its newest spec yet"]
         parts += [f"{what}: {id_list(found)}" for what, found in self.moving.items()]
         held = [(why.removeprefix(_PREFIX), x) for why, x in self.of(Disposition.HELD).items()]
         parts += [f"waiting: {id_list(found)} ({why})" for why, found in held]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from kubectl_tapp.base.arguments import read_share, template_users
 from kubectl_tapp.base.errors import UsageError
+from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.words import instances_phrase, plural
 from kubectl_tapp.edit.edits import (
@@ -58,6 +59,22 @@ def canary_copies(tapp: Document) -> dict[str, str]:
     items = found.items() if isinstance(found, dict) else ()
     pool = spec_of(tapp).template_pool
     return {name: base for name, base in items if isinstance(base, str) and name in pool}
+
+
+def left_over(tapp: Document) -> list[str]:
+    """Returns a sentence for each template of an ended canary that is still in the pool.
+
+    Nothing else shows these templates, for example after the canary's instances were scaled away or
+    moved to another template by hand. Templates that the author put into the pool are left out:
+    a pool may have templates for later.
+    """
+    users = template_users(spec_of(tapp))
+    return [
+        f"canary: no instance uses template {name!r}, a copy of {base!r} for a canary; "
+        f"{tapp_command(tapp, 'abort', '--template', name)} removes it"
+        for name, base in canary_copies(tapp).items()
+        if not users.get(name)
+    ]
 
 
 def _with_copies(tapp: Document, notes: dict[str, str]) -> Document:

@@ -95,6 +95,8 @@ def shown(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     waiting = [] if stuck else document["waits"]
     waits = [f"{id_list(each['instances'])}: {each['message']}" for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
+    unread, left = document["unread"].values(), canaries.left_over(tapp)
+    notes = [view.idle, *waits, *refused, *document["events"], *unread, *left]
     limit, serving = limits(plan)[0], view.serving
     return {
         "head": {
@@ -104,7 +106,7 @@ def shown(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
             "paused": known.paused,
             "going": deletion_message(tapp),
             "replicas": spec.replicas,
-            "notes": [*waits, *refused, *document["events"], *document["unread"].values()],
+            "notes": [each for each in notes if each],
         },
         "budget": {
             "must": limit.must_stay, "may": limit.may_go(serving),

@@ -47,6 +47,7 @@ def _head(view: Inspection) -> dict[str, Any]:
         "name": view.name,
         "namespace": view.namespace,
         "appStatus": view.plan.app_status,
+        "idle": view.idle,
         "outdated": [row.id for row in view.rows if row.outdated],
     }
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from kubectl_tapp.base.errors import printable
 from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Observed
-from kubectl_tapp.base.reading import deletion_message, observed_generation
+from kubectl_tapp.base.reading import deletion_message, unobserved
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.inspection import (
     Inspection,
@@ -23,9 +23,10 @@ from kubectl_tapp.decide.inspection import (
     rows_of_status,
     sentences_of_status,
 )
-from kubectl_tapp.decide.phrases import budget_block, going_on_block, places, refused_block, span
+from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
 from kubectl_tapp.edit.revisions import SHORT_HASH
 from kubectl_tapp.show.columns import Step, fitted
+from kubectl_tapp.show.reminders import reminders_block
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list, ranges
 from tapp.words.times import written
@@ -92,11 +93,7 @@ def headline(view: Inspection) -> str:
         parts.append(f"kept: {id_list(kept)}")
     elif not outdated and all(each.updated for each in instances if each.should_run):
         parts.append("all up to date")
-    seen = observed_generation(view.observed.tapp)
-    if not seen:
-        parts.append("no controller has looked at it yet")
-    elif seen != view.observed.tapp["metadata"].get("generation"):
-        parts.append("its newest spec has not been looked at yet")
+    parts += [clause] if (clause := unobserved(view.observed.tapp)) else []
     if view.observed.tapp["metadata"].get("deletionTimestamp"):
         parts.append("it is being deleted")
     namespace = (view.observed.namespace or {}).get("metadata") or {}
@@ -161,7 +158,7 @@ def _style(row: Row) -> str:
 def sentences(view: Inspection) -> list[str]:
     """Returns the lines below the table: budget, waiting instances, refusals and failed syncs."""
     going = deletion_message(view.observed.tapp)
-    lines = ["", going] if going else budget_block(view)
+    lines = ["", going] if going else [*(["", view.idle] if view.idle else []), *budget_block(view)]
     waits = waiting(view)
     if waits:
         lines.append("")
@@ -172,7 +169,7 @@ def sentences(view: Inspection) -> list[str]:
             lines.append(f"{id_list(others)}: see {why}")
     refused = [] if going else refused_block(view)
     lines += [*refused, *(f"note: {text}" for text in failing_syncs(view))]
-    return lines if going else lines + going_on_block(view)
+    return lines if going else lines + reminders_block(view)
 
 
 def waiting(view: Inspection) -> list[tuple[str, list[int]]]:

@@ -19,7 +19,8 @@ from kubectl_tapp.base.reading import (
 from kubectl_tapp.base.words import plural, short_duration
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.inspection import Inspection, Row
-from kubectl_tapp.decide.phrases import budget_block, going_on_block, places, refused_block, span
+from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
+from kubectl_tapp.show.reminders import reminders_block
 from tapp.decide.judge import Action
 from tapp.declared.templates import Template
 from tapp.words.groups import grouped
@@ -120,13 +121,14 @@ def lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
         groups = grouped(((case.text, case.row.state, case.row.template), case) for case in others)
     going = deletion_message(view.observed.tapp)
     result = [f"TApp {view.name} is being deleted", f"    {going}"] if going else []
+    result += [view.idle] if view.idle else []
     result += [f"{id_list(fine)}: UpToDate: runs its template, and is available"] if fine else []
     for group in groups.values():
         result += _block(view, group)
     if not going:
         result += budget_block(view) + refused_block(view)
     result += [f"event: {text}" for text in failing_syncs(view)]
-    return result if going else result + going_on_block(view)
+    return result if going else result + reminders_block(view)
 
 
 def _alike(case: Case) -> Hashable:

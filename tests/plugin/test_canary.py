@@ -52,6 +52,25 @@ def versions(standin: StandIn, ids: list[int]) -> dict[int, str]:
     return {id: standin.world.get("pods", f"web-{id}")["metadata"]["resourceVersion"] for id in ids}
 
 
+# --- left over ----------------------------------------------------------------------------------
+
+
+def test_a_copy_that_no_instance_uses_is_named_with_the_command_that_removes_it(
+    web: StandIn,
+) -> None:
+    """Everything runs well, so nothing else reminds of the template."""
+    told = "canary: no instance uses template 'canary', a copy of 'default' for a canary; `kubectl"
+    for command in ("status", "why"):
+        assert told not in kubectl_tapp(web, command, "web").out
+    kubectl_tapp(web, "use", "web", "default", "4,5", "-y", "--wait")
+    for command in ("status", "why"):
+        assert told in kubectl_tapp(web, command, "web").out
+    command = kubectl_tapp(web, "status", "web").out.rpartition(told)[2].partition("`")[0]
+    assert command == " tapp abort web --template canary -n default"
+    kubectl_tapp(web, *command.split()[1:], "-y")
+    assert "canary" not in kubectl_tapp(web, "status", "web").out
+
+
 # --- promote ------------------------------------------------------------------------------------
 
 

@@ -196,7 +196,9 @@ def test_what_nobody_has_looked_at_yet_is_not_called_done(web: StandIn) -> None:
     web.world.settle()
     said = kubectl_tapp(web, "resume", "web", "-y", "--wait")
     assert said.code == 0
-    assert "web: 0 of 6 done; its newest spec has not been looked at yet; waiting: 0-5" in said.out
+    assert (
+        "web: 0 of 6 done; no controller has acted on its newest spec yet; waiting: 0-5" in said.out
+    )
 
 
 def test_a_tapp_that_goes_is_not_as_asked(web: StandIn) -> None:

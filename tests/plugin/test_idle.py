@@ -1,0 +1,98 @@
+"""Every command says that no controller acts on a spec, since when, and which steps wait for it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from demo.web import session_of
+from kubectl_tapp.decide.inspection import inspect
+from kubectl_tapp.live import model
+from tapp.words.times import written
+from tests.builders import manifest
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.test_odd import hacked
+from tests.scenarios.life import Life
+
+Document = dict[str, Any]
+
+
+def idle(seconds: float, *, new: bool = False) -> tuple[StandIn, str]:
+    """Returns a cluster whose spec was written so many seconds ago, and the time of the write.
+
+    With `new`, no controller has ever acted on the TApp; otherwise two instances were added.
+    """
+    standin = StandIn(Life().apply(manifest(replicas=2)).world)
+    at = written(standin.world.clock.unix() - seconds)
+
+    def edit(tapp: Document) -> None:
+        metadata = tapp["metadata"]
+        field = {"manager": "kubectl", "time": at, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+        later = {"manager": "other", "time": written(2e9), "fieldsV1": {"f:metadata": {}}}
+        metadata["managedFields"] = [field, later]
+        tapp["spec"]["replicas"] = 4
+        if new:
+            tapp.pop("status", None)
+        else:
+            metadata["generation"] += 1
+
+    return hacked(standin, "TApp", edit), at
+
+
+@pytest.mark.parametrize("command", ["status web", "why web", "plan web --replicas 5"])
+def test_a_spec_without_a_controller_is_said_with_its_time_and_a_command(command: str) -> None:
+    standin, at = idle(300)
+    said = kubectl_tapp(standin, *command.split())
+    assert said.code == 0, said.err
+    text = " ".join(said.out.split())
+    assert f"TApp web: no controller has acted on its generation 2 since {at}" in text
+    assert "(status.observedGeneration is 1). Until one acts, nothing changes." in text
+    assert "`kubectl describe tapp web -n default` shows their Events" in text
+
+
+def test_planned_steps_are_not_shown_as_current_without_a_controller() -> None:
+    standin, _ = idle(300)
+    for command in ("status", "why"):
+        said = kubectl_tapp(standin, command, "web")
+        assert "2, 3: waits for a controller to act: Create" in said.out
+        assert "2, 3: Create" not in said.out
+
+
+def test_a_spec_that_was_just_written_is_no_trouble() -> None:
+    """Metacontroller may take seconds, so only the headline names the time."""
+    standin, at = idle(3)
+    said = kubectl_tapp(standin, "status", "web")
+    assert f"no controller has acted on its generation 2 since {at}" in said.lines[0]
+    assert "Metacontroller" not in said.out
+    assert "waits for a controller" not in said.out
+    assert "2, 3: Create" in said.out
+
+
+def test_a_tapp_that_no_controller_ever_acted_on_is_said() -> None:
+    standin, at = idle(300, new=True)
+    said = kubectl_tapp(standin, "status", "web")
+    assert f"no controller has acted on it since {at}" in said.lines[0]
+    assert f"TApp web: no controller has acted on it since {at}" in " ".join(said.lines[1:])
+
+
+def test_without_a_known_time_only_the_generation_is_said() -> None:
+    """A spec of generation 2 without managedFields may be of any age."""
+    standin, _ = idle(300)
+    hacked(standin, "TApp", lambda tapp: tapp["metadata"].pop("managedFields"))
+    said = kubectl_tapp(standin, "status", "web")
+    assert said.lines[0].endswith("no controller has acted on its generation 2")
+    assert "Metacontroller" not in said.out
+
+
+def test_the_page_and_the_objects_have_the_sentence() -> None:
+    standin, at = idle(300)
+    document = json.loads(kubectl_tapp(standin, "status", "web", "-o", "json").out)
+    assert f"generation 2 since {at}" in document["idle"]
+    cluster = session_of(standin).cluster
+    view = inspect(cluster, cluster.observe("web"), standin.world.clock.unix())
+    assert model.shown(view, [])["head"]["notes"][0] == document["idle"]
+    assert json.loads(kubectl_tapp(running(), "status", "web", "-o", "json").out)["idle"] == ""
+
+
+def running() -> StandIn:
+    return StandIn(Life().apply(manifest(replicas=2)).world)
