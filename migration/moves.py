@@ -20,8 +20,11 @@ PODS = "pods"
 CLAIMS = "persistentvolumeclaims"
 _KINDS = {PODS: "pod", CLAIMS: "claim"}
 
-# A label on the pods of a StatefulSet: the pod's own name
-POD_NAME = "statefulset.kubernetes.io/pod-name"
+# Labels that the StatefulSet controller sets on each pod -> the placeholders for their values
+OF_STATEFULSETS = {
+    "statefulset.kubernetes.io/pod-name": "$(tapp.name)",
+    "apps.kubernetes.io/pod-index": "$(tapp.index)",
+}
 # On every old pod; only the old controller sets this condition
 OLD_READINESS_GATE = "tkestack.io/InPlaceUpdate"
 
@@ -90,7 +93,7 @@ def plan_move(
                 "delete the pod after the move"
             )
     _find_strangers(move, tapp, pods)
-    _find_pod_names(move, tapp, mine)
+    _find_lost_labels(move, tapp, mine)
     for claim in claims:
         if _controller(claim).get("uid") == move.uid:
             _label(move, CLAIMS, claim)
@@ -147,20 +150,19 @@ def _find_strangers(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
             )
 
 
-def _find_pod_names(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
-    """Warns if pods have the label of a StatefulSet's pod name, which new pods would lack."""
+def _find_lost_labels(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
+    """Warns if pods have labels of a StatefulSet that their template lacks."""
     spec = tapp.get("spec") or {}
     templates = [spec.get("template"), *(spec.get("templatePool") or {}).values()]
     labels = [((each or {}).get("metadata") or {}).get("labels") or {} for each in templates]
-    if labels and all(POD_NAME in each for each in labels):
-        return
-    named = [pod["metadata"]["name"] for pod in pods if POD_NAME in _labels(pod)]
-    if named:
-        move.warnings.append(
-            f"pods {', '.join(named)} have the label {POD_NAME}, and their template has not: the "
-            "next pod of each instance lacks it, and a Service that selects by it becomes empty. "
-            f'Put it into the labels of the template: {POD_NAME}: "$(tapp.name)"'
-        )
+    for key, placeholder in OF_STATEFULSETS.items():
+        named = [pod["metadata"]["name"] for pod in pods if key in _labels(pod)]
+        if named and not (labels and all(key in each for each in labels)):
+            move.warnings.append(
+                f"pods {', '.join(named)} have the label {key}, and their template has not: the "
+                "next pod of each instance lacks it, and a Service that selects by it becomes "
+                f'empty. Put it into the labels of the template: {key}: "{placeholder}"'
+            )
 
 
 def _labels(obj: Json) -> Json:

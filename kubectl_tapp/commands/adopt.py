@@ -121,7 +121,7 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
         services = session.cluster.list(SERVICES)
     except CommandError:  # The names of Services only make the sentence more precise
         services = []
-    lost = lost_label_messages(verb.tapp, taken, services)
+    lost = lost_label_messages(verb.tapp, pods, services)
     for text in ("Later", *lost) if lost else ():
         session.say(text if text == "Later" else f"  {text}")
 

@@ -27,6 +27,7 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.plan_options import PlanOptions
 from kubectl_tapp.decide.inspection import idle_controller
 from kubectl_tapp.edit import applied, edits
+from kubectl_tapp.edit.adoption import lost_label_messages
 from kubectl_tapp.edit.files import read_tapp
 from kubectl_tapp.edit.trial import TrialResults, try_children
 from kubectl_tapp.forecast import assumed, schema
@@ -138,7 +139,9 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
     elif how is not None:
         edited = applied.client_side_result(observed, edited, how)
     idle = idle_controller(observed.tapp, session.now())
-    remarks = tuple(each for each in (how.remark if how is not None else "", idle) if each)
+    said = how.remark if how is not None else ""
+    lost = lost_label_messages(edited, observed.pods)
+    remarks = tuple(each for each in (said, idle, *lost) if each)
     registration, now = cluster.registration(observed), session.now()
     tried = TrialResults()
     if options.dry_run and not refused:

@@ -156,20 +156,21 @@ def as_adopted(item: Document, tapp: Document) -> Document:
 
 
 def lost_label_messages(
-    tapp: Document, taken: Iterable[Stray], services: Iterable[Document]
+    tapp: Document, pods: Iterable[Document], services: Iterable[Document] = ()
 ) -> list[str]:
-    """Returns a sentence for each StatefulSet label of adopted pods that their templates lack.
+    """Returns a sentence for each StatefulSet label of a TApp's pods that their templates lack.
 
     The replacement of such a pod lacks the label, so a Service that selects by this label no longer
-    routes requests to the pod. `services` are those of the namespace that the user may read.
+    routes requests to the pod. `services` are those of the namespace, as far as they were read.
     """
-    spec = spec_of(tapp)
-    pods = {each.id: each.item["metadata"] for each in taken if each.resource == PODS}
+    spec, prefix = spec_of(tapp), f"{tapp['metadata']['name']}-"
+    numbered = [(instance_number(pod["metadata"]["name"], prefix), pod) for pod in pods]
+    metadata_of = {id: pod["metadata"] for id, pod in numbered if id is not None}
     known, result = [*services], []
     for key, placeholder in STATEFULSET_LABELS.items():
         ids = [
             id
-            for id, metadata in sorted(pods.items())
+            for id, metadata in sorted(metadata_of.items())
             if key in (metadata.get("labels") or {})
             and key not in _labels_of(spec.find_template(spec.template_name(id)))
         ]

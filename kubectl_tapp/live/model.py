@@ -26,6 +26,7 @@ from kubectl_tapp.edit import canaries
 from kubectl_tapp.edit.edits import spec_of
 from kubectl_tapp.edit.revisions import HistoryEntry
 from kubectl_tapp.show.documents import status_document, why_document
+from kubectl_tapp.show.reminders import reminders
 from kubectl_tapp.show.status import changed, headline
 from kubectl_tapp.show.why import cases
 from tapp.words.groups import grouped
@@ -95,7 +96,7 @@ def shown(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     waiting = [] if stuck else document["waits"]
     waits = [f"{id_list(each['instances'])}: {each['message']}" for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
-    unread, left = document["unread"].values(), canaries.left_over(tapp)
+    unread, left = document["unread"].values(), reminders(view)
     notes = [view.idle, *waits, *refused, *document["events"], *unread, *left]
     limit, serving = limits(plan)[0], view.serving
     return {

@@ -1,15 +1,23 @@
-"""Lines that `status` and `why` repeat as long as nobody acts: stopped updates, leftover templates.
+"""Lines that `status` and `why` repeat as long as nobody acts.
 
-Such a state was chosen by a person, so it is no problem that a condition would report. It is easily
-forgotten, because all instances run well.
+They are about stopped updates, templates that are left over, and labels that the next pods will
+lack. Such a state was chosen by a person, so it is no problem that a condition would report. It is
+easily forgotten, because all instances run well.
 """
 
 from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.phrases import going_on_block
+from kubectl_tapp.edit.adoption import lost_label_messages
 from kubectl_tapp.edit.canaries import left_over
 
 
 def reminders_block(view: Inspection) -> list[str]:
     """Returns the reminders with their commands, preceded by an empty line."""
-    going_on, left = going_on_block(view), left_over(view.observed.tapp)
-    return going_on + ([*([] if going_on else [""]), *left] if left else [])
+    found = [*going_on_block(view)[1:], *reminders(view)]
+    return ["", *found] if found else []
+
+
+def reminders(view: Inspection) -> list[str]:
+    """Returns the reminders that the decisions of the service do not know."""
+    tapp = view.observed.tapp
+    return [*left_over(tapp), *lost_label_messages(tapp, view.observed.pods)]

@@ -286,6 +286,20 @@ def test_a_service_that_selects_by_the_label_is_named() -> None:
     assert "lack it, and the Service first loses them" in said.out
 
 
+def test_lost_labels_are_said_until_the_template_has_them() -> None:
+    """The move may be long ago when an update or a drain replaces the pods."""
+    standin = of_statefulset()
+    kubectl_tapp(standin, "adopt", "web", "-y", "--wait")
+    lacks = f"instances 0-2: the pods have the label {POD_NAME}, and their template has not"
+    for command in (["status", "web"], ["why", "web"], ["plan", "web", "--replicas", "4"]):
+        assert lacks in " ".join(kubectl_tapp(standin, *command).out.split())
+    labels = {POD_NAME: "$(tapp.name)", POD_INDEX: "$(tapp.index)"}
+    metadata = {"labels": {**template()["metadata"]["labels"], **labels}}
+    standin.world.patch("tapps", "web", {"spec": {"template": {"metadata": metadata}}})
+    standin.world.settle()
+    assert POD_NAME not in kubectl_tapp(standin, "status", "web").out
+
+
 def test_only_labels_that_the_template_lacks_are_said() -> None:
     standin = of_statefulset({POD_NAME: "$(tapp.name)"})
     said = kubectl_tapp(standin, "adopt", "web", "1", "--dry-run=client")
