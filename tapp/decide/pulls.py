@@ -23,7 +23,7 @@ from tapp.words.notes import PullerNote, StuckNote, UnableNote, decoded
 from tapp.words.quoted import short
 from tapp.words.ranges import joined, name_list
 from tapp.words.reasons import Reason
-from tapp.words.times import noted_since, past, seconds, written
+from tapp.words.times import noted_since, past, seconds, told, written
 from tapp.words.vocabulary import PULLER
 from tapp.world import Options, World
 
@@ -101,7 +101,8 @@ class _Pulling:
         self.pulling = len(self.made)
         self.turns = 0
         self.ahead = self.in_vain = False
-        ages = [now - seconds(pod.created) for pod in world.pullers.values()]
+        # A puller of unknown age is old: nothing has to wait for the room that it takes.
+        ages = [now - told(pod.created, now) for pod in world.pullers.values()]
         self.others = [age for age in ages if age < options.pull_seconds]
         self.noted = decoded(PullerNote, world.tapp.status.pulling)
         self.refused = decoded(UnableNote, world.tapp.status.pulling)

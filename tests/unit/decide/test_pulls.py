@@ -1,7 +1,10 @@
 """Pulling images before an update (docs/design.md, "The image first"): decisions and messages."""
 
+import copy
+
 import pytest
 
+from tapp.words.times import written
 from tests.builders import NOW, Document, template
 from tests.unit.world import Hook, World, condition, settled
 
@@ -97,3 +100,31 @@ def test_update_waits_if_the_new_image_cannot_be_pulled(image: str, message: str
 
 def test_update_waits_for_a_puller_whose_container_is_being_created() -> None:
     assert puller_waits("ContainerCreating", "").decisions() == {0: "Keep/PullingImages"}
+
+
+ODD_TIMES = {
+    "ordinary": "2026-01-01T00:00:00Z",
+    "missing": None,
+    "not a time": "yesterday",
+    "to come": "2099-01-01T00:00:00Z",
+}
+
+
+@pytest.mark.parametrize("time", ODD_TIMES.values(), ids=ODD_TIMES)
+def test_update_goes_on_without_its_puller_for_any_age_of_another_puller(time: str | None) -> None:
+    """A puller that is not there waits for room that others take, but only for young ones.
+
+    The other puller cannot leave a lost node. Its creationTimestamp comes from another clock.
+    """
+    world = settled(replicas=1, updateStrategy=FIRST).change(template=template("nginx:2"))
+    world.sync()
+    (name,) = [name for name in world.pods if "-pull-x" in name]
+    other = copy.deepcopy(world.pods.pop(name))
+    other["metadata"] |= {"name": "web-pull-x0123456789", "deletionTimestamp": written(NOW - 600)}
+    other["metadata"]["creationTimestamp"] = time
+    other["spec"]["nodeName"] = "node-9"
+    world.pods[other["metadata"]["name"]] = other
+    world.sync()
+    world.pods.pop(name, None)
+    world.hook.now = NOW + 31
+    assert world.decisions() == {0: "UpdateInPlace/TemplateChanged"}
