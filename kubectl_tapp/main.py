@@ -38,9 +38,12 @@ _SIGNALED = 128  # A shell adds this to the number of the signal that ended a pr
 _COMPLETION = ("--show-completion", "--install-completion")
 
 app = typer.Typer(
-    help="TApps: see what each instance does, ask why, preview an edit, do it.",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 --fail-if holds, 4 stuck, 5 answered "
-    "no, 6 changed meanwhile, 130 interrupted.",
+    help="Show, explain, preview and change TApps.\n\n"
+    "A command that changes a TApp shows its plan and asks for confirmation before it writes. The "
+    "help of each command ends with examples.",
+    epilog="Exit codes: 0 success, 1 failure, 2 invalid command line or file, 3 a condition of "
+    "--fail-if holds, 4 the TApp is stuck or the timeout has passed, 5 not confirmed, 6 the TApp "
+    "changed after its plan was made, 130 interrupted.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -59,7 +62,10 @@ def _show_version(asked: bool) -> None:
 def _options(
     session: Session,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print it.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """The options before the command."""

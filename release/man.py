@@ -46,7 +46,7 @@ def page() -> str:
     ]
     for name, each in commands(whole, _NAME):
         lines += [f'.SS "{_roff(name)}"', f".B {_roff(_usage(each, name))}", ".PP"]
-        lines += [*_text(each.help), *_options(each, name)]
+        lines += [*_text(each.help), *_options(each, name), *_examples(each)]
     codes = whole.epilog.removeprefix("Exit codes: ").rstrip(".").split(", ")
     lines.append(".SH EXIT STATUS")
     for code in codes:
@@ -83,6 +83,12 @@ def _options(each: Any, name: str) -> list[str]:
         if record is not None and not shared and parameter.name not in _COMPLETION:
             lines += [".TP", f".B {_roff(record[0])}", _roff(record[1]) or "\\&"]
     return lines
+
+
+def _examples(each: Any) -> list[str]:
+    """Returns the examples of a command as they are in its help, without filled lines."""
+    text = each.epilog.replace("\b\n", "").replace("\\", "\\e").replace("-", "\\-")
+    return [".PP", ".nf", *(line or ".sp" for line in text.split("\n")), ".fi"]
 
 
 _COMPLETION = ("install_completion", "show_completion")

@@ -12,37 +12,92 @@ class GlobalOption(NamedTuple):
     """A global option of kubectl, such as `--context`."""
 
     forms: tuple[str, ...]  # the forms of the option, the long one last: ("-n", "--namespace")
+    help: str  # its description, in kubectl's words
     metavar: str = ""  # the placeholder of its value in the help; "" if the option is a switch
     is_repeatable: bool = False  # whether it may be given more than once
 
 
 SHOWN_OPTIONS = {
-    "namespace": GlobalOption(("-n", "--namespace"), "NAME"),
-    "context": GlobalOption(("--context",), "NAME"),
-    "kubeconfig": GlobalOption(("--kubeconfig",), "FILE"),
-    "as_user": GlobalOption(("--as",), "USER"),
-    "request_timeout": GlobalOption(("--request-timeout",), "30s"),
+    "namespace": GlobalOption(
+        ("-n", "--namespace"), "If present, the namespace scope for this CLI request.", "NAME"
+    ),
+    "context": GlobalOption(("--context",), "The name of the kubeconfig context to use.", "NAME"),
+    "kubeconfig": GlobalOption(
+        ("--kubeconfig",), "Path to the kubeconfig file to use for CLI requests.", "FILE"
+    ),
+    "as_user": GlobalOption(
+        ("--as",),
+        "Username to impersonate for the operation. User could be a regular user or a service "
+        "account in a namespace.",
+        "USER",
+    ),
+    "request_timeout": GlobalOption(
+        ("--request-timeout",),
+        "The length of time to wait before giving up on a single server request, such as 1s, 2m "
+        "or 3h. A value of zero means don't timeout requests.",
+        "30s",
+    ),
 }
 """The options that the help of each command shows. The name of each is a Python identifier."""
 GLOBAL_OPTIONS = SHOWN_OPTIONS | {
-    "as_group": GlobalOption(("--as-group",), "GROUP", is_repeatable=True),
-    "as_uid": GlobalOption(("--as-uid",), "UID"),
-    "as_user_extra": GlobalOption(("--as-user-extra",), "KEY=VALUE", is_repeatable=True),
-    "cache_dir": GlobalOption(("--cache-dir",), "DIRECTORY"),
-    "certificate_authority": GlobalOption(("--certificate-authority",), "FILE"),
-    "client_certificate": GlobalOption(("--client-certificate",), "FILE"),
-    "client_key": GlobalOption(("--client-key",), "FILE"),
-    "cluster": GlobalOption(("--cluster",), "NAME"),
-    "disable_compression": GlobalOption(("--disable-compression",)),
-    "insecure_skip_tls_verify": GlobalOption(("--insecure-skip-tls-verify",)),
-    "kuberc": GlobalOption(("--kuberc",), "FILE"),
-    "match_server_version": GlobalOption(("--match-server-version",)),
-    "password": GlobalOption(("--password",), "PASSWORD"),
-    "server": GlobalOption(("-s", "--server"), "URL"),
-    "tls_server_name": GlobalOption(("--tls-server-name",), "NAME"),
-    "token": GlobalOption(("--token",), "TOKEN"),
-    "user": GlobalOption(("--user",), "NAME"),
-    "username": GlobalOption(("--username",), "NAME"),
+    "as_group": GlobalOption(
+        ("--as-group",),
+        "Group to impersonate for the operation, this flag can be repeated to specify multiple "
+        "groups.",
+        "GROUP",
+        is_repeatable=True,
+    ),
+    "as_uid": GlobalOption(("--as-uid",), "UID to impersonate for the operation.", "UID"),
+    "as_user_extra": GlobalOption(
+        ("--as-user-extra",),
+        "User extras to impersonate for the operation, this flag can be repeated to specify "
+        "multiple values for the same key.",
+        "KEY=VALUE",
+        is_repeatable=True,
+    ),
+    "cache_dir": GlobalOption(("--cache-dir",), "Default cache directory.", "DIRECTORY"),
+    "certificate_authority": GlobalOption(
+        ("--certificate-authority",), "Path to a cert file for the certificate authority.", "FILE"
+    ),
+    "client_certificate": GlobalOption(
+        ("--client-certificate",), "Path to a client certificate file for TLS.", "FILE"
+    ),
+    "client_key": GlobalOption(("--client-key",), "Path to a client key file for TLS.", "FILE"),
+    "cluster": GlobalOption(("--cluster",), "The name of the kubeconfig cluster to use.", "NAME"),
+    "disable_compression": GlobalOption(
+        ("--disable-compression",),
+        "If true, opt-out of response compression for all requests to the server.",
+    ),
+    "insecure_skip_tls_verify": GlobalOption(
+        ("--insecure-skip-tls-verify",),
+        "If true, the server's certificate will not be checked for validity. This will make your "
+        "HTTPS connections insecure.",
+    ),
+    "kuberc": GlobalOption(
+        ("--kuberc",), "Path to the kuberc file to use for preferences.", "FILE"
+    ),
+    "match_server_version": GlobalOption(
+        ("--match-server-version",), "Require server version to match client version."
+    ),
+    "password": GlobalOption(
+        ("--password",), "Password for basic authentication to the API server.", "PASSWORD"
+    ),
+    "server": GlobalOption(
+        ("-s", "--server"), "The address and port of the Kubernetes API server.", "URL"
+    ),
+    "tls_server_name": GlobalOption(
+        ("--tls-server-name",),
+        "Server name to use for server certificate validation. If it is not provided, the "
+        "hostname used to contact the server is used.",
+        "NAME",
+    ),
+    "token": GlobalOption(
+        ("--token",), "Bearer token for authentication to the API server.", "TOKEN"
+    ),
+    "user": GlobalOption(("--user",), "The name of the kubeconfig user to use.", "NAME"),
+    "username": GlobalOption(
+        ("--username",), "Username for basic authentication to the API server.", "NAME"
+    ),
 }
 """All options, by name."""
 GivenOptions = Mapping[str, Any]  # Name of an option -> its value: a text, a list of texts, or True

@@ -7,25 +7,35 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Format, Name, Output, option
-from kubectl_tapp.commands.verb_options import TemplateOption
+from kubectl_tapp.commands.verb_options import template_option
 
 if TYPE_CHECKING:
     from kubectl_tapp.base.observed import Observed
     from kubectl_tapp.edit.revisions import HistoryEntry
 
 ToShow = Annotated[
-    str | None, option("--revision", metavar="REVISION", help="Show this one whole.")
+    str | None,
+    option(
+        "--revision",
+        metavar="REVISION",
+        help="Show this revision in full: its number, or at least 6 characters of its hash.",
+    ),
 ]
+
+_Template = Annotated[str | None, template_option("Show only the revisions of this template.")]
 
 
 def history(
     session: Session,
     name: Name,
-    template: TemplateOption = None,
+    template: _Template = None,
     revision: ToShow = None,
     output: Output = None,
 ) -> None:
-    """The templates that were rolled out: when, why, and what each changed; `*` is there now."""
+    """Show the revisions of a TApp's templates.
+
+    Each revision has its time, its cause, and what it changed. A * marks the current revisions.
+    """
     from kubectl_tapp.edit import revisions  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415
 

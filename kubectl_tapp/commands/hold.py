@@ -44,15 +44,21 @@ def hold(
     verb: Verb,
     ids: SomeIds,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why; the service quotes it.")
+        str,
+        typer.Option(
+            "--reason",
+            metavar="TEXT",
+            help="Reason for the hold. Messages about waiting instances quote it.",
+        ),
     ],
     only: Annotated[
-        For | None, typer.Option("--for", help="Hold back only this; else both.")
+        For | None,
+        typer.Option("--for", help="Prevent only updates or only deletions (default: both)."),
     ] = None,
 ) -> None:
-    """Keep the service from touching instances: no update, no kill, no scale-down, until release.
+    """Protect the pods of instances from updates and deletion.
 
-    With --wait until the service has seen it.
+    The hold lasts until `kubectl tapp release`. A pod that is already on hold gets the new reason.
     """
     if not reason.strip():
         raise UsageError("--reason is empty: say why, for those who wait")
@@ -78,7 +84,10 @@ def hold(
 
 
 def release(verb: Verb, ids: SomeIds) -> None:
-    """Take the hold off instances: what was held back happens, updates within the budget."""
+    """Remove the hold from instances.
+
+    The service then does what the hold prevented. Updates respect the budget.
+    """
     pods = _pods(verb, ids)
     held = {id: pod for id, pod in pods.items() if pod.spec.hold and pod.spec.hold.reason}
     if not held:

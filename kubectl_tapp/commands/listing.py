@@ -15,8 +15,23 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import ListFormat, ListOutput, option
 from tapp.words.times import seconds
 
-All = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
-Selector = Annotated[str | None, option("-l", "--selector", help="As for kubectl.")]
+All = Annotated[
+    bool,
+    typer.Option(
+        "-A",
+        "--all-namespaces",
+        help="If present, list the requested object(s) across all namespaces.",
+    ),
+]
+Selector = Annotated[
+    str | None,
+    option(
+        "-l",
+        "--selector",
+        metavar="SELECTOR",
+        help="Selector (label query) to filter on, supports '=', '==', and '!='.",
+    ),
+]
 _GIVE_WAY = (
     *(("IMAGES", 30), ("TEMPLATES", 0), ("IMAGES", 14), ("STATUS", 14), ("AGE", 0)),
     *(("UP-TO-DATE", 0), ("IMAGES", 0), ("AVAILABLE", 0), ("STATUS", 8), ("READY", 0)),
@@ -34,7 +49,7 @@ def list_tapps(
     selector: Selector = None,
     output: ListOutput = None,
 ) -> None:
-    """The TApps, a line each, with what they wait for."""
+    """List TApps with their numbers of instances and their state."""
     found = session.cluster.list(TAPPS, selector, all_namespaces=all_namespaces)
     found.sort(key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
     if output is ListFormat.NAME:

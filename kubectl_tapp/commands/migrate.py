@@ -10,17 +10,27 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import names
 from kubectl_tapp.commands.options import Yes, argument
 
-Tapps = Annotated[list[str] | None, argument("[TAPP]...", "Only these.", autocompletion=names)]
-All = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
+Tapps = Annotated[
+    list[str] | None,
+    argument(
+        "[TAPP]...",
+        "Names of the TApps to migrate (default: all in the namespace).",
+        autocompletion=names,
+    ),
+]
+All = Annotated[
+    bool, typer.Option("-A", "--all-namespaces", help="Migrate the TApps of all namespaces.")
+]
 KeepClaims = Annotated[
     bool,
     typer.Option(
         "--keep-claims",
-        help="Also give claims their Namespace as a second owner, so that they outlive their TApp.",
+        help="Make its Namespace a second owner of each claim, so that the claim outlives its "
+        "TApp.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Go on although a check speaks against it.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and write nothing.")]
+Force = Annotated[bool, typer.Option("--force", help="Migrate even if a check fails.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and write nothing.")]
 
 
 def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by its name
@@ -33,7 +43,7 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> int:
-    """Move TApps of the old tapp-controller over to Metacontroller; no pod restarts."""
+    """Move TApps from the old tapp-controller to Metacontroller. No pod restarts."""
     from migration.__main__ import main  # noqa: PLC0415
     from migration.kubectl import Finished  # noqa: PLC0415
 

@@ -17,6 +17,7 @@ from kubectl_tapp.base.arguments import read_duration
 from kubectl_tapp.base.global_options import GLOBAL_OPTIONS, SHOWN_OPTIONS
 from kubectl_tapp.base.hints import remember_options
 from kubectl_tapp.commands.complete import contexts, ids, names, namespaces
+from kubectl_tapp.commands.help_texts import epilog_of
 
 
 class Format(StrEnum):
@@ -67,14 +68,24 @@ def argument(metavar: str, help: str, **more: Any) -> Any:  # noqa: A002 - as ty
 
 
 Name = Annotated[
-    str, argument("NAME", "The TApp.", autocompletion=names, callback=without_resource_prefix)
+    str,
+    argument("NAME", "Name of the TApp.", autocompletion=names, callback=without_resource_prefix),
 ]
-ID_HELP = "Instances: 3, 0-3,7 or all."
-Ids = Annotated[list[str] | None, argument("[ID]...", ID_HELP, autocompletion=ids)]
-Output = Annotated[Format | None, option("-o", "--output", help="As a document.")]
-ListOutput = Annotated[ListFormat | None, option("-o", "--output", help="Another form.")]
-Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
-Watch = Annotated[bool, typer.Option("-w", "--watch", help="Go on showing it as it changes.")]
+ID_HELP = "Instance numbers: 3, 0-3,7 or all."
+Ids = Annotated[
+    list[str] | None,
+    argument("[ID]...", "Instance numbers: 3, 0-3,7 or all (default: all).", autocompletion=ids),
+]
+Output = Annotated[
+    Format | None, option("-o", "--output", help="Output format (default: text for people).")
+]
+ListOutput = Annotated[
+    ListFormat | None, option("-o", "--output", help="Output format (default: a table).")
+]
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="Write without asking for confirmation.")]
+Watch = Annotated[
+    bool, typer.Option("-w", "--watch", help="After showing the TApp, watch for changes.")
+]
 
 
 @dataclass(frozen=True)
@@ -83,10 +94,19 @@ class Choices:
 
     yes: Yes = False
     dry_run: Annotated[
-        DryRun | None, option(help="Show the plan; `server` lets the API server check it.")
+        DryRun | None,
+        option(
+            help="Show the plan and write nothing. The server strategy also lets the API server "
+            "check the edit."
+        ),
     ] = None
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is done, or stuck.")] = False
-    timeout: Annotated[str, typer.Option(metavar="TIME", help="With --wait: 90s, 10m.")] = "10m"
+    wait: Annotated[bool, typer.Option("--wait")] = False
+    timeout: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="With --wait, give up after this time: 90s, 10m or 1h30m."
+        ),
+    ] = "10m"
 
     def __post_init__(self) -> None:
         """Checks the timeout before anything else is done. Raises UsageError if it is invalid."""
@@ -108,9 +128,7 @@ def _global_option(name: str, *, shown: bool) -> Any:
     more: dict[str, Any] = {"metavar": target.metavar} if target.metavar else {}
     if name in _COMPLETIONS:
         more["autocompletion"] = _COMPLETIONS[name]
-    return Annotated[
-        kind | None, option(*target.forms, help="As for kubectl.", hidden=not shown, **more)
-    ]
+    return Annotated[kind | None, option(*target.forms, help=target.help, hidden=not shown, **more)]
 
 
 def with_global_options(
@@ -162,4 +180,6 @@ def with_parameters(
 
 def register(app: typer.Typer, function: Callable[..., Any], name: str | None = None) -> None:
     """Registers a function as a command. Its first parameter is a `Session`."""
-    app.command(name, options_metavar="[options]")(with_global_options(function))
+    app.command(name, options_metavar="[options]", epilog=epilog_of(function.__name__))(
+        with_global_options(function)
+    )

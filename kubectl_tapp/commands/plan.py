@@ -5,7 +5,11 @@ from kubectl_tapp.commands.plan_options import PlanOptions
 
 
 def plan(session: Session, options: PlanOptions) -> int:
-    """Foretell an edit: to whom it does what, why, in which order, how long. Nothing is written."""
+    """Forecast what an edit would do, without writing anything.
+
+    The plan shows which instances are updated, restarted or deleted and why, in which order, how
+    long that takes, and which instances get stuck.
+    """
     from kubectl_tapp.commands import planning  # noqa: PLC0415 - it costs start time
 
     return planning.plan(session, options)

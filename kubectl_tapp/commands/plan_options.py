@@ -19,63 +19,142 @@ class PlanOptions:
         str | None,
         argument(
             "[NAME]",
-            "The TApp; not needed with a file.",
+            "Name of the TApp (default: the only TApp in the file).",
             autocompletion=names,
             callback=without_resource_prefix,
         ),
     ] = None
     filename: Annotated[
-        str | None, option("-f", "--filename", metavar="FILE", help="The edited TApp; - is stdin.")
+        str | None,
+        option(
+            "-f",
+            "--filename",
+            metavar="FILE",
+            help="File with the edited TApp. - reads standard input.",
+        ),
     ] = None
     from_: Annotated[
-        str | None, option("--from", metavar="FILE", help="Take this as running; ask no cluster.")
+        str | None,
+        option(
+            "--from",
+            metavar="FILE",
+            help="File with the TApp before the edit. Forecasts without a cluster, as if it were "
+            "running.",
+        ),
     ] = None
-    image: Annotated[_Texts, option("--image", metavar="CONTAINER=IMAGE", help="Set it.")] = None
+    image: Annotated[
+        _Texts,
+        option(
+            "--image",
+            metavar="CONTAINER=IMAGE",
+            help="Set the image of a container, or of all with *. Can be repeated.",
+        ),
+    ] = None
     template: Annotated[
-        str | None, option("-t", "--template", metavar="NAME", help="Of --image or --restart.")
+        str | None,
+        option(
+            "-t",
+            "--template",
+            metavar="NAME",
+            help="Template for --image or --restart (default: the default template, or all for "
+            "--restart).",
+        ),
     ] = None
     partition: Annotated[
         str | None,
-        option("--partition", metavar="SHARE", help="So many, 3 or 30%, keep what they have."),
+        option(
+            "--partition",
+            metavar="SHARE",
+            help="Keep this many instances (3 or 30%) of the rolling template at their revision.",
+        ),
     ] = None
-    replicas: Annotated[int | None, option("--replicas", metavar="N", help="Scale to it.")] = None
-    use: Annotated[_Texts, option("--use", metavar="TEMPLATE=IDS", help="Re-template.")] = None
-    kill: Annotated[_Texts, option("--kill", metavar="IDS", help="Stop.")] = None
-    start: Annotated[_Texts, option("--start", metavar="IDS", help="Start.")] = None
+    replicas: Annotated[
+        int | None, option("--replicas", metavar="NUMBER", help="Set the number of instances.")
+    ] = None
+    use: Annotated[
+        _Texts,
+        option(
+            "--use",
+            metavar="TEMPLATE=IDS",
+            help="Let instances run a template: v2=0,3-5. Can be repeated.",
+        ),
+    ] = None
+    kill: Annotated[
+        _Texts,
+        option("--kill", metavar="IDS", help="Stop instances: 3, 0-3,7 or all. Can be repeated."),
+    ] = None
+    start: Annotated[
+        _Texts,
+        option(
+            "--start",
+            metavar="IDS",
+            help="Start stopped instances: 3, 0-3,7 or all. Can be repeated.",
+        ),
+    ] = None
     restart: Annotated[
-        bool, typer.Option("--restart", help="New pods for all, or all of --template.")
+        bool,
+        typer.Option(
+            "--restart", help="Replace the pods of all instances, or of those that run --template."
+        ),
     ] = False
     in_place: Annotated[
-        bool, typer.Option("--in-place", help="With --restart: the containers, in their pods.")
+        bool,
+        typer.Option(
+            "--in-place",
+            help="With --restart, restart the containers in their pods instead of replacing the "
+            "pods.",
+        ),
     ] = False
     assume_broken: Annotated[
-        _Texts, option("--assume-broken", metavar="IMAGE", help="It will not come up.")
+        _Texts,
+        option(
+            "--assume-broken",
+            metavar="IMAGE",
+            help="Assume that containers with this image never become ready. Can be repeated.",
+        ),
     ] = None
     fail_if: Annotated[
         _Texts,
         option(
             "--fail-if",
             metavar="CONDITION",
-            help="Exit with 3 if it holds: recreate, delete, stuck, unavailable>2, duration>10m.",
+            help="Exit with code 3 if this condition holds: recreate, delete, stuck, "
+            "unavailable>2,"
+            "duration>10m and others. Can be repeated.",
         ),
     ] = None
     html: Annotated[
-        str | None, option("--html", metavar="FILE", help="Write a page with the plan.")
+        str | None,
+        option("--html", metavar="FILE", help="Write the plan as an HTML page to this file."),
     ] = None
     dry_run: Annotated[
-        bool, typer.Option("--dry-run/--no-dry-run", help="Ask the API server what it would say.")
+        bool,
+        typer.Option(
+            "--dry-run/--no-dry-run", help="Let the API server check the edit by dry runs."
+        ),
     ] = True
     server_side: Annotated[
         bool | None,
         option(
             "--server-side/--no-server-side",
-            help="How the file will be applied; else as this TApp was applied last.",
+            help="If true, apply runs in the server instead of the client (default: as this TApp "
+            "was"
+            "applied last).",
         ),
     ] = None
     force_conflicts: Annotated[
-        bool, typer.Option("--force-conflicts", help="Of a server-side apply, as for kubectl.")
+        bool,
+        typer.Option(
+            "--force-conflicts",
+            help="If true, server-side apply will force the changes against conflicts.",
+        ),
     ] = False
-    unfold: Annotated[bool, typer.Option("--unfold", help="A line for each instance.")] = False
+    unfold: Annotated[
+        bool,
+        typer.Option(
+            "--unfold", help="Print a line for each instance instead of one for equal instances."
+        ),
+    ] = False
     output: Output = None
 
     @property

@@ -11,28 +11,43 @@ import typer
 
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.commands.options import Ids
-from kubectl_tapp.commands.verb_options import CauseOption, TemplateOption, Verb
+from kubectl_tapp.commands.verb_options import CauseOption, Verb, template_option
 from tapp.words.times import written
 
-_InPlace = Annotated[bool, typer.Option("--in-place", help="Only the containers, in their pods.")]
+_Template = Annotated[
+    str | None,
+    template_option("Restart only the instances that run this template (default: all instances)."),
+]
+_InPlace = Annotated[
+    bool,
+    typer.Option(
+        "--in-place", help="Restart the containers in their pods instead of replacing the pods."
+    ),
+]
 _Container = Annotated[
     str | None,
-    typer.Option("-c", "--container", metavar="NAME", help="With --in-place: only this one."),
+    typer.Option(
+        "-c",
+        "--container",
+        metavar="NAME",
+        help="With --in-place, restart only this container (default: all containers).",
+    ),
 ]
 
 
 def restart(  # noqa: PLR0913, PLR0917 - its options
     verb: Verb,
     ids: Ids = None,
-    template: TemplateOption = None,
+    template: _Template = None,
     in_place: _InPlace = False,
     container: _Container = None,
     cause: CauseOption = None,
 ) -> None:
-    """Give instances new pods, within the budgets: all, those of --template, or the named ones.
+    """Restart instances by replacing their pods, within the budgets.
 
-    Named ones are evicted one after the other, each after the one before is available again. With
-    --in-place the pods stay, and their containers start again with the image that they have.
+    Named instances are evicted one after the other, each after the one before is available again.
+    Without names the service restarts all instances, or those that run --template. With --in-place
+    the pods stay, and their containers restart with the same image.
     """
     from kubectl_tapp.commands import evictions  # noqa: PLC0415 - it costs start time
 

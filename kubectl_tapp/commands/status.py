@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from kubectl_tapp.decide.inspection import Inspection
 
 Unfold = Annotated[
-    bool, typer.Option("--unfold", help="A line for each instance, however many there are.")
+    bool,
+    typer.Option(
+        "--unfold", help="Print a line for each instance, even if there are more than 24."
+    ),
 ]
 
 
@@ -30,7 +33,10 @@ def status(
     unfold: Unfold = False,
     output: Output = None,
 ) -> None:
-    """Show what each instance is doing; below it the budget, and what waits for what."""
+    """Show the state of each instance, and why instances wait.
+
+    The lines below the table show how the budget is used up, and by which instances.
+    """
     if watch and output is not None:
         raise UsageError("--watch and --output do not go together")
     observed = session.cluster.observe(name, events=True)

@@ -16,6 +16,7 @@ from kubectl_tapp.base.shapes import template_shape_error
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import ids as complete_ids
 from kubectl_tapp.commands.complete import templates
+from kubectl_tapp.commands.help_texts import wait_help
 from kubectl_tapp.commands.options import (
     ID_HELP,
     Choices,
@@ -38,14 +39,15 @@ SomeIds = Annotated[
     list[str], typer.Argument(metavar="ID...", help=ID_HELP, autocompletion=complete_ids)
 ]
 TemplateName = Annotated[
-    str, typer.Argument(metavar="TEMPLATE", help="The template's name.", autocompletion=templates)
+    str, typer.Argument(metavar="TEMPLATE", help="Name of the template.", autocompletion=templates)
 ]
 CanaryOption = Annotated[
     str | None,
     option(
         "--canary",
         metavar="SHARE",
-        help="Pick 3, or 10%, of them; with a comma or a range, these instances: 1,4-6 or 4,.",
+        help="Pick this many instances (3 or 10%) as a canary. A comma or a range names the "
+        "instances instead: 1,4-6 or 4,.",
     ),
 ]
 CanaryBudget = Annotated[
@@ -53,16 +55,19 @@ CanaryBudget = Annotated[
     option(
         "--max-unavailable",
         metavar="SHARE",
-        help="Of instances off the rolling template, at most so many at once; 1, or 30%.",
+        help="Update at most this many canaries (1 or 30%) at the same time (default: as "
+        "updateStrategy.forceUpdate.maxUnavailable says, which is 100% if unset). Sets that field.",
     ),
 ]
 CauseOption = Annotated[
-    str | None, option(metavar="TEXT", help="Why, for the history; else the command.")
-]
-TemplateOption = Annotated[
     str | None,
-    option("-t", "--template", metavar="NAME", help="Of this template.", autocompletion=templates),
+    option(metavar="TEXT", help="Cause of the change, for the history (default: the command)."),
 ]
+
+
+def template_option(help: str) -> Any:  # noqa: A002 - as typer calls it
+    """Returns the option `--template`, whose meaning depends on the command."""
+    return option("-t", "--template", metavar="NAME", help=help, autocompletion=templates)
 
 
 @dataclass
@@ -202,5 +207,8 @@ def register_verb(app: typer.Typer, function: Callable[..., None], name: str | N
             session.ignore_closed_output()
         function(Verb(session, session.observed(name), choices), **values)
 
+    # The help of --wait says for each verb when it returns.
+    wait = typer.Option("--wait", help=wait_help(function.__name__))
+    common = {**shared, "wait": keyword("wait", Annotated[bool, wait], False)}
     first = [keyword("session", Session), keyword("name", Name)]
-    register(app, with_parameters(run, function, [*first, *own, *shared.values()]), name)
+    register(app, with_parameters(run, function, [*first, *own, *common.values()]), name)

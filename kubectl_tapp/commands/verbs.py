@@ -24,9 +24,9 @@ from kubectl_tapp.commands.verb_options import (
     CauseOption,
     SomeIds,
     TemplateName,
-    TemplateOption,
     Verb,
     register_verb,
+    template_option,
 )
 from kubectl_tapp.commands.wait import wait
 from tapp.words.ranges import ranges
@@ -40,14 +40,27 @@ _Base = Annotated[
     str | None,
     option(
         metavar="NAME",
-        help="What it is tried instead of; else what it is a copy of, or all others run.",
+        help="Template that the canary replaces (default: the original of a copy, or the template "
+        "that"
+        "all other instances run).",
         autocompletion=templates,
     ),
 ]
 
 
+_ChangedTemplate = Annotated[
+    str | None, template_option("Template to change (default: the default template).")
+]
+_RolledBackTemplate = Annotated[
+    str | None, template_option("Template to roll back (default: the template that changed last).")
+]
+_CanaryTemplate = Annotated[
+    str | None, template_option("Template of the canary. Required if there are several canaries.")
+]
+
+
 def kill(verb: Verb, ids: SomeIds) -> None:
-    """Stop instances: their pods go, their claims stay."""
+    """Stop instances. The service deletes their pods and keeps their claims."""
     verb.do(verb.edits.killed(verb.tapp, verb.ids(ids)))
 
 
@@ -66,9 +79,10 @@ def use(  # noqa: PLR0913, PLR0917 - the options of a command
     cause: CauseOption = None,
     max_unavailable: CanaryBudget = None,
 ) -> None:
-    """Give instances a template; the default one takes them back.
+    """Let instances run a template.
 
-    With --canary instances are picked: available ones, spread over nodes, highest numbers first.
+    Instances are named, or picked by --canary: available instances first, spread over the nodes,
+    highest numbers first.
     """
     try:
         verb.edits.template_content(verb.spec, template)
@@ -84,24 +98,35 @@ def image(  # noqa: PLR0913 - the options of a command
     verb: Verb,
     images: Annotated[
         list[str],
-        typer.Argument(metavar="CONTAINER=IMAGE...", help="`*` stands for all containers."),
+        typer.Argument(
+            metavar="CONTAINER=IMAGE...",
+            help="Containers and their new images. The name * stands for all containers.",
+        ),
     ],
-    template: TemplateOption = None,
+    template: _ChangedTemplate = None,
     *,
     canary: CanaryOption = None,
     copy_as: Annotated[
-        str | None, option(metavar="NAME", help="With --canary: name of the new template; canary.")
+        str | None,
+        option(
+            metavar="NAME",
+            help="With --canary, name of the copy of the template (default: canary).",
+        ),
     ] = None,
     partition: Annotated[
         str | None,
-        option(metavar="SHARE", help="So many, 3 or 30%, keep what they have, until `advance`."),
+        option(
+            metavar="SHARE",
+            help="Keep this many instances (3 or 30%) at their revision until `advance`.",
+        ),
     ] = None,
     max_unavailable: CanaryBudget = None,
     cause: CauseOption = None,
 ) -> None:
-    """Set images of a template's containers: the default template's, or --template's.
+    """Set the images of containers in a template.
 
-    With --canary a copy of the template gets them, and the instances that are picked get the copy.
+    With --canary, a copy of the template gets the images, and only the picked or named instances
+    run the copy. `promote` or `abort` ends the canary.
     """
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
@@ -151,10 +176,17 @@ def advance(
     verb: Verb,
     to: Annotated[
         str | None,
-        option("--to", metavar="SHARE", help="So many, 3 or 30%, still keep what they have."),
+        option(
+            "--to",
+            metavar="SHARE",
+            help="Keep this many instances (3 or 30%) at their revision (default: 0).",
+        ),
     ] = None,
 ) -> None:
-    """Let a roll with a partition go on: to all instances, or until --to are left."""
+    """Continue a rollout that a partition has stopped.
+
+    Without --to the partition is removed, so that all instances are updated.
+    """
     before = verb.spec.update_strategy.partition
     if before == 0:
         raise UsageError(f"{verb.name} has no partition: nothing is kept back")
@@ -180,15 +212,21 @@ def value(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="ID... KEY=TEXT...", help="Instances, and their values; KEY- takes one away."
+            metavar="ID... KEY=TEXT...",
+            help="Instance numbers (3, 0-3,7 or all) and values to set. KEY- removes a value.",
         ),
     ],
     default: Annotated[
-        bool, typer.Option("--default", help="The values of all that have none of their own.")
+        bool,
+        typer.Option(
+            "--default",
+            help="Set the value of all instances without a value of their own, instead of named "
+            "instances.",
+        ),
     ] = False,
     cause: CauseOption = None,
 ) -> None:
-    """Set values of instances, for the placeholders in their templates."""
+    """Set values of instances, which fill the placeholders in their templates."""
     ids, wanted = read_values(words)
     if default == bool(ids):
         raise UsageError("say which instances: either their numbers or --default")
@@ -206,16 +244,21 @@ def rollback(
         option(
             "--to",
             metavar="REVISION",
-            help="Number, or 6 characters of its hash; else the one before.",
+            help="Revision to restore: its number, or at least 6 characters of its hash (default: "
+            "the previous revision).",
         ),
     ] = None,
-    template: TemplateOption = None,
+    template: _RolledBackTemplate = None,
     with_values: Annotated[
-        bool, typer.Option("--with-values", help="Its placeholders' values go back, too.")
+        bool,
+        typer.Option(
+            "--with-values",
+            help="Also restore the values that the placeholders of the template had.",
+        ),
     ] = False,
     cause: CauseOption = None,
 ) -> None:
-    """Take a template back to what it was: the one that changed last, or --template's."""
+    """Restore an earlier revision of a template."""
     from kubectl_tapp.edit import revisions  # noqa: PLC0415 - it costs start time
 
     history = revisions.history_of(verb.seen)
@@ -244,9 +287,12 @@ def rollback(
 
 
 def promote(
-    verb: Verb, template: TemplateOption = None, base: _Base = None, cause: CauseOption = None
+    verb: Verb, template: _CanaryTemplate = None, base: _Base = None, cause: CauseOption = None
 ) -> None:
-    """Give all instances what the canary runs: its own stay as they are, the others follow."""
+    """Give all instances the template of a canary, and end the canary.
+
+    The instances of the canary are not restarted. The others are updated within their budget.
+    """
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
     canary = canaries.find_canary(verb.tapp, template, base)
@@ -261,9 +307,12 @@ def promote(
 
 
 def abort(
-    verb: Verb, template: TemplateOption = None, base: _Base = None, cause: CauseOption = None
+    verb: Verb, template: _CanaryTemplate = None, base: _Base = None, cause: CauseOption = None
 ) -> None:
-    """Take the canary's instances back to the template that the others run."""
+    """End a canary, and take its instances back.
+
+    They run the template again that the canary has replaced.
+    """
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
     canary = canaries.find_canary(verb.tapp, template, base)
@@ -283,29 +332,36 @@ def _afterwards(canary: "CanaryTemplate") -> str:
 
 
 def pause(verb: Verb) -> None:
-    """Stop updates, and nothing else: instances are still created, killed and replaced."""
+    """Pause updates of instances.
+
+    The service still creates, stops and deletes pods, and replaces lost pods.
+    """
     verb.do(verb.edits.paused(verb.tapp))
 
 
 def resume(verb: Verb) -> None:
-    """Let updates go on."""
+    """Resume paused updates."""
     verb.waits_for_all = True
     verb.do(verb.edits.resumed(verb.tapp))
 
 
 def scale(
     verb: Verb,
-    replicas: Annotated[str, typer.Option("--replicas", metavar="NUMBER", help="How many.")],
+    replicas: Annotated[
+        str,
+        typer.Option("--replicas", metavar="NUMBER", help="The new desired number of instances."),
+    ],
 ) -> None:
-    """Set how many instances there are; the highest numbers go first."""
+    """Set the number of instances. Scaling down deletes the instances with the highest numbers."""
     verb.do(verb.edits.scaled(verb.tapp, read_replicas(replicas)))
 
 
 def adopt(verb: Verb, ids: Ids = None) -> None:
-    """Take over pods and claims of these names that are nobody's, or a TApp's that is gone.
+    """Make pods and claims with the names of this TApp its children.
 
-    Only the label is written by which Metacontroller finds them; and, of a claim that would go with
-    the TApp, its Namespace as a second owner.
+    Only objects without an existing owner are adopted, for example those of a deleted TApp. The
+    command sets the label controller-uid, by which Metacontroller finds children. A claim that
+    would be deleted with the TApp also gets its Namespace as a second owner.
     """
     from kubectl_tapp.commands import adopt as adoption  # noqa: PLC0415 - it costs start time
 
@@ -313,7 +369,7 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
 
 
 def values(session: Session, name: Name, output: Output = None) -> None:
-    """The values of each instance, and where its template reads them."""
+    """Show the values of each instance, and where they are used."""
     from kubectl_tapp.commands import values as shown  # noqa: PLC0415 - it costs start time
 
     shown.values(session, name, output)
@@ -326,7 +382,9 @@ def add_to(app: typer.Typer) -> None:
         register_verb(app, verb)
     for command in (history, values, wait):
         register(app, command)
-    group = typer.Typer(help="Set a field: `set image`, `set value`.", no_args_is_help=True)
+    group = typer.Typer(
+        help="Set the images of a template, or the values of instances.", no_args_is_help=True
+    )
     register_verb(group, image)
     register_verb(group, value)
     app.add_typer(group, name="set")

@@ -24,8 +24,20 @@ class Goal(StrEnum):
     STUCK = "stuck"  # The rollout is not complete and cannot continue without an intervention
 
 
-For = Annotated[Goal, typer.Option("--for", help="What to wait for.")]
-Timeout = Annotated[str, typer.Option(metavar="TIME", help="Such as 90s or 10m.")]
+For = Annotated[
+    Goal,
+    typer.Option(
+        "--for",
+        help="State to wait for: `complete` (all is as the spec asks), the condition Ready or "
+        "Available, or `stuck`.",
+    ),
+]
+Timeout = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME", help="The length of time to wait before giving up: 90s, 10m or 1h30m."
+    ),
+]
 
 
 def wait(
@@ -35,7 +47,10 @@ def wait(
     goal: For = Goal.COMPLETE,
     timeout: Timeout = "10m",
 ) -> None:
-    """Wait until all instances, or the named ones, are as the spec asks; or say what is stuck."""
+    """Wait until instances are as the spec asks.
+
+    If the TApp is stuck or --timeout has passed, the command prints the reason and exits with 4.
+    """
     from kubectl_tapp.commands.waiting import WaitGoal  # noqa: PLC0415
     from kubectl_tapp.commands.waiting import wait as wait_until  # noqa: PLC0415
     from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415

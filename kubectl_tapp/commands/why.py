@@ -10,7 +10,10 @@ from tapp.words.ranges import id_list
 
 
 def why(session: Session, name: Name, ids: Ids = None, output: Output = None) -> None:
-    """Explain each instance: the reason, the arithmetic, its containers' errors and its events."""
+    """Explain the state of instances in detail.
+
+    The explanation has the reason, the errors of containers, and the Events of the last hour.
+    """
     from kubectl_tapp.decide.inspection import inspect  # noqa: PLC0415
     from kubectl_tapp.show.documents import why_document  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.show.why import lines  # noqa: PLC0415

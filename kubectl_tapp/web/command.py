@@ -22,14 +22,29 @@ from kubectl_tapp.commands.options import argument, option, without_resource_pre
 _Name = Annotated[
     str | None,
     argument(
-        "[NAME]", "Show this one first.", autocompletion=names, callback=without_resource_prefix
+        "[NAME]",
+        "Name of the TApp to show first (default: the list of TApps).",
+        autocompletion=names,
+        callback=without_resource_prefix,
     ),
 ]
 _Port = Annotated[
-    int, option("--port", metavar="PORT", min=0, max=65535, help="Serve it here, not anywhere.")
+    int,
+    option(
+        "--port",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        help="Port of the page on 127.0.0.1 (default: a free port).",
+    ),
 ]
-_NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Print the address, open nothing.")]
-_ReadOnly = Annotated[bool, typer.Option("--read-only", help="Change nothing.")]
+_NoBrowser = Annotated[
+    bool,
+    typer.Option("--no-browser", help="Print the address of the page without opening a browser."),
+]
+_ReadOnly = Annotated[
+    bool, typer.Option("--read-only", help="Show TApps without offering changes.")
+]
 
 
 def web(
@@ -39,7 +54,10 @@ def web(
     no_browser: _NoBrowser = False,
     read_only: _ReadOnly = False,
 ) -> None:
-    """A page on this machine: see TApps live, ask why, plan a change, do it. Ctrl-C ends it."""
+    """Serve a web page that shows, explains and changes TApps.
+
+    Only this machine can open the page. Ctrl-C ends the command.
+    """
     if find_spec("flask") is None:
         raise CommandError("the page needs Flask: `pipx install 'tapp[web]'` has it")
     first = "/"
