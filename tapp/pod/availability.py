@@ -19,7 +19,7 @@ restarted containers have certainly run. Until then Ready may be a leftover of t
 
 from typing import NamedTuple
 
-from tapp.pod.inplace import started_at, told_start
+from tapp.pod.inplace import start_by_node_clock, started_at
 from tapp.pod.pod import Pod
 from tapp.words.times import SKEW, UNKNOWN, told
 
@@ -126,7 +126,10 @@ def _starts(pod: Pod, now: float) -> dict[str, _Start]:
     """
     ready, running = _ready_since(pod, now), pod.spec.running_containers
     together = () if pod.last_update is None else pod.last_update.containers
-    times = {n: (started_at(pod, n, now), told_start(pod, n, now)) for n in {*running, *together}}
+    times = {
+        n: (started_at(pod, n, now), start_by_node_clock(pod, n, now))
+        for n in {*running, *together}
+    }
     last = [max((times[n][of] for n in together), default=UNKNOWN) for of in (0, 1)]
     found = {}
     for name in running:

@@ -109,63 +109,65 @@ def progress(
     if record is None or pod.update_over:
         return NO_UPDATE
     left = {name: ran for name, ran in record.containers.items() if name in pod.spec.images}
-    stop, not_done, waits = _stop_seconds(pod, len(left)), dict[str, RanImage](), []
+    stop, unfinished, waits = _stop_seconds(pod, len(left)), dict[str, RanImage](), []
     start_clock, seen = False, []
     for name, ran in left.items():
-        times = _Times(now, UNKNOWN, stop)
+        times = _TimeProof(now, UNKNOWN, stop)
         if ran.again and not _is_proved(pod, name, ran):
-            if _is_turning(pod, name, ran) or name in seen_before:
+            if _is_about_to_restart(pod, name, ran) or name in seen_before:
                 seen.append(name)
             # The kubelet had seen the newest spec before it stopped the recorded container, so it
             # started the new container by that spec.
-            if name in seen_before and _is_another(pod, name, ran):
+            if name in seen_before and _is_new_container(pod, name, ran):
                 continue
-        if _doubtful(pod, name, ran):
+        if _needs_noted_time(pod, name, ran):
             # An infinite `since` turns off the proof by time. A result above 0 then means that the
             # update needs that proof, so its start has to be kept.
-            start_clock |= bool(_missing(pod, name, ran, times._replace(since=_NEVER)))
+            start_clock |= bool(
+                _seconds_until_updated(pod, name, ran, times._replace(since=_NEVER))
+            )
             times = times._replace(since=now if unproved_since == UNKNOWN else unproved_since)
-        missing = _missing(pod, name, ran, times)
-        if missing is None or missing > 0:
-            not_done[name] = ran
-        if missing:
-            waits.append(missing)
-    only_time_can_tell = 0 < len(not_done) == len(waits)
+        seconds_left = _seconds_until_updated(pod, name, ran, times)
+        if seconds_left is None or seconds_left > 0:
+            unfinished[name] = ran
+        if seconds_left:
+            waits.append(seconds_left)
+    only_time_can_tell = 0 < len(unfinished) == len(waits)
     wait = min(waits, default=None)
-    return Progress(not_done, wait, only_time_can_tell, start_clock, tuple(seen))
+    return Progress(unfinished, wait, only_time_can_tell, start_clock, tuple(seen))
 
 
-def _is_turning(pod: Pod, name: str, ran: RanImage) -> bool:
+def _is_about_to_restart(pod: Pod, name: str, ran: RanImage) -> bool:
     """Returns True if the kubelet has seen the newest spec, but not yet replaced the container."""
     seen = pod.tells_generation and not pod.kubelet_is_behind
     return seen and bool(ran.id) and pod.container(name).container_id == ran.id
 
 
-def _is_another(pod: Pod, name: str, ran: RanImage) -> bool:
+def _is_new_container(pod: Pod, name: str, ran: RanImage) -> bool:
     """Returns True if a container other than the recorded one has the wanted image.
 
     The container runs, or ran last. Returns False if the container may run an image that was
     requested in between.
     """
     status = pod.container(name)
-    other = _is_told_of(pod, status) and status.container_id not in (None, "", ran.id)
-    return other and name in pod.runs_wanted and not _may_be_between(status, ran)
+    has_other_id = _is_reported(pod, status) and status.container_id not in (None, "", ran.id)
+    return has_other_id and name in pod.runs_wanted and not _may_run_overtaken_image(status, ran)
 
 
-def _doubtful(pod: Pod, name: str, ran: RanImage) -> bool:
+def _needs_noted_time(pod: Pod, name: str, ran: RanImage) -> bool:
     """Returns True if time has to prove the update, and the pod does not say from when time counts.
 
     The container may be about to be stopped. It may have run for long when its kubelet reports it,
     because the node was away. So time counts from the first sync that saw this state, and
     `status.settling` keeps that time.
     """
-    old = pod.container(name).container_id == ran.id and ran.image != pod.spec.images[name]
-    unsure = old or not ran.id or bool(ran.overtaken) or ran.again
+    is_recorded = pod.container(name).container_id == ran.id and ran.image != pod.spec.images[name]
+    unsure = is_recorded or not ran.id or bool(ran.overtaken) or ran.again
     # The managed fields of a pod say when the kubelet last wrote. Lean pods have no such fields.
     return unsure and not pod.kubelet_wrote
 
 
-class _Times(NamedTuple):
+class _TimeProof(NamedTuple):
     """Input of a proof by time: a container is updated if it outlasts `since` by `stop`."""
 
     now: float  # The time of this sync.
@@ -173,13 +175,13 @@ class _Times(NamedTuple):
     stop: float  # Seconds, see `_stop_seconds`.
 
 
-def _missing(pod: Pod, name: str, ran: RanImage, times: _Times) -> float | None:
+def _seconds_until_updated(pod: Pod, name: str, ran: RanImage, times: _TimeProof) -> float | None:
     """Returns the seconds until a container counts as updated.
 
     0 if it does already, None if time cannot prove it.
     """
     status = pod.container(name)
-    if not _is_told_of(pod, status):
+    if not _is_reported(pod, status):
         return None
     if _is_proved(pod, name, ran):
         return 0.0
@@ -203,10 +205,10 @@ def _missing(pod: Pod, name: str, ran: RanImage, times: _Times) -> float | None:
     # it does not matter, because its own times tell how long it ran.
     if not recorded and status.now.terminated is not None:
         times = times._replace(since=UNKNOWN)
-    return _unproved(pod, status, times)
+    return _seconds_until_outlasted(pod, status, times)
 
 
-def _is_told_of(pod: Pod, status: ContainerStatus) -> bool:
+def _is_reported(pod: Pod, status: ContainerStatus) -> bool:
     """Returns True if the kubelet has seen the newest spec and has ever started the container.
 
     On servers that publish no `observedGeneration` the first part counts as true.
@@ -218,16 +220,18 @@ def _is_told_of(pod: Pod, status: ContainerStatus) -> bool:
 def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
     """Returns True if the pod proves that a container is updated, independently of the time."""
     status = pod.container(name)
-    if not _is_told_of(pod, status) or not status.container_id:
+    if not _is_reported(pod, status) or not status.container_id:
         return False
     if status.container_id != ran.id:
-        return _is_another(pod, name, ran) and (not ran.again or _came_after(pod, name, ran))
+        return _is_new_container(pod, name, ran) and (
+            not ran.again or _was_started_by_newest_spec(pod, name, ran)
+        )
     # A completed pod may have ended because its kubelet stopped the container for an image in
     # between.
-    stopped = pod.completed and bool(ran.overtaken)
+    may_be_stopped = pod.completed and bool(ran.overtaken)
     # The recorded container already had the wanted image, so the kubelet leaves it running.
-    same = ran.image == pod.spec.images[name] and not ran.again
-    return same and not stopped and pod.tells_generation
+    keeps_running = ran.image == pod.spec.images[name] and not ran.again
+    return keeps_running and not may_be_stopped and pod.tells_generation
 
 
 def is_over(pod: Pod) -> bool:
@@ -243,7 +247,7 @@ def is_over(pod: Pod) -> bool:
     )
 
 
-def _may_be_between(status: ContainerStatus, ran: RanImage) -> bool:
+def _may_run_overtaken_image(status: ContainerStatus, ran: RanImage) -> bool:
     """Returns True if a container may run an image in between under the wanted name.
 
     That is possible if the container directly follows the recorded one and another image was
@@ -256,7 +260,7 @@ def _may_be_between(status: ContainerStatus, ran: RanImage) -> bool:
     return bool(ran.overtaken) and follows
 
 
-def _came_after(pod: Pod, name: str, ran: RanImage) -> bool:
+def _was_started_by_newest_spec(pod: Pod, name: str, ran: RanImage) -> bool:
     """Returns True if the newest spec started a container that is not the recorded one.
 
     The pod worker is at most one spec behind, so the second container after the recorded one was
@@ -272,23 +276,23 @@ def _came_after(pod: Pod, name: str, ran: RanImage) -> bool:
     if before.container_id != ran.id:
         return True
     # A failed liveness or startup probe ends a container with the same exit codes.
-    stopped = before.exit_code in _STOPPED and before.reason != "OOMKilled"
+    stopped = before.exit_code in _STOP_EXIT_CODES and before.reason != "OOMKilled"
     return stopped and name not in pod.spec.probed_alive
 
 
 # Exit codes of containers that the kubelet stops: regular end, SIGKILL (128 + 9), SIGTERM (128 +
 # 15).
-_STOPPED = (0, 137, 143)
+_STOP_EXIT_CODES = (0, 137, 143)
 
 
-def _unproved(pod: Pod, status: ContainerStatus, times: _Times) -> float | None:
+def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProof) -> float | None:
     """Returns the seconds until a container has run longer than the kubelet could need to stop it.
 
     A container that has ended must have run for that long: returns 0 or None then. Returns None if
     the container has not started.
     """
     now, stop = times.now, times.stop
-    known = [past(_asked_at(pod), now), pod.made_at(now)]
+    known = [past(_update_written_at(pod), now), pod.made_at(now)]
     ended = status.now.terminated
     if ended is not None:
         began = max(*known, pod.told(ended.started_at, now), times.since)
@@ -302,7 +306,7 @@ def _unproved(pod: Pod, status: ContainerStatus, times: _Times) -> float | None:
     return max(0.0, max(known) + stop - now)
 
 
-def _asked_at(pod: Pod) -> str:
+def _update_written_at(pod: Pod) -> str:
     """Returns when the last update was written: from the
     record, or else from the managed fields.
     """
@@ -339,15 +343,15 @@ def started_at(pod: Pod, name: str, now: float) -> float:
     status, record = pod.container(name), pod.last_update
     if status.now.running is None:
         return UNKNOWN
-    began = told_start(pod, name, now)
+    began = start_by_node_clock(pod, name, now)
     if record is not None and name in record.containers:
         ran = record.containers[name]
         if status.container_id != ran.id:
-            began = max(began, told(_asked_at(pod), now))
+            began = max(began, told(_update_written_at(pod), now))
     return began
 
 
-def told_start(pod: Pod, name: str, now: float) -> float:
+def start_by_node_clock(pod: Pod, name: str, now: float) -> float:
     """Returns when a container's current run began by the node's clock, or `UNKNOWN`.
 
     The condition Ready has times of the same clock, so both can be compared.

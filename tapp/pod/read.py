@@ -45,7 +45,7 @@ from tapp.words.vocabulary import (
 )
 
 # Condition types that only a kubelet writes.
-_OF_A_KUBELET = (b'"Initialized"', b'"ContainersReady"', b'"PodReadyToStartContainers"')
+_KUBELET_CONDITIONS = (b'"Initialized"', b'"ContainersReady"', b'"PodReadyToStartContainers"')
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
@@ -58,19 +58,19 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
     spec, wrong_type = _spec(pod, manifest, {} if record is None else record.asked)
     facts: dict[str, Any] = {}
     if status is not None:
-        facts, not_readable = _readiness(bytes(status.conditions))
+        facts, not_readable = _condition_facts(bytes(status.conditions))
         wrong_type = not_readable or wrong_type
         containers, status_text = _containers(status), bytes(status.conditions)
         facts |= {
             "phase": status.phase or "Pending",
             "acknowledged": bool(status.start_time or containers)
-            or any(name in status_text for name in _OF_A_KUBELET),
+            or any(name in status_text for name in _KUBELET_CONDITIONS),
             "containers": containers,
             "restarts": any((item.restart_count or 0) > 0 for item in containers),
             "reason": status.reason or "",
             "message": ": ".join(text for text in (status.reason, status.message) if text),
             "observed_generation": status.observed_generation or 0,
-            "given": _given(status),
+            "given": _kubelet_resources(status),
         }
         # The next facts are used only while an update in place may be unfinished, and cost time to
         # find.
@@ -104,77 +104,85 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
     )
 
 
-def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[PodSpec, str]:
+def _spec(
+    pod: PodObject, manifest: Manifest, fulfilled_requests: Mapping[str, str]
+) -> tuple[PodSpec, str]:
     unreadable, raw = _wrong_type(pod), manifest.spec
     labels, annotations = manifest.labels, manifest.annotations
     policy = text_of(raw.get("restartPolicy")) or ALWAYS
     main = [] if unreadable else raw.get("containers") or []
     init = [] if unreadable else raw.get("initContainers") or []
-    both = [*main, *init]
+    all_containers = [*main, *init]
     # Native sidecars are init containers with `restartPolicy: Always`.
     running = [*main, *(item for item in init if item.get("restartPolicy") == "Always")]
     requests = requests_of(annotations, RESTART_INSTANCE)
     projected = manifest.projected or {}
     applied = projected.get("spec")
-    given = map_in(projected, "metadata").get("annotations")
+    applied_annotations = map_in(projected, "metadata").get("annotations")
     hold, origin = hold_of(labels, annotations), Written.decode(text_of(annotations.get(WRITTEN)))
-    doubled = duplicate_merge_key(applied) if isinstance(applied, dict) else None
+    unmergeable_list = duplicate_merge_key(applied) if isinstance(applied, dict) else None
     spec = PodSpec(
         template_hash=labels.get(TEMPLATE_HASH),
         uniq_hash=labels.get(UNIQ_HASH),
-        resources={i["name"]: _json(i["resources"]) for i in both if i.get("resources")},
+        resources={i["name"]: _json(i["resources"]) for i in all_containers if i.get("resources")},
         resize_restarts=_resize_restarts(running),
         template_images=read_annotation(objects.decode_images, annotations.get(TEMPLATE_IMAGES))
         or {},
-        images={item["name"]: item.get("image", "") for item in both},
-        not_pulling=tuple(item["name"] for item in both if _rests(item)),
+        images={item["name"]: item.get("image", "") for item in all_containers},
+        not_pulling=tuple(item["name"] for item in all_containers if _overrides_pull_policy(item)),
         main_containers=tuple(item["name"] for item in main),
         running_containers=tuple(item["name"] for item in running),
         restart_policy=policy,
         own_restarts={
-            item["name"]: restarts_of(item, policy) for item in both if item.get("restartPolicy")
+            item["name"]: restarts_of(item, policy)
+            for item in all_containers
+            if item.get("restartPolicy")
         },
         grace_seconds=_seconds(raw, "terminationGracePeriodSeconds", GRACE),
-        startup_seconds=_runs(both, "startupProbe", 1),
-        startup_whole=_runs(both, "startupProbe", None),
-        readiness_whole=_runs(both, "readinessProbe", None),
+        startup_seconds=_probe_seconds(all_containers, "startupProbe", 1),
+        startup_whole=_probe_seconds(all_containers, "startupProbe", None),
+        readiness_whole=_probe_seconds(all_containers, "readinessProbe", None),
         probed_alive=tuple(
-            item["name"] for item in both if item.get("livenessProbe") or item.get("startupProbe")
+            item["name"]
+            for item in all_containers
+            if item.get("livenessProbe") or item.get("startupProbe")
         ),
-        has_hook=any(map_in(item, "lifecycle").get("postStart") for item in both),
+        has_hook=any(map_in(item, "lifecycle").get("postStart") for item in all_containers),
         gates=tuple(str(gate.get("conditionType")) for gate in maps_of(raw.get("readinessGates"))),
         scheduling_gates=tuple(
             text_of(gate.get("name")) for gate in maps_of(raw.get("schedulingGates"))
         ),
         scheduler=text_of(raw.get("schedulerName")) or "default-scheduler",
         claims=_claims(raw.get("volumes")),
-        added=() if unreadable else _added(raw, applied, pod.metadata.name),
+        added=() if unreadable else _added_volumes(raw, applied, pod.metadata.name),
         lean=_is_lean(pod, manifest),
         subdomain=text_of(raw.get("subdomain")),
         marked=has_served_gate(raw)
         or hold is not None
         or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
         metadata=_metadata(manifest),
-        reads=_reads(running, manifest),
+        reads=_metadata_read(running, manifest),
         requests=requests,
-        asked=tuple(name for name, text in requests.items() if met.get(name) != text),
+        asked=tuple(
+            name for name, text in requests.items() if fulfilled_requests.get(name) != text
+        ),
         written=origin.revision,
         bare_hash=origin.bare,
         update_priority=""
-        if UPDATE_PRIORITY in map_of(given)
-        else text_of(annotations.get(UPDATE_PRIORITY))[:_LONGEST_PRIORITY],
+        if UPDATE_PRIORITY in map_of(applied_annotations)
+        else text_of(annotations.get(UPDATE_PRIORITY))[:_PRIORITY_CHARACTERS],
         restarted_at=text_of(annotations.get(RESTARTED_AT)),
         drain=text_of(annotations.get(DRAIN)),
         lost=text_of(annotations.get(LOST_NODE)),
         hold=hold,
         is_watched=labels.get(POD_STATUS) == "true",
         evicted_in_time=is_limited(maps_of(raw.get("tolerations"))),
-        unmergeable="" if doubled is None else f"spec{doubled}",
+        unmergeable="" if unmergeable_list is None else f"spec{unmergeable_list}",
     )
     return spec, unreadable
 
 
-def _rests(container: dict[str, Any]) -> bool:
+def _overrides_pull_policy(container: dict[str, Any]) -> bool:
     """Returns True if the default pull policy of a container is Always, but it has another one."""
     policy = text_of(container.get("imagePullPolicy"))
     return policy not in ("", "Always") and pull_policy(container.get("image")) == "Always"
@@ -194,7 +202,7 @@ def _resize_restarts(containers: list[dict[str, Any]]) -> dict[str, tuple[str, .
     return {name: resources for name, resources in found.items() if resources}
 
 
-def _given(status: PodStatus) -> Mapping[str, str]:
+def _kubelet_resources(status: PodStatus) -> Mapping[str, str]:
     """Returns the resources that the kubelet reports for each container, as JSON."""
     found: dict[str, str] = {}
     for raw in (status.init_container_statuses, status.container_statuses):
@@ -206,7 +214,7 @@ def _given(status: PodStatus) -> Mapping[str, str]:
     return found or NONE
 
 
-def _reads(containers: list[dict[str, Any]], manifest: Manifest) -> Reads:
+def _metadata_read(containers: list[dict[str, Any]], manifest: Manifest) -> Reads:
     """Returns the labels and annotations that each container reads into its environment.
 
     Only metadata that Metacontroller applied counts, because an update in place changes no other.
@@ -228,7 +236,7 @@ def _claims(volumes: Any) -> tuple[str, ...]:
     return tuple(text_of(item.get("claimName")) for item in maps_of(sources))
 
 
-def _added(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
+def _added_volumes(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
     """Returns the volumes that containers mount although Metacontroller did not request them.
 
     Without Metacontroller's copy of the spec (`applied`), these are all mounted volumes except
@@ -240,7 +248,7 @@ def _added(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
     return tuple(
         name
         for name in mounted({**spec, "volumes": []})
-        if not name.startswith(_TOKEN) and f"{name}-{pod}" not in claims
+        if not name.startswith(_TOKEN_VOLUME) and f"{name}-{pod}" not in claims
     )
 
 
@@ -255,10 +263,12 @@ def _is_lean(pod: PodObject, manifest: Manifest) -> bool:
 
 
 # Prefix of the volume that the ServiceAccount admission plugin adds for the token.
-_TOKEN = "kube-api-access-"  # noqa: S105 - what admission calls the volume with credentials
+_TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - what admission calls the volume with credentials
 
 
-def _runs(containers: list[dict[str, Any]], kind: str, most: int | None) -> dict[str, float]:
+def _probe_seconds(
+    containers: list[dict[str, Any]], kind: str, fixed_runs: int | None
+) -> dict[str, float]:
     """Returns for each container with a probe the seconds until that probe has certainly run.
 
     The seconds are counted from the container's start:
@@ -271,18 +281,18 @@ def _runs(containers: list[dict[str, Any]], kind: str, most: int | None) -> dict
     Args:
         containers: of the pod's spec.
         kind: `startupProbe` or `readinessProbe`.
-        most: number of runs; None for `failureThreshold` runs, each of which may last until its
-            timeout.
+        fixed_runs: number of runs; None for `failureThreshold` runs, each of which may last until
+            its timeout.
     """
     found = {}
     for item in containers:
         if isinstance(probe := item.get(kind), dict):
             timeout = _seconds(probe, "timeoutSeconds", PROBE["timeoutSeconds"])
             each = _seconds(probe, "periodSeconds", PROBE["periodSeconds"])
-            each = max(each, timeout if most is None else 0)
-            runs = most or _seconds(probe, "failureThreshold", PROBE["failureThreshold"])
+            each = max(each, timeout if fixed_runs is None else 0)
+            runs = fixed_runs or _seconds(probe, "failureThreshold", PROBE["failureThreshold"])
             delay = _seconds(probe, "initialDelaySeconds", 0)
-            found[item["name"]] = min(delay + runs * each + timeout + 1, _LONGEST_WAIT)
+            found[item["name"]] = min(delay + runs * each + timeout + 1, _MAX_WAIT)
     return found
 
 
@@ -292,22 +302,22 @@ def _json(value: Any) -> str:
 
 # Characters of the annotation that are kept. A longer text cannot be a priority, and this many are
 # enough for a message.
-_LONGEST_PRIORITY = 40
+_PRIORITY_CHARACTERS = 40
 
 
 def _seconds(spec: Mapping[str, Any], key: str, default: float) -> float:
     """Returns a number of seconds in a spec, or the default if the value cannot be one."""
     value = spec.get(key)
-    return float(value) if isinstance(value, int) and 0 <= value < _MOST_SECONDS else default
+    return float(value) if isinstance(value, int) and 0 <= value < _SECONDS_LIMIT else default
 
 
 # No field of seconds in Kubernetes (int32 or int64) has a sensible value as large as this.
-_MOST_SECONDS = 1 << 40
+_SECONDS_LIMIT = 1 << 40
 # Metacontroller counts nanoseconds in 64 bits, so waits are limited to about a century.
-_LONGEST_WAIT = float(1 << 32)
+_MAX_WAIT = float(1 << 32)
 
 
-def _readiness(text: bytes) -> tuple[dict[str, Any], str]:
+def _condition_facts(text: bytes) -> tuple[dict[str, Any], str]:
     """Returns the facts of `status.conditions`, and why these cannot be read, or an empty string.
 
     Only the condition Ready makes a pod unreadable, because only Ready is decided on directly.
