@@ -21,7 +21,7 @@ from tapp.kube.restarts import COMPLETED
 from tapp.pod.inplace import ended_by_update
 from tapp.pod.pod import Pod, PodSpec
 from tapp.pod.resize import DEFERRED, Resizing, obstacle_to_resize
-from tapp.pod.update import changed_images, edited, obstacle_to, plan_restart, restarts_of
+from tapp.pod.update import changed_images, edited_images, obstacle_to, plan_restart, restarts_of
 from tapp.words.quoted import quoted, short
 from tapp.words.ranges import name_list
 from tapp.words.reasons import Reason
@@ -102,7 +102,7 @@ def judge(instance: Instance) -> Verdict:
         if pod.spec.asked and restarts_of(pod.spec, template, instance.metadata_before):
             attempt, way = _in_place(instance, pod, template), Reason.NOT_IN_PLACE
             return attempt.verdict or _recreate(instance, template, way, attempt.obstacle)
-        if pod.image_writers and (images := edited(pod)):
+        if pod.image_writers and (images := edited_images(pod)):
             message = f"{images}; it is left so: write it into the template, or replace the pod"
             return wait(Reason.IMAGES_EDITED, message)
         return _with_resources(instance, pod, template)
@@ -324,8 +324,8 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
     if obstacle := obstacle_to([*images, *restarts], pod):
         return Attempt(obstacle=obstacle)
     restart = plan_restart(pod, restarts, instance.update, images)
-    if restart.waits:
-        return Attempt(wait(Reason.RESTART_WAITS, f"it shall restart in place: {restart.waits}"))
+    if restart.delay:
+        return Attempt(wait(Reason.RESTART_WAITS, f"it shall restart in place: {restart.delay}"))
     if restart.obstacle:
         return Attempt(obstacle=f"it cannot restart in place: {restart.obstacle}")
     parts = [f"changes images of {_names(images)}"] if images else []

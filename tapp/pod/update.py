@@ -39,7 +39,7 @@ def changed_images(spec: PodSpec, template: Template) -> dict[str, str]:
     }
 
 
-def edited(pod: Pod) -> str:
+def edited_images(pod: Pod) -> str:
     """Returns which images somebody else has set in a pod that runs its template; empty if none.
 
     Images without a known writer are left out, because admission may have changed them (for example
@@ -67,22 +67,22 @@ def restarts_of(spec: PodSpec, template: Template, before: Metadata | None) -> l
             A key that is equal in both templates is not written, even if the pod's value differs,
             so it restarts nothing.
     """
-    asked = [n for n in template.images if "" in spec.asked or n in spec.asked]
+    requested = [n for n in template.images if "" in spec.asked or n in spec.asked]
     # The two revisions differ only in whether resources count, so the template itself is the same.
     # A container that reads the revision label need not restart for that.
-    renamed = spec.template_hash == template.other_revision != template.revision
-    reading = {} if renamed else restarting(spec.reads, template.reads)
+    only_revision_differs = spec.template_hash == template.other_revision != template.revision
+    by_metadata = {} if only_revision_differs else restarting(spec.reads, template.reads)
     if before is not None:
         now = Metadata(template.labels, template.annotations)
-        reading = {
+        by_metadata = {
             name: entries
-            for name, entries in reading.items()
-            if any(_is_changed(entry, before, now) for entry in entries)
+            for name, entries in by_metadata.items()
+            if any(_is_written(entry, before, now) for entry in entries)
         }
-    return list(dict.fromkeys([*reading, *asked]))
+    return list(dict.fromkeys([*by_metadata, *requested]))
 
 
-def _is_changed(entry: str, before: Metadata, now: Metadata) -> bool:
+def _is_written(entry: str, before: Metadata, now: Metadata) -> bool:
     """Returns True if an update writes an entry of the metadata, such as `labels/app`."""
     part, _, key = entry.partition("/")
     return key == TEMPLATE_HASH or before.of(part).get(key) != now.of(part).get(key)
@@ -93,7 +93,7 @@ class Restart(NamedTuple):
 
     # Container name -> another name of its image; empty if the restart is not possible now.
     images: Mapping[str, str]
-    waits: str = ""  # Reason why the restart has to wait; empty if it need not.
+    delay: str = ""  # Reason why the restart has to wait; empty if it need not.
     obstacle: str = ""  # Reason why the restart is not possible in place; empty if it is.
 
 
@@ -107,25 +107,25 @@ def plan_restart(
     """
     found = {}
     for name in names:
-        asked, status = pod.spec.images[name], pod.container(name)
+        image_in_spec, status = pod.spec.images[name], pod.container(name)
         # A container that was stopped for an update and does not run again has no digest that could
         # be used.
         if not status.container_id or (name in update.unfinished and status.now.running is None):
             why = f"container {quoted(name)} does not run"
-            return Restart({}, obstacle=why) if images else Restart({}, waits=f"{why} yet")
+            return Restart({}, obstacle=why) if images else Restart({}, delay=f"{why} yet")
         if name in update.unfinished or pod.kubelet_is_behind:
-            return Restart({}, waits=f"the last update of container {quoted(name)} is not finished")
+            return Restart({}, delay=f"the last update of container {quoted(name)} is not finished")
         # The digest in the status can be used only if it is the digest of the image that the spec
         # names.
-        known = runs_image(asked, status.image, status.image_id)
-        names = pinned(asked, status.image_id, pod.spec.template_images.get(name, ""))
+        known = runs_image(image_in_spec, status.image, status.image_id)
+        names = pinned(image_in_spec, status.image_id, pod.spec.template_images.get(name, ""))
         # The kubelet restarts a container only if the text of its image changes.
-        other = [text for text in names if known and text != asked]
-        if not other:
+        spellings = [text for text in names if known and text != image_in_spec]
+        if not spellings:
             return Restart(
                 {}, obstacle=f"the digest of container {quoted(name)}'s image is not known"
             )
-        found[name] = other[0]
+        found[name] = spellings[0]
     return Restart(found)
 
 
@@ -173,7 +173,7 @@ def record_of(  # noqa: PLR0913, PLR0917 - independent inputs
     """
     containers = dict(update.unfinished)
     for name in images:
-        containers[name] = _replaced(pod, name, update.unfinished.get(name))
+        containers[name] = _container_record(pod, name, update.unfinished.get(name))
     for name in restarts:
         # The kubelet may be starting this container by the old spec, under the old name of the
         # image.
@@ -186,27 +186,27 @@ def record_of(  # noqa: PLR0913, PLR0917 - independent inputs
     return encode_record(InPlaceRecord(at, containers, dict(pod.spec.requests)), revision)
 
 
-def _replaced(pod: Pod, name: str, before: RanImage | None) -> RanImage:
+def _container_record(pod: Pod, name: str, before: RanImage | None) -> RanImage:
     """Returns the record of a container: its current
     image, and the images that may be started first.
 
     `before` is the container's entry in the unfinished previous update, or None.
     """
-    status, asked = pod.container(name), pod.spec.images[name]
+    status, image_in_spec = pod.container(name), pod.spec.images[name]
     id = status.container_id or ""
     if before is None:
         # The kubelet has not seen the newest spec, so the container may still run an older image.
-        return RanImage(id, "" if pod.kubelet_is_behind else asked)
+        return RanImage(id, "" if pod.kubelet_is_behind else image_in_spec)
     # The image of the previous update may still be started before the one of this update.
-    overtaken = [image for image in before.overtaken if image != asked] + [asked]
+    overtaken = [image for image in before.overtaken if image != image_in_spec] + [image_in_spec]
     if id and id == before.id:
-        return RanImage(id, before.image, overtaken[-_MOST_OVERTAKEN:])
+        return RanImage(id, before.image, overtaken[-_MAX_OVERTAKEN:])
     # Another container than the recorded one: its image is known only if the status names the
     # wanted one.
-    image = asked if runs_image(asked, status.image, status.image_id) else ""
-    return RanImage(id, image, overtaken[-_MOST_OVERTAKEN:])
+    image = image_in_spec if runs_image(image_in_spec, status.image, status.image_id) else ""
+    return RanImage(id, image, overtaken[-_MAX_OVERTAKEN:])
 
 
 # Overtaken images that a record keeps. A pod worker is at most one spec behind, so these are
 # enough.
-_MOST_OVERTAKEN = 3
+_MAX_OVERTAKEN = 3
