@@ -27,7 +27,7 @@ NEVER = float("inf")
 # Seconds after which Ready is False because the kubelet is away: node-monitor-grace-period (50),
 # and the age of the kubelet's last heartbeat. A container without a postStart hook is published
 # within this time after its start, or the node is silent.
-_SILENCE = 60.0
+_PUBLICATION_SECONDS = 60.0
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: float, seen: float = UNKNOWN) -> float:
@@ -62,7 +62,7 @@ def since(pod: Pod, now: float = NEVER) -> float:
     # Times are cut to the second: a container with a later time than Ready may have started up to a
     # second after it.
     began = [start + (start > ready) for start in starts]
-    return max(ready, pod.made_at(now), _decided_at(pod, now), *began)
+    return max(ready, pod.made_at(now), _probes_failed_by(pod, now), *began)
 
 
 def probed_at(pod: Pod, now: float = NEVER) -> float:
@@ -72,15 +72,15 @@ def probed_at(pod: Pod, now: float = NEVER) -> float:
     """
     runs = pod.spec.startup_seconds
     once = [
-        _shown_at(pod, start, now) + runs.get(name, UNKNOWN)
+        _published_by(pod, start, now) + runs.get(name, UNKNOWN)
         for name, start in (_starts(pod, now) if runs else {}).items()
         # Only a restarted container is reported as started too early.
         if pod.container(name).restart_count != 0
     ]
-    return max([_decided_at(pod, now), *once])
+    return max([_probes_failed_by(pod, now), *once])
 
 
-def _decided_at(pod: Pod, now: float) -> float:
+def _probes_failed_by(pod: Pod, now: float) -> float:
     """Returns when the probes of containers that Ready has not reacted to have failed often enough.
 
     Only containers that were started after Ready last changed count. Both probes count from the
@@ -91,18 +91,18 @@ def _decided_at(pod: Pod, now: float) -> float:
     spec, times, wrote = pod.spec, [UNKNOWN], told(pod.kubelet_wrote, now)
     starts = _starts(pod, now) if spec.startup_whole or spec.readiness_whole else {}
     for name, start in starts.items():
-        if not start.turned:
-            latest = start.at + _SILENCE
+        if not start.readiness_changed:
+            latest = start.at + _PUBLICATION_SECONDS
             # A postStart hook delays the publication without a limit, so only the kubelet's last
             # write shows it.
             if wrote != UNKNOWN and (spec.has_hook or wrote < latest):
                 latest = max(start.at, wrote)
             times.append(latest + spec.readiness_whole.get(name, UNKNOWN))
-            times.append(_shown_at(pod, start, now) + spec.startup_whole.get(name, UNKNOWN))
+            times.append(_published_by(pod, start, now) + spec.startup_whole.get(name, UNKNOWN))
     return max(times)
 
 
-def _ready_since(pod: Pod, now: float) -> float:
+def _readiness_changed_at(pod: Pod, now: float) -> float:
     """Returns when the containers' readiness last changed.
 
     With readiness gates it is ContainersReady that shows this: a gate changes Ready, too.
@@ -115,7 +115,9 @@ class _Start(NamedTuple):
     """The start of a container, and whether readiness has changed since."""
 
     at: float  # Start of the current run, in seconds since the epoch.
-    turned: bool  # True if the containers' readiness has changed since then, by the node's clock.
+    readiness_changed: (
+        bool  # True if the containers' readiness has changed since then, by the node's clock.
+    )
 
 
 def _starts(pod: Pod, now: float) -> dict[str, _Start]:
@@ -124,21 +126,21 @@ def _starts(pod: Pod, now: float) -> dict[str, _Start]:
     Containers that were updated together have the start of the last of them: before it has started,
     the kubelet publishes none of them and runs none of their probes.
     """
-    ready, running = _ready_since(pod, now), pod.spec.running_containers
-    together = () if pod.last_update is None else pod.last_update.containers
+    ready, running = _readiness_changed_at(pod, now), pod.spec.running_containers
+    updated_together = () if pod.last_update is None else pod.last_update.containers
     times = {
         n: (started_at(pod, n, now), start_by_node_clock(pod, n, now))
-        for n in {*running, *together}
+        for n in {*running, *updated_together}
     }
-    last = [max((times[n][of] for n in together), default=UNKNOWN) for of in (0, 1)]
+    last = [max((times[n][of] for n in updated_together), default=UNKNOWN) for of in (0, 1)]
     found = {}
     for name in running:
-        at, told = last if name in together else times[name]
-        found[name] = _Start(at, told <= ready)
+        at, by_node_clock = last if name in updated_together else times[name]
+        found[name] = _Start(at, by_node_clock <= ready)
     return found
 
 
-def _shown_at(pod: Pod, start: _Start, now: float) -> float:
+def _published_by(pod: Pod, start: _Start, now: float) -> float:
     """Returns the latest time at which the kubelet has published a container; no probe runs before.
 
     Without a postStart hook the kubelet publishes a container right after its start. With a hook, a
@@ -147,4 +149,4 @@ def _shown_at(pod: Pod, start: _Start, now: float) -> float:
     if not pod.spec.has_hook:
         return start.at
     wrote = told(pod.kubelet_wrote, now)
-    return max(start.at, _ready_since(pod, now) if start.turned else wrote)
+    return max(start.at, _readiness_changed_at(pod, now) if start.readiness_changed else wrote)

@@ -36,7 +36,7 @@ def _gates(pod: Pod) -> list[Condition | None]:
     return [known.get(gate) for gate in gates]
 
 
-def _closed(pod: Pod) -> list[Condition]:
+def _closed_gates(pod: Pod) -> list[Condition]:
     return [gate for gate in _gates(pod) if gate is not None and gate.status == "False"]
 
 
@@ -52,7 +52,7 @@ def only_its_gate_keeps_it_out(pod: Pod) -> bool:
     from being Ready: its containers are ready.
     """
     ready = pod.conditions.get("ContainersReady")
-    return bool(_closed(pod)) and ready is not None and ready.status == "True"
+    return bool(_closed_gates(pod)) and ready is not None and ready.status == "True"
 
 
 def is_begun(pod: Pod, update: Progress) -> bool:
@@ -79,14 +79,14 @@ def closed_since(pod: Pod, now: float) -> float | None:
     """
     if pod.ready is True:
         return None
-    times = [_past(pod, gate.last_transition_time, now) for gate in _closed(pod)]
+    times = [_past_time(pod, gate.last_transition_time, now) for gate in _closed_gates(pod)]
     if not times:
         return None
-    since = max(min(times), _past(pod, pod.ready_since, now))
+    since = max(min(times), _past_time(pod, pod.ready_since, now))
     return now if since == UNKNOWN else since
 
 
-def _past(pod: Pod, time: Any, now: float) -> float:
+def _past_time(pod: Pod, time: Any, now: float) -> float:
     """Returns a time of the pod, or `UNKNOWN` if the time is in the future."""
     at = pod.told(time, now)
     return at if at <= now else UNKNOWN
@@ -114,12 +114,12 @@ def unproved_since(pod: Pod, gate: Condition | None, now: float = NEVER) -> floa
     if note is None:
         return UNKNOWN
     noted, began = past(note.since, now), pod.last_update.at if pod.last_update is not None else ""
-    of_this = note.generation == pod.generation
+    is_of_this_update = note.generation == pod.generation
     # Before Kubernetes 1.34 the API server drops `observedGeneration` from a condition. The
     # update's record has the time of its write there; an older note belongs to an earlier update.
     if not note.generation and began and not pod.tells_generation:
-        of_this = noted >= seconds(began)
-    return noted if of_this else UNKNOWN
+        is_of_this_update = noted >= seconds(began)
+    return noted if is_of_this_update else UNKNOWN
 
 
 def update_of(pod: Pod, now: float) -> Progress:
@@ -148,10 +148,10 @@ def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> floa
     Then nobody seems to write the gates: the component pod-status is missing. Returns None if all
     gates are open, or if they have a reason to be closed.
     """
-    shut = [gate for gate in _gates(pod) if gate is None or gate.status != "True"]
-    if not shut or not pod.running or opens_in(pod, update, now) > 0:
+    not_open = [gate for gate in _gates(pod) if gate is None or gate.status != "True"]
+    if not not_open or not pod.running or opens_in(pod, update, now) > 0:
         return None
-    times = [pod.told(item.last_transition_time, now) for item in shut if item is not None]
+    times = [pod.told(item.last_transition_time, now) for item in not_open if item is not None]
     ready = pod.told(pod.conditions["ContainersReady"].last_transition_time, now)
     since = [ready, proved_at(pod, now), pod.made_at(now)]
     return max(0.0, max(since + times) + patience - now)

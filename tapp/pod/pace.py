@@ -24,7 +24,7 @@ SOON = 600.0
 # Longest text of a count.
 _DIGITS = 4
 # The highest count. The wait has reached its maximum long before.
-_MOST = 1_000
+_MAX_FAILURES = 1_000
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None
 
     `noted` is `status.failures` as Metacontroller sent it: instance number -> failures.
     """
-    began, ended = _life(pod, now)
+    began, ended = _lifetime(pod, now)
     if not pod.refused_by_kubelet and ended - began > SOON:
         return None
-    failures = min((whole(pod.failures_text, _DIGITS) or 0) + 1, _MOST)
+    failures = min((whole(pod.failures_text, _DIGITS) or 0) + 1, _MAX_FAILURES)
     due = ended + min(LONGEST, FIRST * 2.0 ** min(failures - 1, 10))
     survives = failures == 1 or noted.get(str(id), 0) >= failures
     return Pace(failures, due, due <= now and survives)
 
 
-def _life(pod: Pod, now: float) -> tuple[float, float]:
+def _lifetime(pod: Pod, now: float) -> tuple[float, float]:
     """Returns when a completed pod began and ended, in seconds since the epoch.
 
     Without any usable time the pod's end is `now`.
