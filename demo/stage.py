@@ -11,7 +11,7 @@ import yaml
 from demo.service import ROOT, TIME_HEADER
 from simulator.api.store import Event
 from simulator.metacontroller.hook_calls import HookCall
-from simulator.metacontroller.hook_client import Answer, HttpHook
+from simulator.metacontroller.hook_client import HttpHook, HttpResponse
 from simulator.objects.clock import EPOCH, Clock
 from simulator.recording import Write
 from simulator.world import World
@@ -35,7 +35,7 @@ class TimedHook:
         self.calls = 0
         self.slowest = 0.0
 
-    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+    def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
         started = time.perf_counter()
         answer = self._http.post(url, body, seconds)
         self.slowest = max(self.slowest, time.perf_counter() - started)

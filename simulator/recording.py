@@ -21,7 +21,7 @@ from simulator.objects.clock import Clock
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import Object, changed_paths, key_of, version_of
 
-NOT_CHANGES = ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
+IGNORED_PATHS = ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class RecordingStore:
         return self._inner.get(kind, namespace, name)
 
     def create(self, kind: Kind, obj: Object) -> Object:
-        with self._trying("create", kind, obj):
+        with self._recorded("create", kind, obj):
             created = self._inner.create(kind, obj)
         self._record("create", kind, created)
         return created
@@ -91,7 +91,7 @@ class RecordingStore:
         self, verb: str, write: Callable[[Kind, Object], Object], kind: Kind, obj: Object
     ) -> Object:
         before, paths = self._difference(kind, obj)
-        with self._trying(verb, kind, obj, paths):
+        with self._recorded(verb, kind, obj, paths):
             updated = write(kind, obj)
         outcome = "no-op" if version_of(updated) == before else "ok"
         self._record(verb, kind, obj, paths, outcome)
@@ -101,7 +101,7 @@ class RecordingStore:
         self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
         target = {"metadata": {"namespace": namespace, "name": name}}
-        with self._trying("delete", kind, target):
+        with self._recorded("delete", kind, target):
             self._inner.delete(kind, namespace, name, options)
         self._record("delete", kind, target)
 
@@ -110,11 +110,11 @@ class RecordingStore:
             live = self._inner.get(kind, *key_of(obj))
         except NotFoundError:
             return "", ()
-        paths = tuple(path for path in changed_paths(live, obj) if path not in NOT_CHANGES)
+        paths = tuple(path for path in changed_paths(live, obj) if path not in IGNORED_PATHS)
         return version_of(live), paths
 
     @contextmanager
-    def _trying(
+    def _recorded(
         self, verb: str, kind: Kind, obj: Object, paths: tuple[str, ...] = ()
     ) -> Iterator[None]:
         """Raises the injected error if the write has to fail, and records a refused write."""

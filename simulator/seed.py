@@ -14,14 +14,14 @@ from collections.abc import Iterable
 from simulator.metacontroller.hook_client import HookClient
 from simulator.node.levers import Levers
 from simulator.node.nodes import UNREACHABLE
-from simulator.node.takeover import Sight
+from simulator.node.takeover import StatusReader
 from simulator.objects.clock import EPOCH, Clock
 from simulator.objects.kinds import NAMESPACE, NODE, Kind, UnknownKindError
 from simulator.objects.objects import Object, namespace_of, owners_of, uid_of, version_of
 from simulator.world import World
 from tapp.kube.tolerations import NO_EXECUTE
 
-SPARE = "another-node"
+SPARE_NODE = "another-node"
 """The name of a node on which no pod of the snapshot runs."""
 
 
@@ -45,16 +45,19 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
 ) -> World:
     """Builds a world from the objects of an API server, at the time of `clock`.
 
-    `silent_nodes` are names of nodes that have stopped reporting. `patience` is `Sight.patience`,
-    and `options` are keyword arguments of `World`.
+    `silent_nodes` are names of nodes that have stopped reporting. `patience` is that of
+    `StatusReader`, and `options` are keyword arguments of `World`.
     """
     # Namespaces come first: other objects can only be restored into an existing namespace.
     objects = sorted(objects, key=lambda obj: obj["kind"] != NAMESPACE.name)
-    world = World(controller, hook, clock=clock, version=_newest(objects), nodes=0, **options)  # type: ignore[arg-type]
+    version = _newest_version(objects)
+    world = World(controller, hook, clock=clock, version=version, nodes=0, **options)  # type: ignore[arg-type]
     world.kubelet.behaviour = levers
-    world.kubelet.sight = Sight(clock.moment, patience)
-    named = {(obj.get("spec") or {}).get("nodeName") for obj in objects if obj["kind"] == "Pod"}
-    for name in sorted(filter(None, named | {SPARE})):
+    world.kubelet.status_reader = StatusReader(clock.parse_time, patience)
+    node_names = {
+        (obj.get("spec") or {}).get("nodeName") for obj in objects if obj["kind"] == "Pod"
+    }
+    for name in sorted(filter(None, node_names | {SPARE_NODE})):
         world.nodes.add(name)
     world.kubelet.lost_nodes.update(silent_nodes)
     known = {uid_of(obj) for obj in objects}
@@ -67,7 +70,7 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
     return world
 
 
-def _newest(objects: list[Object]) -> int:
+def _newest_version(objects: list[Object]) -> int:
     """Returns the newest resourceVersion of the objects, at least 1.
 
     The new world continues from this version, so its uids and container ids differ from all of an

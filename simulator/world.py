@@ -94,7 +94,7 @@ class World:
         self.nodes = Nodes(self.cluster, self.clock, self.kubelet)
         self.cache = Cache(self.clock)
         self.cluster.subscribe(self.cache.feed)
-        self.cluster.subscribe(self._note_change)
+        self.cluster.subscribe(self._record_change)
         self.store = RecordingStore(self.cluster, self.clock)
         self.hook = hook
         self.hook_calls: deque[HookCall] = deque(maxlen=keep_calls)
@@ -258,14 +258,14 @@ class World:
         """
         end = self.clock.now + max_seconds
         self._last_change = self.clock.now
-        while self.clock.busy and self.clock.now - self._last_change < quiet:
+        while self.clock.has_foreground_timers and self.clock.now - self._last_change < quiet:
             if not self.clock.step(end):
                 raise UnsettledError(f"still changing after {max_seconds:g} s\n{self.dump()}")
         failed = {key: text for key, text in self.outcomes.items() if text}
         if failed and not allow_errors:
             raise UnsettledError(f"syncs fail: {failed}\n{self.dump()}")
 
-    def _note_change(self, _event: Event) -> None:
+    def _record_change(self, _event: Event) -> None:
         self._last_change = self.clock.now
 
     def dump(self) -> str:

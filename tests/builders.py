@@ -16,7 +16,7 @@ import orjson
 
 from simulator.api.admission import DEFAULT_CLASS, Admission, Policy
 from simulator.api.apply import LAST_APPLIED, apply_update, with_last_applied
-from simulator.objects.objects import same, with_meta
+from simulator.objects.objects import deep_equal, with_meta
 from tapp.kube.owners import controller_ref
 
 Document = dict[str, Any]
@@ -171,7 +171,7 @@ def updated(
 ) -> Document:
     """A child after Metacontroller's update, the same object if nothing is to be written."""
     merged = apply_update(observed, labelled(desired, parent))
-    if same(merged, observed) or observed["metadata"].get("deletionTimestamp"):
+    if deep_equal(merged, observed) or observed["metadata"].get("deletionTimestamp"):
         return observed
     admission = Admission(random.Random(0), policies)
     if observed["kind"] == "PersistentVolumeClaim":
@@ -181,7 +181,7 @@ def updated(
         return admission.service_update(merged, observed)
     merged = {**admission.pod_update(merged), "status": observed["status"]}
     generation = observed["metadata"]["generation"]
-    changed = not same(merged["spec"], observed["spec"])
+    changed = not deep_equal(merged["spec"], observed["spec"])
     version = str(int(observed["metadata"]["resourceVersion"]) + 1)
     return with_meta(merged, resourceVersion=version, generation=generation + changed)
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from simulator.metacontroller.hook_client import TOO_MANY, Answer, HookClient, HookError
+from simulator.metacontroller.hook_client import (
+    TOO_MANY_REQUESTS,
+    HookClient,
+    HookError,
+    HttpResponse,
+)
 
 
 @dataclass(slots=True)
@@ -36,7 +41,7 @@ class FaultyHook:
         """Forget all faults."""
         self._faults.clear()
 
-    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+    def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
         """Fail if a rule says so, else pass the call on."""
         for fault in self._faults:
             if fault.times and urlsplit(url).path.endswith(fault.path):
@@ -46,6 +51,6 @@ class FaultyHook:
                 if not fault.status:
                     message = "http error: context deadline exceeded"
                     raise HookError(message)
-                headers = {"retry-after": "1"} if fault.status == TOO_MANY else {}
-                return Answer(fault.status, b'{"error":"injected"}', headers)
+                headers = {"retry-after": "1"} if fault.status == TOO_MANY_REQUESTS else {}
+                return HttpResponse(fault.status, b'{"error":"injected"}', headers)
         return self._inner.post(url, body, seconds)

@@ -27,7 +27,7 @@ from kubectl_tapp.forecast.run_log import DecidedWrite, RunLog, Unplayed, due_wr
 from kubectl_tapp.forecast.turns import PlayedTurns, waiting
 from simulator.api.admission import Policy, lean_pods
 from simulator.api.store import ApiError
-from simulator.metacontroller.hook_client import Answer
+from simulator.metacontroller.hook_client import HttpResponse
 from simulator.objects.clock import EPOCH
 from simulator.objects.objects import with_meta
 from simulator.recording import Write
@@ -65,18 +65,18 @@ class InProcess:
             "pod-status": lambda body: answer_pod_status(body, clock()),
         }
 
-    def post(self, url: str, body: bytes, seconds: float) -> Answer:  # noqa: ARG002
+    def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:  # noqa: ARG002
         """Answers one call; the last part of the URL names the hook."""
         try:
             answer = self._answers[url.rpartition("/")[2]](body)
         except WireError as error:
             self.refused = f"{error.path}: {error.message}" if error.path else error.message
-            return Answer(400, encode({"error": error.message, "path": error.path}))
+            return HttpResponse(400, encode({"error": error.message, "path": error.path}))
         except NamespaceMissingError as error:
             self.refused = str(error)
-            return Answer(503, encode({"error": str(error)}))
+            return HttpResponse(503, encode({"error": str(error)}))
         self.refused = ""
-        return Answer(200, encode(answer))
+        return HttpResponse(200, encode(answer))
 
     def _sync(self, body: bytes) -> dict[str, Any]:
         answer, decided = sync(Request(body, TApp, self._memo), self._options, self._clock())
@@ -174,7 +174,7 @@ class Run:
         clock, log = self.world.clock, self.log
         count = len(self.world.writes)
         limit = self._changed + LONGEST
-        while clock.busy and not until():
+        while clock.has_foreground_timers and not until():
             if self.now - self._changed > patience or not clock.step():
                 break
             if self.now > limit:

@@ -29,7 +29,7 @@ from simulator.objects.objects import (
     with_meta,
 )
 from tapp.kube.resources import compare, with_pod_limits
-from tapp.kube.resources import quality_of as quality
+from tapp.kube.resources import quality_of as qos_class
 from tapp.kube.stored import admitted_spec, stored_claim, stored_spec
 from tapp.kube.tolerations import SECONDS, with_defaults
 
@@ -37,14 +37,14 @@ Operation = Literal["CREATE", "UPDATE"]
 Policy = Callable[[Operation, Object], Object]
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+OLD_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _NOT_RESIZABLE = (
     "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc "
     "must support resize"
 )
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105
-_GATED = ("evictionResponders", "schedulingGroup")  # fields of feature gates that are off
+_FIELDS_OF_DISABLED_GATES = ("evictionResponders", "schedulingGroup")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -89,8 +89,8 @@ def _with_tolerations(spec: Object) -> Object:
     return {**spec, "tolerations": with_defaults(spec.get("tolerations") or [], SECONDS)}
 
 
-def _class_of(claim: Object) -> str:
-    older: str | None = annotations_of(claim).get(OLD_CLASS)
+def _storage_class_of(claim: Object) -> str:
+    older: str | None = annotations_of(claim).get(OLD_CLASS_ANNOTATION)
     return claim["spec"].get("storageClassName") or "" if older is None else older
 
 
@@ -110,40 +110,50 @@ class Admission:
     def pod_create(self, pod: Object) -> Object:
         """Returns a new pod as the API server stores the pod."""
         given = pod.get("spec") or {}
-        spec = stored_spec({key: each for key, each in given.items() if key not in _GATED})
+        spec = stored_spec(
+            {key: each for key, each in given.items() if key not in _FIELDS_OF_DISABLED_GATES}
+        )
         suffix = "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
         spec = _with_tolerations(_add_service_account(admitted_spec(spec), suffix))
-        pod = self._policies("CREATE", {**pod, "spec": spec})
+        pod = self._apply_policies("CREATE", {**pod, "spec": spec})
         if self.adds_pod_limits:
             pod = {**pod, "spec": with_pod_limits(pod["spec"])}
-        return {**pod, "status": {"phase": "Pending", "qosClass": quality(pod["spec"])}}
+        return {**pod, "status": {"phase": "Pending", "qosClass": qos_class(pod["spec"])}}
 
     def pod_update(self, pod: Object) -> Object:
         """Returns an updated pod with defaults, after the policies."""
         spec = stored_spec(pod.get("spec") or {})
-        return self._policies("UPDATE", {**pod, "spec": _with_tolerations(spec)})
+        return self._apply_policies("UPDATE", {**pod, "spec": _with_tolerations(spec)})
 
     def claim_create(self, claim: Object, classes: Iterable[Object] = ()) -> Object:
         """Returns a new claim as the API server stores it; `classes` are all StorageClasses."""
         spec = stored_claim(claim.get("spec") or {})
         # An empty class name, or the old annotation, asks for no default class.
-        if "storageClassName" not in spec and OLD_CLASS not in annotations_of(claim):
-            marks = {name_of(each): annotations_of(each).get(DEFAULT_CLASS) for each in classes}
-            if defaults := [name for name, mark in marks.items() if mark == "true"]:
+        if "storageClassName" not in spec and OLD_CLASS_ANNOTATION not in annotations_of(claim):
+            default_annotations = {
+                name_of(each): annotations_of(each).get(DEFAULT_CLASS) for each in classes
+            }
+            if defaults := [
+                name for name, default in default_annotations.items() if default == "true"
+            ]:
                 spec["storageClassName"] = defaults[0]
         if CLAIM_PROTECTION not in finalizers_of(claim):
             claim = with_meta(claim, finalizers=[*finalizers_of(claim), CLAIM_PROTECTION])
-        return self._policies("CREATE", {**claim, "spec": spec, "status": {"phase": "Pending"}})
+        return self._apply_policies(
+            "CREATE", {**claim, "spec": spec, "status": {"phase": "Pending"}}
+        )
 
     def claim_update(self, claim: Object) -> Object:
         """Returns an updated claim with defaults, after the policies."""
         spec = stored_claim(claim.get("spec") or {})
-        return self._policies("UPDATE", {**claim, "spec": spec})
+        return self._apply_policies("UPDATE", {**claim, "spec": spec})
 
     def service_create(self, service: Object) -> Object:
         """Returns a new Service as the API server stores the Service."""
         spec = default_service_spec(service.get("spec") or {}, self._rng)
-        return self._policies("CREATE", {**service, "spec": spec, "status": {"loadBalancer": {}}})
+        return self._apply_policies(
+            "CREATE", {**service, "spec": spec, "status": {"loadBalancer": {}}}
+        )
 
     def service_update(self, new: Object, old: Object) -> Object:
         """Returns an updated Service with defaults, after the policies."""
@@ -152,11 +162,11 @@ class Admission:
         # pkg/registry/core/service/storage/storage.go).
         kept = {key: old["spec"][key] for key in ("clusterIP", "clusterIPs") if key in old["spec"]}
         spec = default_service_spec({**kept, **given}, self._rng)
-        return self._policies("UPDATE", {**new, "spec": spec})
+        return self._apply_policies("UPDATE", {**new, "spec": spec})
 
     def revision_create(self, revision: Object) -> Object:
         """Returns a new ControllerRevision as the API server stores the ControllerRevision."""
-        return self._policies("CREATE", {"revision": 0, **revision})
+        return self._apply_policies("CREATE", {"revision": 0, **revision})
 
     @staticmethod
     def check_claim_resize(new: Object, old: Object, classes: Iterable[Object]) -> None:
@@ -168,12 +178,12 @@ class Admission:
             return
         if (old.get("status") or {}).get("phase") != "Bound":
             raise _forbidden(new, "Only bound persistent volume claims can be expanded")
-        name = _class_of(new)
+        name = _storage_class_of(new)
         allowing = {name_of(each) for each in classes if each.get("allowVolumeExpansion") is True}
-        if not name or name != _class_of(old) or name not in allowing:
+        if not name or name != _storage_class_of(old) or name not in allowing:
             raise _forbidden(new, _NOT_RESIZABLE)
 
-    def _policies(self, operation: Operation, obj: Object) -> Object:
+    def _apply_policies(self, operation: Operation, obj: Object) -> Object:
         for policy in self.policies:
             changed = policy(operation, obj)
             if changed is not obj and changed["kind"] == "Pod":
@@ -184,7 +194,7 @@ class Admission:
 
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_HEAD = re.compile(
+_POD_WITHOUT_SPEC = re.compile(
     r'\{"apiVersion":"v1","kind":"Pod","metadata":'
     rf'\{{(?:{_STRING}|[:,\[\]]|\{{(?:{_STRING}|[:,])*\}})*\}}(?=,"spec":\{{.*\}}\}}$)'
 )
@@ -201,9 +211,9 @@ def lean_pods(operation: Operation, obj: Object) -> Object:
     text = annotations_of(obj).get(LAST_APPLIED, "")
     if obj["kind"] != "Pod" or not owned or ',"spec":{' not in text:
         return obj
-    head = _HEAD.match(text)
-    if head is not None:
-        text = head.group() + "}"
+    match = _POD_WITHOUT_SPEC.match(text)
+    if match is not None:
+        text = match.group() + "}"
         obj = with_meta(obj, annotations={**annotations_of(obj), LAST_APPLIED: text})
     if operation == "UPDATE":
         return obj

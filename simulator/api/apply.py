@@ -81,20 +81,20 @@ def _merge_map(observed: Object, last: Object, desired: Object) -> Object:
 
 
 def _merge_list(observed: list[Json], last: list[Json], desired: list[Json] | None) -> Json:
-    wanted = desired or []
-    key = merge_key(observed, last, wanted)
+    desired_items = desired or []
+    key = merge_key(observed, last, desired_items)
     if key is None:
         return desired
     by_key = {_as_text(item[key]): item for item in observed}
     merged = _merge_map(
         by_key,
         {_as_text(item[key]): item for item in last},
-        {_as_text(item[key]): item for item in wanted},
+        {_as_text(item[key]): item for item in desired_items},
     )
     names = [_as_text(item[key]) for item in observed]
     result = [merged[name] for name in names if name in merged]
     seen = set(names)
-    for item in wanted:
+    for item in desired_items:
         name = _as_text(item[key])
         if name not in seen:
             seen.add(name)

@@ -14,6 +14,7 @@ from itertools import count
 from simulator.api.admission import Admission
 from simulator.api.apply import SYSTEM_FIELDS
 from simulator.api.defaults import fill_in
+from simulator.api.deletion import grace_seconds, with_propagation
 from simulator.api.store import (
     DEFAULT,
     AlreadyExistsError,
@@ -23,7 +24,6 @@ from simulator.api.store import (
     ForbiddenError,
     InvalidError,
     NotFoundError,
-    Propagation,
 )
 from simulator.api.validation import (
     check_claim_update,
@@ -34,7 +34,7 @@ from simulator.api.validation import (
     check_revision,
     check_revision_update,
     check_service_update,
-    resized,
+    with_resources,
 )
 from simulator.objects.clock import Clock
 from simulator.objects.kinds import (
@@ -51,6 +51,7 @@ from simulator.objects.objects import (
     Json,
     Key,
     Object,
+    deep_equal,
     finalizers_of,
     generation_of,
     is_terminating,
@@ -59,16 +60,12 @@ from simulator.objects.objects import (
     name_of,
     namespace_of,
     owners_of,
-    same,
     uid_of,
     uids,
     version_of,
     with_meta,
 )
-from tapp.kube.restarts import COMPLETED
-from tapp.kube.stored import GRACE, encoded
-
-FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+from tapp.kube.stored import encoded
 
 
 class Cluster:
@@ -80,7 +77,7 @@ class Cluster:
         self.admission = Admission(rng)
         self.revision = version
         self._objects: dict[Kind, dict[Key, Object]] = {}
-        self._homes: dict[str, tuple[Kind, Key]] = {}
+        self._locations: dict[str, tuple[Kind, Key]] = {}
         self._listeners: list[Callable[[Event], None]] = []
         self._uids = uids(version)
         self._generated = count(1)
@@ -105,10 +102,13 @@ class Cluster:
         objects = self._objects.get(kind, {})
         return [obj for key, obj in sorted(objects.items()) if namespace in (None, key[0])]
 
-    def by_uid(self, uid: str) -> tuple[Kind, Object] | None:
+    def find_by_uid(self, uid: str) -> tuple[Kind, Object] | None:
         """Returns the existing object with this uid and its kind, or None."""
-        home = self._homes.get(uid)
-        return None if home is None else (home[0], self._objects[home[0]][home[1]])
+        location = self._locations.get(uid)
+        if location is None:
+            return None
+        kind, key = location
+        return kind, self._objects[kind][key]
 
     def contents(self, namespace: str | None = None) -> Sequence[tuple[Kind, Object]]:
         """Returns all namespaced objects with their kinds; None as namespace means all."""
@@ -121,10 +121,10 @@ class Cluster:
 
     def create(self, kind: Kind, obj: Object) -> Object:
         """Creates the object and returns it as stored."""
-        obj = self._named(kind, obj)
+        obj = self._with_name(kind, obj)
         if kind.namespaced:
-            home = self.get(NAMESPACE, "", namespace_of(obj))
-            if is_terminating(home):
+            namespace = self.get(NAMESPACE, "", namespace_of(obj))
+            if is_terminating(namespace):
                 raise ForbiddenError(f"namespace {namespace_of(obj)} is being terminated")
         if key_of(obj) in self._objects.get(kind, {}):
             raise AlreadyExistsError(f'{kind.plural} "{name_of(obj)}" already exists')
@@ -158,7 +158,7 @@ class Cluster:
     def restore(self, kind: Kind, obj: Object) -> None:
         """Stores an object of another cluster unchanged, with its uid, versions and status."""
         self._objects.setdefault(kind, {})[key_of(obj)] = obj
-        self._homes[uid_of(obj)] = kind, key_of(obj)
+        self._locations[uid_of(obj)] = kind, key_of(obj)
         self._publish(Event(kind, None, obj, self.revision))
 
     def update(self, kind: Kind, obj: Object) -> Object:
@@ -166,7 +166,7 @@ class Cluster:
 
         Raises ConflictError if the object has another resourceVersion.
         """
-        old = self._guarded(kind, obj)
+        old = self._get_for_update(kind, obj)
         new = {**obj, "metadata": self._server_fields(obj, old)}
         if kind.has_status:
             new.pop("status", None)
@@ -187,7 +187,7 @@ class Cluster:
         else:
             check_metadata_update(new, old)
             new = fill_in(new, kind.schema)
-        if kind.has_generation and not _same_content(new, old):
+        if kind.has_generation and not _has_same_content(new, old):
             new = with_meta(new, generation=generation_of(old) + 1)
         return self._replace(kind, old, new)
 
@@ -196,9 +196,9 @@ class Cluster:
 
         Raises ConflictError if the pod has another resourceVersion.
         """
-        old = self._guarded(POD, pod)
-        new = resized(old, pod)
-        if not _same_content(new, old):
+        old = self._get_for_update(POD, pod)
+        new = with_resources(old, pod)
+        if not _has_same_content(new, old):
             new = with_meta(new, generation=generation_of(old) + 1)
         return self._replace(POD, old, new)
 
@@ -207,7 +207,7 @@ class Cluster:
 
         Raises ConflictError if the object has another resourceVersion.
         """
-        old = self._guarded(kind, obj)
+        old = self._get_for_update(kind, obj)
         if not kind.has_status:
             raise NotFoundError("the server could not find the requested resource (status)")
         new = {key: value for key, value in old.items() if key != "status"}
@@ -240,8 +240,8 @@ class Cluster:
         if uid is not None and uid != uid_of(old):
             message = f"Precondition failed: UID in precondition: {uid}, in object: {uid_of(old)}"
             raise ConflictError(message)
-        grace = _grace(kind, old, options.grace_seconds)
-        finalizers = _propagated(finalizers_of(old), options.propagation)
+        grace = grace_seconds(kind, old, options.grace_seconds)
+        finalizers = with_propagation(finalizers_of(old), options.propagation)
         new = with_meta(old, finalizers=finalizers)
         if not is_terminating(old):
             if generation_of(old):
@@ -251,7 +251,7 @@ class Cluster:
             self._replace(kind, old, new)
             return
         if grace or finalizers or kind is NAMESPACE:
-            self._replace(kind, old, new, marking=grace)
+            self._replace(kind, old, new, deletion_grace=grace)
         else:
             self.remove(kind, old)
 
@@ -259,12 +259,12 @@ class Cluster:
         """Removes the object from the store and returns its last state."""
         self.revision += 1
         del self._objects[kind][key_of(old)]
-        del self._homes[uid_of(old)]
+        del self._locations[uid_of(old)]
         gone = with_meta(old, resourceVersion=str(self.revision))
         self._publish(Event(kind, gone, None, self.revision))
         return gone
 
-    def _named(self, kind: Kind, obj: Object) -> Object:
+    def _with_name(self, kind: Kind, obj: Object) -> Object:
         metadata: Object = encoded(meta(obj), "metadata")
         if not metadata.get("name") and metadata.get("generateName"):
             metadata = {**metadata, "name": self._free_name(kind, metadata)}
@@ -282,7 +282,7 @@ class Cluster:
         space = metadata.get("namespace", "") if kind.namespaced else ""
         return next(name for name in names if (space, name) not in self._objects.get(kind, {}))
 
-    def _guarded(self, kind: Kind, obj: Object) -> Object:
+    def _get_for_update(self, kind: Kind, obj: Object) -> Object:
         old = self.get(kind, *key_of(obj))
         version = version_of(obj)
         if not version and kind.custom:
@@ -304,15 +304,15 @@ class Cluster:
         return metadata
 
     def _replace(
-        self, kind: Kind, old: Object, new: Object, *, marking: int | None = None
+        self, kind: Kind, old: Object, new: Object, *, deletion_grace: int | None = None
     ) -> Object:
-        if marking is not None:
+        if deletion_grace is not None:
             new = with_meta(
                 new,
-                deletionTimestamp=self.clock.timestamp(self.clock.now + marking),
-                deletionGracePeriodSeconds=marking,
+                deletionTimestamp=self.clock.timestamp(self.clock.now + deletion_grace),
+                deletionGracePeriodSeconds=deletion_grace,
             )
-        elif same(new, old):
+        elif deep_equal(new, old):
             return old
         grace = int(meta(new).get("deletionGracePeriodSeconds", 0))
         if is_terminating(new) and not finalizers_of(new) and not grace and kind is not NAMESPACE:
@@ -323,7 +323,7 @@ class Cluster:
         self.revision += 1
         new = with_meta(new, resourceVersion=str(self.revision))
         self._objects.setdefault(kind, {})[key_of(new)] = new
-        self._homes[uid_of(new)] = kind, key_of(new)
+        self._locations[uid_of(new)] = kind, key_of(new)
         self._publish(Event(kind, old, new, self.revision))
         return new
 
@@ -332,30 +332,8 @@ class Cluster:
             listener(event)
 
 
-def _same_content(new: Object, old: Object) -> bool:
+def _has_same_content(new: Object, old: Object) -> bool:
     def content(obj: Object) -> dict[str, Json]:
         return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
-    return same(content(new), content(old))
-
-
-def _grace(kind: Kind, obj: Object, asked: int | None) -> int:
-    """Returns the grace period in seconds; 0 for pods that have no node or have ended."""
-    if kind is not POD or not obj["spec"].get("nodeName"):
-        return 0
-    if (obj.get("status") or {}).get("phase") in COMPLETED:
-        return 0
-    if asked is not None:
-        return asked
-    if is_terminating(obj):
-        return int(meta(obj).get("deletionGracePeriodSeconds", 0))
-    return max(int(obj["spec"].get("terminationGracePeriodSeconds", GRACE)), 0)
-
-
-def _propagated(finalizers: list[str], propagation: Propagation | None) -> list[str]:
-    if propagation is None:
-        return finalizers
-    rest = [name for name in finalizers if name not in (FOREGROUND, ORPHAN)]
-    if propagation == "Foreground":
-        return [*rest, FOREGROUND]
-    return [*rest, ORPHAN] if propagation == "Orphan" else rest
+    return deep_equal(content(new), content(old))

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from functools import partial
 
 from simulator.api.admission import CLAIM_PROTECTION
-from simulator.api.cluster import FOREGROUND, ORPHAN, Cluster
+from simulator.api.cluster import Cluster
+from simulator.api.deletion import FOREGROUND, ORPHAN
 from simulator.api.store import DeleteOptions, Event, Propagation
 from simulator.api.validation import storage_of
 from simulator.objects.clock import Clock
@@ -33,7 +34,7 @@ from simulator.objects.objects import (
 )
 from tapp.kube.resources import compare
 
-_SOON, _EXPAND_SECONDS = 0.1, 2.0
+_REACTION_SECONDS, _EXPAND_SECONDS = 0.1, 2.0
 
 
 def without_finalizer(name: str) -> Callable[[Object], Object]:
@@ -67,7 +68,7 @@ class GarbageCollector:
             self._enqueue_if_waiting(owner)
         for owner in sorted(after - before):
             self._dependents.setdefault(owner, {})[uid] = None
-            found = self._cluster.by_uid(owner)
+            found = self._cluster.find_by_uid(owner)
             # An owner in another namespace counts as missing.
             if found is None or namespace_of(found[1]) not in ("", namespace_of(event.object)):
                 self._enqueue(uid)
@@ -78,28 +79,28 @@ class GarbageCollector:
             self._enqueue(uid)
 
     def _enqueue_if_waiting(self, uid: str) -> None:
-        owner = self._cluster.by_uid(uid)
+        owner = self._cluster.find_by_uid(uid)
         if owner is not None and FOREGROUND in finalizers_of(owner[1]):
             self._enqueue(uid)
 
     def _enqueue(self, uid: str) -> None:
         if not self._pending:
-            self._clock.after(_SOON, self._work)
+            self._clock.after(_REACTION_SECONDS, self._work)
         self._pending[uid] = None
 
     def _work(self) -> None:
         pending, self._pending = self._pending, {}
         for uid in pending:
-            found = self._cluster.by_uid(uid)
+            found = self._cluster.find_by_uid(uid)
             if found is not None:
-                self._collect(*found)
+                self._check_owners(*found)
 
-    def _collect(self, kind: Kind, obj: Object) -> None:
+    def _check_owners(self, kind: Kind, obj: Object) -> None:
         if is_terminating(obj):
             if ORPHAN in finalizers_of(obj):
                 self._orphan(kind, obj)
             elif FOREGROUND in finalizers_of(obj):
-                self._foreground(kind, obj)
+                self._delete_in_foreground(kind, obj)
             return
         solid, dangling, waiting = self._classify(obj)
         if not owners_of(obj) or (solid and not dangling and not waiting):
@@ -119,7 +120,7 @@ class GarbageCollector:
         dangling: set[str] = set()
         waiting: set[str] = set()
         for ref in owners_of(obj):
-            found = self._cluster.by_uid(ref["uid"])
+            found = self._cluster.find_by_uid(ref["uid"])
             if found is None or namespace_of(found[1]) not in ("", namespace_of(obj)):
                 dangling.add(ref["uid"])
             elif is_terminating(found[1]) and FOREGROUND in finalizers_of(found[1]):
@@ -130,15 +131,15 @@ class GarbageCollector:
 
     def _orphan(self, kind: Kind, owner: Object) -> None:
         for uid in list(self._dependents.get(uid_of(owner), {})):
-            found = self._cluster.by_uid(uid)
+            found = self._cluster.find_by_uid(uid)
             if found is not None:
                 self._cluster.edit(*found, _without_owners({uid_of(owner)}))
         self._cluster.edit(kind, owner, without_finalizer(ORPHAN))
 
-    def _foreground(self, kind: Kind, owner: Object) -> None:
+    def _delete_in_foreground(self, kind: Kind, owner: Object) -> None:
         blocking = False
         for uid in self._dependents.get(uid_of(owner), {}):
-            found = self._cluster.by_uid(uid)
+            found = self._cluster.find_by_uid(uid)
             refs = owners_of(found[1]) if found else []
             blocking |= any(
                 ref["uid"] == uid_of(owner) and ref.get("blockOwnerDeletion") for ref in refs
@@ -152,16 +153,16 @@ class GarbageCollector:
 class ClaimController:
     """Binds claims, expands their volumes, and protects claims in use.
 
-    A claim is bound `bind_seconds` after its creation. `largest` is the largest volume that the
-    storage driver can provide (None: no limit). A claim that requests more keeps the size of its
-    volume and gets the resize status ControllerResizeInfeasible.
+    A claim is bound `bind_seconds` after its creation. `largest_volume` is the size of the largest
+    volume that the storage driver can provide (None: no limit). A claim that requests more keeps
+    its volume and gets the resize status ControllerResizeInfeasible.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
         self.bind_seconds = 0.5
-        self.largest: str | None = None
+        self.largest_volume: str | None = None
         cluster.subscribe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
@@ -170,15 +171,15 @@ class ClaimController:
             if event.old is None:
                 self._clock.after(self.bind_seconds, lambda: self._bind(*key))
             if is_terminating(event.new) and (event.old is None or not is_terminating(event.old)):
-                self._clock.after(_SOON, lambda: self._release(*key))
-            elif _lacks_room(event.new) and (
+                self._clock.after(_REACTION_SECONDS, lambda: self._release(*key))
+            elif _needs_expansion(event.new) and (
                 event.old is None or storage_of(event.old) != storage_of(event.new)
             ):
                 self._clock.after(_EXPAND_SECONDS, lambda: self._expand(*key))
         elif event.kind is POD and event.new is None:
             namespace = namespace_of(event.object)
             for claim in claims_of(event.object):
-                self._clock.after(_SOON, partial(self._release, namespace, claim))
+                self._clock.after(_REACTION_SECONDS, partial(self._release, namespace, claim))
 
     def _bind(self, namespace: str, name: str) -> None:
         def bound(claim: Object) -> Object:
@@ -198,7 +199,7 @@ class ClaimController:
         def expanded(claim: Object) -> Object:
             status, size = dict(claim.get("status") or {}), storage_of(claim)
             status.pop("allocatedResourceStatuses", None)
-            if self.largest is None or compare(size, self.largest) <= 0:
+            if self.largest_volume is None or compare(size, self.largest_volume) <= 0:
                 status["capacity"] = {**(status.get("capacity") or {}), "storage": size}
             else:
                 status["allocatedResources"] = {"storage": size}
@@ -206,7 +207,7 @@ class ClaimController:
             return {**claim, "status": status}
 
         claim = self._cluster.find(CLAIM, namespace, name)
-        if claim is not None and _lacks_room(claim):
+        if claim is not None and _needs_expansion(claim):
             self._cluster.edit(CLAIM, claim, expanded)
 
     def _release(self, namespace: str, name: str) -> None:
@@ -220,7 +221,7 @@ class ClaimController:
             self._cluster.edit(CLAIM, claim, without_finalizer(CLAIM_PROTECTION))
 
 
-def _lacks_room(claim: Object) -> bool:
+def _needs_expansion(claim: Object) -> bool:
     """Returns True if a bound claim requests more storage than its volume has."""
     status = claim.get("status") or {}
     has = (status.get("capacity") or {}).get("storage", "0")
@@ -249,16 +250,16 @@ class NamespaceController:
     def _on_event(self, event: Event) -> None:
         obj = event.object
         if event.kind is NAMESPACE and event.new is not None and is_terminating(obj):
-            self._visit(name_of(obj))
+            self._schedule(name_of(obj))
         elif event.new is None and namespace_of(obj) in self._terminating:
-            self._visit(namespace_of(obj))
+            self._schedule(namespace_of(obj))
 
-    def _visit(self, name: str) -> None:
+    def _schedule(self, name: str) -> None:
         if not self._terminating.get(name):
             self._terminating[name] = True
-            self._clock.after(_SOON, lambda: self._empty(name))
+            self._clock.after(_REACTION_SECONDS, lambda: self._delete_contents(name))
 
-    def _empty(self, name: str) -> None:
+    def _delete_contents(self, name: str) -> None:
         self._terminating[name] = False
         contents = self._cluster.contents(name)
         for kind, obj in contents:

@@ -13,21 +13,21 @@ from simulator.objects.objects import (
     Object,
     annotations_of,
     changed_paths,
+    deep_equal,
     finalizers_of,
     is_terminating,
     labels_of,
     meta,
     name_of,
     owners_of,
-    same,
 )
 from tapp.kube.names import is_dns_label, is_label_key, is_label_value, is_subdomain
 from tapp.kube.resources import beyond_limits, compare, fixed, is_amount, sizes_of, taken_away
-from tapp.kube.resources import quality_of as quality
+from tapp.kube.resources import quality_of as qos_class
 from tapp.kube.restarts import ACTIONS, OPERATORS, POLICIES
 from tapp.kube.stored import stored_spec
 
-ONLY_THESE = (
+_MUTABLE_FIELDS = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
     "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set "
@@ -40,20 +40,22 @@ _FIXED_ANNOTATIONS = (
 )
 
 
-def refuse(obj: Object, path: str, reason: str, found: str = "") -> InvalidError:
+def invalid(obj: Object, path: str, reason: str, error_path: str = "") -> InvalidError:
     """Returns the error for an invalid field.
 
-    `found` is the path that `InvalidError.path` has, if the message has to name another field.
+    `error_path` is the path that `InvalidError.path` has, if the message has to name another field.
     """
     message = f'{obj["kind"]} "{name_of(obj)}" is invalid: {path}: {reason}'
-    return InvalidError(message, found or path)
+    return InvalidError(message, error_path or path)
 
 
 def _check_strings(obj: Object, field: str) -> None:
     values: dict[str, Json] = meta(obj).get(field) or {}
     for key, value in values.items():
         if not isinstance(value, str):
-            raise refuse(obj, f"metadata.{field}[{key}]", f"Invalid value: {value!r}: not a string")
+            raise invalid(
+                obj, f"metadata.{field}[{key}]", f"Invalid value: {value!r}: not a string"
+            )
 
 
 def check_metadata(obj: Object) -> None:
@@ -62,17 +64,17 @@ def check_metadata(obj: Object) -> None:
     _check_strings(obj, "annotations")
     name = name_of(obj)
     if not (is_dns_label if obj["kind"] == "Service" else is_subdomain)(name):
-        raise refuse(obj, "metadata.name", f'Invalid value: "{name}"')
+        raise invalid(obj, "metadata.name", f'Invalid value: "{name}"')
     for key, value in labels_of(obj).items():
         if not is_label_key(key):
-            raise refuse(obj, "metadata.labels", f'Invalid value: "{key}"')
+            raise invalid(obj, "metadata.labels", f'Invalid value: "{key}"')
         if not is_label_value(value):
-            raise refuse(obj, "metadata.labels", f'Invalid value: "{value}"')
+            raise invalid(obj, "metadata.labels", f'Invalid value: "{value}"')
     size = 0
     for key, value in annotations_of(obj).items():
         size += len(key) + len(value)
     if size > _MAX_ANNOTATIONS:
-        raise refuse(obj, "metadata.annotations", "Too long: may not be more than 262144 bytes")
+        raise invalid(obj, "metadata.annotations", "Too long: may not be more than 262144 bytes")
     _check_owners(obj)
 
 
@@ -81,9 +83,9 @@ def _check_owners(obj: Object) -> None:
     for index, ref in enumerate(owners_of(obj)):
         for field in ("apiVersion", "kind", "name", "uid"):
             if not ref.get(field):
-                raise refuse(obj, f"{path}[{index}].{field}", "must not be empty")
+                raise invalid(obj, f"{path}[{index}].{field}", "must not be empty")
     if sum(ref.get("controller") is True for ref in owners_of(obj)) > 1:
-        raise refuse(obj, path, "Only one reference can have Controller set to true")
+        raise invalid(obj, path, "Only one reference can have Controller set to true")
 
 
 def check_metadata_update(new: Object, old: Object) -> None:
@@ -93,7 +95,7 @@ def check_metadata_update(new: Object, old: Object) -> None:
         added = sorted(set(finalizers_of(new)) - set(finalizers_of(old)))
         if added:
             reason = "no new finalizers can be added if the object is being deleted"
-            raise refuse(new, "metadata.finalizers", f"Forbidden: {reason}, found {added}")
+            raise invalid(new, "metadata.finalizers", f"Forbidden: {reason}, found {added}")
 
 
 def check_pod(pod: Object) -> None:
@@ -101,10 +103,10 @@ def check_pod(pod: Object) -> None:
     check_metadata(pod)
     spec = pod["spec"]
     if not spec.get("containers"):
-        raise refuse(pod, "spec.containers", "Required value")
+        raise invalid(pod, "spec.containers", "Required value")
     if spec.get("restartPolicy") not in POLICIES:
         reason = f'Unsupported value: "{spec.get("restartPolicy")}"'
-        raise refuse(pod, "spec.restartPolicy", reason)
+        raise invalid(pod, "spec.restartPolicy", reason)
     volumes = [volume.get("name") for volume in spec.get("volumes") or []]
     _check_unique(pod, volumes, "spec.volumes[{}].name")
     names: set[str] = set()
@@ -112,9 +114,9 @@ def check_pod(pod: Object) -> None:
         path = f"spec.{field}[{index}]"
         name = str(container.get("name") or "")
         if not is_dns_label(name):
-            raise refuse(pod, f"{path}.name", f'Invalid value: "{name}"')
+            raise invalid(pod, f"{path}.name", f'Invalid value: "{name}"')
         if name in names:
-            raise refuse(pod, f"{path}.name", f'Duplicate value: "{name}"')
+            raise invalid(pod, f"{path}.name", f'Duplicate value: "{name}"')
         names.add(name)
         _check_image(pod, path, container)
         _check_restarts(pod, path, container)
@@ -123,7 +125,7 @@ def check_pod(pod: Object) -> None:
         for number, mount in enumerate(mounts):
             if mount.get("name") not in volumes:
                 reason = f'Not found: "{mount.get("name")}"'
-                raise refuse(pod, f"{path}.volumeMounts[{number}].name", reason)
+                raise invalid(pod, f"{path}.volumeMounts[{number}].name", reason)
         paths = [mount.get("mountPath") for mount in mounts]
         _check_unique(pod, paths, f"{path}.volumeMounts[{{}}].mountPath")
 
@@ -131,35 +133,35 @@ def check_pod(pod: Object) -> None:
 def _check_unique(obj: Object, values: list[Json], path: str) -> None:
     for index, value in enumerate(values):
         if value in values[:index]:
-            raise refuse(obj, path.format(index), f'Duplicate value: "{value}"')
+            raise invalid(obj, path.format(index), f'Duplicate value: "{value}"')
 
 
 def _check_restarts(pod: Object, path: str, container: Object) -> None:
     """Refuses unknown restart policies and restart rules (validateContainerRestartPolicy)."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     if policy is not None and policy not in POLICIES:
-        raise refuse(pod, f"{path}.restartPolicy", f'Unsupported value: "{policy}"')
+        raise invalid(pod, f"{path}.restartPolicy", f'Unsupported value: "{policy}"')
     if policy is None and rules:
         reason = "Required value: must specify restartPolicy when restart rules are used"
-        raise refuse(pod, f"{path}.restartPolicy", reason)
+        raise invalid(pod, f"{path}.restartPolicy", reason)
     for index, rule in enumerate(rules):
         place, codes = f"{path}.restartPolicyRules[{index}]", rule.get("exitCodes")
         if rule.get("action") not in ACTIONS:
-            raise refuse(pod, f"{place}.action", f'Unsupported value: "{rule.get("action")}"')
+            raise invalid(pod, f"{place}.action", f'Unsupported value: "{rule.get("action")}"')
         if codes is None:
-            raise refuse(pod, f"{place}.exitCodes", "Required value: must be specified")
+            raise invalid(pod, f"{place}.exitCodes", "Required value: must be specified")
         if codes.get("operator") not in OPERATORS:
             reason = f'Unsupported value: "{codes.get("operator")}"'
-            raise refuse(pod, f"{place}.exitCodes.operator", reason)
+            raise invalid(pod, f"{place}.exitCodes.operator", reason)
 
 
 def _check_image(pod: Object, path: str, container: Object) -> None:
     image = container.get("image")
     if not image:
-        raise refuse(pod, f"{path}.image", "Required value")
+        raise invalid(pod, f"{path}.image", "Required value")
     if image != image.strip():
         reason = "must not have leading or trailing whitespace"
-        raise refuse(pod, f"{path}.image", f'Invalid value: "{image}": {reason}')
+        raise invalid(pod, f"{path}.image", f'Invalid value: "{image}": {reason}')
 
 
 def check_amounts(pod: Object, path: str, container: Object) -> None:
@@ -172,30 +174,30 @@ def check_amounts(pod: Object, path: str, container: Object) -> None:
         for name, amount in (resources.get(kind) or {}).items():
             if not is_amount(amount):
                 reason = f"quantities must match the regular expression: {amount!r}"
-                raise refuse(pod, f"{path}.resources.{kind}[{name}]", reason)
+                raise invalid(pod, f"{path}.resources.{kind}[{name}]", reason)
     for name in beyond_limits(sizes_of(resources)):
         least = f"must be less than or equal to {name} limit of {resources['limits'][name]}"
         value = f'Invalid value: "{resources["requests"][name]}"'
-        raise refuse(pod, f"{path}.resources.requests", f"{value}: {least}")
+        raise invalid(pod, f"{path}.resources.requests", f"{value}: {least}")
 
 
 def check_pod_update(new: Object, old: Object) -> None:
     """Refuses an update of a pod that changes an immutable field."""
     check_metadata_update(new, old)
     _check_fixed_annotations(new, old)
-    if new["spec"] is old["spec"] or same(new["spec"], old["spec"]):
+    if new["spec"] is old["spec"] or deep_equal(new["spec"], old["spec"]):
         return
     for field in CONTAINER_LISTS:
         if len(new["spec"].get(field) or []) != len(old["spec"].get(field) or []):
             reason = "Forbidden: pod updates may not add or remove containers"
-            raise refuse(new, f"spec.{field}", reason)
+            raise invalid(new, f"spec.{field}", reason)
     for field, index, container in containers_of(new["spec"]):
         _check_image(new, f"spec.{field}[{index}]", container)
     _check_tolerations(new, old)
     permitted = _with_permitted_changes(new, old)
     path = next(iter(changed_paths(old["spec"], permitted, "spec")), None)
     if path is not None:
-        raise refuse(new, "spec", f"Forbidden: {ONLY_THESE}: {path}", path)
+        raise invalid(new, "spec", f"Forbidden: {_MUTABLE_FIELDS}: {path}", path)
 
 
 def _check_fixed_annotations(new: Object, old: Object) -> None:
@@ -203,37 +205,37 @@ def _check_fixed_annotations(new: Object, old: Object) -> None:
     for key in sorted(before.keys() | after.keys()):
         if key.startswith(_FIXED_ANNOTATIONS) and before.get(key) != after.get(key):
             reason = "Forbidden: may not add, remove or update"
-            raise refuse(new, f"metadata.annotations[{key}]", reason)
+            raise invalid(new, f"metadata.annotations[{key}]", reason)
 
 
 def _check_tolerations(new: Object, old: Object) -> None:
-    def bare(toleration: Object) -> Object:
+    def without_seconds(toleration: Object) -> Object:
         return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
     tolerations = new["spec"].get("tolerations") or []
-    kept = [bare(toleration) for toleration in tolerations]
+    kept = [without_seconds(toleration) for toleration in tolerations]
     for index, toleration in enumerate(old["spec"].get("tolerations") or []):
-        if bare(toleration) not in kept:
+        if without_seconds(toleration) not in kept:
             reason = (
                 "Forbidden: existing toleration can not be modified except its tolerationSeconds"
             )
-            raise refuse(new, f"spec.tolerations[{index}]", reason)
+            raise invalid(new, f"spec.tolerations[{index}]", reason)
     for index, toleration in enumerate(tolerations):
         path = f"spec.tolerations[{index}]"
         if toleration.get("tolerationSeconds") is not None and (
             toleration.get("effect") != "NoExecute"
         ):
             reason = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            raise refuse(new, f"{path}.effect", f"Invalid value: {reason}")
+            raise invalid(new, f"{path}.effect", f"Invalid value: {reason}")
 
 
-def _with_permitted_changes(new: Object, old: Object) -> Object:
+def _with_permitted_changes(new: Object, old_pod: Object) -> Object:
     """Returns the new spec with the old images and tolerations, which an update may change."""
-    spec, before = dict(new["spec"]), old["spec"]
+    spec, before = dict(new["spec"]), old_pod["spec"]
     for field in CONTAINER_LISTS:
         if field in spec:
             pairs = zip(spec[field], before[field], strict=True)
-            spec[field] = [{**container, "image": was["image"]} for container, was in pairs]
+            spec[field] = [{**container, "image": old["image"]} for container, old in pairs]
     if "tolerations" in before:
         spec["tolerations"] = before["tolerations"]
     else:
@@ -251,7 +253,7 @@ def check_service_update(new: Object, old: Object) -> None:
     """Refuses a change of a Service's cluster IP."""
     before = old["spec"].get("clusterIP")
     if before is not None and new["spec"].get("clusterIP") != before:
-        raise refuse(new, "spec.clusterIPs[0]", "Invalid value: may not change once set")
+        raise invalid(new, "spec.clusterIPs[0]", "Invalid value: may not change once set")
 
 
 def check_claim_update(new: Object, old: Object) -> None:
@@ -277,66 +279,68 @@ def check_claim_update(new: Object, old: Object) -> None:
             "Forbidden: spec is immutable after creation except resources.requests and "
             "volumeAttributesClassName for bound claims"
         )
-        raise refuse(new, "spec", reason, path)
+        raise invalid(new, "spec", reason, path)
     capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
     if compare(storage_of(new), storage_of(old)) < 0 and compare(storage_of(new), capacity) <= 0:
         path = "spec.resources.requests.storage"
-        raise refuse(new, path, "Forbidden: field can not be less than status.capacity")
+        raise invalid(new, path, "Forbidden: field can not be less than status.capacity")
 
 
 def check_revision(revision: Object) -> None:
     """Refuses a ControllerRevision without data or with a negative number."""
     check_metadata(revision)
     if revision.get("data") is None:
-        raise refuse(revision, "data", "Required value: data is mandatory")
+        raise invalid(revision, "data", "Required value: data is mandatory")
     number = revision["revision"]
     if not isinstance(number, int) or number < 0:
         reason = f"Invalid value: {number}: must be greater than or equal to 0"
-        raise refuse(revision, "revision", reason)
+        raise invalid(revision, "revision", reason)
 
 
 def check_revision_update(new: Object, old: Object) -> None:
     """Refuses a change of a ControllerRevision's data; its number and metadata may change."""
     check_metadata_update(new, old)
     check_revision(new)
-    if not same(new["data"], old["data"]):
-        raise refuse(new, "data", "Invalid value: field is immutable")
+    if not deep_equal(new["data"], old["data"]):
+        raise invalid(new, "data", "Invalid value: field is immutable")
 
 
-def resized(old: Object, asked: Object) -> Object:
+def with_resources(old: Object, requested: Object) -> Object:
     """Returns the pod with the requested resources; all other changes are ignored.
 
     Raises InvalidError if resources other than cpu and memory change, or if a request or limit is
     removed. Sources: pkg/registry/core/pod/strategy.go (podResizeStrategy) and ValidatePodResize.
     """
-    wanted = {one["name"]: one.get("resources", {}) for _, _, one in containers_of(asked["spec"])}
+    requested_resources = {
+        one["name"]: one.get("resources", {}) for _, _, one in containers_of(requested["spec"])
+    }
     spec = dict(old["spec"])
     for field in CONTAINER_LISTS:
         if field in spec:
             spec[field] = [
-                {**one, "resources": wanted.get(one["name"], one["resources"])}
+                {**one, "resources": requested_resources.get(one["name"], one["resources"])}
                 if field == "containers" or one.get("restartPolicy") == "Always"
                 else one
                 for one in spec[field]
             ]
     new = {**old, "spec": stored_spec(spec)}
-    _check(new, old)
+    _check_resize(new, old)
     return new
 
 
-def _check(new: Object, old: Object) -> None:
+def _check_resize(new: Object, old: Object) -> None:
     for field, index, container in containers_of(new["spec"]):
         check_amounts(new, f"spec.{field}[{index}]", container)
-    if quality(new["spec"]) != quality(old["spec"]):
+    if qos_class(new["spec"]) != qos_class(old["spec"]):
         reason = "Pod QOS Class may not change as a result of resizing"
-        raise refuse(new, "spec", f"Forbidden: {reason}")
+        raise invalid(new, "spec", f"Forbidden: {reason}")
     pairs = zip(containers_of(new["spec"]), containers_of(old["spec"]), strict=True)
     for (field, index, after), (_, _, before) in pairs:
         path = f"spec.{field}[{index}].resources"
-        was, asked = sizes_of(before["resources"]), sizes_of(after["resources"])
-        for kind, _ in taken_away(was, asked):
+        old_sizes, requested = sizes_of(before["resources"]), sizes_of(after["resources"])
+        for kind, _ in taken_away(old_sizes, requested):
             reason = f"Forbidden: resource {kind} cannot be removed"
-            raise refuse(new, f"{path}.{kind}", reason)
+            raise invalid(new, f"{path}.{kind}", reason)
         claims = [one["resources"].get("claims") for one in (before, after)]
-        if fixed(was, asked) or claims[0] != claims[1]:
-            raise refuse(new, path, "Forbidden: only cpu and memory resources are mutable")
+        if fixed(old_sizes, requested) or claims[0] != claims[1]:
+            raise invalid(new, path, "Forbidden: only cpu and memory resources are mutable")

@@ -52,7 +52,7 @@ Handler = Callable[[Kind, Entry | None, Entry | None], None]
 class _Informer:
     entries: dict[Key, Entry] = field(default_factory=dict)
     owned: dict[str, dict[Key, Entry]] = field(default_factory=dict)
-    waiting: deque[tuple[float, Event]] = field(default_factory=deque)
+    waiting_events: deque[tuple[float, Event]] = field(default_factory=deque)
     paused: bool = False
 
 
@@ -76,10 +76,10 @@ class Cache:
         """Takes an event from the API server; the cache changes now, or after the kind's lag."""
         informer = self._informer(event.kind)
         lag = self.lag.get(event.kind.name, 0.0)
-        if not lag and not informer.paused and not informer.waiting:
+        if not lag and not informer.paused and not informer.waiting_events:
             self._apply(event)
             return
-        informer.waiting.append((self._clock.now + lag, event))
+        informer.waiting_events.append((self._clock.now + lag, event))
         if not informer.paused:
             self._clock.after(lag, lambda: self._deliver(event.kind))
 
@@ -91,14 +91,14 @@ class Cache:
         """Delivers all waiting events of this kind and ends the pause."""
         informer = self._informer(kind)
         informer.paused = False
-        while informer.waiting:
-            self._apply(informer.waiting.popleft()[1])
+        while informer.waiting_events:
+            self._apply(informer.waiting_events.popleft()[1])
 
     def advance(self, kind: Kind, events: int = 1) -> None:
         """Delivers the given number of waiting events of a kind that stays paused."""
         informer = self._informer(kind)
-        for _ in range(min(events, len(informer.waiting))):
-            self._apply(informer.waiting.popleft()[1])
+        for _ in range(min(events, len(informer.waiting_events))):
+            self._apply(informer.waiting_events.popleft()[1])
 
     def replace(self, kind: Kind, objects: Iterable[Object]) -> None:
         """Replaces all objects of a kind, as a relist does; each difference counts as a change."""
@@ -135,10 +135,10 @@ class Cache:
 
     def _deliver(self, kind: Kind) -> None:
         informer = self._informer(kind)
-        while informer.waiting and not informer.paused:
-            if informer.waiting[0][0] > self._clock.now:
+        while informer.waiting_events and not informer.paused:
+            if informer.waiting_events[0][0] > self._clock.now:
                 return
-            self._apply(informer.waiting.popleft()[1])
+            self._apply(informer.waiting_events.popleft()[1])
 
     def _apply(self, event: Event) -> None:
         informer, key = self._informer(event.kind), key_of(event.object)

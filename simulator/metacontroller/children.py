@@ -19,15 +19,15 @@ from simulator.api.store import (
     Store,
 )
 from simulator.metacontroller.cache import Entry
-from simulator.metacontroller.protocol import Desired
+from simulator.metacontroller.protocol import DesiredChild
 from simulator.objects.kinds import Kind, Kinds, UnknownKindError
 from simulator.objects.objects import (
     Object,
+    deep_equal,
     is_terminating,
     key_of,
     labels_of,
     owners_of,
-    same,
     uid_of,
     with_meta,
 )
@@ -47,10 +47,10 @@ class Children:
         self._kinds = kinds
         self._methods = methods
 
-    def manage(self, parent: Object, observed: Observed, wanted: list[Desired]) -> list[str]:
+    def manage(self, parent: Object, observed: Observed, wanted: list[DesiredChild]) -> list[str]:
         """Deletes, creates and updates children as needed; returns the error messages."""
         errors: list[str] = []
-        desired: dict[Kind, dict[str, Desired]] = {}
+        desired: dict[Kind, dict[str, DesiredChild]] = {}
         for child in wanted:
             try:
                 kind = self._kinds.named(child.api_version, child.kind)
@@ -79,7 +79,7 @@ class Children:
         with suppress(NotFoundError):
             self._store.delete(kind, *key_of(obj), DeleteOptions(uid_of(obj), "Background"))
 
-    def _apply(self, kind: Kind, parent: Object, entry: Entry | None, child: Desired) -> None:
+    def _apply(self, kind: Kind, parent: Object, entry: Entry | None, child: DesiredChild) -> None:
         # The hook's object and the cached object are the same as at an earlier sync that wrote
         # nothing, so the merge is skipped.
         if entry is not None and entry.applied == child.raw:
@@ -90,10 +90,10 @@ class Children:
         else:
             self._update(kind, entry, child, desired)
 
-    def _update(self, kind: Kind, entry: Entry, child: Desired, desired: Object) -> None:
+    def _update(self, kind: Kind, entry: Entry, child: DesiredChild, desired: Object) -> None:
         observed = entry.obj
         updated = apply_update(observed, desired)
-        if same(updated, observed):
+        if deep_equal(updated, observed):
             entry.applied = child.raw
             return
         if is_terminating(observed):

@@ -25,7 +25,7 @@ from simulator.objects.objects import (
     labels_of,
     namespace_of,
     owners_of,
-    selects,
+    selector_matches,
     uid_of,
     with_meta,
 )
@@ -81,13 +81,13 @@ def claim(
     Raises ClaimError with all errors after every object has been processed.
     """
     store, cache, selector = environment.store, environment.cache, selector_of(parent)
-    home = namespace_of(parent)
-    candidates = cache.owned_by(child_kind, uid_of(parent), home)
-    candidates += cache.owned_by(child_kind, "", home)
+    namespace = namespace_of(parent)
+    candidates = cache.owned_by(child_kind, uid_of(parent), namespace)
+    candidates += cache.owned_by(child_kind, "", namespace)
     adoptable: bool | None = None
     claimed, errors = [], []
     for entry in candidates:
-        matches = selects(selector, labels_of(entry.obj))
+        matches = selector_matches(selector, labels_of(entry.obj))
         try:
             if controller_of(entry.obj) is not None:
                 if matches:
@@ -96,7 +96,7 @@ def claim(
                     _release(store, child_kind, entry.obj, parent)
             elif matches and not is_terminating(parent) and not is_terminating(entry.obj):
                 if adoptable is None:
-                    adoptable = _may_adopt(store, parent_kind, parent)
+                    adoptable = _can_adopt(store, parent_kind, parent)
                 if not adoptable:
                     message = f"can't adopt {key_of(entry.obj)}: the parent is being deleted"
                     raise ClaimError(message)
@@ -109,7 +109,7 @@ def claim(
     return claimed
 
 
-def _may_adopt(store: Store, kind: Kind, parent: Object) -> bool:
+def _can_adopt(store: Store, kind: Kind, parent: Object) -> bool:
     live = store.get(kind, *key_of(parent))
     return uid_of(live) == uid_of(parent) and not is_terminating(live)
 

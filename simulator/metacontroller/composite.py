@@ -8,21 +8,21 @@ pkg/apis/metacontroller/v1alpha1.
 import re
 from dataclasses import dataclass, field
 
-from simulator.objects.objects import Object, finalizers_of, labels_of, name_of, selects
+from simulator.objects.objects import Object, finalizers_of, labels_of, name_of, selector_matches
 
 METHODS = ("OnDelete", "InPlace", "Recreate")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_INFORMER_RESYNC = 1800.0
+_DEFAULT_RESYNC_SECONDS = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One webhook; `seconds` is its timeout, `strict` refuses unknown keys in responses."""
+    """One webhook; `strict` refuses unknown keys in responses."""
 
     url: str
     version: str = "v1"
-    seconds: float = 10.0
+    timeout_seconds: float = 10.0
     strict: bool = False
 
 
@@ -48,7 +48,7 @@ class Composite:
     finalize: Hook | None
     customize: Hook | None
     ignore_status_changes: bool = False
-    resync_seconds: float = _INFORMER_RESYNC
+    resync_seconds: float = _DEFAULT_RESYNC_SECONDS
     parent_selector: Object | None = field(default=None)
 
     @property
@@ -58,19 +58,19 @@ class Composite:
 
     def matches(self, parent: Object) -> bool:
         """Returns True if the controller's label selector matches the parent."""
-        return selects(self.parent_selector, labels_of(parent))
+        return selector_matches(self.parent_selector, labels_of(parent))
 
-    def cares_for(self, parent: Object) -> bool:
+    def is_responsible_for(self, parent: Object) -> bool:
         """Returns True if the label selector matches the parent, or it has the finalizer."""
         return self.finalizer in finalizers_of(parent) or self.matches(parent)
 
 
-def seconds(text: str) -> float:
+def duration_seconds(text: str) -> float:
     """Parses a Go duration such as `1m30s` into seconds."""
     return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
 
 
-def hook_of(hooks: Object, name: str) -> Hook | None:
+def read_hook(hooks: Object, name: str) -> Hook | None:
     """Returns the hook of this name, or None if the controller does not have it."""
     hook = hooks.get(name)
     if not hook or not hook.get("webhook"):
@@ -83,14 +83,14 @@ def hook_of(hooks: Object, name: str) -> Hook | None:
         host = f"{service['name']}.{service['namespace']}:{port}"
         url = f"{protocol}://{host}{webhook['path']}"
     mode = webhook.get("responseUnMarshallMode", "strict" if version == "v2" else "loose")
-    timeout = seconds(webhook["timeout"]) if webhook.get("timeout") else 0.0
+    timeout = duration_seconds(webhook["timeout"]) if webhook.get("timeout") else 0.0
     return Hook(url, version, timeout or 10.0, strict=mode == "strict")
 
 
-def resync_of(spec: Object) -> float:
+def resync_seconds_of(spec: Object) -> float:
     """Returns the seconds between two syncs of an unchanged parent, at least 1."""
-    asked = spec.get("resyncPeriodSeconds")
-    return _INFORMER_RESYNC if asked is None else max(float(asked), 1.0)
+    given = spec.get("resyncPeriodSeconds")
+    return _DEFAULT_RESYNC_SECONDS if given is None else max(float(given), 1.0)
 
 
 def read(manifest: Object) -> Composite:
@@ -114,10 +114,10 @@ def read(manifest: Object) -> Composite:
         parent_api_version=parent["apiVersion"],
         parent_plural=parent["resource"],
         children=tuple(children),
-        sync=hook_of(hooks, "sync"),
-        finalize=hook_of(hooks, "finalize"),
-        customize=hook_of(hooks, "customize"),
+        sync=read_hook(hooks, "sync"),
+        finalize=read_hook(hooks, "finalize"),
+        customize=read_hook(hooks, "customize"),
         ignore_status_changes=bool(parent.get("ignoreStatusChanges")),
-        resync_seconds=resync_of(spec),
+        resync_seconds=resync_seconds_of(spec),
         parent_selector=parent.get("labelSelector"),
     )

@@ -19,20 +19,20 @@ import msgspec
 from simulator.api.store import ConflictError, NotFoundError
 from simulator.metacontroller import protocol
 from simulator.metacontroller.cache import Entry, Environment
-from simulator.metacontroller.composite import Hook, hook_of, resync_of
-from simulator.metacontroller.hook_calls import Caller, HookCall
+from simulator.metacontroller.composite import Hook, read_hook, resync_seconds_of
+from simulator.metacontroller.hook_calls import HookCall, HookCaller
 from simulator.metacontroller.hook_client import HookClient
 from simulator.metacontroller.loop import Loop, Writes
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import (
     Object,
     annotations_of,
+    deep_equal,
     key_of,
     labels_of,
     name_of,
     namespace_of,
-    same,
-    selects,
+    selector_matches,
     version_of,
     with_meta,
 )
@@ -41,7 +41,7 @@ DecoratedKey = tuple[str, str, str, str]  # apiVersion, kind, namespace and name
 
 
 @dataclass(frozen=True, slots=True)
-class Decorated:
+class DecoratedResource:
     """One resource type that is decorated, and the selector of its objects."""
 
     api_version: str
@@ -55,7 +55,7 @@ class DecoratorManifest:
 
     manifest: Object
     name: str
-    resources: tuple[Decorated, ...]
+    resources: tuple[DecoratedResource, ...]
     sync: Hook
     resync_seconds: float
 
@@ -67,25 +67,27 @@ def read_decorator(manifest: Object) -> DecoratorManifest:
     """
     spec = manifest["spec"]
     hooks = spec.get("hooks") or {}
-    asked = ["attachments"] if spec.get("attachments") else []
-    asked += [name for name in ("finalize", "customize") if hooks.get(name)]
-    unknown = ("annotationSelector", "ignoreStatusChanges")
-    asked += [name for name in unknown if any(name in each for each in spec["resources"])]
-    if asked:
-        message = f"DecoratorController {name_of(manifest)}: {', '.join(asked)} not modelled"
+    unmodeled = ["attachments"] if spec.get("attachments") else []
+    unmodeled += [name for name in ("finalize", "customize") if hooks.get(name)]
+    unmodeled_fields = ("annotationSelector", "ignoreStatusChanges")
+    unmodeled += [
+        name for name in unmodeled_fields if any(name in each for each in spec["resources"])
+    ]
+    if unmodeled:
+        message = f"DecoratorController {name_of(manifest)}: {', '.join(unmodeled)} not modelled"
         raise ValueError(message)
-    sync = hook_of(hooks, "sync")
+    sync = read_hook(hooks, "sync")
     if sync is None:
         raise ValueError(f"DecoratorController {name_of(manifest)}: no sync hook")
     return DecoratorManifest(
         manifest=manifest,
         name=name_of(manifest),
         resources=tuple(
-            Decorated(each["apiVersion"], each["resource"], each.get("labelSelector"))
+            DecoratedResource(each["apiVersion"], each["resource"], each.get("labelSelector"))
             for each in spec["resources"]
         ),
         sync=sync,
-        resync_seconds=resync_of(spec),
+        resync_seconds=resync_seconds_of(spec),
     )
 
 
@@ -103,7 +105,7 @@ class Decorator(Loop[DecoratedKey]):
         self.decorator = decorator
         self._store = environment.store
         self._cache = environment.cache
-        self._caller = Caller(environment.clock, client, on_call)
+        self._caller = HookCaller(environment.clock, client, on_call)
         self._controller = msgspec.json.encode(decorator.manifest)
         self._resources = {(each.api_version, each.plural): each for each in decorator.resources}
         self._kinds: dict[tuple[str, str], Kind] = {}
@@ -123,7 +125,7 @@ class Decorator(Loop[DecoratedKey]):
 
     def _cares_for(self, kind: Kind, obj: Object) -> bool:
         resource = self._resources[kind.api_version, kind.plural]
-        return selects(resource.label_selector, labels_of(obj))
+        return selector_matches(resource.label_selector, labels_of(obj))
 
     def _keys(self) -> Iterable[DecoratedKey]:
         return [
@@ -145,7 +147,7 @@ class Decorator(Loop[DecoratedKey]):
         return partial(self._write, key, kind, entry.obj, protocol.decode_decorate(body, hook))
 
     def _write(
-        self, key: DecoratedKey, kind: Kind, obj: Object, answer: protocol.Decoration
+        self, key: DecoratedKey, kind: Kind, obj: Object, response: protocol.Decoration
     ) -> None:
         """Writes the status, and then labels and annotations, if anything changes.
 
@@ -153,13 +155,13 @@ class Decorator(Loop[DecoratedKey]):
         404 or 409 ends the sync without an error, because the change that caused it brings the next
         sync.
         """
-        if answer.resync_after > 0:
-            self.queue.add_after(key, answer.resync_after)
+        if response.resync_after > 0:
+            self.queue.add_after(key, response.resync_after)
         observed = obj.get("status")
-        status = observed if answer.status is None else answer.status
-        status_changed = not same(observed, status)
-        labels = _merged(labels_of(obj), answer.labels)
-        annotations = _merged(annotations_of(obj), answer.annotations)
+        status = observed if response.status is None else response.status
+        status_changed = not deep_equal(observed, status)
+        labels = _merged(labels_of(obj), response.labels)
+        annotations = _merged(annotations_of(obj), response.annotations)
         if not status_changed and labels == labels_of(obj) and annotations == annotations_of(obj):
             return
         updated = with_meta(obj, labels=labels or None, annotations=annotations or None)

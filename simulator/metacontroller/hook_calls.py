@@ -7,7 +7,7 @@ import msgspec
 
 from simulator.metacontroller import protocol
 from simulator.metacontroller.composite import Hook
-from simulator.metacontroller.hook_client import Answer, HookClient, HookError
+from simulator.metacontroller.hook_client import HookClient, HookError, HttpResponse
 from simulator.objects.clock import Clock
 from simulator.objects.objects import Key, Object
 
@@ -20,7 +20,7 @@ class HookCall:
     hook: str  # `sync`, `finalize`, `customize`, or `decorate` (sync of a decorator)
     parent: Key
     parts: list[bytes]
-    answer: Answer | None = None
+    http_response: HttpResponse | None = None
     error: str = ""
 
     @property
@@ -32,11 +32,11 @@ class HookCall:
     @property
     def response(self) -> Object:
         """The decoded response; empty if the hook has not responded."""
-        decoded: Object = msgspec.json.decode(self.answer.body) if self.answer else {}
+        decoded: Object = msgspec.json.decode(self.http_response.body) if self.http_response else {}
         return decoded
 
 
-class Caller:
+class HookCaller:
     """Sends requests to hooks and reports each call to a listener."""
 
     def __init__(
@@ -51,9 +51,9 @@ class Caller:
         call = HookCall(self._clock.now, name, parent, parts)
         self._on_call(call)
         try:
-            call.answer = self._client.post(hook.url, b"".join(parts), hook.seconds)
-            protocol.check_status(call.answer)
+            call.http_response = self._client.post(hook.url, b"".join(parts), hook.timeout_seconds)
+            protocol.check_status(call.http_response)
         except HookError as error:
             call.error = str(error)
             raise
-        return call.answer.body
+        return call.http_response.body

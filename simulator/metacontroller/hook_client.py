@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-TOO_MANY = 429
+TOO_MANY_REQUESTS = 429
 
 
 class HookError(Exception):
@@ -19,7 +19,7 @@ class HookError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """An HTTP response."""
 
     status: int
@@ -30,7 +30,7 @@ class Answer:
 class HookClient(Protocol):
     """A client that sends one POST request."""
 
-    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+    def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
         """Returns the response; raises HookError if none arrives within the given seconds."""
 
 
@@ -43,7 +43,7 @@ class WsgiHook:
     def __init__(self, application: Wsgi) -> None:
         self._application = application
 
-    def post(self, url: str, body: bytes, seconds: float, **more: object) -> Answer:  # noqa: ARG002
+    def post(self, url: str, body: bytes, seconds: float, **more: object) -> HttpResponse:  # noqa: ARG002
         """Calls the application and returns its response; `more` are additional WSGI variables."""
         parts = urlsplit(url)
         environ = {
@@ -80,7 +80,7 @@ class WsgiHook:
             if close is not None:
                 close()
         status, headers = seen[-1]
-        return Answer(int(status.split()[0]), content, {k.lower(): v for k, v in headers})
+        return HttpResponse(int(status.split()[0]), content, {k.lower(): v for k, v in headers})
 
 
 class HttpHook:
@@ -94,7 +94,7 @@ class HttpHook:
         self._base = base.rstrip("/")
         self._headers = headers
 
-    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+    def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
         """Sends the request over a new connection."""
         target = urlsplit(self._base + urlsplit(url).path if self._base else url)
         connect = (
@@ -106,7 +106,7 @@ class HttpHook:
             connection.request("POST", target.path or "/", body, headers)
             response = connection.getresponse()
             found = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, response.read(), found)
+            return HttpResponse(response.status, response.read(), found)
         except (OSError, http.client.HTTPException) as error:
             raise HookError(f"http error: {error}") from error
         finally:

@@ -21,9 +21,9 @@ from simulator.objects.kinds import UnknownKindError
 FIRST_RETRY, LONGEST_RETRY = 0.005, 1000.0
 # The number of doublings from FIRST_RETRY after which the retry is certainly the longest one.
 # Without this limit the power overflows.
-DOUBLINGS = 32
+MAX_DOUBLINGS = 32
 # Every sync takes some simulated time, so a hot loop moves the clock and is found.
-SHORTEST = 0.001
+SYNC_SECONDS = 0.001
 
 K = TypeVar("K", bound=Hashable)
 
@@ -40,19 +40,19 @@ class WorkQueue(Generic[K]):
         self.delay = delay
         self._clock = clock
         self._process = process
-        self._soon: dict[K, Timer] = {}
-        self._later: dict[K, Timer] = {}
-        self._active: set[K] = set()
-        self._again: set[K] = set()
+        self._ready: dict[K, Timer] = {}
+        self._delayed: dict[K, Timer] = {}
+        self._running: set[K] = set()
+        self._run_again: set[K] = set()
         self._failures: dict[K, int] = {}
 
     def add(self, key: K) -> None:
         """Requests a sync soon; several requests before its start become one."""
-        if key in self._active:
-            self._again.add(key)
-        elif key not in self._soon:
-            self._soon[key] = self._clock.after(
-                max(self.delay, SHORTEST), lambda: self._take(key, self._soon)
+        if key in self._running:
+            self._run_again.add(key)
+        elif key not in self._ready:
+            self._ready[key] = self._clock.after(
+                max(self.delay, SYNC_SECONDS), lambda: self._start(key, self._ready)
             )
 
     def add_after(self, key: K, seconds: float, *, background: bool = False) -> None:
@@ -60,44 +60,48 @@ class WorkQueue(Generic[K]):
 
         A background request does not keep the world from being at rest (`Clock`).
         """
-        timer = self._later.get(key)
+        timer = self._delayed.get(key)
         if timer is not None:
             if timer.due <= self._clock.now + seconds:
                 return
             self._clock.cancel(timer)
-        self._later[key] = self._clock.after(
-            max(seconds, SHORTEST), lambda: self._take(key, self._later), background=background
+        self._delayed[key] = self._clock.after(
+            max(seconds, SYNC_SECONDS),
+            lambda: self._start(key, self._delayed),
+            background=background,
         )
 
     def done(self, key: K, *, failed: bool = False) -> None:
         """Reports the end of a sync; a failed sync is retried after its back-off."""
-        self._active.discard(key)
+        self._running.discard(key)
         if failed:
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
-            self.add_after(key, min(FIRST_RETRY * 2.0 ** min(failures, DOUBLINGS), LONGEST_RETRY))
+            self.add_after(
+                key, min(FIRST_RETRY * 2.0 ** min(failures, MAX_DOUBLINGS), LONGEST_RETRY)
+            )
         else:
             self._failures.pop(key, None)
-        if key in self._again:
-            self._again.discard(key)
+        if key in self._run_again:
+            self._run_again.discard(key)
             self.add(key)
 
     def clear(self) -> None:
         """Cancels all requests and resets all delays."""
-        for timer in (*self._soon.values(), *self._later.values()):
+        for timer in (*self._ready.values(), *self._delayed.values()):
             self._clock.cancel(timer)
-        self._soon.clear()
-        self._later.clear()
-        self._active.clear()
-        self._again.clear()
+        self._ready.clear()
+        self._delayed.clear()
+        self._running.clear()
+        self._run_again.clear()
         self._failures.clear()
 
-    def _take(self, key: K, queue: dict[K, Timer]) -> None:
+    def _start(self, key: K, queue: dict[K, Timer]) -> None:
         del queue[key]
-        if key in self._active:
-            self._again.add(key)
+        if key in self._running:
+            self._run_again.add(key)
             return
-        self._active.add(key)
+        self._running.add(key)
         self._process(key)
 
 
@@ -122,16 +126,16 @@ class Loop(ABC, Generic[K]):
         self.queue: WorkQueue[K] = WorkQueue(clock, self._process, SYNC_DELAY)
         self._clock = clock
         self._resync_seconds = resync_seconds
-        self._life = 0
-        self._plan_resync(self._life)
+        self._generation = 0
+        self._schedule_resync(self._generation)
 
     def restart(self) -> None:
         """Loses all state in memory and syncs every cached object, as a new process does."""
-        self._life += 1
+        self._generation += 1
         self.outcomes.clear()
         self.queue.clear()
         self._forget()
-        self._plan_resync(self._life)
+        self._schedule_resync(self._generation)
         self._enqueue_all()
 
     @abstractmethod
@@ -148,12 +152,12 @@ class Loop(ABC, Generic[K]):
     def _forget(self) -> None:
         """Loses the state in memory that a subclass has."""
 
-    def _plan_resync(self, life: int) -> None:
+    def _schedule_resync(self, generation: int) -> None:
         def resync() -> None:
             # A timer that was started before a restart must not run afterwards.
-            if life == self._life:
+            if generation == self._generation:
                 self._enqueue_all()
-                self._plan_resync(life)
+                self._schedule_resync(generation)
 
         self._clock.after(self._resync_seconds, resync, background=True)
 
@@ -171,15 +175,15 @@ class Loop(ABC, Generic[K]):
             self.outcomes.pop(key, None)
             self.queue.done(key)
         elif self.hook_seconds:
-            life, decided = self._life, write
+            generation, decided = self._generation, write
             self._clock.after(
                 self.hook_seconds,
-                lambda: self._conclude(key, decided) if life == self._life else None,
+                lambda: self._finish(key, decided) if generation == self._generation else None,
             )
         else:
-            self._conclude(key, write)
+            self._finish(key, write)
 
-    def _conclude(self, key: K, write: Writes) -> None:
+    def _finish(self, key: K, write: Writes) -> None:
         try:
             write()
         except _FAILURES as error:
@@ -191,7 +195,7 @@ class Loop(ABC, Generic[K]):
     def _fail(self, key: K, error: Exception) -> None:
         self.outcomes[key] = str(error)
         if isinstance(error, TooManyRequestsError):
-            self.queue.add_after(key, error.seconds)
+            self.queue.add_after(key, error.retry_after)
             self.queue.done(key)
         else:
             self.on_failure(key, str(error))

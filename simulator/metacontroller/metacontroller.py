@@ -14,14 +14,14 @@ from functools import partial
 
 import msgspec
 
-from simulator.api.cluster import FOREGROUND, ORPHAN
+from simulator.api.deletion import FOREGROUND, ORPHAN
 from simulator.api.store import ConflictError, NotFoundError
 from simulator.metacontroller import protocol
 from simulator.metacontroller.cache import Entry, Environment
 from simulator.metacontroller.children import Children
 from simulator.metacontroller.claiming import ClaimError, atomic_update, claim
 from simulator.metacontroller.composite import Composite
-from simulator.metacontroller.hook_calls import Caller, HookCall
+from simulator.metacontroller.hook_calls import HookCall, HookCaller
 from simulator.metacontroller.hook_client import HookClient, HookError
 from simulator.metacontroller.loop import Loop, Writes
 from simulator.metacontroller.related import Related
@@ -30,12 +30,12 @@ from simulator.objects.kinds import Kind
 from simulator.objects.objects import (
     Key,
     Object,
+    deep_equal,
     finalizers_of,
     generation_of,
     is_terminating,
     key_of,
     namespace_of,
-    same,
     uid_of,
     with_meta,
 )
@@ -52,13 +52,13 @@ class Finalizer:
     enabled: bool
     environment: Environment
 
-    def on(self, parent: Object) -> bool:
+    def is_on(self, parent: Object) -> bool:
         """Returns True if the parent has the finalizer."""
         return self.name in finalizers_of(parent)
 
     def sync(self, parent: Object) -> Object:
         """Adds or removes the finalizer as needed; returns the parent, unchanged or as written."""
-        if self.on(parent) == self.enabled:
+        if self.is_on(parent) == self.enabled:
             return parent
         if self.enabled and is_terminating(parent):
             return parent
@@ -74,14 +74,14 @@ class Finalizer:
         Foreground deletion and orphaning leave the children to the garbage collector.
         """
         present = finalizers_of(parent)
-        if FOREGROUND in present or ORPHAN in present or not self.on(parent):
+        if FOREGROUND in present or ORPHAN in present or not self.is_on(parent):
             return False
         return self.enabled
 
     def _edit(self, parent: Object, *, add: bool) -> Object:
         def changed(live: Object) -> Object:
             present = finalizers_of(live)
-            if self.on(live) == add:
+            if self.is_on(live) == add:
                 return live
             rest = [other for other in present if other != self.name]
             return with_meta(live, finalizers=[*rest, self.name] if add else rest)
@@ -117,9 +117,9 @@ class Metacontroller(Loop[Key]):
         self._finalizer = Finalizer(
             composite.finalizer, composite.finalize is not None, environment
         )
-        self._caller = Caller(environment.clock, client, on_call)
+        self._caller = HookCaller(environment.clock, client, on_call)
         self._controller = msgspec.json.encode(composite.manifest)
-        self._related = Related(composite, environment, self._ask_customize)
+        self._related = Related(composite, environment, self._call_customize)
         self._triggers = Triggers(composite, environment, self._related, self.queue.add)
 
     def parent(self, key: Key) -> Object | None:
@@ -136,30 +136,30 @@ class Metacontroller(Loop[Key]):
     def _decide(self, key: Key) -> Writes | None:
         """Runs a sync up to the hook's response; returns the function that writes."""
         entry, parent_kind = self._triggers.parent(key), self._triggers.parent_kind
-        if entry is None or parent_kind is None or not self.composite.cares_for(entry.obj):
+        if entry is None or parent_kind is None or not self.composite.is_responsible_for(entry.obj):
             return None
         parent = self._finalizer.sync(entry.obj)
         if parent is not entry.obj:
             entry = Entry(parent)
-        if not self.composite.cares_for(parent):
+        if not self.composite.is_responsible_for(parent):
             return None
         children: dict[Kind, list[Entry]] = {}
         for resource in self.composite.children:
             kind = self._environment.kinds.by_plural(resource.api_version, resource.plural)
             children[kind] = claim(self._environment, parent_kind, parent, kind)
         related = self._related.objects(entry)
-        answer = self._ask_sync(entry, children, related)
+        response = self._call_sync(entry, children, related)
         observed = {
             kind: {child.key: child for child in entries} for kind, entries in children.items()
         }
-        return partial(self._write, key, parent, observed, answer)
+        return partial(self._write, key, parent, observed, response)
 
-    def _ask_sync(
+    def _call_sync(
         self, parent: Entry, children: protocol.Group, related: protocol.Group
-    ) -> protocol.SyncAnswer:
+    ) -> protocol.SyncResponse:
         composite, obj = self.composite, parent.obj
-        leaving = is_terminating(obj) or not composite.matches(obj)
-        finalizing = composite.finalize is not None and leaving
+        is_ending = is_terminating(obj) or not composite.matches(obj)
+        finalizing = composite.finalize is not None and is_ending
         hook = composite.finalize if finalizing else composite.sync
         if hook is None:
             raise HookError(f"sync hook not defined for {key_of(obj)}")
@@ -168,7 +168,7 @@ class Metacontroller(Loop[Key]):
         body = self._caller.call(hook, "finalize" if finalizing else "sync", key_of(obj), parts)
         return protocol.decode_sync(body, hook, namespace_of(obj))
 
-    def _ask_customize(self, parent: Entry) -> list[Object]:
+    def _call_customize(self, parent: Entry) -> list[Object]:
         hook = self.composite.customize
         if hook is None:
             return []
@@ -181,28 +181,28 @@ class Metacontroller(Loop[Key]):
         key: Key,
         parent: Object,
         observed: dict[Kind, dict[str, Entry]],
-        answer: protocol.SyncAnswer,
+        response: protocol.SyncResponse,
     ) -> None:
-        if answer.resync_after > 0:
+        if response.resync_after > 0:
             # A delay beyond the resync period has no effect, because the resync comes first.
-            late = answer.resync_after > self._resync_seconds
-            self.queue.add_after(key, answer.resync_after, background=late)
-        if answer.finalized:
+            is_after_resync = response.resync_after > self._resync_seconds
+            self.queue.add_after(key, response.resync_after, background=is_after_resync)
+        if response.finalized:
             parent = self._finalizer.remove(parent)
-        self._check_labels(parent, answer)
+        self._check_labels(parent, response)
         errors: list[str] = []
         if not is_terminating(parent) or self._finalizer.should_finalize(parent):
-            errors = self._children().manage(parent, observed, answer.children)
+            errors = self._children().manage(parent, observed, response.children)
         try:
-            self._write_status(parent, answer.status)
+            self._write_status(parent, response.status)
         except (NotFoundError, ConflictError):
             return
         if errors:
             about = f"{parent['kind']} {'/'.join(key)}"
             raise ManageError(f"can't reconcile children for {about}: {_aggregate(errors)}")
 
-    def _check_labels(self, parent: Object, answer: protocol.SyncAnswer) -> None:
-        for child in answer.children:
+    def _check_labels(self, parent: Object, response: protocol.SyncResponse) -> None:
+        for child in response.children:
             if child.labels.get("controller-uid", uid_of(parent)) != uid_of(parent):
                 raise ClaimError(f"labels on desired child {child.key} don't match parent selector")
 
@@ -218,7 +218,7 @@ class Metacontroller(Loop[Key]):
         wanted = {**status, "observedGeneration": generation_of(parent)}
 
         def changed(live: Object) -> Object:
-            return live if same(live.get("status"), wanted) else {**live, "status": wanted}
+            return live if deep_equal(live.get("status"), wanted) else {**live, "status": wanted}
 
         kind = self._environment.kinds.of(parent)
         atomic_update(self._store, kind, parent, changed, status=True)

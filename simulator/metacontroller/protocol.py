@@ -16,7 +16,7 @@ import msgspec
 
 from simulator.metacontroller.cache import Entry
 from simulator.metacontroller.composite import Hook
-from simulator.metacontroller.hook_client import TOO_MANY, Answer, HookError
+from simulator.metacontroller.hook_client import TOO_MANY_REQUESTS, HookError, HttpResponse
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import Json, Object, namespace_of
 
@@ -25,7 +25,7 @@ DECORATE_FIELDS = (
     "labels", "annotations", "status", "attachments", "resyncAfterSeconds", "finalized",
 )  # fmt: skip
 
-_STRINGS = dict[str, str | None] | None
+_OPTIONAL_STRINGS = dict[str, str | None] | None
 
 Group = Mapping[Kind, Iterable[Entry]]
 
@@ -33,25 +33,25 @@ Group = Mapping[Kind, Iterable[Entry]]
 class TooManyRequestsError(HookError):
     """429: the hook asks Metacontroller to retry after the given seconds."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"too many requests, retry after {seconds:g} s")
-        self.seconds = seconds
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"too many requests, retry after {retry_after:g} s")
+        self.retry_after = retry_after
 
 
-class _HeadMeta(msgspec.Struct):
+class _ChildMetadata(msgspec.Struct):
     name: str = ""
     namespace: str = ""
     labels: dict[str, str] | None = None
 
 
-class _Head(msgspec.Struct):
+class _ChildHead(msgspec.Struct):
     apiVersion: str  # noqa: N815
     kind: str
-    metadata: _HeadMeta | None = None
+    metadata: _ChildMetadata | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Desired:
+class DesiredChild:
     """One child as the hook wants it; `raw` is its JSON, byte for byte."""
 
     api_version: str
@@ -75,11 +75,11 @@ class Desired:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncAnswer:
+class SyncResponse:
     """A decoded response of the sync or finalize hook."""
 
     status: Object
-    children: list[Desired]
+    children: list[DesiredChild]
     resync_after: float
     finalized: bool
 
@@ -100,7 +100,7 @@ class Decoration:
 
 def _group(name: str, group: Group, parent: Object, version: str) -> Iterable[bytes]:
     yield b',"%s":{' % name.encode()
-    home = namespace_of(parent)
+    parent_namespace = namespace_of(parent)
     separator = b""
     for kind in sorted(group, key=lambda kind: kind.hook_key):
         yield separator + b'"%s":{' % kind.hook_key.encode()
@@ -109,8 +109,8 @@ def _group(name: str, group: Group, parent: Object, version: str) -> Iterable[by
             key = entry.key
             # Version v1 of the protocol drops objects outside the parent's namespace (Convert in
             # pkg/controller/common/api/v2/common.go) and uses bare names as keys.
-            if version != "v2" and home:
-                if namespace_of(entry.obj) != home:
+            if version != "v2" and parent_namespace:
+                if namespace_of(entry.obj) != parent_namespace:
                     continue
                 key = key.partition("/")[2]
             yield comma + b'"%s":' % key.encode()
@@ -148,14 +148,14 @@ def decorate_request(controller: bytes, decorated: Entry) -> list[bytes]:
     ]
 
 
-def check_status(answer: Answer) -> None:
+def check_status(response: HttpResponse) -> None:
     """Raises HookError unless the status of the response is 200."""
-    if answer.status == TOO_MANY:
-        after = answer.headers.get("retry-after", "")
+    if response.status == TOO_MANY_REQUESTS:
+        after = response.headers.get("retry-after", "")
         raise TooManyRequestsError(float(after) if after.isascii() and after.isdigit() else 0.0)
-    if answer.status != 200:  # noqa: PLR2004
-        text = answer.body.decode(errors="replace")
-        raise HookError(f"unsupported status code: {answer.status} body: {text}")
+    if response.status != 200:  # noqa: PLR2004
+        text = response.body.decode(errors="replace")
+        raise HookError(f"unsupported status code: {response.status} body: {text}")
 
 
 def decode_object(body: bytes, known: tuple[str, ...], *, strict: bool) -> dict[str, msgspec.Raw]:
@@ -177,16 +177,19 @@ def _unmarshalling() -> Iterator[None]:
         raise HookError(f"can't unmarshal webhookResponse: {error}") from error
 
 
-def decode_sync(body: bytes, hook: Hook, home: str) -> SyncAnswer:
-    """Decodes a response of sync or finalize; `home` is the namespace of children without one."""
+def decode_sync(body: bytes, hook: Hook, parent_namespace: str) -> SyncResponse:
+    """Decodes a response of sync or finalize.
+
+    Children without a namespace get `parent_namespace`.
+    """
     fields = decode_object(body, SYNC_FIELDS, strict=hook.strict)
     with _unmarshalling():
         status: Object | None = _field(fields, "status", dict[str, Json] | None)
         items: list[msgspec.Raw] | None = _field(fields, "children", list[msgspec.Raw] | None)
-        resync: float | None = _field(fields, "resyncAfterSeconds", float | None)
+        resync_after: float | None = _field(fields, "resyncAfterSeconds", float | None)
         finalized: bool | None = _field(fields, "finalized", bool | None)
-        children = [_child(bytes(raw), home) for raw in items or []]
-    return SyncAnswer(status or {}, children, resync or 0.0, bool(finalized))
+        children = [_decode_child(bytes(raw), parent_namespace) for raw in items or []]
+    return SyncResponse(status or {}, children, resync_after or 0.0, bool(finalized))
 
 
 def _field(fields: Mapping[str, msgspec.Raw], name: str, shape: Json) -> Json:
@@ -195,30 +198,30 @@ def _field(fields: Mapping[str, msgspec.Raw], name: str, shape: Json) -> Json:
 
 
 @lru_cache(maxsize=4096)
-def _child(raw: bytes, home: str) -> Desired:
+def _decode_child(raw: bytes, parent_namespace: str) -> DesiredChild:
     """Decodes the metadata of a child; cached, because each sync brings the same texts again."""
     if raw == b"null":
         raise HookError("null in children: the real Metacontroller panics")
-    head = msgspec.json.decode(raw, type=_Head)
-    metadata = head.metadata or _HeadMeta()
-    namespace = metadata.namespace or home
+    head = msgspec.json.decode(raw, type=_ChildHead)
+    metadata = head.metadata or _ChildMetadata()
+    namespace = metadata.namespace or parent_namespace
     labels = metadata.labels or {}
-    return Desired(head.apiVersion, head.kind, metadata.name, namespace, labels, raw)
+    return DesiredChild(head.apiVersion, head.kind, metadata.name, namespace, labels, raw)
 
 
 def decode_decorate(body: bytes, hook: Hook) -> Decoration:
     """Decodes a response of a decorator's sync hook; raises HookError if it has attachments."""
     fields = decode_object(body, DECORATE_FIELDS, strict=hook.strict)
     with _unmarshalling():
-        labels: dict[str, str | None] | None = _field(fields, "labels", _STRINGS)
-        annotations: dict[str, str | None] | None = _field(fields, "annotations", _STRINGS)
+        labels: dict[str, str | None] | None = _field(fields, "labels", _OPTIONAL_STRINGS)
+        annotations: dict[str, str | None] | None = _field(fields, "annotations", _OPTIONAL_STRINGS)
         status: Object | None = _field(fields, "status", dict[str, Json] | None)
         attachments: list[Json] | None = _field(fields, "attachments", list[Json] | None)
-        resync: float | None = _field(fields, "resyncAfterSeconds", float | None)
+        resync_after: float | None = _field(fields, "resyncAfterSeconds", float | None)
         _field(fields, "finalized", bool | None)  # checked only: no finalize hook
     if attachments:
         raise HookError("attachments are not modelled")
-    return Decoration(labels or {}, annotations or {}, status, resync or 0.0)
+    return Decoration(labels or {}, annotations or {}, status, resync_after or 0.0)
 
 
 def decode_customize(body: bytes, hook: Hook) -> list[Object]:

@@ -17,40 +17,43 @@ from simulator.objects.objects import (
     labels_of,
     name_of,
     namespace_of,
-    selects,
+    selector_matches,
     uid_of,
 )
 
 CACHE_SECONDS = 1200.0
-_NOT_ASKED: tuple[list[Object], float] = [], float("-inf")
+_NOT_CACHED: tuple[list[Object], float] = [], float("-inf")
 
 
 class Related:
     """Finds the related objects of a parent, and the parents to which an object is related."""
 
     def __init__(
-        self, composite: Composite, environment: Environment, ask: Callable[[Entry], list[Object]]
+        self,
+        composite: Composite,
+        environment: Environment,
+        call_hook: Callable[[Entry], list[Object]],
     ) -> None:
         self._hook = composite.customize
         self._cache = environment.cache
         self._kinds = environment.kinds
         self._clock = environment.clock
         self._version = composite.customize.version if composite.customize else "v1"
-        self._ask = ask
-        self._answers: dict[tuple[str, int], tuple[list[Object], float]] = {}
+        self._call_hook = call_hook
+        self._cached: dict[tuple[str, int], tuple[list[Object], float]] = {}
 
     def rules(self, parent: Entry) -> list[Object]:
         """Returns the parent's rules, from the cache or from the hook."""
         key = uid_of(parent.obj), generation_of(parent.obj)
-        rules, until = self._answers.get(key, _NOT_ASKED)
-        if until <= self._clock.now:
-            rules, until = self._ask(parent), self._clock.now + CACHE_SECONDS
-            self._answers[key] = rules, until
+        rules, expires = self._cached.get(key, _NOT_CACHED)
+        if expires <= self._clock.now:
+            rules, expires = self._call_hook(parent), self._clock.now + CACHE_SECONDS
+            self._cached[key] = rules, expires
         return rules
 
     def forget(self) -> None:
         """Empties the cache of rules."""
-        self._answers.clear()
+        self._cached.clear()
 
     def objects(self, parent: Entry) -> dict[Kind, list[Entry]]:
         """Returns the related objects of a parent, by kind."""
@@ -81,13 +84,13 @@ class Related:
         )
 
     def _selects(self, rule: Object, kind: Kind, obj: Object, parent: Object) -> bool:
-        if not selects(rule.get("labelSelector"), labels_of(obj)):
+        if not selector_matches(rule.get("labelSelector"), labels_of(obj)):
             return False
         if rule.get("names") and name_of(obj) not in rule["names"]:
             return False
         if not kind.namespaced:
             return True
-        home = namespace_of(parent)
-        if self._version != "v2" and home and namespace_of(obj) != home:
+        parent_namespace = namespace_of(parent)
+        if self._version != "v2" and parent_namespace and namespace_of(obj) != parent_namespace:
             return False
         return not rule.get("namespace") or bool(namespace_of(obj) == rule["namespace"])

@@ -18,24 +18,24 @@ from simulator.objects.objects import (
     Object,
     annotations_of,
     controller_of,
+    deep_equal,
     generation_of,
     is_terminating,
     key_of,
     labels_of,
     namespace_of,
-    same,
-    selects,
+    selector_matches,
     uid_of,
 )
 
 
-def only_status(old: Object, new: Object) -> bool:
+def changes_only_status(old: Object, new: Object) -> bool:
     """Returns True if an update of a parent can be ignored with `ignoreStatusChanges`."""
     return (
         not is_terminating(new)
         and generation_of(old) == generation_of(new)
-        and same(labels_of(old), labels_of(new))
-        and same(annotations_of(old), annotations_of(new))
+        and deep_equal(labels_of(old), labels_of(new))
+        and deep_equal(annotations_of(old), annotations_of(new))
     )
 
 
@@ -79,10 +79,15 @@ class Triggers:
 
     def _on_parent(self, old: Entry | None, new: Entry | None) -> None:
         current = new or old
-        if current is None or not self._composite.cares_for(current.obj):
+        if current is None or not self._composite.is_responsible_for(current.obj):
             return
         ignoring = self._composite.ignore_status_changes
-        if ignoring and old is not None and new is not None and only_status(old.obj, new.obj):
+        if (
+            ignoring
+            and old is not None
+            and new is not None
+            and changes_only_status(old.obj, new.obj)
+        ):
             return
         self._enqueue(key_of(current.obj))
 
@@ -93,15 +98,15 @@ class Triggers:
         child = current.obj
         ref = controller_of(child)
         if ref is not None:
-            parent = self._resolve(child, ref)
+            parent = self._find_parent(child, ref)
             if parent is not None:
                 self._enqueue(key_of(parent))
         elif new is not None and not is_terminating(child):
             for entry in self.parents(namespace_of(child)):
-                if selects(selector_of(entry.obj), labels_of(child)):
+                if selector_matches(selector_of(entry.obj), labels_of(child)):
                     self._enqueue(key_of(entry.obj))
 
-    def _resolve(self, child: Object, ref: Object) -> Object | None:
+    def _find_parent(self, child: Object, ref: Object) -> Object | None:
         kind = self.parent_kind
         if kind is None or ref.get("kind") != kind.name:
             return None
@@ -110,10 +115,10 @@ class Triggers:
         entry = self.parent((namespace_of(child) if kind.namespaced else "", ref["name"]))
         if entry is None or uid_of(entry.obj) != ref["uid"]:
             return None
-        return entry.obj if self._composite.cares_for(entry.obj) else None
+        return entry.obj if self._composite.is_responsible_for(entry.obj) else None
 
     def _on_related(self, kind: Kind, old: Entry | None, new: Entry | None) -> None:
-        forms = [entry.obj for entry in (old, new) if entry is not None]
+        states = [entry.obj for entry in (old, new) if entry is not None]
         for parent in self.parents():
-            if any(self._related.concerns(parent, kind, form) for form in forms):
+            if any(self._related.concerns(parent, kind, state) for state in states):
                 self._enqueue(key_of(parent.obj))

@@ -15,10 +15,10 @@ from simulator.api.store import DeleteOptions, Event
 from simulator.node.levers import Levers
 from simulator.node.local_pod import Node
 from simulator.node.pod_worker import PodWorker
-from simulator.node.takeover import Sight
+from simulator.node.takeover import StatusReader
 from simulator.objects.clock import Clock, Timer
 from simulator.objects.kinds import POD
-from simulator.objects.objects import Object, is_terminating, key_of, same, uid_of, with_meta
+from simulator.objects.objects import Object, deep_equal, is_terminating, key_of, uid_of, with_meta
 from tapp.kube.restarts import COMPLETED
 from tapp.kube.stored import GRACE
 
@@ -30,7 +30,7 @@ class Kubelet:
         self.behaviour = Levers()
         self.lost_nodes: set[str] = set()
         """Names of nodes that have stopped reporting; their containers go on running."""
-        self.sight: Sight | None = None
+        self.status_reader: StatusReader | None = None
         """Reads the status of pods that other kubelets have run; None if there are no such pods."""
         self.managed_fields = True
         """True if the API server records the kubelet's writes of a status in `managedFields`."""
@@ -91,7 +91,7 @@ class Kubelet:
         self.lost_nodes.discard(node)
         for uid, worker in list(self._workers.items()):
             if worker.local.pod["spec"].get("nodeName") == node:
-                found = self._cluster.by_uid(uid)
+                found = self._cluster.find_by_uid(uid)
                 pod = _removed(worker.local.pod) if found is None else found[1]
                 worker.notice(pod, self._clock.now)
                 self._work(uid)
@@ -110,8 +110,8 @@ class Kubelet:
                     name, Node(self.behaviour, self._rng, self._clock.timestamp)
                 )
                 worker = self._workers[uid] = PodWorker(pod, node, self._clock.now)
-                if self.sight is not None and _was_run(pod):
-                    worker.take_over(self.sight, self._clock.now)
+                if self.status_reader is not None and _was_run(pod):
+                    worker.take_over(self.status_reader, self._clock.now)
                 self._wake(uid)
         elif name not in self.lost_nodes:
             worker.notice(pod, self._clock.now)
@@ -139,7 +139,7 @@ class Kubelet:
         if worker is None:
             return
         worker.advance(self._clock.now)
-        found = self._cluster.by_uid(uid)
+        found = self._cluster.find_by_uid(uid)
         if found is None and worker.local.gone:
             self._drop(uid)
         elif found is not None and found[1]["spec"]["nodeName"] not in self.lost_nodes:
@@ -150,7 +150,7 @@ class Kubelet:
     def _write(self, worker: PodWorker, pod: Object) -> None:
         local = worker.local
         status = local.merged(pod)
-        if not same(status, pod.get("status")):
+        if not deep_equal(status, pod.get("status")):
             pod = self._cluster.edit(POD, pod, lambda old: self._signed({**old, "status": status}))
         if local.gone:
             options = DeleteOptions(uid_of(pod), grace_seconds=0)

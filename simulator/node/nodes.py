@@ -20,12 +20,12 @@ from simulator.objects.clock import Clock, Timer
 from simulator.objects.kinds import CLAIM, NODE, POD
 from simulator.objects.objects import (
     Object,
+    deep_equal,
     generation_of,
     is_terminating,
     key_of,
     name_of,
     namespace_of,
-    same,
     uid_of,
 )
 from tapp.kube.tolerations import NO_EXECUTE, SILENT, seconds_of
@@ -115,7 +115,7 @@ class Nodes:
         return ""
 
     def _bind(self, uid: str) -> None:
-        found = self._cluster.by_uid(uid)
+        found = self._cluster.find_by_uid(uid)
         if found is None or found[1]["spec"].get("nodeName"):
             return
         pod = found[1]
@@ -161,7 +161,7 @@ class TaintManager:
     def _on_event(self, event: Event) -> None:
         old, new = event.old, event.new
         if event.kind is NODE and new is not None:
-            if not same(_taints(old), _taints(new)):
+            if not deep_equal(_taints(old), _taints(new)):
                 for pod in self._cluster.list(POD):
                     if pod["spec"].get("nodeName") == name_of(new):
                         self._look(pod, _taints(new))
@@ -187,7 +187,7 @@ class TaintManager:
 
     def _evict(self, uid: str) -> None:
         del self._pending[uid]
-        found = self._cluster.by_uid(uid)
+        found = self._cluster.find_by_uid(uid)
         if found is not None and not is_terminating(found[1]):
             self._cluster.delete(POD, *key_of(found[1]), DeleteOptions(uid))
 

@@ -160,8 +160,8 @@ def conditions(
     result = [condition for kind, condition in known.items() if kind not in truths]
     for kind, (truth, reason, message) in truths.items():
         status, previous = "True" if truth else "False", known.get(kind)
-        same = previous is not None and previous["status"] == status
-        since = previous["lastTransitionTime"] if previous is not None and same else now
+        deep_equal = previous is not None and previous["status"] == status
+        since = previous["lastTransitionTime"] if previous is not None and deep_equal else now
         condition: Object = {
             "type": kind,
             "status": status,

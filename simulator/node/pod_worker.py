@@ -18,7 +18,7 @@ from simulator.node.levers import KILLED
 from simulator.node.local_pod import LocalPod, Node
 from simulator.node.pod_status import gates_of
 from simulator.node.pod_sync import Busy, Sync
-from simulator.node.takeover import Sight, take_over
+from simulator.node.takeover import StatusReader, take_over
 from simulator.objects.objects import Json, Object, generation_of, is_terminating
 from tapp.kube.restarts import COMPLETED
 
@@ -110,9 +110,9 @@ class PodWorker:
         self.local.recall()
         self.ask(now + self._node.spread(self._node.levers.react_seconds))
 
-    def take_over(self, sight: Sight, now: float) -> None:
+    def take_over(self, status_reader: StatusReader, now: float) -> None:
         """Continues a pod that another kubelet has run; see `simulator.node.takeover`."""
-        if not take_over(self.local, sight, now):
+        if not take_over(self.local, status_reader, now):
             self._asked = None
 
     # Actions.

@@ -20,17 +20,17 @@ _STARTING = ("ContainerCreating", "PodInitializing", RESTARTING_ALL)
 
 
 @dataclass(frozen=True)
-class Sight:
+class StatusReader:
     """Reads the status that another kubelet has written."""
 
     # parses a timestamp of the API; None if it is missing or invalid
-    moment: Callable[[str | None], float | None]
+    parse_time: Callable[[str | None], float | None]
     # Seconds until a container counts as stuck that is being created, or that runs and is not
     # ready.
-    patience: float
+    patience_seconds: float
 
 
-def take_over(local: LocalPod, sight: Sight, now: float) -> bool:
+def take_over(local: LocalPod, reader: StatusReader, now: float) -> bool:
     """Starts with the status of the API object; returns True if the pod needs a sync now."""
     pod = local.pod
     status = pod.get("status") or {}
@@ -47,7 +47,7 @@ def take_over(local: LocalPod, sight: Sight, now: float) -> bool:
         if known is None:
             rest = False
             continue
-        _fill(local, one, _complete(known), sight, now)
+        _fill(local, one, _complete(known), reader, now)
         image = specs_of(pod)[one.name]["image"]
         ends_well = one.once and one.run is not None and not one.run.alive
         rest = rest and (one.stays(image) or _runs(one, image) or ends_well)
@@ -67,9 +67,9 @@ def _complete(known: Object) -> Object:
     return {**empty, **known, "state": known.get("state") or {"waiting": {"reason": "Unknown"}}}
 
 
-def _fill(local: LocalPod, one: Container, known: Object, sight: Sight, now: float) -> None:
+def _fill(local: LocalPod, one: Container, known: Object, reader: StatusReader, now: float) -> None:
     image = specs_of(local.pod)[one.name]["image"]
-    run = _run_of(local, one, known, sight, now)
+    run = _run_of(local, one, known, reader, now)
     if run is not None:
         one.add(run)
         for probe in one.probers:
@@ -81,11 +81,13 @@ def _fill(local: LocalPod, one: Container, known: Object, sight: Sight, now: flo
             probe.since = now if passed else run.started
             probe.looked = now
     local.keep(one.name, known)
-    if _is_broken(local, one, known, sight, now):
+    if _is_broken(local, one, known, reader, now):
         one.stuck = image
 
 
-def _run_of(local: LocalPod, one: Container, known: Object, sight: Sight, now: float) -> Run | None:
+def _run_of(
+    local: LocalPod, one: Container, known: Object, reader: StatusReader, now: float
+) -> Run | None:
     """Returns the process that a status shows: the running one, or the one that ended last."""
     state = known["state"]
     running, ended = state.get("running"), state.get("terminated")
@@ -94,17 +96,17 @@ def _run_of(local: LocalPod, one: Container, known: Object, sight: Sight, now: f
     identity = known.get("containerID") or (ended or {}).get("containerID")
     if not identity or (running is None and ended is None):
         return None
-    began = sight.moment((running or ended or {}).get("startedAt"))
+    began = reader.parse_time((running or ended or {}).get("startedAt"))
     started = now if began is None else began
     spelt = specs_of(local.pod)[one.name]["image"]
     levers = local.node.levers
     finished = None
     if ended is not None and running is None:
-        finished = sight.moment(ended.get("finishedAt"))
+        finished = reader.parse_time(ended.get("finishedAt"))
         finished = now if finished is None else finished
     return Run(
         id=identity,
-        image=spelt if _is_current(local.pod, known, spelt, sight, now) else known["image"],
+        image=spelt if _is_current(local.pod, known, spelt, reader, now) else known["image"],
         shown=known["image"],
         image_id=known["imageID"],
         restarts=known["restartCount"],
@@ -116,7 +118,7 @@ def _run_of(local: LocalPod, one: Container, known: Object, sight: Sight, now: f
     )
 
 
-def _is_current(pod: Object, known: Object, spelt: str, sight: Sight, now: float) -> bool:
+def _is_current(pod: Object, known: Object, spelt: str, reader: StatusReader, now: float) -> bool:
     """Returns True if a container probably runs the image of the spec.
 
     A runtime may report another name of the same image, so different names alone prove nothing. A
@@ -130,8 +132,8 @@ def _is_current(pod: Object, known: Object, spelt: str, sight: Sight, now: float
     seen, generation = (pod.get("status") or {}).get("observedGeneration"), generation_of(pod)
     if seen is not None and seen < generation:
         return False
-    began = sight.moment((known["state"].get("running") or {}).get("startedAt"))
-    asked, reported = _written(pod, sight)
+    began = reader.parse_time((known["state"].get("running") or {}).get("startedAt"))
+    asked, reported = _written(pod, reader)
     newest = max([time for time in (asked, reported) if time is not None], default=None)
     if began is None or newest is None or generation <= 1:
         return True
@@ -142,37 +144,41 @@ def _is_current(pod: Object, known: Object, spelt: str, sight: Sight, now: float
 AFTERWARDS = 60.0  # seconds beyond the grace period in which a kubelet acts on a new spec
 
 
-def _written(pod: Object, sight: Sight) -> tuple[float | None, float | None]:
+def _written(pod: Object, reader: StatusReader) -> tuple[float | None, float | None]:
     """Returns when the object, and when its status, was written last, by `managedFields`."""
     asked: list[float] = []
     reported: list[float] = []
     for entry in meta(pod).get("managedFields") or []:
-        time = sight.moment(entry.get("time"))
+        time = reader.parse_time(entry.get("time"))
         if time is not None:
             (reported if entry.get("subresource") == "status" else asked).append(time)
     return max(asked, default=None), max(reported, default=None)
 
 
-def _is_broken(local: LocalPod, one: Container, known: Object, sight: Sight, now: float) -> bool:
+def _is_broken(
+    local: LocalPod, one: Container, known: Object, reader: StatusReader, now: float
+) -> bool:
     """Returns True if a container does not start or become ready without a change of its image."""
     state, image = known["state"], specs_of(local.pod)[one.name]["image"]
     if local.end is not None:
         return False
-    if one.run is not None and not _is_current(local.pod, known, image, sight, now):
+    if one.run is not None and not _is_current(local.pod, known, image, reader, now):
         return False  # the kubelet is about to restart it
     waiting = state.get("waiting")
     if waiting is not None:
         if waiting.get("reason") not in _STARTING:
             return True
-        begun = sight.moment(meta(local.pod).get("creationTimestamp"))
-        return begun is not None and now - begun > sight.patience and not _waits(local, one)
+        begun = reader.parse_time(meta(local.pod).get("creationTimestamp"))
+        return (
+            begun is not None and now - begun > reader.patience_seconds and not _waits(local, one)
+        )
     if state.get("terminated") is not None:
         failed = int(state["terminated"].get("exitCode", 0)) != 0
         return failed and known["restartCount"] > 0
     if known["ready"] or one.once:
         return False
-    begun = sight.moment(state["running"].get("startedAt"))
-    return begun is not None and now - begun > sight.patience
+    begun = reader.parse_time(state["running"].get("startedAt"))
+    return begun is not None and now - begun > reader.patience_seconds
 
 
 def _waits(local: LocalPod, one: Container) -> bool:

@@ -73,7 +73,7 @@ class Clock:
         return False
 
     @property
-    def busy(self) -> bool:
+    def has_foreground_timers(self) -> bool:
         """True if a timer is scheduled that is not a background timer."""
         return self._foreground > 0
 
@@ -86,7 +86,7 @@ class Clock:
         moment = EPOCH + timedelta(seconds=self.now if seconds is None else seconds)
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def moment(self, text: str | None) -> float | None:
+    def parse_time(self, text: str | None) -> float | None:
         """Parses a timestamp of the API into seconds since `EPOCH`.
 
         Returns None if the text is missing or no timestamp with a time zone.

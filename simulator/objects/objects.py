@@ -101,7 +101,7 @@ def with_meta(obj: Object, **changes: Json) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def same(left: Json, right: Json) -> bool:
+def deep_equal(left: Json, right: Json) -> bool:
     """Compares two JSON values like Go's reflect.DeepEqual: 1, 1.0 and true all differ."""
     if left is right:
         return True
@@ -113,11 +113,11 @@ def same(left: Json, right: Json) -> bool:
         # Loops are faster than all(), and no function of the simulator is called more often.
         for field, value in left.items():
             other = right.get(field, _MISSING)
-            if value is not other and not same(value, other):
+            if value is not other and not deep_equal(value, other):
                 return False
         return True
     if isinstance(left, list):
-        return len(left) == len(right) and all(map(same, left, right))
+        return len(left) == len(right) and all(map(deep_equal, left, right))
     return bool(left == right)
 
 
@@ -126,7 +126,7 @@ def changed_paths(old: Json, new: Json, path: str = "") -> Iterator[str]:
 
     Lists of different lengths differ as a whole.
     """
-    if same(old, new):
+    if deep_equal(old, new):
         return
     if isinstance(old, dict) and isinstance(new, dict):
         for field in sorted(old.keys() | new.keys()):
@@ -154,7 +154,7 @@ def _expression_matches(expression: Mapping[str, Json], labels: Mapping[str, str
             raise ValueError(f"{operator!r} is not a valid label selector operator")
 
 
-def selects(selector: Mapping[str, Json] | None, labels: Mapping[str, str]) -> bool:
+def selector_matches(selector: Mapping[str, Json] | None, labels: Mapping[str, str]) -> bool:
     """Returns True if a LabelSelector matches the labels.
 
     None and an empty selector match everything.

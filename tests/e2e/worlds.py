@@ -20,7 +20,7 @@ from urllib3.exceptions import HTTPError
 from simulator.api.admission import lean_pods
 from simulator.node.levers import KILLED
 from simulator.objects.objects import changed_paths
-from simulator.recording import NOT_CHANGES
+from simulator.recording import IGNORED_PATHS
 from tests.scenarios.life import Life
 
 from . import audit
@@ -257,7 +257,7 @@ class Real:
         version = request["metadata"]["resourceVersion"]
         old = msgspec.json.decode(self._forms[kind, write.name, version])
         new = request | {"metadata": _plain(request["metadata"])}
-        paths = tuple(path for path in changed_paths(old, new) if path not in NOT_CHANGES)
+        paths = tuple(path for path in changed_paths(old, new) if path not in IGNORED_PATHS)
         if write.accepted and (write.resource_version == version or not paths):
             outcome = "no-op"  # a PUT that only notes its writer is one, too
         verb = write.subresource or write.verb

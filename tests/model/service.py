@@ -10,7 +10,7 @@ from typing import Any
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from simulator.api.admission import Policy, lean_pods
-from simulator.metacontroller.hook_client import Answer, HookClient, WsgiHook
+from simulator.metacontroller.hook_client import HookClient, HttpResponse, WsgiHook
 from tapp.plan import Plan
 from tests import invariants
 from tests.invariants import ViolationError
@@ -62,9 +62,9 @@ class CheckedHook:
         self.writes_status = True
         """True if the endpoint of the DecoratorController can be reached."""
 
-    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+    def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
         if url.endswith("/pod-status") and not self.writes_status:
-            return Answer(503, b'{"error":"away"}')
+            return HttpResponse(503, b'{"error":"away"}')
         answer = self.inner.post(url, body, seconds)
         if url.endswith("/customize"):
             return answer

@@ -17,7 +17,7 @@ from hooks.app import create_app
 from hooks.service.settings import Settings
 from simulator.api.admission import Policy
 from simulator.api.store import ApiError, Event, NotFoundError, Propagation
-from simulator.metacontroller.hook_client import Answer, HookClient, WsgiHook
+from simulator.metacontroller.hook_client import HookClient, HttpResponse, WsgiHook
 from simulator.objects.clock import EPOCH
 from simulator.recording import Write
 from simulator.world import World
@@ -75,7 +75,7 @@ class CheckedHook:
         self._checked = (b"", b"")
         self.syncs = 0
 
-    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+    def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
         """Call the hook; a broken invariant is an AssertionError of the test."""
         answer = self._inner.post(url, body, seconds)
         hook = url.rpartition("/")[2]
@@ -86,7 +86,7 @@ class CheckedHook:
                 self._checked = body, answer.body
         return answer
 
-    def _check(self, hook: str, url: str, body: bytes, answer: Answer) -> None:
+    def _check(self, hook: str, url: str, body: bytes, answer: HttpResponse) -> None:
         plan = None
         if hook == "sync":
             plan_url = url.removesuffix("sync") + "plan"

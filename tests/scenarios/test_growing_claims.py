@@ -77,7 +77,7 @@ def test_a_claim_that_waits_for_its_volume_grows_when_it_has_it() -> None:
 
 def test_what_the_driver_cannot_do_is_said_and_never_taken_back_here() -> None:
     life = Life().apply(CLASS, stored())
-    life.world.claim_controller.largest = "1Gi"
+    life.world.claim_controller.largest_volume = "1Gi"
     life.patch(**larger())
     assert life.condition("ClaimsNotGrown").startswith("True Infeasible: ")
     life.patch(**larger("1Gi"))

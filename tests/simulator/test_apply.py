@@ -16,7 +16,7 @@ from simulator.api.apply import (
     merge,
     with_last_applied,
 )
-from simulator.objects.objects import changed_paths, same
+from simulator.objects.objects import changed_paths, deep_equal
 
 
 def _list(*items: Any) -> Any:
@@ -101,7 +101,7 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
 def test_merge(observed: Any, last: Any, wanted: Any, result: Any) -> None:
     """Merging gives the result and changes none of its arguments."""
     before = json.dumps([observed, last, wanted])
-    assert same(merge(observed, last, wanted), result)
+    assert deep_equal(merge(observed, last, wanted), result)
     assert json.dumps([observed, last, wanted]) == before
 
 
@@ -131,7 +131,7 @@ def test_same_as_last_applied_changes_nothing() -> None:
     """Returning what was applied, on an object that still has it, is no difference."""
     applied = {"spec": {"x": 1}}
     observed = _observed(applied)
-    assert same(apply_update(observed, applied), observed)
+    assert deep_equal(apply_update(observed, applied), observed)
 
 
 def test_other_spelling_costs_one_annotation() -> None:
@@ -163,4 +163,4 @@ def test_json_is_that_of_go() -> None:
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), (1, True), (0, False), ([], None), ("1", 1)])
 def test_equality_knows_types(left: Any, right: Any) -> None:
     """Values that Go would decode to different types are different."""
-    assert not same({"x": left}, {"x": right})
+    assert not deep_equal({"x": left}, {"x": right})

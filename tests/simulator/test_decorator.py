@@ -144,6 +144,6 @@ def test_the_shipped_manifest_is_modelled() -> None:
     """It has one kind, one hook, version v2 and so strict."""
     read = read_decorator(yaml.safe_load(SHIPPED.read_text()))
     assert [(each.api_version, each.plural) for each in read.resources] == [("v1", "pods")]
-    assert (read.sync.version, read.sync.strict, read.sync.seconds) == ("v2", True, 10.0)
+    assert (read.sync.version, read.sync.strict, read.sync.timeout_seconds) == ("v2", True, 10.0)
     assert read.sync.url.endswith("/pod-status")
     assert read.resync_seconds == 300
