@@ -166,7 +166,7 @@ def roll(stage: Stage) -> Play:
 
 def bad_image(stage: Stage) -> Play:
     """Sets an image that cannot be pulled."""
-    stage.world.kubelet.behaviour.bad_images = {BAD}
+    stage.world.kubelet.levers.bad_images = {BAD}
     yield {**stage.spec, "template": template(BAD)}
     degraded = stage.condition("Degraded")
     return [

@@ -71,7 +71,7 @@ def main(port: int = 0, *, browser: bool = True) -> int:
     """Serves the page until Ctrl-C, and returns the exit code."""
     with serve() as url:
         stage = Stage(url)
-        stage.world.kubelet.behaviour.bad_images.add(BAD_IMAGE)
+        stage.world.kubelet.levers.bad_images.add(BAD_IMAGE)
         for each in tapps():
             stage.world.apply(each)
         stage.settle()

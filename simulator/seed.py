@@ -52,7 +52,7 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
     objects = sorted(objects, key=lambda obj: obj["kind"] != NAMESPACE.name)
     version = _newest_version(objects)
     world = World(controller, hook, clock=clock, version=version, nodes=0, **options)  # type: ignore[arg-type]
-    world.kubelet.behaviour = levers
+    world.kubelet.levers = levers
     world.kubelet.status_reader = StatusReader(clock.parse_time, patience)
     node_names = {
         (obj.get("spec") or {}).get("nodeName") for obj in objects if obj["kind"] == "Pod"

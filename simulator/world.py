@@ -151,11 +151,11 @@ class World:
             manifest = with_meta(manifest, namespace="default")
         applied = canonical_json(manifest)
         annotations = {**annotations_of(manifest), KUBECTL_APPLIED: applied}
-        wanted = with_meta(manifest, annotations=annotations)
+        desired = with_meta(manifest, annotations=annotations)
         live = self.cluster.find(kind, *key_of(manifest))
         if live is None:
-            return self.cluster.create(kind, wanted)
-        return self.cluster.update(kind, kubectl_applied(live, wanted))
+            return self.cluster.create(kind, desired)
+        return self.cluster.update(kind, kubectl_applied(live, desired))
 
     def patch(self, kind: str, name: str, patch: Object, namespace: str = "default") -> Object:
         """Changes an object with a JSON merge patch."""
@@ -172,9 +172,10 @@ class World:
         pod = _copy(self.get("Pod", name, namespace))
         pod = with_meta(pod, **patch["metadata"])
         for section, items in patch["spec"].items():
-            asked = {item["name"]: item["resources"] for item in items}
-            for one in pod["spec"][section]:
-                one["resources"] = merge_patch(one["resources"], asked.get(one["name"], {}))
+            requested = {item["name"]: item["resources"] for item in items}
+            for container in pod["spec"][section]:
+                changes = requested.get(container["name"], {})
+                container["resources"] = merge_patch(container["resources"], changes)
         return self.cluster.resize(pod)
 
     def resize(
@@ -185,9 +186,9 @@ class World:
         A vertical autoscaler writes the same subresource.
         """
         pod = _copy(self.get("Pod", name, namespace))
-        for _, _, one in containers_of(pod["spec"]):
-            if container in ("", one["name"]):
-                one["resources"] = merge_patch(one["resources"], _copy(resources))
+        for _, _, each in containers_of(pod["spec"]):
+            if container in ("", each["name"]):
+                each["resources"] = merge_patch(each["resources"], _copy(resources))
         return self.cluster.resize(pod)
 
     def delete(
@@ -273,9 +274,9 @@ class World:
         lines = [f"time {self.clock.now:.2f} s"]
         for kind, obj in self.cluster.contents():
             phase = (obj.get("status") or {}).get("phase", "")
-            marks = [phase, "terminating" if is_terminating(obj) else "", *finalizers_of(obj)]
+            details = [phase, "terminating" if is_terminating(obj) else "", *finalizers_of(obj)]
             name = f"{kind.name} {namespace_of(obj)}/{name_of(obj)}"
-            lines.append(f"  {name} rv={version_of(obj)} {' '.join(filter(None, marks))}")
+            lines.append(f"  {name} rv={version_of(obj)} {' '.join(filter(None, details))}")
         lines += [f"  outcome {key}: {text}" for key, text in self.outcomes.items()]
         lines += [f"  {write.time:8.2f} {write}" for write in self.writes[-20:]]
         return "\n".join(lines)

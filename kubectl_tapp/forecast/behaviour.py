@@ -100,14 +100,14 @@ class Behaviour(Levers):
         """Seconds after which a start counts as failed: three times the usual duration."""
         return max([3 * pace.start for pace in self.paces.values()], default=PATIENCE)
 
-    def pull_of(self, pod: Document, container: str, image: str, *, fresh: bool) -> float:
+    def seconds_to_pull(self, pod: Document, container: str, image: str, *, fresh: bool) -> float:
         """Returns the seconds for an image pull.
 
         A new pod pulls once, at its first container. An update in place pulls each time.
         """
         pace = self.paces.get(image)
         if pace is None:
-            return self.pull_time(image)
+            return self.image_pull_seconds(image)
         if not fresh:
             return max(pace.swap - self.start_seconds, 0.0)
         first = containers(pod["spec"])[0]
@@ -117,7 +117,7 @@ class Behaviour(Levers):
         """Returns the message of a failed image pull, which names the image as a kubelet does."""
         return f"{image} is taken as broken"
 
-    def no_room(self, pod: Document, _nodes: int) -> str:
+    def unschedulable_message(self, pod: Document, _nodes: int) -> str:
         """Returns the scheduler's message about a pod without a node."""
         return self.unplaced.get(pod["metadata"]["name"], ((), ""))[1]
 
@@ -125,7 +125,7 @@ class Behaviour(Levers):
         known = self.unplaced.get(pod["metadata"]["name"])
         return known is not None and known[0] == demands(pod)
 
-    def stop_of(self, _pod: Document, image: str) -> tuple[float, int]:
+    def seconds_to_stop(self, _pod: Document, image: str) -> tuple[float, int]:
         """Returns the seconds until the container stops, and its exit code.
 
         The simulated kubelet kills it after the grace period anyway.
@@ -137,7 +137,7 @@ class Behaviour(Levers):
         """Returns the time rounded up to the next tick."""
         return in_ticks(time)
 
-    def passing(self, image: str) -> float:
+    def seconds_until_ready(self, image: str) -> float:
         """Returns the seconds until the container's probes succeed."""
         return NEVER if image in self.unready_images else self.passes.get(image, 0.0)
 

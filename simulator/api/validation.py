@@ -312,16 +312,20 @@ def with_resources(old: Object, requested: Object) -> Object:
     removed. Sources: pkg/registry/core/pod/strategy.go (podResizeStrategy) and ValidatePodResize.
     """
     requested_resources = {
-        one["name"]: one.get("resources", {}) for _, _, one in containers_of(requested["spec"])
+        container["name"]: container.get("resources", {})
+        for _, _, container in containers_of(requested["spec"])
     }
     spec = dict(old["spec"])
     for field in CONTAINER_LISTS:
         if field in spec:
             spec[field] = [
-                {**one, "resources": requested_resources.get(one["name"], one["resources"])}
-                if field == "containers" or one.get("restartPolicy") == "Always"
-                else one
-                for one in spec[field]
+                {
+                    **container,
+                    "resources": requested_resources.get(container["name"], container["resources"]),
+                }
+                if field == "containers" or container.get("restartPolicy") == "Always"
+                else container
+                for container in spec[field]
             ]
     new = {**old, "spec": stored_spec(spec)}
     _check_resize(new, old)
@@ -341,6 +345,6 @@ def _check_resize(new: Object, old: Object) -> None:
         for kind, _ in taken_away(old_sizes, requested):
             reason = f"Forbidden: resource {kind} cannot be removed"
             raise invalid(new, f"{path}.{kind}", reason)
-        claims = [one["resources"].get("claims") for one in (before, after)]
+        claims = [container["resources"].get("claims") for container in (before, after)]
         if fixed(old_sizes, requested) or claims[0] != claims[1]:
             raise invalid(new, path, "Forbidden: only cpu and memory resources are mutable")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from simulator.node.prober import Prober
 from simulator.objects.objects import Object
 
-KEPT = 2
-Stamp = Callable[[float], str]
+KEPT_RUNS = 2
+FormatTime = Callable[[float], str]
 
 
 @dataclass(slots=True)
@@ -25,8 +25,8 @@ class Run:
     image_id: str
     restarts: int
     started: float
-    serves_from: float  # the time from which its readiness probe succeeds
-    starts_from: float  # the time from which its startup probe succeeds
+    ready_from: float  # the time from which its readiness probe succeeds
+    started_from: float  # the time from which its startup probe succeeds
     ends_at: float | None = None  # the time when it will end; None: it does not end without a cause
     exit_code: int = 0
     finished: float | None = None
@@ -38,17 +38,17 @@ class Run:
     def alive(self) -> bool:
         return self.finished is None
 
-    def state(self, stamp: Stamp) -> Object:
+    def state(self, format_time: FormatTime) -> Object:
         """Returns the state of a containerStatus that shows this process."""
         if self.finished is None:
-            return {"running": {"startedAt": stamp(self.started)}}
+            return {"running": {"startedAt": format_time(self.started)}}
         return {
             "terminated": {
                 "containerID": self.id,
                 "exitCode": self.exit_code,
-                "finishedAt": stamp(self.finished),
+                "finishedAt": format_time(self.finished),
                 "reason": "Completed" if self.exit_code == 0 else "Error",
-                "startedAt": stamp(self.started),
+                "startedAt": format_time(self.started),
             }
         }
 
@@ -60,7 +60,7 @@ class BackOff:
         self._entries: dict[str, tuple[float, float]] = {}
         self._over: set[str] = set()
 
-    def next(self, key: str, event: float, now: float, first: float, limit: float) -> None:
+    def count_attempt(self, key: str, event: float, now: float, first: float, limit: float) -> None:
         """Counts an attempt at time `now`; its delay is twice the last one, up to `limit`.
 
         The delay starts with `first` again if `event`, the failure that caused the attempt, is
@@ -68,22 +68,22 @@ class BackOff:
         """
         entry = self._entries.get(key)
         fresh = entry is None or event - entry[1] > 2 * limit
-        wait = first if entry is None or fresh else min(2 * entry[0], limit)
-        self._entries[key] = wait, now
+        delay = first if entry is None or fresh else min(2 * entry[0], limit)
+        self._entries[key] = delay, now
         self._over.discard(key)
 
-    def ends(self, key: str, since: float, limit: float) -> float | None:
+    def end_of(self, key: str, since: float, limit: float) -> float | None:
         """Returns when a delay that began at `since` ends; None if there is no delay."""
         entry = self._entries.get(key)
         if entry is None or key in self._over or since - entry[1] > 2 * limit:
             return None
         return since + entry[0]
 
-    def updated(self, key: str) -> float:
+    def last_attempt(self, key: str) -> float:
         """Returns the time of the key's last attempt; 0 without an attempt."""
         return self._entries[key][1] if key in self._entries else 0.0
 
-    def wait(self, key: str) -> float:
+    def delay_of(self, key: str) -> float:
         """Returns the key's current delay in seconds; 0 without an attempt."""
         return self._entries[key][0] if key in self._entries else 0.0
 
@@ -100,18 +100,18 @@ class Container:
     init: bool = False
     sidecar: bool = False
     runs: list[Run] = field(default_factory=list)  # newest first, at most two
-    reason: tuple[str, str] | None = None  # reason and message of the last start's failure
+    start_failure: tuple[str, str] | None = None  # reason and message of the last start's failure
     crashes: BackOff = field(default_factory=BackOff)
     pulls: BackOff = field(default_factory=BackOff)
     pull_errors: dict[str, str] = field(default_factory=dict)
     startup: Prober | None = None
     readiness: Prober | None = None
-    removed: int = 0  # restartCount of the next process after `remove`
-    stuck: str = ""  # the image with which it does not start; its status then stays
+    restarts_after_removal: int = 0  # restartCount of the next process after `remove`
+    stuck_image: str = ""  # the image with which it does not start; its status then stays
 
-    def stays(self, image: str) -> bool:
+    def is_left_alone(self, image: str) -> bool:
         """Returns True if the kubelet leaves the container alone while its spec has this image."""
-        return bool(self.stuck) and self.stuck == image
+        return bool(self.stuck_image) and self.stuck_image == image
 
     @property
     def run(self) -> Run | None:
@@ -124,7 +124,7 @@ class Container:
         return bool(self.runs) and self.runs[0].alive
 
     @property
-    def once(self) -> bool:
+    def runs_to_completion(self) -> bool:
         """True for an init container that is no sidecar: it runs until it succeeds."""
         return self.init and not self.sidecar
 
@@ -136,26 +136,26 @@ class Container:
     @property
     def probers(self) -> list[Prober]:
         """The workers of the container's startup and readiness probe."""
-        return [one for one in (self.startup, self.readiness) if one is not None]
+        return [probe for probe in (self.startup, self.readiness) if probe is not None]
 
-    def passes_from(self, run: Run) -> float:
+    def probes_pass_from(self, run: Run) -> float:
         """Returns the time from which all probes of the container succeed for a process."""
         return max(
-            run.starts_from if self.startup is not None else 0.0,
-            run.serves_from if self.readiness is not None else 0.0,
+            run.started_from if self.startup is not None else 0.0,
+            run.ready_from if self.readiness is not None else 0.0,
         )
 
     def add(self, run: Run) -> None:
         """Adds a new process and drops the oldest."""
-        self.runs = [run, *self.runs][:KEPT]
+        self.runs = [run, *self.runs][:KEPT_RUNS]
 
     def remove(self) -> None:
         """Removes all processes, as the runtime does before the whole pod starts again."""
         if self.run is not None:
-            self.removed, self.runs = self.run.restarts + 1, []
+            self.restarts_after_removal, self.runs = self.run.restarts + 1, []
 
     def forget(self) -> None:
         """Loses what only the kubelet's memory holds."""
-        self.reason = None
+        self.start_failure = None
         self.crashes, self.pulls = BackOff(), BackOff()
         self.pull_errors.clear()

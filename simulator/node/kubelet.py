@@ -2,7 +2,7 @@
 
 `Kubelet` subscribes to the cluster, gives each scheduled pod a `pod_worker.PodWorker`, advances the
 worker when its next action is due, and writes the status that the worker publishes. Each pod has at
-most one timer. Tests steer the kubelets through `behaviour` (`simulator.node.levers`) and the
+most one timer. Tests steer the kubelets through `levers` (`simulator.node.levers`) and the
 methods `finish`, `evict`, `fail_liveness`, `retry`, `release` and `restart`.
 
 Not modeled: probes that fail after a success, ephemeral containers, static pods, volumes.
@@ -13,7 +13,7 @@ import random
 from simulator.api.cluster import Cluster
 from simulator.api.store import DeleteOptions, Event
 from simulator.node.levers import Levers
-from simulator.node.local_pod import Node
+from simulator.node.machine import Node
 from simulator.node.pod_worker import PodWorker
 from simulator.node.takeover import StatusReader
 from simulator.objects.clock import Clock, Timer
@@ -27,7 +27,7 @@ class Kubelet:
     """All kubelets of a cluster."""
 
     def __init__(self, cluster: Cluster, clock: Clock, rng: random.Random) -> None:
-        self.behaviour = Levers()
+        self.levers = Levers()
         self.lost_nodes: set[str] = set()
         """Names of nodes that have stopped reporting; their containers go on running."""
         self.status_reader: StatusReader | None = None
@@ -69,10 +69,10 @@ class Kubelet:
             self._work(uid)
 
     def release(self) -> None:
-        """Continues deletions that `behaviour.hangs_on_delete` blocked; reset that lever first."""
+        """Continues deletions that `levers.hangs_on_delete` blocked; reset that lever first."""
         for uid, worker in list(self._workers.items()):
             if is_terminating(worker.local.pod):
-                worker.ask(self._clock.now)
+                worker.request_sync(self._clock.now)
                 self._work(uid)
 
     def restart(self, node: str) -> None:
@@ -92,7 +92,7 @@ class Kubelet:
         for uid, worker in list(self._workers.items()):
             if worker.local.pod["spec"].get("nodeName") == node:
                 found = self._cluster.find_by_uid(uid)
-                pod = _removed(worker.local.pod) if found is None else found[1]
+                pod = _as_deleted(worker.local.pod) if found is None else found[1]
                 worker.notice(pod, self._clock.now)
                 self._work(uid)
 
@@ -103,35 +103,35 @@ class Kubelet:
         worker, name = self._workers.get(uid), pod["spec"].get("nodeName")
         if event.new is None:
             if worker is not None and name not in self.lost_nodes:
-                self._drop(uid)
+                self._forget_pod(uid)
         elif worker is None:
             if name:
                 node = self._nodes.setdefault(
-                    name, Node(self.behaviour, self._rng, self._clock.timestamp)
+                    name, Node(self.levers, self._rng, self._clock.timestamp)
                 )
                 worker = self._workers[uid] = PodWorker(pod, node, self._clock.now)
-                if self.status_reader is not None and _was_run(pod):
+                if self.status_reader is not None and _has_run_before(pod):
                     worker.take_over(self.status_reader, self._clock.now)
                 self._wake(uid)
         elif name not in self.lost_nodes:
             worker.notice(pod, self._clock.now)
             self._wake(uid)
 
-    def _drop(self, uid: str) -> None:
+    def _forget_pod(self, uid: str) -> None:
         self._clock.cancel(self._timers.pop(uid, None))
         del self._workers[uid]
 
     def _wake(self, uid: str) -> None:
         worker = self._workers[uid]
-        due, soon = worker.wake, worker.wake_soon
+        due, without_retries = worker.next_action, worker.next_action_without_retries
         timer = self._timers.get(uid)
         if timer is not None and not timer.cancelled:
-            if timer.due == due and timer.background == (soon is None):
+            if timer.due == due and timer.background == (without_retries is None):
                 return
             self._clock.cancel(timer)
         if due is not None:
             self._timers[uid] = self._clock.after(
-                due - self._clock.now, lambda: self._work(uid), background=soon is None
+                due - self._clock.now, lambda: self._work(uid), background=without_retries is None
             )
 
     def _work(self, uid: str) -> None:
@@ -140,8 +140,8 @@ class Kubelet:
             return
         worker.advance(self._clock.now)
         found = self._cluster.find_by_uid(uid)
-        if found is None and worker.local.gone:
-            self._drop(uid)
+        if found is None and worker.local.can_be_deleted:
+            self._forget_pod(uid)
         elif found is not None and found[1]["spec"]["nodeName"] not in self.lost_nodes:
             self._write(worker, found[1])
         if uid in self._workers:
@@ -151,15 +151,17 @@ class Kubelet:
         local = worker.local
         status = local.merged(pod)
         if not deep_equal(status, pod.get("status")):
-            pod = self._cluster.edit(POD, pod, lambda old: self._signed({**old, "status": status}))
-        if local.gone:
+            pod = self._cluster.edit(
+                POD, pod, lambda old: self._with_managed_fields({**old, "status": status})
+            )
+        if local.can_be_deleted:
             options = DeleteOptions(uid_of(pod), grace_seconds=0)
             self._cluster.delete(POD, *key_of(pod), options)
 
-    def _signed(self, pod: Object) -> Object:
+    def _with_managed_fields(self, pod: Object) -> Object:
         if not self.managed_fields or pod["metadata"].get("managedFields") == []:
             return pod  # see simulator.api.admission.lean_pods
-        entry = {
+        own = {
             "manager": "kubelet",
             "operation": "Update",
             "apiVersion": "v1",
@@ -169,17 +171,19 @@ class Kubelet:
             "subresource": "status",
         }
         others = [
-            one for one in pod["metadata"].get("managedFields") or [] if one["manager"] != "kubelet"
+            entry
+            for entry in pod["metadata"].get("managedFields") or []
+            if entry["manager"] != "kubelet"
         ]
-        return with_meta(pod, managedFields=[*others, entry])
+        return with_meta(pod, managedFields=[*others, own])
 
 
-def _was_run(pod: Object) -> bool:
+def _has_run_before(pod: Object) -> bool:
     status = pod.get("status") or {}
     return bool(status.get("containerStatuses") or status.get("phase") in COMPLETED)
 
 
-def _removed(pod: Object) -> Object:
+def _as_deleted(pod: Object) -> Object:
     """Returns a pod that is gone from the API as its kubelet treats it: in deletion."""
     grace = pod["spec"].get("terminationGracePeriodSeconds", GRACE)
     gone = with_meta(pod, deletionGracePeriodSeconds=grace)

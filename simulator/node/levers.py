@@ -59,9 +59,9 @@ class Levers:
     retry_seconds: float = 10.0  # until a failed sync is repeated; up to half is added
     digests: dict[str, str] = field(default_factory=dict)
     """Image -> digest, for two names of one image."""
-    known: dict[str, str] = field(default_factory=dict)
+    known_names: dict[str, str] = field(default_factory=dict)
     """Digest (`sha256:...`) -> the name under which the nodes have known the image before."""
-    spelt: dict[str, str] = field(default_factory=dict)
+    first_names: dict[str, str] = field(default_factory=dict)
     """Digest -> the name that first started the image; the other levers use this name."""
     reports_generation: bool = True  # `status.observedGeneration`, since Kubernetes 1.34
     keeps_ready: bool = True
@@ -81,12 +81,12 @@ class Levers:
     hangs_on_delete: Callable[[Object], bool] = lambda _pod: False
     unschedulable: Callable[[Object], bool] = lambda _pod: False
 
-    def pull_time(self, image: str) -> float:
-        return self.pulls.get(self.plain(image), self.pull_seconds)
+    def image_pull_seconds(self, image: str) -> float:
+        return self.pulls.get(self.lever_name(image), self.pull_seconds)
 
-    def pull_of(self, _pod: Object, _container: str, image: str, *, fresh: bool) -> float:  # noqa: ARG002
+    def seconds_to_pull(self, _pod: Object, _container: str, image: str, *, fresh: bool) -> float:  # noqa: ARG002
         """Returns the seconds to pull an image for a container; `fresh` if it has never run."""
-        return self.pull_time(image)
+        return self.image_pull_seconds(image)
 
     def pull_error(self, image: str) -> str:
         """Returns the error of a registry that does not have the image."""
@@ -94,34 +94,34 @@ class Levers:
         why = f'failed to pull and unpack image "{name}": {name}: not found'
         return f"rpc error: code = NotFound desc = {why}"
 
-    def stop_of(self, _pod: Object, image: str) -> tuple[float, int]:
+    def seconds_to_stop(self, _pod: Object, image: str) -> tuple[float, int]:
         """Returns the seconds that a container takes to stop, and its exit code."""
-        return self.stops.get(self.plain(image), self.stop_seconds), self.stop_code
+        return self.stops.get(self.lever_name(image), self.stop_seconds), self.stop_code
 
     def moment(self, time: float) -> float:
         """Returns the time when a kubelet does an action that is due at `time`."""
         return time
 
-    def passing(self, image: str) -> float:
+    def seconds_until_ready(self, image: str) -> float:
         """Returns the seconds from the start of a container until it can really serve."""
-        image = self.plain(image)
+        image = self.lever_name(image)
         if image in self.unready_images:
             return NEVER
         return self.passes.get(image, self.ready_seconds)
 
-    def starting(self, image: str) -> float:
+    def seconds_until_started(self, image: str) -> float:
         """Returns the seconds from the start of a container until its startup probe succeeds."""
-        image = self.plain(image)
-        passing = self.passing(image)
+        image = self.lever_name(image)
+        passing = self.seconds_until_ready(image)
         return passing if image in self.unready_images else self.starts.get(image, passing)
 
-    def probed_anyway(self, image: str) -> bool:
+    def has_implied_probe(self, image: str) -> bool:
         """Returns True if the image counts as having a readiness probe, whatever the spec says."""
-        return self.plain(image) in self.unready_images or self.ready_seconds > 0
+        return self.lever_name(image) in self.unready_images or self.ready_seconds > 0
 
-    def exit_of(self, pod: Object, container: str, image: str, *, once: bool) -> Exit:
+    def spontaneous_exit(self, pod: Object, container: str, image: str, *, once: bool) -> Exit:
         """Returns seconds from its start to the end of a container and the exit code, or None."""
-        image = self.plain(image)
+        image = self.lever_name(image)
         if image in self.crashing:
             return self.crash_seconds, self.crashing[image]
         if image in self.crashing_images:
@@ -140,7 +140,7 @@ class Levers:
         """Returns True if the deletion of the pod makes no progress."""
         return self.hangs_on_delete(pod)
 
-    def no_room(self, _pod: Object, nodes: int) -> str:
+    def unschedulable_message(self, _pod: Object, nodes: int) -> str:
         """Returns the scheduler's message about a pod that fits on no node."""
         return f"0/{nodes} nodes are available: {nodes} Insufficient cpu."
 
@@ -148,12 +148,12 @@ class Levers:
         """Returns the imageID that a container's status shows for this image."""
         repository = re.sub(r"(:[^/:]*)?(@.*)?$", "", canonical_name(image))
         digest = self.digest(image)
-        self.spelt.setdefault(digest, image)
+        self.first_names.setdefault(digest, image)
         return f"{repository}@{digest}"
 
-    def plain(self, image: str) -> str:
+    def lever_name(self, image: str) -> str:
         """Returns the name under which the levers know an image that is given with a digest."""
-        return self.spelt.get(image.rpartition("@")[2], image) if "@" in image else image
+        return self.first_names.get(image.rpartition("@")[2], image) if "@" in image else image
 
     def digest(self, image: str) -> str:
         """Returns the digest of an image: from the name, from `digests`, or a hash of the name."""

@@ -2,52 +2,28 @@
 
 `LocalPod.publish` computes the status at the start of a sync. Between two syncs the probes change
 single fields of the status. So the published status may be older than the true state, which
-`LocalPod.serves` tells. The phase and the conditions are computed in `pod_status.py`.
+`LocalPod.can_serve` tells. The phase and the conditions are computed in `pod_status.py`.
 """
 
-import random
-from dataclasses import dataclass, field
-
-from simulator.node.container import Container, Run, Stamp
-from simulator.node.levers import KILLED, NEVER, Levers
-from simulator.node.pod_plan import begins_anew, specs_of, to_be_started
+from simulator.node.container import Container, Run
+from simulator.node.levers import KILLED, NEVER
+from simulator.node.machine import Node
+from simulator.node.pod_plan import must_be_started, restart_all_causes, specs_of
 from simulator.node.pod_status import (
     REMOVED,
-    anew_of,
     conditions,
+    kubelet_conditions,
+    merged_status,
     phase_of,
+    restart_all_condition,
     statuses_of,
-    truths_of,
-    unready,
+    unready_containers,
 )
 from simulator.node.prober import Prober, prober
 from simulator.objects.objects import Object, generation_of
-from tapp.kube.images import canonical_name
 from tapp.kube.restarts import COMPLETED
 
 PROBE_SECONDS = 0.1  # until a probe runs that the kubelet requests between two ticks
-RESIZING = {"PodResizePending", "PodResizeInProgress"}  # exist only while True
-
-
-@dataclass
-class Node:
-    """The state that the pods of one node share."""
-
-    levers: Levers
-    rng: random.Random
-    stamp: Stamp
-    names: dict[str, str] = field(default_factory=dict)
-    """Digest -> the first name by which the node knew an image; the node reports this name."""
-    pulled: set[str] = field(default_factory=set)  # images that were pulled for an image volume
-
-    def name_of(self, image: str) -> str:
-        """Returns the name that the node reports for an image."""
-        digest = self.levers.digest(image)
-        return self.names.setdefault(digest, self.levers.known.get(digest, canonical_name(image)))
-
-    def spread(self, seconds: float) -> float:
-        """Returns the seconds with a random share added, up to `Levers.jitter`."""
-        return seconds * (1 + self.rng.random() * self.levers.jitter)
 
 
 class LocalPod:
@@ -56,7 +32,7 @@ class LocalPod:
     def __init__(self, pod: Object, node: Node, now: float, address: str = "") -> None:
         self.pod = pod
         """The API object that the kubelet has seen last."""
-        self.acting = pod
+        self.published_pod = pod
         """The API object of the last publication, on which the running sync acts."""
         self.node = node
         self.now = now
@@ -64,30 +40,32 @@ class LocalPod:
         """The published status: the part of the API object's status that the kubelet writes."""
         self.end: tuple[str, str, str] | None = None
         """Phase, reason and message of a pod that has finally ended."""
-        self.gone = False
+        self.can_be_deleted = False
         """True if the pod is in deletion and all its containers have stopped."""
-        self.ending = ""
+        self.final_phase = ""
         """The final phase of a pod whose containers are still being stopped; else empty."""
-        self.given: dict[str, Object] = {
-            name: one["resources"] for name, one in statuses_of(pod).items() if "resources" in one
+        self.actual_resources: dict[str, Object] = {
+            name: container["resources"]
+            for name, container in statuses_of(pod).items()
+            if "resources" in container
         }
         """Container name -> the resources that the container really has."""
-        self.sandboxed = False
+        self.has_sandbox = False
         """True if the pod's sandbox exists, so that the runtime knows the pod."""
         self._shown: dict[str, Object] = {}
         self._conditions: list[Object] = []
         self._address = address
-        self._started = (pod.get("status") or {}).get("startTime") or node.stamp(now)
+        self._started = (pod.get("status") or {}).get("startTime") or node.format_time(now)
         spec = pod["spec"]
         self.inits = [
-            Container(one["name"], True, one.get("restartPolicy") == "Always")
-            for one in spec.get("initContainers") or []
+            Container(container["name"], True, container.get("restartPolicy") == "Always")
+            for container in spec.get("initContainers") or []
         ]
-        self.mains = [Container(one["name"]) for one in spec["containers"]]
-        for one in self.all:
-            own = specs_of(pod)[one.name]
-            one.startup = prober(own.get("startupProbe"), now, startup=True)
-            one.readiness = prober(own.get("readinessProbe"), now, startup=False)
+        self.mains = [Container(container["name"]) for container in spec["containers"]]
+        for container in self.all:
+            own = specs_of(pod)[container.name]
+            container.startup = prober(own.get("startupProbe"), now, startup=True)
+            container.readiness = prober(own.get("readinessProbe"), now, startup=False)
 
     @property
     def all(self) -> list[Container]:
@@ -95,21 +73,22 @@ class LocalPod:
         return self.inits + self.mains
 
     @property
-    def begun(self) -> bool:
+    def has_run(self) -> bool:
         """True if a process of a container exists, running or ended."""
-        return any(one.runs for one in self.all)
+        return any(container.runs for container in self.all)
 
     @property
-    def unsized(self) -> list[str]:
+    def containers_to_resize(self) -> list[str]:
         """Names of running containers whose resources differ from the spec's."""
         specs = specs_of(self.pod) if self.node.levers.resizes else {}
         return [
-            one.name
-            for one in self.all
-            if one.name in specs
-            and one.alive
-            and one.name in self.given
-            and self.given[one.name] != (specs[one.name].get("resources") or {})
+            container.name
+            for container in self.all
+            if container.name in specs
+            and container.alive
+            and container.name in self.actual_resources
+            and self.actual_resources[container.name]
+            != (specs[container.name].get("resources") or {})
         ]
 
     @property
@@ -125,24 +104,24 @@ class LocalPod:
         """Sets the published status of a container."""
         self._shown[name] = shown
 
-    def serves(self, now: float) -> bool:
+    def can_serve(self, now: float) -> bool:
         """Returns True if the pod can really serve, whatever its status says.
 
         All its containers and sidecars run, none of them is stopping, and their probes would
         succeed.
         """
-        needed = [*self.mains, *(one for one in self.inits if one.sidecar)]
-        return all(self._serves(one, now) for one in needed)
+        needed = [*self.mains, *(container for container in self.inits if container.sidecar)]
+        return all(self._serves(container, now) for container in needed)
 
-    def _serves(self, one: Container, now: float) -> bool:
-        run = one.run
+    def _serves(self, container: Container, now: float) -> bool:
+        run = container.run
         if run is None or not run.alive or run.stopping:
             return False
-        if self.node.levers.probed_anyway(run.image) and now < run.serves_from:
+        if self.node.levers.has_implied_probe(run.image) and now < run.ready_from:
             return False
-        return now >= one.passes_from(run)
+        return now >= container.probes_pass_from(run)
 
-    def recall(self) -> None:
+    def load_status(self) -> None:
         """Starts with the status of the API object, as a restarted kubelet does."""
         self._shown = statuses_of(self.pod)
         self._conditions = list((self.pod.get("status") or {}).get("conditions") or [])
@@ -151,16 +130,18 @@ class LocalPod:
 
     def publish(self, pod: Object, *, final: bool = False) -> None:
         """Computes the status; `final` if no container of the pod will run again."""
-        self.acting = pod
-        self._shown = {one.name: self._report(pod, one, final=final) for one in self.all}
+        self.published_pod = pod
+        self._shown = {
+            container.name: self._status_of(pod, container, final=final) for container in self.all
+        }
         phase = phase_of(pod, self._shown, initialized=self._initialized, final=final)
-        known = (self.pod.get("status") or {}).get("phase")
+        api_phase = (self.pod.get("status") or {}).get("phase")
         if self.end is not None:
             phase = self.end[0]
-        elif known in COMPLETED:
-            phase = str(known)
-        self.ending = phase if phase in COMPLETED else ""
-        self.status = {"phase": self.phase if self.ending and not final else phase}
+        elif api_phase in COMPLETED:
+            phase = str(api_phase)
+        self.final_phase = phase if phase in COMPLETED else ""
+        self.status = {"phase": self.phase if self.final_phase and not final else phase}
         self.compose()
 
     def refuse(self, pod: Object, reason: str, message: str) -> None:
@@ -172,85 +153,85 @@ class LocalPod:
 
     def compose(self) -> None:
         """Builds the status from the published container statuses and the conditions."""
-        pod, levers = self.acting, self.node.levers
+        pod, levers = self.published_pod, self.node.levers
         generation = generation_of(pod) if levers.reports_generation else None
-        names = unready(pod["spec"], self._shown)
-        phase = self.ending or self.phase
-        truths = truths_of(self.pod, phase, names, initialized=self._initialized)
-        truths |= anew_of(pod, phase, anew=bool(begins_anew(pod, self.all)))
+        names = unready_containers(pod["spec"], self._shown)
+        phase = self.final_phase or self.phase
+        values = kubelet_conditions(self.pod, phase, names, initialized=self._initialized)
+        values |= restart_all_condition(
+            pod, phase, is_restarting=bool(restart_all_causes(pod, self.all))
+        )
         if self.end is not None and self.end[1] == "Evicted":
-            truths["DisruptionTarget"] = True, "TerminationByKubelet", self.end[2]
-        if self.unsized:
+            values["DisruptionTarget"] = True, "TerminationByKubelet", self.end[2]
+        if self.containers_to_resize:
             pending = levers.resize_pends(self.pod)
             error = levers.resize_fails(self.pod)
-            begun = ("Error", error) if error else ("", "")
+            in_progress = ("Error", error) if error else ("", "")
             kind = "PodResizeInProgress" if pending is None else "PodResizePending"
-            truths[kind] = True, *(pending or begun)
-        before = [one for one in self._conditions if one["type"] in truths]
-        self._conditions = conditions(before, truths, self.node.stamp(self.now), generation)
+            values[kind] = True, *(pending or in_progress)
+        before = [condition for condition in self._conditions if condition["type"] in values]
+        self._conditions = conditions(before, values, self.node.format_time(self.now), generation)
         status: Object = {"phase": self.phase, "startTime": self._started}
         if generation is not None:
             status["observedGeneration"] = generation
         if self.end is not None:
-            named = zip(("reason", "message"), self.end[1:], strict=True)
-            status |= {key: value for key, value in named if value}
+            fields = zip(("reason", "message"), self.end[1:], strict=True)
+            status |= {key: value for key, value in fields if value}
         if self._address:
             status |= {"hostIP": "127.0.0.1", "hostIPs": [{"ip": "127.0.0.1"}]}
             status |= {"podIP": self._address, "podIPs": [{"ip": self._address}]}
         if self.inits:
-            status["initContainerStatuses"] = [self._shown[one.name] for one in self.inits]
-        status["containerStatuses"] = [self._shown[one.name] for one in self.mains]
+            status["initContainerStatuses"] = [
+                self._shown[container.name] for container in self.inits
+            ]
+        status["containerStatuses"] = [self._shown[container.name] for container in self.mains]
         status["conditions"] = self._conditions
         self.status = status
 
     def merged(self, pod: Object) -> Object:
         """Returns the API object's status with the kubelet's part replaced."""
-        there = pod.get("status") or {}
+        api_status = pod.get("status") or {}
         if not self.status:
-            return dict(there)
-        own = {one["type"] for one in self._conditions} | RESIZING
-        foreign = [one for one in there.get("conditions") or [] if one["type"] not in own]
-        both = sorted([*foreign, *self._conditions], key=lambda one: str(one["type"]))
-        status = {**there, **self.status, "conditions": both}
-        # A final phase never changes again.
-        if there.get("phase") in COMPLETED:
-            status |= {key: there[key] for key in ("phase", "reason", "message") if key in there}
-        return status
+            return dict(api_status)
+        return merged_status(api_status, {**self.status, "conditions": self._conditions})
 
     @property
     def _initialized(self) -> bool:
-        if any(one.runs for one in self.mains):
+        if any(container.runs for container in self.mains):
             return True
         return all(
-            self.shown(one.name).get("ready" if one.once else "started") for one in self.inits
+            self.shown(container.name).get("ready" if container.runs_to_completion else "started")
+            for container in self.inits
         )
 
-    def _report(self, pod: Object, one: Container, *, final: bool) -> Object:
-        run, before = one.run, self.shown(one.name)
-        if before and not final and one.stays(specs_of(pod)[one.name]["image"]):
+    def _status_of(self, pod: Object, container: Container, *, final: bool) -> Object:
+        run, before = container.run, self.shown(container.name)
+        if before and not final and container.is_left_alone(specs_of(pod)[container.name]["image"]):
             return before
         creating = "PodInitializing" if self.inits else "ContainerCreating"
         status: Object = {
-            "name": one.name,
-            "image": specs_of(pod)[one.name]["image"],
+            "name": container.name,
+            "image": specs_of(pod)[container.name]["image"],
             "imageID": "",
             "state": {"waiting": {"reason": creating}},
             "lastState": before.get("lastState") or {},
             "restartCount": before.get("restartCount", 0),
         }
-        if run is None and one.removed > status["restartCount"]:
-            status |= {**REMOVED, "restartCount": one.removed}
+        if run is None and container.restarts_after_removal > status["restartCount"]:
+            status |= {**REMOVED, "restartCount": container.restarts_after_removal}
         if run is not None:
             status |= {"image": run.shown, "imageID": run.image_id, "containerID": run.id}
-            status |= {"state": run.state(self.node.stamp), "restartCount": run.restarts}
+            status |= {"state": run.state(self.node.format_time), "restartCount": run.restarts}
             status["lastState"] = (
-                one.runs[1].state(self.node.stamp) if one.runs[1:] else status["lastState"]
+                container.runs[1].state(self.node.format_time)
+                if container.runs[1:]
+                else status["lastState"]
             )
-        done = one.init and run is not None and not run.alive and not run.exit_code
-        if one.reason is not None and to_be_started(pod, one) and not done:
+        done = container.init and run is not None and not run.alive and not run.exit_code
+        if container.start_failure is not None and must_be_started(pod, container) and not done:
             if "terminated" in status["state"]:
                 status["lastState"] = status["state"]
-            reason, message = one.reason
+            reason, message = container.start_failure
             status["state"] = {"waiting": {"reason": reason, "message": message}}
         if final and "terminated" not in status["state"]:
             unknown: Object = {"reason": "ContainerStatusUnknown", "exitCode": KILLED}
@@ -258,23 +239,25 @@ class LocalPod:
             if run is not None:
                 unknown |= {"containerID": run.id}
             status["state"] = {"terminated": unknown}
-        if self.node.levers.resizes and one.alive:
-            asked = specs_of(pod)[one.name].get("resources") or {}
-            status["resources"] = self.given.get(one.name, asked)
-        status["started"] = self._is_started(one, before)
-        if one.once:
+        if self.node.levers.resizes and container.alive:
+            requested = specs_of(pod)[container.name].get("resources") or {}
+            status["resources"] = self.actual_resources.get(container.name, requested)
+        status["started"] = self._is_started(container, before)
+        if container.runs_to_completion:
             status["ready"] = bool(done)
         else:
-            status["ready"] = run is not None and status["started"] and self._is_ready(one, run)
+            status["ready"] = (
+                run is not None and status["started"] and self._is_ready(container, run)
+            )
         return status
 
-    def _is_started(self, one: Container, before: Object) -> bool:
+    def _is_started(self, container: Container, before: Object) -> bool:
         """Returns the value of `started` for a container's status.
 
         A container that was restarted in place keeps its old value until its startup probe runs.
         The readiness probe may run before that, so Ready may turn False, True, and False again.
         """
-        run, probe = one.run, one.startup
+        run, probe = container.run, container.startup
         if run is None or not run.alive:
             return False
         if probe is not None and probe.run == run.id:
@@ -282,73 +265,83 @@ class LocalPod:
         if before.get("started") and "running" in before["state"]:
             return True
         if probe is not None:
-            probe.begin(self.now)
+            probe.note_new_run(self.now)
         return probe is None
 
-    def _is_ready(self, one: Container, run: Run) -> bool:
-        probe = self._readiness(one, run)
-        if one.startup is not None and one.startup.run != run.id:
-            one.startup.begin(self.now)
+    def _is_ready(self, container: Container, run: Run) -> bool:
+        probe = self._readiness_probe(container, run)
+        if container.startup is not None and container.startup.run != run.id:
+            container.startup.note_new_run(self.now)
         if probe is None or (probe.run == run.id and probe.passed):
             return True
-        if probe.asked is None:
-            probe.asked = self.now + PROBE_SECONDS
-        return probe.goes_on(run.id)
+        if probe.requested is None:
+            probe.requested = self.now + PROBE_SECONDS
+        return probe.keeps_published_state(run.id)
 
-    def _readiness(self, one: Container, run: Run) -> Prober | None:
-        probe = one.readiness
-        anyway = self.node.levers.probed_anyway(run.image)
-        if probe is None and anyway:
-            probe = one.readiness = Prober(False, self.now, period=1.0, implied=True)
-        elif probe is not None and probe.implied and not anyway and probe.run != run.id:
-            probe = one.readiness = None
+    def _readiness_probe(self, container: Container, run: Run) -> Prober | None:
+        probe = container.readiness
+        is_implied = self.node.levers.has_implied_probe(run.image)
+        if probe is None and is_implied:
+            probe = container.readiness = Prober(False, self.now, period=1.0, implied=True)
+        elif probe is not None and probe.implied and not is_implied and probe.run != run.id:
+            probe = container.readiness = None
         return probe
 
     # Probes.
 
-    def probe_at(self) -> float | None:
+    def next_probe_time(self) -> float | None:
         """Returns the time of the next probe that may change the status, or None."""
-        times = [self._looks_at(one, probe) for one in self.all for probe in one.probers]
+        times = [
+            self._next_probe_time(container, probe)
+            for container in self.all
+            for probe in container.probers
+        ]
         return min((time for time in times if time is not None), default=None)
 
-    def _looks_at(self, one: Container, probe: Prober) -> float | None:
-        run, shown = one.run, self.shown(one.name)
+    def _next_probe_time(self, container: Container, probe: Prober) -> float | None:
+        run, shown = container.run, self.shown(container.name)
         if run is None or run.id != shown.get("containerID"):
             return None
         if "running" not in shown["state"]:  # the probe will fail, which starts a sync
-            return probe.next_tick(probe.looked) if probe.run == run.id and probe.passed else None
+            return (
+                probe.next_tick(probe.last_probe) if probe.run == run.id and probe.passed else None
+            )
         if probe.is_done(run.id):
             return None
-        if probe.asked is not None:
-            return probe.asked
-        hopeless = run.serves_from == NEVER and not probe.startup and not probe.goes_on(run.id)
-        if hopeless and (probe.run == run.id or not shown["started"]):
+        if probe.requested is not None:
+            return probe.requested
+        never_succeeds = (
+            run.ready_from == NEVER
+            and not probe.startup
+            and not probe.keeps_published_state(run.id)
+        )
+        if never_succeeds and (probe.run == run.id or not shown["started"]):
             return None
-        return probe.next_tick(probe.looked)
+        return probe.next_tick(probe.last_probe)
 
     def probe(self) -> bool:
         """Runs all probes that are due; returns True if a result changed."""
-        news = False
-        for one in self.all:
-            for probe in one.probers:
-                time = self._looks_at(one, probe)
-                if time is not None and time <= self.now and one.run is not None:
-                    news = self._look(one, one.run, probe) or news
-        return news
+        changed = False
+        for container in self.all:
+            for probe in container.probers:
+                time = self._next_probe_time(container, probe)
+                if time is not None and time <= self.now and container.run is not None:
+                    changed = self._run_probe(container, container.run, probe) or changed
+        return changed
 
-    def _look(self, one: Container, run: Run, probe: Prober) -> bool:
-        shown = self._shown[one.name]
+    def _run_probe(self, container: Container, run: Run, probe: Prober) -> bool:
+        shown = self._shown[container.name]
         if "running" not in shown["state"]:
-            probe.looked, probe.passed = self.now, False
+            probe.last_probe, probe.passed = self.now, False
             return True
-        passes = run.starts_from if probe.startup else run.serves_from
-        if not probe.look(run.id, run.started, passes, self.now, shown["started"]):
+        passes = run.started_from if probe.startup else run.ready_from
+        if not probe.run_probe(run.id, run.started, passes, self.now, shown["started"]):
             return False
         if probe.startup:
             run.unhealthy = probe.passed is False
             shown = {**shown, "started": bool(probe.passed)}
         else:
-            shown = {**shown, "ready": bool(probe.passed) or probe.goes_on(run.id)}
-        self._shown[one.name] = shown
+            shown = {**shown, "ready": bool(probe.passed) or probe.keeps_published_state(run.id)}
+        self._shown[container.name] = shown
         self.compose()
         return True

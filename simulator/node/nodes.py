@@ -50,28 +50,28 @@ class Nodes:
         metadata = {"name": name, "labels": labels}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}}
         created = self._cluster.create(NODE, node)
-        self._cluster.edit(NODE, created, self._ready("True"))
+        self._cluster.edit(NODE, created, self._with_ready("True"))
 
     def lose(self, name: str) -> None:
         """Cuts a node off: its pods become unready, and are evicted after their toleration ends."""
         self._kubelet.lost_nodes.add(name)
         node = self._cluster.get(NODE, "", name)
         taint = {"key": UNREACHABLE, "effect": NO_EXECUTE}
-        self._cluster.edit(NODE, node, self._ready("Unknown"))
+        self._cluster.edit(NODE, node, self._with_ready("Unknown"))
         for pod in self._cluster.list(POD):
             if pod["spec"].get("nodeName") == name:
-                self._cluster.edit(POD, pod, self._unready)
+                self._cluster.edit(POD, pod, self._without_ready)
         self._cluster.edit(NODE, node, lambda old: {**old, "spec": {"taints": [taint]}})
 
     def recover(self, name: str) -> None:
         """Makes a lost node ready again; its kubelet then sees the changes that it missed."""
         node = self._cluster.get(NODE, "", name)
-        self._cluster.edit(NODE, node, lambda old: {**self._ready("True")(old), "spec": {}})
+        self._cluster.edit(NODE, node, lambda old: {**self._with_ready("True")(old), "spec": {}})
         self._kubelet.resume(name)
         for pod in self._cluster.list(POD):
-            self._consider(pod)
+            self._schedule(pod)
 
-    def _ready(self, status: str) -> Callable[[Object], Object]:
+    def _with_ready(self, status: str) -> Callable[[Object], Object]:
         now = self._clock.timestamp()
         condition = {"type": "Ready", "status": status, "lastTransitionTime": now}
         return lambda node: {
@@ -79,32 +79,32 @@ class Nodes:
             "status": {**(node.get("status") or {}), "conditions": [condition]},
         }
 
-    def _unready(self, pod: Object) -> Object:
+    def _without_ready(self, pod: Object) -> Object:
         status = {**(pod.get("status") or {})}
         before = status.get("conditions") or []
         observed = next((c.get("observedGeneration") for c in before if c["type"] == "Ready"), None)
-        if not any(one["type"] == "Ready" and one["status"] == "True" for one in before):
+        if not any(each["type"] == "Ready" and each["status"] == "True" for each in before):
             return pod
-        truths = {"Ready": (False, "NodeNotReady", "")}
-        status["conditions"] = conditions(before, truths, self._clock.timestamp(), observed)
+        values = {"Ready": (False, "NodeNotReady", "")}
+        status["conditions"] = conditions(before, values, self._clock.timestamp(), observed)
         return {**pod, "status": status}
 
     def _on_event(self, event: Event) -> None:
         if event.kind is POD and event.new is not None:
             if event.old is None:
-                self._consider(event.new)
+                self._schedule(event.new)
         elif event.kind is CLAIM and event.old is None and event.new is not None:
             for pod in self._cluster.list(POD, namespace_of(event.new)):
                 if name_of(event.new) in claims_of(pod):
-                    self._consider(pod)
+                    self._schedule(pod)
 
-    def _consider(self, pod: Object) -> None:
+    def _schedule(self, pod: Object) -> None:
         spec = pod["spec"]
         if not spec.get("nodeName") and not spec.get("schedulingGates"):
             uid = uid_of(pod)
-            self._clock.after(self._kubelet.behaviour.schedule_seconds, lambda: self._bind(uid))
+            self._clock.after(self._kubelet.levers.schedule_seconds, lambda: self._bind(uid))
 
-    def _obstacle(self, pod: Object) -> str:
+    def _claim_obstacle(self, pod: Object) -> str:
         """Returns kube-scheduler's message about a missing claim of the pod, or an empty string."""
         for name in claims_of(pod):
             claim = self._cluster.find(CLAIM, namespace_of(pod), name)
@@ -120,21 +120,21 @@ class Nodes:
             return
         pod = found[1]
         names = [name_of(node) for node in self._cluster.list(NODE)]
-        free = [name for name in names if name not in self._kubelet.lost_nodes]
+        ready_nodes = [name for name in names if name not in self._kubelet.lost_nodes]
         now = self._clock.timestamp()
-        generation = generation_of(pod) if self._kubelet.behaviour.reports_generation else None
+        generation = generation_of(pod) if self._kubelet.levers.reports_generation else None
         before = pod["status"].get("conditions") or []
-        obstacle = self._obstacle(pod)
-        truth = True, "", ""
-        if not free or obstacle or self._kubelet.behaviour.unschedulable(pod):
-            said = obstacle or self._kubelet.behaviour.no_room(pod, len(names))
-            truth = False, "Unschedulable", said
-        after = conditions(before, {"PodScheduled": truth}, now, generation)
+        claim_obstacle = self._claim_obstacle(pod)
+        value = True, "", ""
+        if not ready_nodes or claim_obstacle or self._kubelet.levers.unschedulable(pod):
+            message = claim_obstacle or self._kubelet.levers.unschedulable_message(pod, len(names))
+            value = False, "Unschedulable", message
+        after = conditions(before, {"PodScheduled": value}, now, generation)
         status = {**pod["status"], "conditions": after}
-        if not truth[0]:
+        if not value[0]:
             self._cluster.edit(POD, pod, lambda old: {**old, "status": status})
             return
-        node = free[self._next % len(free)]
+        node = ready_nodes[self._next % len(ready_nodes)]
         self._next += 1
         self._cluster.edit(
             POD,
@@ -164,25 +164,25 @@ class TaintManager:
             if not deep_equal(_taints(old), _taints(new)):
                 for pod in self._cluster.list(POD):
                     if pod["spec"].get("nodeName") == name_of(new):
-                        self._look(pod, _taints(new))
+                        self._check(pod, _taints(new))
         elif event.kind is POD and new is None:
-            self._call_off(uid_of(event.object))
+            self._cancel(uid_of(event.object))
         elif event.kind is POD and new is not None and new["spec"].get("nodeName"):
             fields = ("nodeName", "tolerations")
             if old is None or any(old["spec"].get(f) != new["spec"].get(f) for f in fields):
                 node = self._cluster.find(NODE, "", new["spec"]["nodeName"])
-                self._look(new, _taints(node))
+                self._check(new, _taints(node))
 
-    def _look(self, pod: Object, taints: list[Object]) -> None:
+    def _check(self, pod: Object, taints: list[Object]) -> None:
         uid = uid_of(pod)
-        seconds = _tolerated(pod, taints)
+        seconds = _tolerated_seconds(pod, taints)
         if seconds is None:
-            self._call_off(uid)
+            self._cancel(uid)
         elif not seconds or uid not in self._pending:
-            self._call_off(uid)
+            self._cancel(uid)
             self._pending[uid] = self._clock.after(seconds, partial(self._evict, uid))
 
-    def _call_off(self, uid: str) -> None:
+    def _cancel(self, uid: str) -> None:
         self._clock.cancel(self._pending.pop(uid, None))
 
     def _evict(self, uid: str) -> None:
@@ -197,7 +197,7 @@ def _taints(node: Object | None) -> list[Object]:
     return [taint for taint in taints if taint["effect"] == NO_EXECUTE]
 
 
-def _tolerated(pod: Object, taints: list[Object]) -> float | None:
+def _tolerated_seconds(pod: Object, taints: list[Object]) -> float | None:
     tolerations = pod["spec"].get("tolerations") or []
     times = [seconds_of(tolerations, taint) for taint in taints]
     return min((time for time in times if time is not None), default=None)

@@ -13,7 +13,7 @@ from tapp.kube.restarts import NEVER, RESTART_ALL, restarts_in
 
 
 @dataclass(slots=True)
-class Plan:
+class SyncPlan:
     """The containers to kill and the containers to start, each one after the other."""
 
     kill: list[Container] = field(default_factory=list)
@@ -29,10 +29,13 @@ class Plan:
 def specs_of(pod: Object) -> dict[str, Object]:
     """Returns the containers of a pod's spec by name, init containers included."""
     spec = pod["spec"]
-    return {one["name"]: one for one in [*(spec.get("initContainers") or []), *spec["containers"]]}
+    return {
+        container["name"]: container
+        for container in [*(spec.get("initContainers") or []), *spec["containers"]]
+    }
 
 
-def to_be_started(pod: Object, container: Container) -> bool:
+def must_be_started(pod: Object, container: Container) -> bool:
     """Returns True if a container that does not run has to run (ShouldContainerBeRestarted)."""
     run = container.run
     if "deletionTimestamp" in pod["metadata"]:
@@ -43,105 +46,125 @@ def to_be_started(pod: Object, container: Container) -> bool:
     return not run.alive and restarts.follow(run.exit_code)
 
 
-def begins_anew(pod: Object, containers: list[Container]) -> list[Container]:
+def restart_all_causes(pod: Object, containers: list[Container]) -> list[Container]:
     """Returns the containers whose end restarts all containers (RestartAllContainers rules)."""
     specs = specs_of(pod)
     return [
-        one
-        for one in containers
-        if one.run is not None
-        and not one.run.alive
-        and restarts_in(pod["spec"], specs[one.name]).action(one.run.exit_code) == RESTART_ALL
+        container
+        for container in containers
+        if container.run is not None
+        and not container.run.alive
+        and restarts_in(pod["spec"], specs[container.name]).action(container.run.exit_code)
+        == RESTART_ALL
     ]
 
 
-def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Plan:
+def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> SyncPlan:
     """Plans the sync of a pod from its spec and the state of its containers."""
-    plan, specs = Plan(), specs_of(pod)
-    if sources := begins_anew(pod, [*mains, *inits]):
-        plan.remove = [one for one in [*mains, *inits] if one not in sources] + sources
+    plan, specs = SyncPlan(), specs_of(pod)
+    if causes := restart_all_causes(pod, [*mains, *inits]):
+        plan.remove = [
+            container for container in [*mains, *inits] if container not in causes
+        ] + causes
         return plan
     if not _initialized(pod, inits, mains, plan) or plan.kill_pod:
         return plan
-    kept, begun = 0, len(plan.start)
-    for one in mains:
-        run = one.run
-        if one.stays(specs[one.name]["image"]):
+    kept, planned_before = 0, len(plan.start)
+    for container in mains:
+        run = container.run
+        if container.is_left_alone(specs[container.name]["image"]):
             kept += 1
         elif run is None or not run.alive:
-            if to_be_started(pod, one):
-                plan.start.append(one)
-        elif run.image != specs[one.name]["image"]:
-            plan.kill.append(one)  # even with restartPolicy Never
-            plan.start.append(one)
+            if must_be_started(pod, container):
+                plan.start.append(container)
+        elif run.image != specs[container.name]["image"]:
+            plan.kill.append(container)  # even with restartPolicy Never
+            plan.start.append(container)
         elif run.unhealthy:
-            plan.kill.append(one)
+            plan.kill.append(container)
             # Restart rules are about exit codes, so only the policy counts here.
-            if restarts_in(pod["spec"], specs[one.name]).policy != NEVER:
-                plan.start.append(one)
+            if restarts_in(pod["spec"], specs[container.name]).policy != NEVER:
+                plan.start.append(container)
         else:
             kept += 1
-    if not kept and len(plan.start) == begun:
-        return Plan(kill_pod=True)
+    if not kept and len(plan.start) == planned_before:
+        return SyncPlan(kill_pod=True)
     return plan
 
 
-def _initialized(pod: Object, inits: list[Container], mains: list[Container], plan: Plan) -> bool:
+def _initialized(
+    pod: Object, inits: list[Container], mains: list[Container], plan: SyncPlan
+) -> bool:
     """Plans the init containers, last one first; returns True if main containers may run."""
-    specs, begin = specs_of(pod), Begin(seen=any(one.alive for one in mains))
-    begin.done = begin.seen or not inits
+    specs, progress = (
+        specs_of(pod),
+        InitProgress(later_has_begun=any(container.alive for container in mains)),
+    )
+    progress.mains_may_run = progress.later_has_begun or not inits
     for number in reversed(range(len(inits))):
-        one, following = inits[number], inits[number + 1 : number + 2]
-        if one.stays(specs[one.name]["image"]):
-            if not begin.seen:
+        container, next_container = inits[number], inits[number + 1 : number + 2]
+        if container.is_left_alone(specs[container.name]["image"]):
+            if not progress.later_has_begun:
                 return False
             continue
-        if one.run is None:
-            if begin.seen and one.sidecar:
-                begin.start.append(one)
+        if container.run is None:
+            if progress.later_has_begun and container.sidecar:
+                progress.start.append(container)
             continue
-        if one.sidecar:
-            _sidecar(one, one.run, following, specs[one.name]["image"], begin, plan)
-        elif not begin.seen and not one.alive:
-            if not one.run.exit_code:
-                begin.done = begin.done or not following
-                begin.start += following
-            elif to_be_started(pod, one):
-                begin.start.append(one)
+        if container.sidecar:
+            _plan_sidecar(
+                container,
+                container.run,
+                next_container,
+                specs[container.name]["image"],
+                progress,
+                plan,
+            )
+        elif not progress.later_has_begun and not container.alive:
+            if not container.run.exit_code:
+                progress.mains_may_run = progress.mains_may_run or not next_container
+                progress.start += next_container
+            elif must_be_started(pod, container):
+                progress.start.append(container)
             else:
                 plan.kill_pod = True
                 return False
-        begin.seen = True
-    if inits and not begin.seen:
-        begin.start.append(inits[0])
-    plan.start += reversed(begin.start)
-    return begin.done
+        progress.later_has_begun = True
+    if inits and not progress.later_has_begun:
+        progress.start.append(inits[0])
+    plan.start += reversed(progress.start)
+    return progress.mains_may_run
 
 
 @dataclass(slots=True)
-class Begin:
+class InitProgress:
     """The progress of the init containers, collected from the last one to the first."""
 
-    seen: bool  # a later init container has begun, or a main container runs
-    done: bool = False
+    later_has_begun: bool  # a later init container has begun, or a main container runs
+    mains_may_run: bool = False
     start: list[Container] = field(default_factory=list)
 
 
-def _sidecar(  # noqa: PLR0913, PLR0917
-    one: Container, run: Run, following: list[Container], image: str, begin: Begin, plan: Plan
+def _plan_sidecar(  # noqa: PLR0913, PLR0917
+    container: Container,
+    run: Run,
+    next_container: list[Container],
+    image: str,
+    progress: InitProgress,
+    plan: SyncPlan,
 ) -> None:
     if not run.alive:
-        begin.start.append(one)
+        progress.start.append(container)
         return
-    if _waits_for_startup(one) and not run.unhealthy:
+    if _waits_for_startup(container) and not run.unhealthy:
         return
-    begin.done = begin.done or not following
-    begin.start += [] if begin.seen else following
+    progress.mains_may_run = progress.mains_may_run or not next_container
+    progress.start += [] if progress.later_has_begun else next_container
     if run.image != image or run.unhealthy:
-        plan.kill.append(one)
-        begin.start.append(one)
+        plan.kill.append(container)
+        progress.start.append(container)
 
 
-def _waits_for_startup(one: Container) -> bool:
-    probe, run = one.startup, one.run
+def _waits_for_startup(container: Container) -> bool:
+    probe, run = container.startup, container.run
     return probe is not None and run is not None and (probe.run != run.id or not probe.passed)

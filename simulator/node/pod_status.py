@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from simulator.objects.objects import Object
 from tapp.kube.restarts import COMPLETED, RESTART_ALL, RESTARTING_ALL, restarts_in
 
-Truth = tuple[bool, str, str]  # status, reason and message of a condition
+ConditionValue = tuple[bool, str, str]  # status, reason and message of a condition
 _REMOVED = {
     "reason": RESTARTING_ALL,
     "message": "The container is removed because RestartAllContainers in place",
@@ -22,43 +22,53 @@ REMOVED: Object = {
 """The status of a container that was removed before all containers start again."""
 
 
+RESIZING = {"PodResizePending", "PodResizeInProgress"}
+"""Conditions of a resize, which a kubelet removes as soon as they are not True."""
+
+
 def statuses_of(pod: Object) -> dict[str, Object]:
     """Returns the container statuses of a pod by name, init containers included."""
     status = pod.get("status") or {}
     lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
-    return {one["name"]: one for some in lists for one in some or [] if one.get("name")}
+    return {each["name"]: each for statuses in lists for each in statuses or [] if each.get("name")}
 
 
 def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, final: bool) -> str:
     """Returns the phase; `final` if no container of the pod will be started again."""
     spec = pod["spec"]
-    waits = failed = False
-    for one in spec.get("initContainers") or []:
-        state, code = shown[one["name"]]["state"], exit_code(shown[one["name"]])
-        if one.get("restartPolicy") == "Always":
-            begun = "running" in state and shown[one["name"]]["started"]
-            waits = waits or not (initialized or begun or code is not None)
+    is_waiting = failed = False
+    for container in spec.get("initContainers") or []:
+        state, code = shown[container["name"]]["state"], exit_code(shown[container["name"]])
+        if container.get("restartPolicy") == "Always":
+            has_started = "running" in state and shown[container["name"]]["started"]
+            is_waiting = is_waiting or not (initialized or has_started or code is not None)
         elif code is None:
-            waits = True
-        elif code and not _again(spec, one, shown[one["name"]]):
+            is_waiting = True
+        elif code and not _is_restarted(spec, container, shown[container["name"]]):
             failed = True
     if failed:
         return "Failed"
-    codes = [exit_code(shown[one["name"]]) for one in spec["containers"]]
-    running = any("running" in one["state"] for one in shown.values() if _counts(spec, one))
-    if waits or any(
-        "waiting" in shown[one["name"]]["state"] and code is None
-        for one, code in zip(spec["containers"], codes, strict=True)
+    exit_codes = [exit_code(shown[container["name"]]) for container in spec["containers"]]
+    running = any(
+        "running" in container["state"]
+        for container in shown.values()
+        if _counts_as_running(spec, container)
+    )
+    if is_waiting or any(
+        "waiting" in shown[container["name"]]["state"] and code is None
+        for container, code in zip(spec["containers"], exit_codes, strict=True)
     ):
         return "Pending"
     if running:
         return "Running"
-    if not final and any(_again(spec, one, shown[one["name"]]) for one in spec["containers"]):
+    if not final and any(
+        _is_restarted(spec, container, shown[container["name"]]) for container in spec["containers"]
+    ):
         return "Running"
-    return "Failed" if any(codes) else "Succeeded"
+    return "Failed" if any(exit_codes) else "Succeeded"
 
 
-def _again(spec: Object, container: Object, status: Object) -> bool:
+def _is_restarted(spec: Object, container: Object, status: Object) -> bool:
     """Returns True if an ended container will be started again.
 
     Its restart policy or a restart of all containers starts it.
@@ -70,13 +80,13 @@ def _again(spec: Object, container: Object, status: Object) -> bool:
     return ended.get("reason") == RESTARTING_ALL or again
 
 
-def _counts(spec: Object, status: Object) -> bool:
-    plain = (
-        one["name"]
-        for one in spec.get("initContainers") or []
-        if one.get("restartPolicy") != "Always"
+def _counts_as_running(spec: Object, status: Object) -> bool:
+    init_names = (
+        container["name"]
+        for container in spec.get("initContainers") or []
+        if container.get("restartPolicy") != "Always"
     )
-    return status["name"] not in plain
+    return status["name"] not in init_names
 
 
 def exit_code(status: Object) -> int | None:
@@ -92,51 +102,58 @@ def _ended(status: Object) -> Object | None:
     return ended
 
 
-def unready(spec: Object, shown: Mapping[str, Object]) -> list[str]:
+def unready_containers(spec: Object, shown: Mapping[str, Object]) -> list[str]:
     """Returns the names of the containers that keep a running pod from being Ready."""
     sidecars = [
-        one for one in spec.get("initContainers") or [] if one.get("restartPolicy") == "Always"
+        container
+        for container in spec.get("initContainers") or []
+        if container.get("restartPolicy") == "Always"
     ]
-    names = [one["name"] for one in [*sidecars, *spec["containers"]]]
+    names = [container["name"] for container in [*sidecars, *spec["containers"]]]
     return [name for name in names if not shown[name]["ready"]]
 
 
-def truths_of(
+def kubelet_conditions(
     pod: Object, phase: str, unready_names: list[str], *, initialized: bool
-) -> dict[str, Truth]:
+) -> dict[str, ConditionValue]:
     """Returns the kubelet's own conditions: Initialized, ContainersReady, Ready."""
-    closed = [_closed(gate, status) for gate, status in gates_of(pod).items() if status != "True"]
+    closed_gates = [
+        _closed(gate, status) for gate, status in gates_of(pod).items() if status != "True"
+    ]
     reason = "ContainersNotReady"
     message = f"containers with unready status: [{' '.join(unready_names)}]"
     if phase in COMPLETED:
         reason, message = ("PodCompleted" if phase == "Succeeded" else "PodFailed"), ""
-    containers = _truth(not unready_names and phase not in COMPLETED, reason, message)
-    gated = _truth(not closed, "ReadinessGatesNotReady", ", ".join(closed))
+    containers = _value(not unready_names and phase not in COMPLETED, reason, message)
+    gates = _value(not closed_gates, "ReadinessGatesNotReady", ", ".join(closed_gates))
     return {
-        "Initialized": _truth(initialized or phase == "Succeeded", "ContainersNotInitialized"),
+        "Initialized": _value(initialized or phase == "Succeeded", "ContainersNotInitialized"),
         "ContainersReady": containers,
-        "Ready": gated if containers[0] else containers,
+        "Ready": gates if containers[0] else containers,
     }
 
 
-def anew_of(pod: Object, phase: str, *, anew: bool) -> dict[str, Truth]:
+def restart_all_condition(
+    pod: Object, phase: str, *, is_restarting: bool
+) -> dict[str, ConditionValue]:
     """Returns the condition AllContainersRestarting if the pod has a RestartAllContainers rule."""
     spec = pod["spec"]
     both = [*(spec.get("initContainers") or []), *spec["containers"]]
-    rules = [rule for one in both for rule in restarts_in(spec, one).rules]
+    rules = [rule for container in both for rule in restarts_in(spec, container).rules]
     if all(rule.action != RESTART_ALL for rule in rules):
         return {}
-    begun = "RestartAllContainersStarted", "container exited with restart policy rule"
     ended = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "")
-    going = anew and not ended
-    return {"AllContainersRestarting": (going, *(begun if going else (ended, "")))}
+    if is_restarting and not ended:
+        message = "container exited with restart policy rule"
+        return {"AllContainersRestarting": (True, "RestartAllContainersStarted", message)}
+    return {"AllContainersRestarting": (False, ended, "")}
 
 
 def gates_of(pod: Object) -> dict[str, str | None]:
     """Returns the condition status of each readiness gate; None if the condition is missing."""
-    known = {c["type"]: c["status"] for c in (pod.get("status") or {}).get("conditions") or []}
+    by_type = {c["type"]: c["status"] for c in (pod.get("status") or {}).get("conditions") or []}
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
-    return {gate: known.get(gate) for gate in gates}
+    return {gate: by_type.get(gate) for gate in gates}
 
 
 def _closed(gate: str, status: str | None) -> str:
@@ -145,21 +162,21 @@ def _closed(gate: str, status: str | None) -> str:
     return f'the status of pod readiness gate "{gate}" is not "True", but {status}'
 
 
-def _truth(truth: bool, reason: str, message: str = "") -> Truth:
-    return (True, "", "") if truth else (False, reason, message)
+def _value(value: bool, reason: str, message: str = "") -> ConditionValue:
+    return (True, "", "") if value else (False, reason, message)
 
 
 def conditions(
-    before: Iterable[Object], truths: Mapping[str, Truth], now: str, generation: int | None
+    before: Iterable[Object], values: Mapping[str, ConditionValue], now: str, generation: int | None
 ) -> list[Object]:
     """Returns the conditions with the given ones set; the others stay.
 
     The transition time of a condition changes only together with its status.
     """
-    known = {condition["type"]: condition for condition in before}
-    result = [condition for kind, condition in known.items() if kind not in truths]
-    for kind, (truth, reason, message) in truths.items():
-        status, previous = "True" if truth else "False", known.get(kind)
+    by_type = {condition["type"]: condition for condition in before}
+    result = [condition for kind, condition in by_type.items() if kind not in values]
+    for kind, (value, reason, message) in values.items():
+        status, previous = "True" if value else "False", by_type.get(kind)
         deep_equal = previous is not None and previous["status"] == status
         since = previous["lastTransitionTime"] if previous is not None and deep_equal else now
         condition: Object = {
@@ -173,3 +190,24 @@ def conditions(
         condition |= {k: v for k, v in (("reason", reason), ("message", message)) if v}
         result.append(condition)
     return sorted(result, key=lambda condition: str(condition["type"]))
+
+
+def merged_status(api_status: Object, kubelet_status: Object) -> Object:
+    """Returns the status of an API object with the kubelet's part of it replaced.
+
+    Conditions that the kubelet does not write stay, such as those of readiness gates.
+    """
+    own: list[Object] = kubelet_status["conditions"]
+    own_types = {condition["type"] for condition in own} | RESIZING
+    others = [
+        condition
+        for condition in api_status.get("conditions") or []
+        if condition["type"] not in own_types
+    ]
+    both = sorted([*others, *own], key=lambda condition: str(condition["type"]))
+    status = {**api_status, **kubelet_status, "conditions": both}
+    # A final phase never changes again.
+    if api_status.get("phase") in COMPLETED:
+        final = ("phase", "reason", "message")
+        status |= {key: api_status[key] for key in final if key in api_status}
+    return status

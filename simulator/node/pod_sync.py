@@ -44,31 +44,31 @@ class Sync:
             return
         if local.end is not None:
             return
-        refused = None if local.begun else self._levers.refusal(pod)
+        refused = None if local.has_run else self._levers.refusal(pod)
         if refused is not None and not local.status:
             local.refuse(pod, *refused)
             return
         local.publish(pod)
-        if local.ending:
-            yield from self._kill_all(_grace(pod))
+        if local.final_phase:
+            yield from self._kill_all(_grace_seconds(pod))
             yield self._after(SANDBOX_SECONDS)
             local.publish(pod, final=True)
             local.end = local.phase, "", ""
             return
-        self.changed, local.sandboxed = not local.sandboxed, True
-        exited = {one.name: one.last_exited for one in local.all}
+        self.changed, local.has_sandbox = not local.has_sandbox, True
+        exited = {container.name: container.last_exited for container in local.all}
         plan = make_plan(pod, local.inits, local.mains)
         if plan.kill_pod:
-            yield from self._kill_all(_grace(pod))
-        for one in plan.remove:
-            yield from self._kill([one.runs[0]] if one.alive else [], 0.0)
-            one.remove()
+            yield from self._kill_all(_grace_seconds(pod))
+        for container in plan.remove:
+            yield from self._kill([container.runs[0]] if container.alive else [], 0.0)
+            container.remove()
             self.changed = True
-        for one in plan.kill:
-            yield from self._kill([one.runs[0]], _grace(pod))
-        for one in plan.start:
-            started = yield from self._start(pod, one, exited[one.name])
-            if one.once and not started:
+        for container in plan.kill:
+            yield from self._kill([container.runs[0]], _grace_seconds(pod))
+        for container in plan.start:
+            started = yield from self._start(pod, container, exited[container.name])
+            if container.runs_to_completion and not started:
                 return
         yield from self._resize(pod)
 
@@ -79,26 +79,29 @@ class Sync:
         again.
         """
         local, levers = self._local, self._levers
-        pending = levers.resize_pends(pod) if local.unsized else None
+        pending = levers.resize_pends(pod) if local.containers_to_resize else None
         if pending is not None:
             self.failed = pending[0] == "Deferred"
             return
-        if local.unsized and levers.resize_fails(pod):
+        if local.containers_to_resize and levers.resize_fails(pod):
             self.failed = True
             return
-        for one in [each for each in local.all if each.name in local.unsized]:
-            spec = specs_of(pod)[one.name]
-            asked = spec.get("resources") or {}
-            changed = {path[-1] for path in _changed(local.given[one.name], asked)}
+        for container in [each for each in local.all if each.name in local.containers_to_resize]:
+            spec = specs_of(pod)[container.name]
+            requested = spec.get("resources") or {}
+            changed = {
+                path[-1]
+                for path in _changed_resources(local.actual_resources[container.name], requested)
+            }
             if changed & {
                 policy["resourceName"]
                 for policy in spec.get("resizePolicy") or []
                 if policy["restartPolicy"] == "RestartContainer"
             }:
-                yield from self._kill([one.runs[0]], _grace(pod))
-                yield from self._start(pod, one, None)
+                yield from self._kill([container.runs[0]], _grace_seconds(pod))
+                yield from self._start(pod, container, None)
             yield self._after(local.node.spread(levers.resize_seconds))
-            local.given[one.name], self.changed = asked, True
+            local.actual_resources[container.name], self.changed = requested, True
 
     def _terminate(self, pod: Object) -> Iterator[Busy]:
         local = self._local
@@ -110,16 +113,18 @@ class Sync:
         if local.end is None:
             local.publish(pod, final=True)
             local.end = local.phase, "", ""
-        local.gone = True
+        local.can_be_deleted = True
 
     def _kill_all(self, grace: float) -> Iterator[Busy]:
-        yield from self._kill([one.runs[0] for one in self._local.all if one.alive], grace)
+        yield from self._kill(
+            [container.runs[0] for container in self._local.all if container.alive], grace
+        )
 
     def _kill(self, runs: list[Run], grace: float) -> Iterator[Busy]:
         local = self._local
         for run in runs:
             self.changed = run.stopping = True
-            seconds, code = self._levers.stop_of(local.pod, run.image)
+            seconds, code = self._levers.seconds_to_stop(local.pod, run.image)
             seconds = local.node.spread(seconds)
             code = code if seconds < grace else KILLED
             end = local.now + min(seconds, grace)
@@ -129,39 +134,39 @@ class Sync:
             yield lambda: max((run.ends_at or 0.0 for run in runs if run.alive), default=0.0)
 
     def _start(
-        self, pod: Object, one: Container, exited: Run | None
+        self, pod: Object, container: Container, exited: Run | None
     ) -> Generator[Busy, None, bool]:
         """Starts a container, unless a back-off delays it; returns True if it was started."""
-        local, spec, levers = self._local, specs_of(pod)[one.name], self._levers
+        local, spec, levers = self._local, specs_of(pod)[container.name], self._levers
         image, first, limit = spec["image"], levers.backoff_seconds, levers.backoff_limit
         if exited is not None and exited.finished is not None:
-            end = one.crashes.ends(image, exited.finished, limit)
+            end = container.crashes.end_of(image, exited.finished, limit)
             if end is not None and local.now < end:
                 self.backoffs.append(end)
-                wait = f"back-off {one.crashes.wait(image):g}s"
+                wait = f"back-off {container.crashes.delay_of(image):g}s"
                 name, space, uid = (meta(pod).get(key) for key in ("name", "namespace", "uid"))
-                where = f"container={one.name} pod={name}_{space}({uid})"
-                one.reason = "CrashLoopBackOff", f"{wait} restarting failed {where}"
+                where = f"container={container.name} pod={name}_{space}({uid})"
+                container.start_failure = "CrashLoopBackOff", f"{wait} restarting failed {where}"
                 return False
-            one.crashes.next(image, exited.finished, local.now, first, limit)
-        error = yield from self._pull_volumes(pod, one)
+            container.crashes.count_attempt(image, exited.finished, local.now, first, limit)
+        error = yield from self._pull_volumes(pod, container)
         if error is None:
-            error = yield from self._pull(pod, one, image, spec.get("imagePullPolicy"))
+            error = yield from self._pull(pod, container, image, spec.get("imagePullPolicy"))
         if error is not None:
-            one.reason, self.failed = error, True
+            container.start_failure, self.failed = error, True
             return False
         yield self._after(local.node.spread(self._levers.start_seconds))
-        one.add(self._process(pod, one, image))
-        if one.name not in local.given or levers.resize_pends(pod) is None:
-            local.given[one.name] = spec.get("resources") or {}
-        one.reason, self.changed = None, True
-        hook = levers.hooks.get(levers.plain(image))
+        container.add(self._new_run(pod, container, image))
+        if container.name not in local.actual_resources or levers.resize_pends(pod) is None:
+            local.actual_resources[container.name] = spec.get("resources") or {}
+        container.start_failure, self.changed = None, True
+        hook = levers.hooks.get(levers.lever_name(image))
         if hook is not None:
             yield self._after(hook)
         return True
 
     def _pull_volumes(
-        self, pod: Object, one: Container
+        self, pod: Object, container: Container
     ) -> Generator[Busy, None, tuple[str, str] | None]:
         """Pulls the images of image volumes, before any container starts (getImageVolumes).
 
@@ -171,14 +176,14 @@ class Sync:
             source = volume.get("image")
             if source is not None:
                 image = source["reference"]
-                error = yield from self._pull(pod, one, image, source.get("pullPolicy"))
+                error = yield from self._pull(pod, container, image, source.get("pullPolicy"))
                 if error is not None:
                     return error
                 self._local.node.pulled.add(image)
         return None
 
     def _pull(
-        self, pod: Object, one: Container, image: str, policy: str | None
+        self, pod: Object, container: Container, image: str, policy: str | None
     ) -> Generator[Busy, None, tuple[str, str] | None]:
         """Pulls an image; returns reason and message of a failure, or None."""
         local = self._local
@@ -187,7 +192,7 @@ class Sync:
         if not is_reference(image):
             why = f'couldn\'t parse image name "{image}": invalid reference format'
             return "InvalidImageName", f'Failed to apply default image tag "{image}": {why}'
-        if self._levers.plain(image) != image and policy != "Always":
+        if self._levers.lever_name(image) != image and policy != "Always":
             return None  # an image with this digest has run on the node
         if policy == "Never":
             if image not in self._levers.bad_images:
@@ -195,22 +200,34 @@ class Sync:
             why = "is not present with pull policy of Never"
             return "ErrImageNeverPull", f'Container image "{image}" {why}'
         limit = self._levers.backoff_limit
-        end = one.pulls.ends(image, one.pulls.updated(image), limit)
+        end = container.pulls.end_of(image, container.pulls.last_attempt(image), limit)
         if end is not None and local.now < end:
-            why = f"ErrImagePull: {one.pull_errors[image]}"
+            why = f"ErrImagePull: {container.pull_errors[image]}"
             return "ImagePullBackOff", f'Back-off pulling image "{image}": {why}'
         if image not in local.node.pulled:
-            yield self._after(self._levers.pull_of(pod, one.name, image, fresh=one.run is None))
+            yield self._after(
+                self._levers.seconds_to_pull(
+                    pod, container.name, image, fresh=container.run is None
+                )
+            )
         if image not in self._levers.bad_images:
             return None
-        one.pulls.next(image, local.now, local.now, self._levers.backoff_seconds, limit)
-        one.pull_errors[image] = self._levers.pull_error(image)
-        return "ErrImagePull", one.pull_errors[image]
+        container.pulls.count_attempt(
+            image, local.now, local.now, self._levers.backoff_seconds, limit
+        )
+        container.pull_errors[image] = self._levers.pull_error(image)
+        return "ErrImagePull", container.pull_errors[image]
 
-    def _process(self, pod: Object, one: Container, image: str) -> Run:
+    def _new_run(self, pod: Object, container: Container, image: str) -> Run:
         local, levers = self._local, self._levers
-        planned = levers.exit_of(pod, one.name, image, once=one.once)
-        number = one.removed if one.run is None else one.run.restarts + 1
+        planned = levers.spontaneous_exit(
+            pod, container.name, image, once=container.runs_to_completion
+        )
+        number = (
+            container.restarts_after_removal
+            if container.run is None
+            else container.run.restarts + 1
+        )
         return Run(
             id=f"containerd://{local.node.rng.getrandbits(256):064x}",
             image=image,
@@ -218,8 +235,8 @@ class Sync:
             image_id=levers.image_id(image),
             restarts=number,
             started=local.now,
-            serves_from=local.now + levers.passing(image),
-            starts_from=local.now + levers.starting(image),
+            ready_from=local.now + levers.seconds_until_ready(image),
+            started_from=local.now + levers.seconds_until_started(image),
             ends_at=None if planned is None else local.now + planned[0],
             exit_code=0 if planned is None else planned[1],
             metadata=meta(pod),
@@ -230,13 +247,13 @@ class Sync:
         return lambda: end
 
 
-def _grace(pod: Object) -> float:
+def _grace_seconds(pod: Object) -> float:
     return float(pod["spec"].get("terminationGracePeriodSeconds", GRACE))
 
 
-def _changed(old: Object, new: Object) -> Iterator[tuple[str, str]]:
+def _changed_resources(old: Object, new: Object) -> Iterator[tuple[str, str]]:
     for kind in ("limits", "requests"):
-        one, other = old.get(kind) or {}, new.get(kind) or {}
-        for name in one.keys() | other.keys():
-            if one.get(name) != other.get(name):
+        before, after = old.get(kind) or {}, new.get(kind) or {}
+        for name in before.keys() | after.keys():
+            if before.get(name) != after.get(name):
                 yield kind, name

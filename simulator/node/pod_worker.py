@@ -6,24 +6,25 @@ for the end of the sync. A change in the runtime appears in the status at the ne
 the runtime (once a second), a probe, a change of the pod, or the end of a back-off starts a sync.
 
 The worker has no clock and does no I/O. Its owner calls `notice` after a change of the API object,
-and `advance` when the time `wake` has come. The owner then writes `local.merged`, or deletes the
-pod if `local.gone` is True. Sources: Kubernetes v1.37.2, pkg/kubelet (pod_workers.go, pleg), and
-observations on a real node.
+and `advance` when the time `next_action` has come. The owner then writes `local.merged`, or deletes
+the pod if `local.can_be_deleted` is True. Sources: Kubernetes v1.37.2, pkg/kubelet (pod_workers.go,
+pleg), and observations on a real node.
 """
 
 from collections.abc import Iterator
 
 from simulator.node.container import Run
 from simulator.node.levers import KILLED
-from simulator.node.local_pod import LocalPod, Node
+from simulator.node.local_pod import LocalPod
+from simulator.node.machine import Node
 from simulator.node.pod_status import gates_of
 from simulator.node.pod_sync import Busy, Sync
 from simulator.node.takeover import StatusReader, take_over
 from simulator.objects.objects import Json, Object, generation_of, is_terminating
 from tapp.kube.restarts import COMPLETED
 
-RESYNC = 60.0
-_OLD = 10.0
+RESYNC_SECONDS = 60.0
+_INHERITING_AGE = 10.0
 
 
 class PodWorker:
@@ -33,10 +34,10 @@ class PodWorker:
         self.local = LocalPod(pod, node, now, address)
         self._node = node
         self._sync = Sync(self.local)
-        self._work: Iterator[Busy] | None = None
+        self._running_sync: Iterator[Busy] | None = None
         self._busy_until: Busy = lambda: now
-        self._asked: float | None = now + node.spread(node.levers.react_seconds)
-        self._retry: float | None = None
+        self._requested_at: float | None = now + node.spread(node.levers.react_seconds)
+        self._retry_at: float | None = None
         self._not_before = now
 
     # Inputs.
@@ -45,49 +46,50 @@ class PodWorker:
         """Takes a new version of the API object and starts a sync if the kubelet reacts to it."""
         old, self.local.pod = self.local.pod, pod
         levers = self._node.levers
-        if _matters(pod) != _matters(old):
-            self.ask(now + self._node.spread(levers.react_seconds))
+        if _sync_triggers(pod) != _sync_triggers(old):
+            self.request_sync(now + self._node.spread(levers.react_seconds))
         elif gates_of(pod) != gates_of(old):
-            self.ask(now + self._node.spread(levers.gate_seconds))
+            self.request_sync(now + self._node.spread(levers.gate_seconds))
 
-    def finish(self, exit_code: int, container: str | None, now: float) -> None:
-        """Makes the main containers, or the given container, exit now."""
+    def finish(self, exit_code: int, name: str | None, now: float) -> None:
+        """Makes the main containers, or the container of this name, exit now."""
         local = self.local
-        for one in local.mains if container is None else local.all:
-            if container in (None, one.name) and one.run is not None and one.alive:
-                one.run.ends_at, one.run.exit_code = now, exit_code
+        for container in local.mains if name is None else local.all:
+            if name in (None, container.name) and container.run is not None and container.alive:
+                container.run.ends_at, container.run.exit_code = now, exit_code
 
-    def fail_liveness(self, container: str, now: float) -> None:
+    def fail_liveness(self, name: str, now: float) -> None:
         """Makes a container's liveness probe fail, so that the container is restarted."""
-        for one in self.local.all:
-            if one.name == container and one.run is not None:
-                one.run.unhealthy = True
-        self.ask(now)
+        for container in self.local.all:
+            if container.name == name and container.run is not None:
+                container.run.unhealthy = True
+        self.request_sync(now)
 
     def evict(self, reason: str, message: str, now: float) -> None:
         """Ends the pod as a node under pressure does: all containers are killed at once."""
         local = self.local
         if local.end is not None:
             return
-        for one in local.all:
-            if one.run is not None and one.alive:
-                _end(one.run, now, KILLED)
-        self._work = None
+        for container in local.all:
+            if container.run is not None and container.alive:
+                _end_run(container.run, now, KILLED)
+        self._running_sync = None
         local.now, local.end = now, ("Failed", reason, message)
         local.publish(local.pod, final=True)
 
     def retry(self, now: float) -> None:
         """Ends all back-offs, runs all probes now, and applies levers that have changed."""
         levers = self._node.levers
-        for one in self.local.all:
-            one.crashes.end_all()
-            one.pulls.end_all()
-            if one.run is not None and one.alive:
-                one.run.serves_from = one.run.started + levers.passing(one.run.image)
-                one.run.starts_from = one.run.started + levers.starting(one.run.image)
-            for probe in one.probers:
-                probe.asked = now
-        self.ask(now)
+        for container in self.local.all:
+            container.crashes.end_all()
+            container.pulls.end_all()
+            run = container.run
+            if run is not None and run.alive:
+                run.ready_from = run.started + levers.seconds_until_ready(run.image)
+                run.started_from = run.started + levers.seconds_until_started(run.image)
+            for probe in container.probers:
+                probe.requested = now
+        self.request_sync(now)
 
     def restart(self, now: float) -> None:
         """Restarts the kubelet: containers go on running, and its memory is lost.
@@ -95,74 +97,77 @@ class PodWorker:
         The published readiness and `started` are inherited by containers that started more than ten
         seconds ago (pkg/kubelet/prober/prober_manager.go, setReadyStateOnKubeletRestart).
         """
-        self._work = None
+        self._running_sync = None
         conditions = (self.local.pod.get("status") or {}).get("conditions") or []
-        ready = any((one["type"], one["status"]) == ("Ready", "True") for one in conditions)
-        for one in self.local.all:
-            one.forget()
-            run = one.run
+        ready = any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+        for container in self.local.all:
+            container.forget()
+            run = container.run
             if run is not None and run.alive and run.stopping and run.exit_code == KILLED:
                 run.stopping, run.ends_at = False, None  # it has ignored the signal and goes on
-            old = run is not None and run.alive and run.started < now - _OLD
-            for probe in one.probers if old and self._node.levers.keeps_ready else ():
+            old = run is not None and run.alive and run.started < now - _INHERITING_AGE
+            for probe in container.probers if old and self._node.levers.keeps_ready else ():
                 if run is not None and probe.run != run.id and (ready or probe.startup):
-                    probe.inherits = run.id
-        self.local.recall()
-        self.ask(now + self._node.spread(self._node.levers.react_seconds))
+                    probe.inherits_from = run.id
+        self.local.load_status()
+        self.request_sync(now + self._node.spread(self._node.levers.react_seconds))
 
     def take_over(self, status_reader: StatusReader, now: float) -> None:
         """Continues a pod that another kubelet has run; see `simulator.node.takeover`."""
         if not take_over(self.local, status_reader, now):
-            self._asked = None
+            self._requested_at = None
 
     # Actions.
 
     @property
-    def wake(self) -> float | None:
+    def next_action(self) -> float | None:
         """The time of the next action, or None."""
-        times = [self.wake_soon, self._retry if self._work is None else None]
+        times = [
+            self.next_action_without_retries,
+            self._retry_at if self._running_sync is None else None,
+        ]
         return min((time for time in times if time is not None), default=None)
 
     @property
-    def wake_soon(self) -> float | None:
+    def next_action_without_retries(self) -> float | None:
         """The time of the next action that is not a retry after a failure, or None."""
         times = [run.ends_at for run in self._alive()]
-        times.append(self.local.probe_at() if self.local.end is None else None)
-        if self._work is not None:
+        times.append(self.local.next_probe_time() if self.local.end is None else None)
+        if self._running_sync is not None:
             times.append(self._busy_until())
-        elif self._asked is not None:
-            times.append(max(self._asked, self._not_before))
+        elif self._requested_at is not None:
+            times.append(max(self._requested_at, self._not_before))
         return min((time for time in times if time is not None), default=None)
 
     def advance(self, now: float) -> None:
         """Runs all actions that are due by `now`, in their order."""
-        while (time := self.wake) is not None and time <= now:
+        while (time := self.next_action) is not None and time <= now:
             self.local.now = max(self.local.now, self._node.levers.moment(time))
-            self._step(self.local.now)
+            self._act(self.local.now)
         self.local.now = max(self.local.now, now)
 
-    def _step(self, now: float) -> None:
+    def _act(self, now: float) -> None:
         ended = [run for run in self._alive() if run.ends_at is not None and run.ends_at <= now]
         if ended:
             for run in ended:
-                _end(run, run.ends_at or now, run.exit_code)
-            self.ask(now + self._relist())
-        elif self.local.end is None and _due(self.local.probe_at(), now):
+                _end_run(run, run.ends_at or now, run.exit_code)
+            self.request_sync(now + self._seconds_until_relist())
+        elif self.local.end is None and _due(self.local.next_probe_time(), now):
             if self.local.probe():
-                self.ask(now)
-        elif self._work is not None:
-            self._go_on(self._work, now)
+                self.request_sync(now)
+        elif self._running_sync is not None:
+            self._continue_sync(self._running_sync, now)
         else:
-            self._asked = self._retry = None
+            self._requested_at = self._retry_at = None
             self._sync = Sync(self.local)
-            self._work = self._sync.run()
-            self._go_on(self._work, now)
+            self._running_sync = self._sync.run()
+            self._continue_sync(self._running_sync, now)
 
-    def _go_on(self, work: Iterator[Busy], now: float) -> None:
+    def _continue_sync(self, running_sync: Iterator[Busy], now: float) -> None:
         try:
-            self._busy_until = next(work)
+            self._busy_until = next(running_sync)
         except StopIteration:
-            self._work = None
+            self._running_sync = None
             self._plan_next(self._sync, now)
 
     def _plan_next(self, sync: Sync, now: float) -> None:
@@ -170,33 +175,33 @@ class PodWorker:
 
         No sync starts before the next look at the runtime.
         """
-        self._not_before = now + self._relist()
+        self._not_before = now + self._seconds_until_relist()
         if sync.changed:
-            self.ask(self._not_before)
+            self.request_sync(self._not_before)
         if sync.failed:
-            self._retry = now + self._node.levers.retry_seconds * self._stretch()
+            self._retry_at = now + self._node.levers.retry_seconds * self._stretch()
         elif sync.backoffs:
-            wait = min(max(min(sync.backoffs) - now, 0.0), RESYNC)
-            self._retry = now + wait * self._stretch()
+            wait = min(max(min(sync.backoffs) - now, 0.0), RESYNC_SECONDS)
+            self._retry_at = now + wait * self._stretch()
 
     def _stretch(self) -> float:
-        return 1 + self._chance() * 0.5
+        return 1 + self._random_share() * 0.5
 
-    def _relist(self) -> float:
-        return self._node.levers.relist_seconds * self._chance()
+    def _seconds_until_relist(self) -> float:
+        return self._node.levers.relist_seconds * self._random_share()
 
-    def _chance(self) -> float:
+    def _random_share(self) -> float:
         return self._node.rng.random() if self._node.levers.by_chance else 0.5
 
-    def ask(self, time: float) -> None:
+    def request_sync(self, time: float) -> None:
         """Requests a sync at a time, or as soon afterwards as possible."""
-        self._asked = time if self._asked is None else min(self._asked, time)
+        self._requested_at = time if self._requested_at is None else min(self._requested_at, time)
 
     def _alive(self) -> list[Run]:
-        return [one.runs[0] for one in self.local.all if one.alive]
+        return [container.runs[0] for container in self.local.all if container.alive]
 
 
-def _end(run: Run, now: float, code: int) -> None:
+def _end_run(run: Run, now: float, code: int) -> None:
     run.finished, run.exit_code, run.ends_at = now, code, None
 
 
@@ -204,7 +209,7 @@ def _due(time: float | None, now: float) -> bool:
     return time is not None and time <= now
 
 
-def _matters(pod: Object) -> Json:
+def _sync_triggers(pod: Object) -> Json:
     """Returns the parts of an API object whose change starts a sync, except for readiness gates."""
     grace = (pod.get("metadata") or {}).get("deletionGracePeriodSeconds")
     finished = (pod.get("status") or {}).get("phase") in COMPLETED

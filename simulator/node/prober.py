@@ -29,18 +29,18 @@ class Prober:
     run: str = ""  # id of the process that the worker has noticed
     passed: bool | None = None
     failures: int = 0
-    looked: float = 0.0
-    asked: float | None = None  # a requested time before the next tick
+    last_probe: float = 0.0
+    requested: float | None = None  # a requested time before the next tick
     implied: bool = False  # a lever asks for this probe, not the spec
-    inherits: str = ""  # id of the process that keeps its published state (see `restart`)
+    inherits_from: str = ""  # id of the process that keeps its published state (see `restart`)
 
-    def goes_on(self, run: str) -> bool:
+    def keeps_published_state(self, run: str) -> bool:
         """Returns True if a process keeps its published state because it has no result yet."""
-        return self.inherits == run and (self.run != run or self.passed is None)
+        return self.inherits_from == run and (self.run != run or self.passed is None)
 
     def is_done(self, run: str) -> bool:
         """Returns True if further probes of a process cannot change the result."""
-        if self.startup and self.inherits == run:
+        if self.startup and self.inherits_from == run:
             return True
         return self.run == run and self.passed is not None and (self.passed or self.startup)
 
@@ -49,19 +49,21 @@ class Prober:
         ticks = math.floor((now - self.since) / self.period + 1e-9) + 1
         return self.since + ticks * self.period
 
-    def begin(self, now: float) -> None:
+    def note_new_run(self, now: float) -> None:
         """Records that a new process has to be probed from the next tick on."""
-        self.looked = max(self.looked, now)
+        self.last_probe = max(self.last_probe, now)
 
-    def look(self, run: str, started: float, passes_from: float, now: float, shown: bool) -> bool:
+    def run_probe(
+        self, run: str, started: float, passes_from: float, now: float, shown: bool
+    ) -> bool:
         """Probes the published process, whose probe succeeds from `passes_from` on.
 
         `shown` is the process' published `started`. Returns True if the worker has noticed a new
         process or its result has changed.
         """
-        if self.asked is not None:
-            self.asked, self.since = None, now  # the ticks count from here
-        self.looked = now
+        if self.requested is not None:
+            self.requested, self.since = None, now  # the ticks count from here
+        self.last_probe = now
         news = self.run != run
         if news:
             self.run, self.passed, self.failures = run, None, 0
@@ -72,7 +74,7 @@ class Prober:
             self.passed = True
         else:
             self.failures += 1
-            if self.failures >= self.threshold or not (self.startup or self.inherits == run):
+            if self.failures >= self.threshold or not (self.startup or self.inherits_from == run):
                 self.passed = False
         return news or self.passed != before
 

@@ -37,159 +37,189 @@ def take_over(local: LocalPod, reader: StatusReader, now: float) -> bool:
     if status.get("phase") in COMPLETED:
         local.end = status["phase"], status.get("reason", ""), status.get("message", "")
     shown = statuses_of(pod)
-    local.recall()
+    local.load_status()
     local.status = {"phase": status.get("phase", "Pending")}
     if status.get("startTime"):
         local.status["startTime"] = status["startTime"]
-    rest = local.end is None
-    for one in local.all:
-        known = shown.get(one.name)
-        if known is None:
-            rest = False
+    is_at_rest = local.end is None
+    for container in local.all:
+        reported = shown.get(container.name)
+        if reported is None:
+            is_at_rest = False
             continue
-        _fill(local, one, _complete(known), reader, now)
-        image = specs_of(pod)[one.name]["image"]
-        ends_well = one.once and one.run is not None and not one.run.alive
-        rest = rest and (one.stays(image) or _runs(one, image) or ends_well)
-        rest = rest and not _is_awaited(local, one)
-    local.sandboxed = any(one.runs or one.stuck for one in local.all)
+        _take_over_container(local, container, _with_defaults(reported), reader, now)
+        image = specs_of(pod)[container.name]["image"]
+        ends_well = (
+            container.runs_to_completion and container.run is not None and not container.run.alive
+        )
+        is_at_rest = is_at_rest and (
+            container.is_left_alone(image) or _runs(container, image) or ends_well
+        )
+        is_at_rest = is_at_rest and not _is_awaited(local, container)
+    local.has_sandbox = any(container.runs or container.stuck_image for container in local.all)
     if is_terminating(pod):
         return True
     if local.end is not None:
         return False
-    seen = status.get("observedGeneration")
-    return not rest or (seen is not None and seen < generation_of(pod))
+    observed_generation = status.get("observedGeneration")
+    return not is_at_rest or (
+        observed_generation is not None and observed_generation < generation_of(pod)
+    )
 
 
-def _complete(known: Object) -> Object:
+def _with_defaults(reported: Object) -> Object:
     """Returns a container status with defaults for fields that a kubelet always writes."""
-    empty = {"image": "", "imageID": "", "restartCount": 0, "ready": False, "lastState": {}}
-    return {**empty, **known, "state": known.get("state") or {"waiting": {"reason": "Unknown"}}}
+    defaults = {"image": "", "imageID": "", "restartCount": 0, "ready": False, "lastState": {}}
+    return {
+        **defaults,
+        **reported,
+        "state": reported.get("state") or {"waiting": {"reason": "Unknown"}},
+    }
 
 
-def _fill(local: LocalPod, one: Container, known: Object, reader: StatusReader, now: float) -> None:
-    image = specs_of(local.pod)[one.name]["image"]
-    run = _run_of(local, one, known, reader, now)
+def _take_over_container(
+    local: LocalPod, container: Container, reported: Object, reader: StatusReader, now: float
+) -> None:
+    image = specs_of(local.pod)[container.name]["image"]
+    run = _run_of(local, container, reported, reader, now)
     if run is not None:
-        one.add(run)
-        for probe in one.probers:
+        container.add(run)
+        for probe in container.probers:
             probe.run = run.id
-            passed = known.get("started") if probe.startup else known["ready"]
+            passed = reported.get("started") if probe.startup else reported["ready"]
             probe.passed = True if passed else None
             # The status does not show when a probe ticks. Probes that have passed all get the same
             # ticks.
             probe.since = now if passed else run.started
-            probe.looked = now
-    local.keep(one.name, known)
-    if _is_broken(local, one, known, reader, now):
-        one.stuck = image
+            probe.last_probe = now
+    local.keep(container.name, reported)
+    if _is_broken(local, container, reported, reader, now):
+        container.stuck_image = image
 
 
 def _run_of(
-    local: LocalPod, one: Container, known: Object, reader: StatusReader, now: float
+    local: LocalPod, container: Container, reported: Object, reader: StatusReader, now: float
 ) -> Run | None:
     """Returns the process that a status shows: the running one, or the one that ended last."""
-    state = known["state"]
+    state = reported["state"]
     running, ended = state.get("running"), state.get("terminated")
     if running is None and ended is None:
-        ended = known["lastState"].get("terminated")
-    identity = known.get("containerID") or (ended or {}).get("containerID")
-    if not identity or (running is None and ended is None):
+        ended = reported["lastState"].get("terminated")
+    container_id = reported.get("containerID") or (ended or {}).get("containerID")
+    if not container_id or (running is None and ended is None):
         return None
-    began = reader.parse_time((running or ended or {}).get("startedAt"))
-    started = now if began is None else began
-    spelt = specs_of(local.pod)[one.name]["image"]
+    started_at = reader.parse_time((running or ended or {}).get("startedAt"))
+    started = now if started_at is None else started_at
+    spec_image = specs_of(local.pod)[container.name]["image"]
     levers = local.node.levers
     finished = None
     if ended is not None and running is None:
         finished = reader.parse_time(ended.get("finishedAt"))
         finished = now if finished is None else finished
+    is_current = _is_current(local.pod, reported, spec_image, reader, now)
+    is_ready = reported["ready"] or container.runs_to_completion
     return Run(
-        id=identity,
-        image=spelt if _is_current(local.pod, known, spelt, reader, now) else known["image"],
-        shown=known["image"],
-        image_id=known["imageID"],
-        restarts=known["restartCount"],
+        id=container_id,
+        image=spec_image if is_current else reported["image"],
+        shown=reported["image"],
+        image_id=reported["imageID"],
+        restarts=reported["restartCount"],
         started=started,
-        serves_from=started if known["ready"] or one.once else started + levers.passing(spelt),
-        starts_from=started if known.get("started") else started + levers.starting(spelt),
+        ready_from=started if is_ready else started + levers.seconds_until_ready(spec_image),
+        started_from=(
+            started
+            if reported.get("started")
+            else started + levers.seconds_until_started(spec_image)
+        ),
         exit_code=0 if ended is None else int(ended.get("exitCode", 0)),
         finished=finished,
     )
 
 
-def _is_current(pod: Object, known: Object, spelt: str, reader: StatusReader, now: float) -> bool:
+def _is_current(
+    pod: Object, reported: Object, spec_image: str, reader: StatusReader, now: float
+) -> bool:
     """Returns True if a container probably runs the image of the spec.
 
     A runtime may report another name of the same image, so different names alone prove nothing. A
     kubelet reports that it has seen a generation before it stops containers because of it. So the
     name counts for a short time after the spec or the status was written.
     """
-    if canonical_name(known["image"]) == canonical_name(spelt):
+    if canonical_name(reported["image"]) == canonical_name(spec_image):
         return True
-    if "@" in spelt and known["imageID"].endswith(spelt.rpartition("@")[2]):
+    if "@" in spec_image and reported["imageID"].endswith(spec_image.rpartition("@")[2]):
         return True
-    seen, generation = (pod.get("status") or {}).get("observedGeneration"), generation_of(pod)
-    if seen is not None and seen < generation:
+    observed_generation = (pod.get("status") or {}).get("observedGeneration")
+    generation = generation_of(pod)
+    if observed_generation is not None and observed_generation < generation:
         return False
-    began = reader.parse_time((known["state"].get("running") or {}).get("startedAt"))
-    asked, reported = _written(pod, reader)
-    newest = max([time for time in (asked, reported) if time is not None], default=None)
-    if began is None or newest is None or generation <= 1:
+    started_at = reader.parse_time((reported["state"].get("running") or {}).get("startedAt"))
+    spec_written, status_written = _last_writes(pod, reader)
+    newest = max(
+        [time for time in (spec_written, status_written) if time is not None], default=None
+    )
+    if started_at is None or newest is None or generation <= 1:
         return True
     grace = float(pod["spec"].get("terminationGracePeriodSeconds") or 0)
-    return began > newest or now - newest > grace + AFTERWARDS
+    return started_at > newest or now - newest > grace + REACTION_SECONDS
 
 
-AFTERWARDS = 60.0  # seconds beyond the grace period in which a kubelet acts on a new spec
+REACTION_SECONDS = 60.0  # seconds beyond the grace period in which a kubelet acts on a new spec
 
 
-def _written(pod: Object, reader: StatusReader) -> tuple[float | None, float | None]:
+def _last_writes(pod: Object, reader: StatusReader) -> tuple[float | None, float | None]:
     """Returns when the object, and when its status, was written last, by `managedFields`."""
-    asked: list[float] = []
-    reported: list[float] = []
+    spec_written: list[float] = []
+    status_written: list[float] = []
     for entry in meta(pod).get("managedFields") or []:
         time = reader.parse_time(entry.get("time"))
         if time is not None:
-            (reported if entry.get("subresource") == "status" else asked).append(time)
-    return max(asked, default=None), max(reported, default=None)
+            (status_written if entry.get("subresource") == "status" else spec_written).append(time)
+    return max(spec_written, default=None), max(status_written, default=None)
 
 
 def _is_broken(
-    local: LocalPod, one: Container, known: Object, reader: StatusReader, now: float
+    local: LocalPod, container: Container, reported: Object, reader: StatusReader, now: float
 ) -> bool:
     """Returns True if a container does not start or become ready without a change of its image."""
-    state, image = known["state"], specs_of(local.pod)[one.name]["image"]
+    state, image = reported["state"], specs_of(local.pod)[container.name]["image"]
     if local.end is not None:
         return False
-    if one.run is not None and not _is_current(local.pod, known, image, reader, now):
+    if container.run is not None and not _is_current(local.pod, reported, image, reader, now):
         return False  # the kubelet is about to restart it
     waiting = state.get("waiting")
     if waiting is not None:
         if waiting.get("reason") not in _STARTING:
             return True
-        begun = reader.parse_time(meta(local.pod).get("creationTimestamp"))
+        since = reader.parse_time(meta(local.pod).get("creationTimestamp"))
         return (
-            begun is not None and now - begun > reader.patience_seconds and not _waits(local, one)
+            since is not None
+            and now - since > reader.patience_seconds
+            and not _waits_for_init(local, container)
         )
     if state.get("terminated") is not None:
         failed = int(state["terminated"].get("exitCode", 0)) != 0
-        return failed and known["restartCount"] > 0
-    if known["ready"] or one.once:
+        return failed and reported["restartCount"] > 0
+    if reported["ready"] or container.runs_to_completion:
         return False
-    begun = reader.parse_time(state["running"].get("startedAt"))
-    return begun is not None and now - begun > reader.patience_seconds
+    since = reader.parse_time(state["running"].get("startedAt"))
+    return since is not None and now - since > reader.patience_seconds
 
 
-def _waits(local: LocalPod, one: Container) -> bool:
-    return any(other.stuck for other in local.inits if other is not one)
+def _waits_for_init(local: LocalPod, container: Container) -> bool:
+    return any(other.stuck_image for other in local.inits if other is not container)
 
 
-def _runs(one: Container, image: str) -> bool:
-    return one.run is not None and one.run.alive and one.run.image == image
+def _runs(container: Container, image: str) -> bool:
+    return container.run is not None and container.run.alive and container.run.image == image
 
 
-def _is_awaited(local: LocalPod, one: Container) -> bool:
+def _is_awaited(local: LocalPod, container: Container) -> bool:
     """Returns True if a container without probes is not published as ready yet."""
-    shown = local.shown(one.name)
-    return not one.stuck and not one.once and not one.probers and not shown.get("ready")
+    shown = local.shown(container.name)
+    return (
+        not container.stuck_image
+        and not container.runs_to_completion
+        and not container.probers
+        and not shown.get("ready")
+    )

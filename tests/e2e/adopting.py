@@ -18,7 +18,7 @@ def adopt(local: LocalPod, now: float) -> None:
     for one in local.all:
         if known.get(one.name, {}).get("containerID"):
             one.add(_adopted(specs[one.name]["image"], known[one.name], now))
-    local.recall()
+    local.load_status()
 
 
 def _adopted(image: str, status: Json, now: float) -> Run:
@@ -30,8 +30,8 @@ def _adopted(image: str, status: Json, now: float) -> Run:
         image_id=status["imageID"],
         restarts=status["restartCount"],
         started=now,
-        serves_from=now,
-        starts_from=now,
+        ready_from=now,
+        started_from=now,
         exit_code=0 if ended is None else ended["exitCode"],
         finished=None if "running" in status["state"] else now,
     )

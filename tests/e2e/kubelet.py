@@ -22,7 +22,7 @@ from typing import Any
 
 from urllib3.exceptions import HTTPError
 
-from simulator.node.local_pod import Node
+from simulator.node.machine import Node
 from simulator.node.pod_worker import PodWorker
 
 from .adopting import adopt
@@ -207,7 +207,7 @@ class FakeKubelet:
         if run is None:
             return
         run.advance(time.monotonic())
-        wake = run.wake
+        wake = run.next_action
         if wake is not None and self._wakes.get(uid) != wake:
             self._wake_at(uid, wake)
         pod = self._pods_seen[uid]
@@ -217,7 +217,7 @@ class FakeKubelet:
         if differs(status, pod.get("status") or {}):
             self._busy.add(uid)
             self._senders.submit(self._send, uid, pod, status)
-        elif run.local.gone:
+        elif run.local.can_be_deleted:
             self._busy.add(uid)
             self._senders.submit(self._remove, uid, pod)
 

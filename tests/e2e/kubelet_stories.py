@@ -205,19 +205,19 @@ class Scripted(Levers):
             known={f"sha256:{'2' * 64}": app("2")},
         )
 
-    def stop_of(self, pod: Object, _image: str) -> tuple[float, int]:
+    def seconds_to_stop(self, pod: Object, _image: str) -> tuple[float, int]:
         env = {one["name"]: one["value"] for one in pod["spec"]["containers"][0].get("env") or []}
         if "IGNORE_TERM" in env:
             return float("inf"), 0
         return float(env.get("TERM_SECONDS", 0)), int(env.get("TERM_CODE", 0))
 
-    def passing(self, image: str) -> float:
+    def seconds_until_ready(self, image: str) -> float:
         return float(_behaviour(image).get("START_SECONDS", 0))
 
-    def starting(self, image: str) -> float:
+    def seconds_until_started(self, image: str) -> float:
         return float(_behaviour(image).get("BOOT_SECONDS", 0))
 
-    def exit_of(
+    def spontaneous_exit(
         self,
         _pod: Object,
         _container: str,

@@ -77,7 +77,7 @@ class Simulated:
     def __init__(self, story: Story, *, reports_generation: bool = True) -> None:
         self.story = story
         self.life = Life(policies=[lean_pods] if lean_everywhere() else ())
-        behaviour = self.life.world.kubelet.behaviour
+        behaviour = self.life.world.kubelet.levers
         behaviour.bad_images.add(BAD)
         behaviour.reports_generation = reports_generation
 

@@ -61,7 +61,7 @@ class Cluster:
         self.judge = Judge(self.world, NAME)
         self.component = Component(self.world, self.judge.resizes)
         set_resizer(self.component.ask)
-        behaviour = self.world.kubelet.behaviour
+        behaviour = self.world.kubelet.levers
         behaviour.bad_images |= _both(specs.BAD)
         behaviour.crashing_images |= _both(specs.CRASHING)
         behaviour.unready_images |= _both(specs.UNREADY)
@@ -180,11 +180,11 @@ class Cluster:
         return pod if node and node not in self._lost else None
 
     def set_speed(self, start: float, unready: float) -> None:
-        levers = self.world.kubelet.behaviour
+        levers = self.world.kubelet.levers
         levers.start_seconds, levers.ready_seconds = start, unready
 
     def set_stop(self, seconds: float, code: int) -> None:
-        levers = self.world.kubelet.behaviour
+        levers = self.world.kubelet.levers
         levers.stop_seconds, levers.stop_code = seconds, code
 
     def set_hook(self, image: str, seconds: float) -> None:
@@ -192,7 +192,7 @@ class Cluster:
 
         For how long, only `managedFields` can tell the service; without them it allows for a while.
         """
-        levers = self.world.kubelet.behaviour
+        levers = self.world.kubelet.levers
         told = self.world.kubelet.managed_fields and not self.lean
         seconds = seconds if told else min(seconds, 8.0)
         levers.hooks.update(dict.fromkeys(_both(image), seconds))
@@ -207,25 +207,25 @@ class Cluster:
             self.world.kubelet.restart(node)
 
     def spoil(self, image: str) -> None:
-        self.world.kubelet.behaviour.bad_images |= _both(image)
+        self.world.kubelet.levers.bad_images |= _both(image)
 
     def heal_images(self) -> None:
-        self.world.kubelet.behaviour.bad_images.clear()
-        self.world.kubelet.behaviour.crashing_images.clear()
-        self.world.kubelet.behaviour.unready_images.clear()
-        self.world.kubelet.behaviour.passes.clear()
-        self.world.kubelet.behaviour.starts.clear()
+        self.world.kubelet.levers.bad_images.clear()
+        self.world.kubelet.levers.crashing_images.clear()
+        self.world.kubelet.levers.unready_images.clear()
+        self.world.kubelet.levers.passes.clear()
+        self.world.kubelet.levers.starts.clear()
         self.world.kubelet.retry()
 
     def old_server(self) -> None:
         """Kubernetes before 1.34: nobody says which generation a kubelet has seen."""
-        self.world.kubelet.behaviour.reports_generation = False
+        self.world.kubelet.levers.reports_generation = False
 
     def without_managed_fields(self) -> None:
         self.world.kubelet.managed_fields = False
 
     def set_moods(self, *, refuse: bool = False, hang: bool = False) -> None:
-        behaviour = self.world.kubelet.behaviour
+        behaviour = self.world.kubelet.levers
         behaviour.refuses = lambda _pod: refuse
         behaviour.hangs_on_delete = lambda _pod: hang
         if not hang:
@@ -233,11 +233,11 @@ class Cluster:
 
     def set_kubelets(self, *, resize: bool) -> None:
         """Sets whether kubelets know of resizes at all, and tell what containers have."""
-        self.world.kubelet.behaviour.resizes = resize
+        self.world.kubelet.levers.resizes = resize
 
     def set_resizing(self, seconds: float, pends: str, ids: Collection[int]) -> None:
         """Sets how long a resize takes; and for some pods that it is not done, and what is said."""
-        levers, names = self.world.kubelet.behaviour, {f"{NAME}-{id}" for id in ids}
+        levers, names = self.world.kubelet.levers, {f"{NAME}-{id}" for id in ids}
         levers.resize_seconds = seconds
         self.judge.resizes.troubled |= bool(pends)
 
@@ -314,7 +314,7 @@ class Cluster:
         self.set_stop(0.5, 137)
         self.set_resizing(1.0, "", ())
         self.component.faults, self.component.pause, self.component.late = [], 0.05, 0.0
-        self.world.kubelet.behaviour.hooks.clear()
+        self.world.kubelet.levers.hooks.clear()
         self.recover_nodes()
         self.resume_watches()
         self.set_decorator(served=True, seconds=0.0)

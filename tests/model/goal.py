@@ -1,4 +1,4 @@
-"""The goal of a TApp when nothing stands in its way any more."""
+"""The goal that a TApp has to reach after all faults have ended."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAME = "web"
 
 
 def is_as_specified(world: World, resizes: ResizeJudge, *, mirror: bool) -> None:
-    """Every instance that should run runs its template; nothing else is there."""
+    """Checks that every instance runs its template, and that nothing else exists."""
     tapp = dict(world.get("TApp", NAME))
     pods = {pod["metadata"]["name"]: pod for pod in world.list("Pod")}
     spec = tapp["spec"]
@@ -70,7 +70,7 @@ def is_as_specified(world: World, resizes: ResizeJudge, *, mirror: bool) -> None
 
 
 def _has_services(world: World, spec: Document, numbers: set[int]) -> None:
-    """One for each instance, as its template says, and no other."""
+    """Checks that each instance has its Service as the template says, and that no other exists."""
     template, killed = spec.get("serviceTemplate"), spec.get("statuses") or {}
     kept = (spec.get("serviceRetentionPolicy") or {}).get("whenKilled") != "Delete"
     wanted = {id for id in numbers if template and (kept or killed.get(str(id)) != "Killed")}
@@ -84,7 +84,7 @@ def _has_services(world: World, spec: Document, numbers: set[int]) -> None:
 
 
 def _has_resources(resizes: ResizeJudge, pod: Document, body: Document, mode: str | None) -> None:
-    """The template's resources stand in the spec, unless left to others; the spec's are given."""
+    """Checks the resources of spec and containers; ignored resources of the template may differ."""
     name = pod["metadata"]["name"]
     if resizes.is_under_way(pod):
         raise ViolationError(f"P3: {name} has not the resources of its spec")
@@ -100,12 +100,12 @@ def _has_resources(resizes: ResizeJudge, pod: Document, body: Document, mode: st
 
 
 def _has_started_with(world: World, pod: Document, body: Document) -> None:
-    """Every container has started since it was asked to, and with the label that it reads."""
+    """Checks that containers have restarted since a request, and with the label that they read."""
     worker = world.kubelet.worker(pod)
     assert worker is not None
     labels, asked = body["metadata"]["labels"], body["metadata"].get("annotations") or {}
     for one in worker.local.all:
-        if one.once or one.run is None:
+        if one.runs_to_completion or one.run is None:
             continue
         began = one.run.metadata
         notes = pod["metadata"]["annotations"]
@@ -127,7 +127,7 @@ def _runs(world: World, pod: Document, body: Document, *, mirror: bool) -> None:
     name, have = pod["metadata"]["name"], images(pod)
     for image_of, image in images({"spec": body["spec"]}).items():
         wanted = mirrored(image) if mirror else image
-        plain = have.get(image_of, "").partition("@")[0]  # by digest after a restart in place
+        plain = have.get(image_of, "").partition("@")[0]  # has a digest after a restart in place
         if plain not in (wanted, wanted.rpartition(":")[0]):
             raise ViolationError(f"P3: {name} runs {have}, its template says {image}")
     _has_started_with(world, pod, body)

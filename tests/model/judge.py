@@ -155,7 +155,9 @@ class Judge:
             shown = self.is_available(pod, snapshot.spec, call.time)
             if shown:
                 snapshot.available.add(id)
-            if (shown or silent_since(pod) is not None) and self.truth.serves(name, snapshot.spec):
+            if (shown or silent_since(pod) is not None) and self.truth.can_serve(
+                name, snapshot.spec
+            ):
                 snapshot.taken.add(id)
         self.snapshot = self.resizes.snapshot = snapshot
 
@@ -217,7 +219,7 @@ class Judge:
 
     def _is_out(self, id: int, snapshot: Snapshot) -> bool:
         """True if an instance does not serve, now."""
-        return not self.truth.serves(f"{self.name}-{id}", snapshot.spec)
+        return not self.truth.can_serve(f"{self.name}-{id}", snapshot.spec)
 
     def _pod(self, id: int) -> str:
         return f"{self.name}-{id}"

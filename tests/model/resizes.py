@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from simulator.api.admission import quality
 from simulator.api.store import ApiError, InvalidError, NotFoundError
-from simulator.api.validation import resized
+from simulator.api.validation import with_resources
+from tapp.kube.resources import quality_of
 from tests.invariants import ViolationError
 from tests.model.sight import Snapshot, asked_for, containers, is_infeasible, resources_mode
 from tests.reading import number
@@ -97,12 +97,12 @@ class ResizeJudge:
     def is_under_way(self, pod: Document) -> bool:
         """True if its kubelet has yet to give a pod's containers what its spec says."""
         worker = self._world.kubelet.worker(pod)
-        return worker is not None and bool(worker.local.unsized)
+        return worker is not None and bool(worker.local.containers_to_resize)
 
     @property
     def kubelets_do(self) -> bool:
         """True if kubelets know of resizes."""
-        return self._world.kubelet.behaviour.resizes
+        return self._world.kubelet.levers.resizes
 
     def counts_on(self, snapshot: Snapshot) -> bool:
         """True if the sync that was told so could see that a resize is under way."""
@@ -118,7 +118,7 @@ class ResizeJudge:
             return
         old, new = containers(pod["spec"]), {**containers(pod["spec"]), **wanted}
         falls = any(_memory(new[one]) < _memory(old[one]) for one in wanted)
-        if falls and not self._world.kubelet.behaviour.reports_generation:
+        if falls and not self._world.kubelet.levers.reports_generation:
             return
         statuses = pod["status"].get("containerStatuses") or []
         if not all("resources" in one for one in statuses) or not statuses:
@@ -138,10 +138,10 @@ def is_resizable(pod: Document, body: Document) -> bool:
                 {**one, "resources": asked_for(wanted.get(one["name"], one))}
                 for one in spec[section]
             ]
-    if quality(spec) != quality(pod["spec"]):
+    if quality_of(spec) != quality_of(pod["spec"]):
         return False
     try:
-        resized(pod, {**pod, "spec": spec})
+        with_resources(pod, {**pod, "spec": spec})
     except InvalidError:
         return False
     return True

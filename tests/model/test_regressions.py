@@ -15,7 +15,7 @@ def test_a_pod_whose_deletion_failed_waits_for_the_budget_like_any_other() -> No
     """
     cluster = at_rest()
     kubelet, hook = cluster.world.kubelet, cluster.world.hook
-    kubelet.behaviour.unready_images.add("app:1")
+    kubelet.levers.unready_images.add("app:1")
     kubelet.finish(cluster.pod(3) or {}, 1)
     cluster.run(4.0)
     cluster.world.store.fail(1, verb="delete", kind="Pod")
@@ -26,7 +26,7 @@ def test_a_pod_whose_deletion_failed_waits_for_the_budget_like_any_other() -> No
     cluster.heal_images()
     kubelet.finish(cluster.pod(3) or {}, 1)
     cluster.run(15.0)
-    kubelet.behaviour.unready_images.add("app:1")
+    kubelet.levers.unready_images.add("app:1")
     kubelet.finish(cluster.pod(0) or {}, 1)
     cluster.run(3.0)
     hook.heal()
@@ -63,10 +63,10 @@ def test_an_instance_with_a_half_ended_pod_holds_the_budget_until_somebody_helps
 def test_a_container_that_would_crash_while_it_is_being_stopped_stops_once() -> None:
     """The simulated kubelet came back to it for ever, and time stood still."""
     cluster = at_rest(1)
-    cluster.world.kubelet.behaviour.crash_seconds = 5.0
+    cluster.world.kubelet.levers.crash_seconds = 5.0
     cluster.edit(lambda spec: specs.set_image(spec, "default", specs.CRASHING))
     cluster.run(4.0)
-    cluster.world.kubelet.behaviour.stop_seconds = 10.0
+    cluster.world.kubelet.levers.stop_seconds = 10.0
     cluster.edit(lambda spec: specs.set_image(spec, "default", "app:2"))
     cluster.run(60.0)
     cluster.is_as_specified()
@@ -159,7 +159,7 @@ def probed(image: str, period: int) -> specs.Document:
 def test_ready_behind_a_quick_probe_is_no_licence_for_the_next(period: int, hook: float) -> None:
     """The startup probe looks when the kubelet has published the container, after its hook."""
     cluster = at_rest(template=probed("app:1", period))
-    cluster.world.kubelet.behaviour.passes[specs.SLOW] = 1.0
+    cluster.world.kubelet.levers.passes[specs.SLOW] = 1.0
     cluster.run(40.0)
     cluster.set_hook(specs.SLOW, hook)
     cluster.edit(lambda spec: spec.update(template=probed(specs.SLOW, period)))

@@ -20,7 +20,7 @@ class Truth:
         self._world = world
         self._pods = pods
 
-    def serves(self, name: str, spec: Document) -> bool:
+    def can_serve(self, name: str, spec: Document) -> bool:
         """True if every process runs the newest spec, and has served for minReadySeconds.
 
         Behind a gate it serves from when that is open and its kubelet has looked; it does no more
@@ -32,7 +32,7 @@ class Truth:
         now, wanted = self._world.clock.now, images(pod)
         if self._is_drained(pod):
             return False
-        if phase(pod) in ("Succeeded", "Failed") or not worker.local.serves(now):
+        if phase(pod) in ("Succeeded", "Failed") or not worker.local.can_serve(now):
             return False
         runs = [(one.name, one.runs[0]) for one in _needed(worker)]
         if any(run.image != wanted[name] for name, run in runs):
@@ -51,7 +51,7 @@ class Truth:
     def runs_wanted(self, pod: Document) -> bool:
         """True if every process of a pod runs what its spec says, and serves."""
         worker, wanted = self._world.kubelet.worker(pod), images(pod)
-        if worker is None or not worker.local.serves(self._world.clock.now):
+        if worker is None or not worker.local.can_serve(self._world.clock.now):
             return False
         return all(one.runs[0].image == wanted[one.name] for one in _needed(worker))
 
@@ -59,7 +59,7 @@ class Truth:
         """The time when a probed container began to serve; 0 for one that is not probed."""
         for one in _needed(worker):
             if one.runs and one.runs[0].id == id and one.probers:
-                return one.passes_from(one.runs[0])
+                return one.probes_pass_from(one.runs[0])
         return 0.0
 
     def ended_by_update(self, name: str) -> bool:
@@ -80,7 +80,7 @@ class Truth:
             for run in one.runs[:1]:
                 state = "stopping" if run.stopping else "alive"
                 state = state if run.alive else f"ended {run.exit_code}"
-                serves = f"serves from {one.passes_from(run):.2f}" if one.probers else ""
+                serves = f"serves from {one.probes_pass_from(run):.2f}" if one.probers else ""
                 words.append(f"{run.image} {state} since {run.started:.2f} {serves}".strip())
         return ", ".join(words) or "no process"
 

@@ -135,7 +135,7 @@ def cluster() -> StandIn:
         "updateStrategy": {"maxUnavailable": 2},
     }
     life = Life()
-    life.world.kubelet.behaviour.bad_images.add("web:1.3-tpyo")
+    life.world.kubelet.levers.bad_images.add("web:1.3-tpyo")
     return StandIn(life.apply(manifest(**spec)).world)
 
 

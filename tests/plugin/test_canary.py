@@ -122,7 +122,7 @@ def test_an_aborted_canary_is_as_if_it_had_not_been(web: StandIn) -> None:
 
 def test_a_broken_canary_goes_back_at_once() -> None:
     web = running()
-    web.world.kubelet.behaviour.bad_images.add("nginx:gone")
+    web.world.kubelet.levers.bad_images.add("nginx:gone")
     kubectl_tapp(web, "set", "image", "web", "app=nginx:gone", "--canary", "1", "-y")
     web.world.run(60)
     assert kubectl_tapp(web, "abort", "web", "-y", "--wait").code == 0

@@ -102,7 +102,7 @@ def test_images_that_come_first_are_foretold(spec: Document, missing: str) -> No
     edited = {**life.tapp, "spec": merge_patch(life.tapp["spec"], spec)}
     found = foretell(life, edited, broken=(missing,) if missing else ())
     if missing:
-        life.world.kubelet.behaviour.bad_images.add(missing)
+        life.world.kubelet.levers.bad_images.add(missing)
     life.news()
     mark = len(life.world.writes)
     life.begin_patch(**spec).idle()
@@ -173,7 +173,7 @@ def test_random_edits_in_place_go_as_foretold(
 ) -> None:
     """Restarts, labels that are read, images, images that come first, and resources."""
     life = Life(resize=component)
-    life.world.kubelet.behaviour.resizes = True
+    life.world.kubelet.levers.resizes = True
     life.apply(
         tapp(
             template=in_place("web:1", {}, {"app": "web"}, SMALL),

@@ -225,7 +225,7 @@ NOW = 7200.0
 def running(written: str) -> StandIn:
     """A cluster with all components, in which this TApp has run for some time."""
     life = Life(nodes=1, exposing=True, resize=True)
-    world, behaviour = life.world, life.world.kubelet.behaviour
+    world, behaviour = life.world, life.world.kubelet.levers
     behaviour.jitter, behaviour.by_chance, behaviour.resizes = 0.0, False, True
     world.namespace("tapp-system")
     hooks = {"name": "hooks", "image": "hooks", "env": [{"name": "TAPP_RESIZE", "value": "true"}]}

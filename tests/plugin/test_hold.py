@@ -127,7 +127,7 @@ def test_a_hold_that_ends_in_time_is_waited_for_and_is_not_stuck(web: StandIn) -
 
 def test_what_is_broken_beside_a_hold_is_stuck(web: StandIn) -> None:
     hold(web, "3", "--wait")
-    web.world.kubelet.behaviour.bad_images.add("nginx:2")
+    web.world.kubelet.levers.bad_images.add("nginx:2")
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
     assert said.code == 4
     assert "web is stuck: instance 0: not available: container app: " in said.err

@@ -31,7 +31,7 @@ def life_of(document: Document, seconds: float = 600, **levers: Any) -> Life:
     """A TApp that has run for a while."""
     life = Life()
     for name, value in levers.items():
-        setattr(life.world.kubelet.behaviour, name, value)
+        setattr(life.world.kubelet.levers, name, value)
     life.begin(document).settle(allow_errors=True)
     life.world.run(seconds)
     return life

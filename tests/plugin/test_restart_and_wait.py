@@ -49,7 +49,7 @@ def changed(standin: StandIn, before: dict[int, str]) -> list[int]:
 
 def never_ready(standin: StandIn, id: int) -> None:
     """One instance that runs and does not serve."""
-    standin.world.kubelet.behaviour.unready_images.add("nginx:2")
+    standin.world.kubelet.levers.unready_images.add("nginx:2")
     assert kubectl_tapp(standin, "use", "web", "v2", str(id), "-y").code == 0
     standin.world.run(60)
 
@@ -269,7 +269,7 @@ def test_what_is_done_need_not_be_waited_for(web: StandIn, goal: str) -> None:
 
 
 def test_a_broken_roll_out_is_told_with_its_reason(web: StandIn) -> None:
-    web.world.kubelet.behaviour.bad_images.add("nginx:broken")
+    web.world.kubelet.levers.bad_images.add("nginx:broken")
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:broken", "-y", "--wait")
     assert said.code == 4
     assert "web is stuck: instance 0: not available: container app: " in said.err
@@ -312,11 +312,11 @@ def test_a_pull_that_takes_long_is_not_stuck_and_one_that_fails_is(web: StandIn)
         web.world.patch("tapps", "web", {"spec": {"template": template, "updateStrategy": first}})
         return kubectl_tapp(web, "wait", "web", "--timeout=20m")
 
-    web.world.kubelet.behaviour.pulls["nginx:3"] = 100.0
+    web.world.kubelet.levers.pulls["nginx:3"] = 100.0
     said = edit("nginx:3")
     assert said.code == 0
     assert "pulling images first: 0-5" in said.out
-    web.world.kubelet.behaviour.bad_images.add("nginx:4")
+    web.world.kubelet.levers.bad_images.add("nginx:4")
     said = edit("nginx:4")
     assert said.code == 4
     assert "error: web is stuck: " in said.err

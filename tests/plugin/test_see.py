@@ -40,13 +40,13 @@ def calm(life: Life) -> None:
 
 def stuck_image(life: Life) -> None:
     """A roll-out to an image that does not exist."""
-    life.world.kubelet.behaviour.bad_images.add("nginx:typo")
+    life.world.kubelet.levers.bad_images.add("nginx:typo")
     life.begin_patch(template=template("nginx:typo")).world.run(90)
 
 
 def crashing(life: Life) -> None:
     """A new image whose container ends again and again."""
-    life.world.kubelet.behaviour.crashing_images.add("nginx:bad")
+    life.world.kubelet.levers.crashing_images.add("nginx:bad")
     life.begin_patch(template=template("nginx:bad")).world.run(120)
 
 
@@ -88,21 +88,21 @@ def silent(life: Life) -> None:
 
 def unscheduled(life: Life) -> None:
     """No node takes the new pods."""
-    life.world.kubelet.behaviour.unschedulable = lambda _pod: True
+    life.world.kubelet.levers.unschedulable = lambda _pod: True
     life.begin_patch(replicas=6).world.run(90)
 
 
 def evicted(life: Life) -> None:
     """Two were evicted; the second one by a kubelet that refuses each new pod, too."""
     life.world.kubelet.evict(life.world.get("Pod", "web-1"))
-    life.world.kubelet.behaviour.refuses = lambda pod: pod["metadata"]["name"] == "web-2"
+    life.world.kubelet.levers.refuses = lambda pod: pod["metadata"]["name"] == "web-2"
     life.world.delete("Pod", "web-2")
     life.world.run(6)
 
 
 def stuck_terminating(life: Life) -> None:
     """A pod that is killed and does not go."""
-    life.world.kubelet.behaviour.hangs_on_delete = lambda _pod: True
+    life.world.kubelet.levers.hangs_on_delete = lambda _pod: True
     life.begin_patch(statuses={"0": "Killed"}).world.run(300)
 
 
@@ -124,7 +124,7 @@ def two_groups(life: Life) -> None:
 
 def unprobed(life: Life) -> None:
     """A new image whose readiness probe does not pass, and one whose startup probe does not."""
-    life.world.kubelet.behaviour.unready_images |= {"nginx:slow", "nginx:deaf"}
+    life.world.kubelet.levers.unready_images |= {"nginx:slow", "nginx:deaf"}
     probe = {"httpGet": {"path": "/", "port": 80}}
     bodies = {
         "slow": {"name": "web", "image": "nginx:slow", "readinessProbe": probe},
@@ -265,7 +265,7 @@ WORDS = "no node for its pod: Unschedulable (0/3 nodes are available: 3 Insuffic
 def test_who_never_had_a_node_is_not_foretold_to_start(seconds: float) -> None:
     """Not by a new pod that asks for the same either, however short it has waited."""
     life = Life().apply(web())
-    life.world.kubelet.behaviour.unschedulable = lambda _pod: True
+    life.world.kubelet.levers.unschedulable = lambda _pod: True
     life.begin_patch(replicas=6).world.run(seconds)
     said = kubectl_tapp(StandIn(life.world), "plan", "web", "--restart")
     assert said.lines[0].endswith("and it gets stuck")
@@ -275,7 +275,7 @@ def test_who_never_had_a_node_is_not_foretold_to_start(seconds: float) -> None:
 def test_a_new_pod_that_asks_for_less_may_find_a_node() -> None:
     asked = {"resources": {"requests": {"cpu": "1000m"}}}
     life = Life().apply(web(template=template(containers=[{"name": "web", "image": "a", **asked}])))
-    life.world.kubelet.behaviour.unschedulable = lambda _pod: True
+    life.world.kubelet.levers.unschedulable = lambda _pod: True
     life.begin_patch(replicas=6).world.run(90)
     standin = StandIn(life.world)
     assert WORDS in kubectl_tapp(standin, "plan", "web", "--restart").out

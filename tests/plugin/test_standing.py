@@ -15,7 +15,7 @@ from tests.plugin.test_verbs import running
 def stuck(replicas: int) -> StandIn:
     """A roll whose first instance cannot pull its image, so that the others wait for the budget."""
     web = running(replicas=replicas)
-    web.world.kubelet.behaviour.bad_images.add("nginx:typo")
+    web.world.kubelet.levers.bad_images.add("nginx:typo")
     kubectl_tapp(web, "set", "image", "web", "app=nginx:typo", "-y")
     web.world.run(45)
     return web

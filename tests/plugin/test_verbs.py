@@ -169,7 +169,7 @@ def test_what_is_so_already_is_not_written(web: StandIn) -> None:
 
 def test_who_has_finished_is_not_started_by_a_start() -> None:
     web = running(template=template("job:1", restartPolicy="Never"), replicas=1)
-    web.world.kubelet.behaviour.completes = lambda *_: (1.0, 0)
+    web.world.kubelet.levers.completes = lambda *_: (1.0, 0)
     web.world.patch("tapps", "web", {"spec": {"replicas": 2}})
     web.world.settle()
     said = kubectl_tapp(web, "start", "web", "1")

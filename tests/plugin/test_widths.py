@@ -46,7 +46,7 @@ def life() -> Life:
     life = Life().apply(
         manifest(replicas=12, templatePool={name: template(_IMAGE)}, templates={"11": name})
     )
-    life.world.kubelet.behaviour.bad_images.add("nginx:typo")
+    life.world.kubelet.levers.bad_images.add("nginx:typo")
     life.begin_patch(template=template("nginx:typo")).world.run(90)
     return life
 

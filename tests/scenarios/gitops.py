@@ -18,7 +18,7 @@ def running() -> Life:
 def broken() -> Life:
     """A roll to an image that is nowhere."""
     life = running()
-    life.world.kubelet.behaviour.bad_images.add("web:broken")
+    life.world.kubelet.levers.bad_images.add("web:broken")
     life.patch(template=template("web:broken"))
     life.world.run(60)
     return life
@@ -27,7 +27,7 @@ def broken() -> Life:
 def breaking() -> Life:
     """The same a moment after the first instance could not get its image."""
     life = running()
-    life.world.kubelet.behaviour.bad_images.add("web:broken")
+    life.world.kubelet.levers.bad_images.add("web:broken")
     life.begin_patch(template=template("web:broken"))
     return life.until(lambda: life.condition("Degraded").startswith("True"))
 
@@ -43,7 +43,7 @@ def repairing() -> Life:
 def stalled() -> Life:
     """A roll whose first instance never becomes ready; nothing is known to be broken."""
     life = running()
-    life.world.kubelet.behaviour.unready_images.add("web:unready")
+    life.world.kubelet.levers.unready_images.add("web:unready")
     life.patch(template=template("web:unready"), progressDeadlineSeconds=60)
     life.world.run(120)
     return life

@@ -312,7 +312,7 @@ class Life:
         if event.kind.name != "Pod":
             return
         worker, name = self.world.kubelet.worker(event.object), event.object["metadata"]["name"]
-        if event.new is not None and worker and worker.local.serves(self.world.clock.now):
+        if event.new is not None and worker and worker.local.can_serve(self.world.clock.now):
             self._serving.add(name)
         else:
             self._serving.discard(name)

@@ -75,7 +75,7 @@ def test_a_killed_instance_takes_part_in_no_budget() -> None:
 def batch(policy: str = "Never", replicas: int = 3, **settings: Any) -> Life:
     """Instances that run for ten seconds; number 1 exits with 1."""
     life = Life(**settings)
-    life.world.kubelet.behaviour.completes = lambda pod, _container: (
+    life.world.kubelet.levers.completes = lambda pod, _container: (
         10.0,
         int(pod["metadata"]["name"] == "web-1"),
     )
@@ -86,7 +86,7 @@ def test_a_finished_instance_runs_again_when_killed_and_started() -> None:
     life = batch().settle()
     assert (life.statuses, life.status["appStatus"]) == ("Succ Failed Succ", "Failed")
     life.writes()
-    life.world.kubelet.behaviour.completes = lambda _pod, _container: (10.0, 0)
+    life.world.kubelet.levers.completes = lambda _pod, _container: (10.0, 0)
     life.patch(statuses={"1": "Killed"})
     assert life.statuses == "Succ Killed Succ"
     assert life.writes() == []
@@ -113,7 +113,7 @@ def test_scaling_a_finished_app_runs_the_new_instance_only() -> None:
 
 def test_finished_pods_go_at_once_where_the_operator_wants_it() -> None:
     life = batch(delete_pod_after_app_finish=False)
-    life.world.kubelet.behaviour.completes = lambda pod, _container: (
+    life.world.kubelet.levers.completes = lambda pod, _container: (
         (10.0, 0) if pod["metadata"]["name"] == "web-0" else None
     )
     life.settle()
@@ -126,7 +126,7 @@ def test_on_failure_is_left_to_the_kubelet() -> None:
     life = batch(policy="OnFailure").settle()
     assert life.status["statuses"]["0"] == life.status["statuses"]["2"] == "Succ"
     assert life.status["statuses"]["1"] != "Failed"
-    life.world.kubelet.behaviour.completes = lambda _pod, _container: (10.0, 0)
+    life.world.kubelet.levers.completes = lambda _pod, _container: (10.0, 0)
     life.world.kubelet.retry()
     life.settle()
     assert life.status["appStatus"] == "Succ"
@@ -146,7 +146,7 @@ def test_a_pod_that_the_kubelet_refuses_is_tried_elsewhere() -> None:
     """Also with restartPolicy Never: none of its containers ever ran."""
     life = Life()
     full = iter([True])
-    life.world.kubelet.behaviour.refuses = lambda _pod: next(full, False)
+    life.world.kubelet.levers.refuses = lambda _pod: next(full, False)
     life.apply(tapp(replicas=1, template=template(restartPolicy="Never")))
     assert life.writes() == ["create Pod web-0", "delete Pod web-0", "create Pod web-0"]
     assert life.statuses == "Running"
@@ -248,7 +248,7 @@ OWN: dict[str, Any] = {
 def test_work_whose_containers_never_run_again_is_run_once(parts: dict[str, Any]) -> None:
     """Although the pod's own policy is Always: no pod is made anew, however long one looks."""
     life = Life()
-    life.world.kubelet.behaviour.completes = lambda pod, container: (
+    life.world.kubelet.levers.completes = lambda pod, container: (
         (10.0, int(pod["metadata"]["name"] == "web-1")) if container == "web" else None
     )
     life.begin(tapp(replicas=3, template=template(**parts))).world.run(3600)
@@ -263,7 +263,7 @@ def test_work_whose_rule_starts_it_again_stays_in_its_pod() -> None:
     """The kubelet does it, and the pod ends when no rule is about its exit code."""
     life = Life()
     codes = iter([42, 42, 0])
-    life.world.kubelet.behaviour.completes = lambda _pod, _container: (10.0, next(codes))
+    life.world.kubelet.levers.completes = lambda _pod, _container: (10.0, next(codes))
     rules = OWN["rules"]
     life.begin(tapp(replicas=1, template=template(**rules))).world.run(600)
     assert life.status["appStatus"] == "Succ"

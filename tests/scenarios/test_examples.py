@@ -350,7 +350,7 @@ def test_unused_templates() -> None:
 
 def test_batch() -> None:
     life = Life()
-    life.world.kubelet.behaviour.completes = lambda pod, _container: (
+    life.world.kubelet.levers.completes = lambda pod, _container: (
         5.0,
         int("exit 1" in pod["spec"]["containers"][0]["command"][-1]),
     )

@@ -18,7 +18,7 @@ def begun(nodes: int = 3, **settings: Any) -> Life:
     """Five instances on some nodes, whose registry is slow."""
     life = Life(nodes=nodes, **settings)
     life.apply(tapp(template=template("web:1"), updateStrategy=FIRST))
-    life.world.kubelet.behaviour.pull_seconds = SECONDS
+    life.world.kubelet.levers.pull_seconds = SECONDS
     life.writes()
     return life
 
@@ -35,7 +35,7 @@ def away(life: Life) -> float:
         life.world.run(step)
         worker = life.world.kubelet.worker(life.pods[0])
         assert worker is not None
-        lost += 0.0 if worker.local.serves(life.world.clock.now) else step
+        lost += 0.0 if worker.local.can_serve(life.world.clock.now) else step
     return lost
 
 
@@ -53,7 +53,7 @@ def test_nothing_stops_for_as_long_as_a_pull_takes() -> None:
 
 def test_a_tag_that_does_not_exist_takes_nothing_down() -> None:
     life = begun()
-    life.world.kubelet.behaviour.bad_images.add("web:tpyo")
+    life.world.kubelet.levers.bad_images.add("web:tpyo")
     born = life.uids()
     life.watch_readiness()
     life.begin_patch(template=template("web:tpyo")).idle()
@@ -132,7 +132,7 @@ def test_updates_keep_their_order_whoever_has_pulled_first() -> None:
     def seconds(pod: Document, *_: Any, **__: Any) -> float:
         return 60.0 if pod["spec"]["nodeName"] == slow else 1.0
 
-    life.world.kubelet.behaviour.pull_of = seconds  # type: ignore[method-assign]
+    life.world.kubelet.levers.seconds_to_pull = seconds  # type: ignore[method-assign]
     life.begin_patch(template=template("web:2")).world.run(30)
     assert life.images() == " ".join(["web:1"] * 5)
     life.settle()
@@ -210,7 +210,7 @@ def test_where_the_api_server_refuses_pullers_updates_go_on_without() -> None:
 
 def test_where_kubelets_refuse_pullers_updates_go_on_without() -> None:
     life = begun()
-    levers = life.world.kubelet.behaviour
+    levers = life.world.kubelet.levers
     levers.refuses = is_puller
     goes_on_without(life, "the kubelet refused its pod (OutOfcpu")
 
@@ -221,7 +221,7 @@ def test_where_what_runs_in_pullers_cannot_be_had_updates_go_on_without() -> Non
     The kubelet comes to that after two slow pulls: of the wanted image, and of the puller's own.
     """
     life = begun(puller_image="example.com/pause:1")
-    life.world.kubelet.behaviour.bad_images.add("example.com/pause:1")
+    life.world.kubelet.levers.bad_images.add("example.com/pause:1")
     goes_on_without(life, "example.com/pause:1", wait=2 * SECONDS + 27)
 
 
@@ -303,7 +303,7 @@ def test_where_there_is_room_for_one_puller_they_run_one_after_the_other() -> No
 def test_a_puller_that_somebody_deletes_is_made_again() -> None:
     """However long it has been pulling; that it is gone does not mean that it was refused."""
     life = begun(nodes=1)
-    life.world.kubelet.behaviour.pull_seconds = 60
+    life.world.kubelet.levers.pull_seconds = 60
     life.begin_patch(template=template("web:2")).world.run(45)
     (puller,) = pullers(life).values()
     life.world.delete("Pod", puller["metadata"]["name"])
@@ -374,7 +374,7 @@ def test_an_image_that_an_instance_of_the_node_runs_is_there() -> None:
 
 def test_what_does_not_run_is_mended_at_once() -> None:
     life = begun()
-    life.world.kubelet.behaviour.bad_images.add("web:bad")
+    life.world.kubelet.levers.bad_images.add("web:bad")
     off = {"inPlaceUpdateStrategy": {"prePull": False}}
     life.begin_patch(template=template("web:bad"), updateStrategy=off).world.run(60)
     life.begin_patch(template=template("web:1"), updateStrategy=FIRST).settle()
@@ -384,7 +384,7 @@ def test_what_does_not_run_is_mended_at_once() -> None:
 
 def test_what_does_not_run_does_not_wait_for_the_image_that_mends_it() -> None:
     life = begun()
-    life.world.kubelet.behaviour.bad_images.add("web:bad")
+    life.world.kubelet.levers.bad_images.add("web:bad")
     off = {"inPlaceUpdateStrategy": {"prePull": False}}
     life.begin_patch(template=template("web:bad"), updateStrategy=off).world.run(60)
     assert life.images() == "web:bad web:1 web:1 web:1 web:1"

@@ -17,7 +17,7 @@ def test_a_container_that_no_probe_has_seen_takes_no_other_instance_down(
 ) -> None:
     """It started in the hook's first second, and serves after the kubelet is back."""
     life = Life(policies=policies)
-    behaviour = life.world.kubelet.behaviour
+    behaviour = life.world.kubelet.levers
     behaviour.keeps_ready = keeps
     container = {probe: PROBE, "lifecycle": {"postStart": {"exec": {"command": ["true"]}}}}
     life.apply(tapp(template=template(container=container), replicas=3))
@@ -27,7 +27,7 @@ def test_a_container_that_no_probe_has_seen_takes_no_other_instance_down(
 
     def serving() -> int:
         workers = [life.world.kubelet.worker(pod) for pod in life.pods.values()]
-        return sum(each.local.serves(life.world.clock.now) for each in workers if each)
+        return sum(each.local.can_serve(life.world.clock.now) for each in workers if each)
 
     life.world.run(14)
     behaviour.hooks.clear()

@@ -10,8 +10,8 @@ from tests.scenarios.life import Life, each
 def overtaken(*, lean: bool) -> Life:
     """One image is overtaken by another tag of it, while the kubelet stops for the first."""
     life = Life(policies=[lean_pods] if lean else [])
-    life.world.kubelet.behaviour.digests |= {"web:2": "2" * 64, "web:3": "2" * 64}
-    life.world.kubelet.behaviour.stop_seconds = 4.0
+    life.world.kubelet.levers.digests |= {"web:2": "2" * 64, "web:3": "2" * 64}
+    life.world.kubelet.levers.stop_seconds = 4.0
     life.apply(tapp(replicas=1, template=template(terminationGracePeriodSeconds=5)))
     life.writes()
     for tag in "23":

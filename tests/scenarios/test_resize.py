@@ -37,7 +37,7 @@ def begun(
 ) -> Life:
     """Three instances, at rest."""
     life = Life(policies=[lean_pods] if lean else [], resize=resize)
-    life.world.kubelet.behaviour.resizes = reports
+    life.world.kubelet.levers.resizes = reports
     spec = {"updateStrategy": strategy(), **spec}
     life.apply(tapp(replicas=3, template=body or asking(), **spec))
     life.writes()
@@ -60,7 +60,7 @@ def restarted(life: Life) -> int:
 
 def pends(life: Life, reason: str, *names: str) -> None:
     """From now on these pods cannot be resized."""
-    life.world.kubelet.behaviour.resize_pends = lambda pod: (
+    life.world.kubelet.levers.resize_pends = lambda pod: (
         (reason, "Node didn't have enough resource: cpu")
         if pod["metadata"]["name"] in names
         else None
@@ -71,7 +71,7 @@ def pends(life: Life, reason: str, *names: str) -> None:
 @pytest.mark.parametrize("generation", [False, True])
 def test_two_resizes_in_a_row_restart_nothing(lean: bool, generation: bool) -> None:
     life = begun(lean=lean)
-    life.world.kubelet.behaviour.reports_generation = generation
+    life.world.kubelet.levers.reports_generation = generation
     born = life.uids()
     for cpu in ("200m", "300m"):
         life.patch(template=asking(cpu))
@@ -108,7 +108,7 @@ def test_a_container_whose_policy_restarts_it_counts_in_the_budget() -> None:
     def serving() -> int:
         workers = [life.world.kubelet.worker(pod) for pod in life.pods.values()]
         now = life.world.clock.now
-        return sum(1 for worker in workers if worker and worker.local.serves(now))
+        return sum(1 for worker in workers if worker and worker.local.can_serve(now))
 
     def watch() -> bool:
         nonlocal fewest
@@ -137,7 +137,7 @@ def test_a_container_restarts_for_it_out_of_its_services(seconds: float) -> None
 
     in_place = {"resources": "InPlace", "gracePeriodSeconds": 5}
     life = begun(body("100m"), updateStrategy=strategy(inPlaceUpdateStrategy=in_place))
-    life.world.kubelet.behaviour.resize_seconds = seconds
+    life.world.kubelet.levers.resize_seconds = seconds
     born, wrong = life.uids(), list[str]()
 
     def watch(event: Event) -> None:
@@ -210,7 +210,7 @@ def test_the_next_template_repairs_what_waits() -> None:
 
 def test_a_kubelet_that_never_acts_is_told_of_and_another_template_repairs_it() -> None:
     life = begun()
-    life.world.kubelet.behaviour.resize_seconds = 10**6
+    life.world.kubelet.levers.resize_seconds = 10**6
     life.begin_patch(template=asking("200m"))
     life.world.run(200)
     assert "True NotResized: instance 0: its kubelet has not" in life.condition("PodsNotResized")

@@ -145,12 +145,12 @@ def test_a_typo_is_said(life: Life) -> None:
 
 def test_a_container_that_has_not_started_is_waited_for() -> None:
     life = Life()
-    life.world.kubelet.behaviour.bad_images.add("web:1")
+    life.world.kubelet.levers.bad_images.add("web:1")
     life.apply(tapp(replicas=2, template=asking())).writes()
     life.patch(template=asking(restart="1"))
     assert life.writes() == []
     assert life.condition("Progressing").startswith("True Updating: updating: 0, 1")
-    life.world.kubelet.behaviour.bad_images.clear()
+    life.world.kubelet.levers.bad_images.clear()
     life.idle()
     assert counts(life, "web") == [1, 1]
     assert life.complete
@@ -158,7 +158,7 @@ def test_a_container_that_has_not_started_is_waited_for() -> None:
 
 def test_what_mends_a_pod_does_not_wait_for_what_does_not_run() -> None:
     life = Life()
-    life.world.kubelet.behaviour.bad_images.add("side:0")
+    life.world.kubelet.levers.bad_images.add("side:0")
     broken = [{**SIDE, "image": "side:0"}]
     life.apply(tapp(replicas=2, template=asking(sidecars=broken))).writes()
     born = life.uids()
@@ -221,7 +221,7 @@ def test_a_crash_that_the_older_spec_repairs_is_not_taken_for_the_restart(
     """The kubelet starts the container with the spec that it knew, then stops it once more."""
     life = Life(policies=[lean_pods] if lean else [])
     life.apply(tapp(template=asking(), updateStrategy={"maxUnavailable": 2}))
-    behaviour = life.world.kubelet.behaviour
+    behaviour = life.world.kubelet.levers
     behaviour.start_seconds, behaviour.stop_seconds = 3.0, 5.0
     for number in (0, 1):
         life.world.kubelet.finish(life.pods[number], code)
@@ -241,7 +241,7 @@ PROBED = {"livenessProbe": {"tcpSocket": {"port": 80}}}
 def test_a_failed_liveness_probe_is_not_taken_for_the_restart(turns_seen: bool) -> None:
     """It ends as one does that was stopped, and what follows it is about to be stopped, too."""
     life = Life().apply(tapp(template=asking(container=PROBED), updateStrategy=TWO))
-    behaviour = life.world.kubelet.behaviour
+    behaviour = life.world.kubelet.levers
     behaviour.start_seconds, behaviour.stop_seconds = 3.0, 5.0 if turns_seen else 0.0
     for number in (0, 1):
         life.world.kubelet.fail_liveness(life.pods[number], "web")
@@ -259,7 +259,7 @@ TWO = {"maxUnavailable": 2}
 def test_a_probed_container_is_done_when_its_kubelet_was_seen_to_turn_to_it() -> None:
     """And stays done, whatever the kubelet reports later."""
     life = Life().apply(tapp(template=asking(container=PROBED), updateStrategy=TWO))
-    life.world.kubelet.behaviour.stop_seconds = 5.0
+    life.world.kubelet.levers.stop_seconds = 5.0
     began = life.world.clock.now
     life.patch(template=asking(container=PROBED, restart="1"))
     assert life.complete
@@ -281,7 +281,7 @@ def test_a_pod_that_is_evicted_in_the_middle_was_ended_by_its_restart(lean: bool
     life = Life(policies=[lean_pods] if lean else [])
     life.apply(tapp(template=first))
     life.world.run(60)
-    life.world.kubelet.behaviour.start_seconds = 3.0
+    life.world.kubelet.levers.start_seconds = 3.0
     life.begin_patch(template=second)
     worker = life.world.kubelet.worker(life.pods[0])
     assert worker is not None

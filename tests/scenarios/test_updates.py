@@ -28,7 +28,7 @@ def life() -> Life:
 
 def fault_of(life: Life, fault: str) -> set[str]:
     """The images that have this fault."""
-    images: set[str] = getattr(life.world.kubelet.behaviour, f"{fault}_images")
+    images: set[str] = getattr(life.world.kubelet.levers, f"{fault}_images")
     return images
 
 

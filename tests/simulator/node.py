@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from simulator.node.levers import Levers
-from simulator.node.local_pod import Node
+from simulator.node.machine import Node
 from simulator.node.pod_worker import PodWorker
 from simulator.objects.clock import EPOCH
 from simulator.objects.objects import Object
@@ -28,7 +28,7 @@ class OnePod:
         }
         self.now = 0.0
         self.levers = Levers(stop_seconds=2.0, jitter=0.0)
-        self.node = Node(self.levers, random.Random(seed), stamp)
+        self.node = Node(self.levers, random.Random(seed), format_time)
         self.worker = PodWorker(self.pod, self.node, 0.0)
         self.diary: list[tuple[float, Object]] = []
         """Every status that was published, and when."""
@@ -98,12 +98,12 @@ class OnePod:
         return next(one for one in conditions if one["type"] == kind)
 
     @property
-    def serves(self) -> bool:
+    def can_serve(self) -> bool:
         """True if it really serves."""
-        return self.worker.local.serves(self.now)
+        return self.worker.local.can_serve(self.now)
 
 
-def stamp(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     moment = datetime.fromtimestamp(EPOCH.timestamp() + seconds, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 

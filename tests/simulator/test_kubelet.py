@@ -59,7 +59,7 @@ def test_a_pod_comes_up() -> None:
 def test_no_probe_no_readiness_delay_unless_asked() -> None:
     """A pod can run for a while before it is ready."""
     world = make_world()
-    world.kubelet.behaviour.ready_seconds = 5.0
+    world.kubelet.levers.ready_seconds = 5.0
     world.apply(pod("p"))
     world.run(4)
     assert world.get("Pod", "p")["status"]["phase"] == "Running"
@@ -97,7 +97,7 @@ def test_a_bad_image_waits_and_recovers() -> None:
     """A container that cannot pull keeps its old containerID, and starts once it can."""
     world = _started()
     before = _container(world)["containerID"]
-    world.kubelet.behaviour.bad_images.add("web:2")
+    world.kubelet.levers.bad_images.add("web:2")
     _set_image(world, "web:2")
     world.settle()
     stuck = _container(world)
@@ -105,7 +105,7 @@ def test_a_bad_image_waits_and_recovers() -> None:
     assert (stuck["containerID"], stuck["image"]) == (before, "docker.io/library/web:1")
     assert stuck["lastState"]["terminated"]["containerID"] == before
     assert world.get("Pod", "p")["status"]["phase"] == "Running"
-    world.kubelet.behaviour.bad_images.clear()
+    world.kubelet.levers.bad_images.clear()
     world.run(20)
     assert is_ready(world.get("Pod", "p"))
 
@@ -113,7 +113,7 @@ def test_a_bad_image_waits_and_recovers() -> None:
 def test_a_bad_image_is_replaced_by_a_good_one() -> None:
     """A pod that never started takes the next image."""
     world = make_world()
-    world.kubelet.behaviour.bad_images.add("web:1")
+    world.kubelet.levers.bad_images.add("web:1")
     world.apply(pod("p"))
     world.settle()
     assert world.get("Pod", "p")["status"]["phase"] == "Pending"
@@ -126,7 +126,7 @@ def test_a_bad_image_is_replaced_by_a_good_one() -> None:
 def test_crash_loop() -> None:
     """A crashing container restarts at once, then ever more slowly."""
     world = make_world()
-    world.kubelet.behaviour.crashing_images.add("web:1")
+    world.kubelet.levers.crashing_images.add("web:1")
     world.apply(pod("p"))
     world.run(120)
     crashed = _container(world)
@@ -212,7 +212,7 @@ def test_a_native_sidecar_ends_with_the_work_of_its_pod() -> None:
 def test_an_init_container_that_never_runs_again_fails_its_pod(own: str | None, phase: str) -> None:
     """By its own policy, although the pod's is Always."""
     world = make_world()
-    world.kubelet.behaviour.crashing_images.add("init:1")
+    world.kubelet.levers.crashing_images.add("init:1")
     init = {"name": "init", "image": "init:1", **({"restartPolicy": own} if own else {})}
     world.apply(pod("p", initContainers=[init]))
     world.run(5)
@@ -283,7 +283,7 @@ def test_eviction_and_refusal() -> None:
     world.kubelet.evict(world.get("Pod", "p"))
     evicted = world.get("Pod", "p")["status"]
     assert (evicted["phase"], evicted["reason"]) == ("Failed", "Evicted")
-    world.kubelet.behaviour.refuses = lambda _pod: True
+    world.kubelet.levers.refuses = lambda _pod: True
     world.apply(pod("q"))
     world.settle()
     refused = world.get("Pod", "q")
@@ -306,11 +306,11 @@ def test_delete_takes_a_moment_and_reports_the_end() -> None:
 def test_a_delete_can_hang() -> None:
     """A pod that does not end stays Terminating until it is released."""
     world = _started()
-    world.kubelet.behaviour.hangs_on_delete = lambda _pod: True
+    world.kubelet.levers.hangs_on_delete = lambda _pod: True
     world.delete("Pod", "p")
     world.settle()
     assert is_terminating(world.get("Pod", "p"))
-    world.kubelet.behaviour.hangs_on_delete = lambda _pod: False
+    world.kubelet.levers.hangs_on_delete = lambda _pod: False
     world.kubelet.release()
     world.settle()
     assert world.list("Pod") == []

@@ -149,8 +149,8 @@ def test_a_node_that_was_away_before_starts_anew() -> None:
 def test_a_failed_pod_is_deleted_at_once_and_its_containers_later() -> None:
     """Nobody is asked on the node; when it comes back it kills what is left, in its own time."""
     world = lost(tolerations=tolerations(None), terminationGracePeriodSeconds=10)
-    world.kubelet.behaviour.stop_seconds = 4.0
-    world.kubelet.behaviour.jitter = 0.0
+    world.kubelet.levers.stop_seconds = 4.0
+    world.kubelet.levers.jitter = 0.0
     old = live(world)
     worker = world.kubelet.worker(old)
     assert worker is not None
@@ -161,7 +161,7 @@ def test_a_failed_pod_is_deleted_at_once_and_its_containers_later() -> None:
     assert world.list("Pod") == []
     world.run(100)
     assert world.kubelet.worker(old) is worker
-    assert worker.local.serves(world.clock.now)
+    assert worker.local.can_serve(world.clock.now)
     world.nodes.recover("node-0")
     world.run(3)
     assert any(one.alive for one in worker.local.all)

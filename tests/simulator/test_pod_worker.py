@@ -45,9 +45,9 @@ def test_the_grace_period_is_the_longest_that_a_container_takes_to_stop() -> Non
     pod = OnePod(terminationGracePeriodSeconds=4)
     pod.levers.stop_seconds = 30.0
     pod.up().edit("app:2").run(3.5)
-    assert not pod.serves
+    assert not pod.can_serve
     pod.run(5)
-    assert pod.serves
+    assert pod.can_serve
     assert pod.status["lastState"]["terminated"]["exitCode"] == 137
 
 
@@ -97,12 +97,12 @@ def test_a_startup_probe_leaves_ready_stale_until_it_has_run() -> None:
     assert pod.ready
     pod.edit("app:2").run(6)
     assert pod.told() == ["2 app:1 running Ready", "2 app:2 running Ready"]
-    assert (pod.status["started"], pod.serves) == (True, False)
+    assert (pod.status["started"], pod.can_serve) == (True, False)
     pod.run(10)
     assert (pod.status["started"], pod.ready) == (False, False)
     pod.run(25)
     assert pod.told()[2:] == ["2 app:2 running", "2 app:2 running Ready"]
-    assert (pod.status["started"], pod.ready, pod.serves) == (True, True, True)
+    assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, True)
 
 
 def test_behind_both_probes_ready_turns_true_before_the_startup_probe_has_run() -> None:
@@ -114,13 +114,13 @@ def test_behind_both_probes_ready_turns_true_before_the_startup_probe_has_run() 
     pod.diary.clear()
     pod.edit("app:2").run(6)
     assert pod.told()[1:] == ["2 app:2 running", "2 app:2 running Ready"]
-    assert (pod.status["started"], pod.ready, pod.serves) == (True, True, False)
+    assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, False)
     pod.run(9)
     assert pod.told()[3:] == ["2 app:2 running"]
     assert (pod.status["started"], pod.ready) == (False, False)
     pod.run(15)
     assert pod.told()[4:] == ["2 app:2 running Ready"]
-    assert (pod.status["started"], pod.ready, pod.serves) == (True, True, True)
+    assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, True)
 
 
 def test_a_first_container_is_not_ready_before_its_startup_probe_has_succeeded() -> None:
@@ -129,7 +129,7 @@ def test_a_first_container_is_not_ready_before_its_startup_probe_has_succeeded()
     pod.levers.starts["app:1"] = 12.0
     pod.run(30)
     ready = [line.endswith("Ready") for line in pod.told()]
-    assert (ready[-1], ready.count(True), pod.serves) == (True, 1, True)
+    assert (ready[-1], ready.count(True), pod.can_serve) == (True, 1, True)
 
 
 def test_a_readiness_probe_is_unready_after_a_restart_until_it_succeeds() -> None:
@@ -138,7 +138,7 @@ def test_a_readiness_probe_is_unready_after_a_restart_until_it_succeeds() -> Non
     pod.up().edit("app:2").run(6)
     assert (pod.ready, pod.status["started"]) == (False, True)
     pod.run(8)
-    assert (pod.ready, pod.serves) == (True, True)
+    assert (pod.ready, pod.can_serve) == (True, True)
     assert pod.told() == ["2 app:1 running Ready", "2 app:2 running", "2 app:2 running Ready"]
 
 
@@ -367,4 +367,4 @@ def test_a_phase_that_others_have_ended_is_kept_and_the_containers_are_killed() 
     pod.pod = {**pod.pod, "status": {**pod.pod["status"], "phase": "Failed"}}
     pod.worker.notice(pod.pod, pod.now)
     pod.run(6)
-    assert (pod.phase, pod.serves) == ("Failed", False)
+    assert (pod.phase, pod.can_serve) == ("Failed", False)

@@ -205,7 +205,7 @@ def test_a_volume_follows_its_claim_as_far_as_its_driver_can() -> None:
     world.settle()
     status = world.get("PersistentVolumeClaim", "c")["status"]
     assert status["capacity"] == {"storage": "2Gi"}
-    world.claim_controller.largest = "4Gi"
+    world.claim_controller.largest_volume = "4Gi"
     grow(world, "5Gi")
     world.settle()
     status = world.get("PersistentVolumeClaim", "c")["status"]

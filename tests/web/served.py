@@ -69,7 +69,7 @@ def tapp(name: str = "shop", namespace: str = "default", **spec: Any) -> Documen
 def cluster(*tapps: Document, bad: str = "shop:broken") -> StandIn:
     """A cluster on which these have come to rest."""
     life = Life(check_every=100)
-    life.world.kubelet.behaviour.bad_images.add(bad)
+    life.world.kubelet.levers.bad_images.add(bad)
     return StandIn(life.apply(*tapps).world)
 
 
