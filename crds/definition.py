@@ -1,4 +1,7 @@
-"""The CustomResourceDefinition: names, subresources and columns around the schema."""
+"""The CustomResourceDefinition of TApp: its names, subresources and printer columns.
+
+`custom_resource_definition` is the entry point; the schema comes from `crds.schema`.
+"""
 
 from typing import Any, Final
 
@@ -27,18 +30,17 @@ COLUMNS: Final = [
 
 
 def custom_resource_definition() -> dict[str, Any]:
-    """The whole CustomResourceDefinition."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": "tapps.apps.tkestack.io",
             "labels": {"app.kubernetes.io/part-of": "tapp"},
-            # Argo CD then applies it as the README does: a client-side apply would keep a copy of
-            # all of it in an annotation.
+            # Argo CD then uses server-side apply, as the README does. A client-side apply would
+            # store a copy of the whole CRD in an annotation.
             "annotations": {
                 "argocd.argoproj.io/sync-options": "ServerSideApply=true",
-                # Whoever uninstalls a chart keeps all TApps and their pods.
+                # Deleting the CRD would delete all TApps and their pods, so Helm must keep it.
                 "helm.sh/resource-policy": "keep",
             },
         },

@@ -1,8 +1,8 @@
-"""Writes the CRD and the reference page: `python -m crds.generate`; with --check it only compares.
+"""Writes the CRD and the reference page: `python -m crds.generate`; `--check` only compares them.
 
-The definition (`crds.definition`) holds the schema, which `crds.schema` makes of the models of
-`tapp.declared` and `crds.kubernetes_schema` of Kubernetes' own (pod and claim templates). The page
-(`crds.reference`) says the same for people.
+The CRD comes from `crds.definition`. Its schema combines the models of `tapp.declared`
+(`crds.schema`) with Kubernetes' schemas of pods, claims and Services (`crds.kubernetes_schema`).
+The page comes from the CRD's schema (`crds.reference`).
 """
 
 import argparse
@@ -26,7 +26,7 @@ HEADER: Final = """\
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes every value in full: the API server's YAML needs no anchors."""
+    """Writes repeated values in full instead of as YAML anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the name is PyYAML's
         return True
@@ -34,7 +34,7 @@ class _Dumper(yaml.SafeDumper):
 
 @cache
 def render() -> str:
-    """The text of the CRD file."""
+    """Returns the content of the CRD file."""
     document = yaml.dump(
         custom_resource_definition(), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True
     )
@@ -42,7 +42,7 @@ def render() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks the files; the exit status is 1 where the check fails."""
+    """Writes or checks the files; returns 1 if the check finds an outdated file."""
     parser = argparse.ArgumentParser(prog="python -m crds.generate", description=__doc__)
     parser.add_argument(
         "--check", action="store_true", help="write nothing; fail if a file is out of date"

@@ -1,8 +1,9 @@
-"""Turns Kubernetes' own JSON schemas into structural schemas for a CRD.
+"""Converts Kubernetes' JSON schemas into structural schemas for a CRD.
 
-The source is what the package kubernetes-validate ships: the schemas of the API server's types.
-What is taken over is what catches mistakes (types, required fields, documentation). What could
-refuse a template that the API server takes, today or in a later version, is left out.
+`structural` is the entry point. The source is the package kubernetes-validate, which contains the
+schemas of the API server's types. The conversion keeps the parts that find mistakes: types,
+required fields, documentation. It omits everything that could refuse a template that the API server
+accepts, now or in a later version.
 """
 
 import json
@@ -19,7 +20,7 @@ from tapp.kube.images import LONGEST
 
 Schema = dict[str, Any]
 
-KUBERNETES: Final = "1.37"  # The Kubernetes version whose pod and claim schemas the CRD carries
+KUBERNETES: Final = "1.37"  # the Kubernetes version of the schemas in the CRD
 
 CORE: Final = "io.k8s.api.core.v1."
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -27,10 +28,11 @@ META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 ANY_OBJECT: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 QUANTITY: Final[Schema] = {
-    # No type at all: `cpu: 0.5` is a JSON number that Kubernetes takes as a quantity, and the
-    # usual `x-kubernetes-int-or-string` would refuse it. The pattern judges strings only.
+    # `cpu: 0.5` is a JSON number that Kubernetes accepts as a quantity, and
+    # `x-kubernetes-int-or-string` would refuse it. So the schema has no type, and the pattern
+    # applies to strings only.
     "x-kubernetes-preserve-unknown-fields": True,
-    # With placeholders, what stands around them is what a quantity may have.
+    # Between placeholders a quantity may have letters, digits, points and signs.
     "pattern": r"^\s*([+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
     rf"|[-+.0-9A-Za-z]*({ANY}[-+.0-9A-Za-z]*)+)\s*$",
 }
@@ -38,8 +40,8 @@ QUANTITY: Final[Schema] = {
 REPLACED: Final[dict[str, Schema]] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": QUANTITY,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"x-kubernetes-int-or-string": True},
-    # Metadata inside a template is not treated as metadata by the API server: without a schema
-    # of its own every label would be pruned.
+    # The API server does not treat the metadata of a template as metadata. Without this schema it
+    # would prune all labels.
     META + "ObjectMeta": {
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": True,
@@ -50,44 +52,47 @@ REPLACED: Final[dict[str, Schema]] = {
             "finalizers": {"type": "array", "items": {"type": "string"}},
         },
     },
-    # Server-written, meaningless in a template; the old controller wrote `status: {}` there.
+    # The API server writes this status, so it has no meaning in a template. The old controller
+    # wrote `status: {}` there.
     CORE + "PersistentVolumeClaimStatus": ANY_OBJECT,
 }
 
 OMITTED: Final = {
-    # Not allowed in a pod that is being created.
+    # Not allowed in a new pod.
     CORE + "PodSpec": {"ephemeralContainers"},
     CORE + "PersistentVolumeClaim": {"apiVersion", "kind"},
 }
 
 NOT_REQUIRED: Final = {
-    # Fields whose zero value the API server accepts: for its Go types "absent" is "zero".
+    # Fields whose zero value the API server accepts, because a Go type cannot tell a zero value
+    # from a missing one.
     CORE + "HTTPHeader": {"value"},
     CORE + "ISCSIVolumeSource": {"lun"},
     CORE + "PreferredSchedulingTerm": {"preference"},
     CORE + "SleepAction": {"seconds"},
     CORE + "Sysctl": {"value"},
-    # A TApp whose pods all come from the pool may have a `spec.template` with labels only, and
-    # the old controller wrote `containers: null` into templates it found empty.
+    # If all pods of a TApp come from the pool, `spec.template` may have labels only. The old
+    # controller wrote `containers: null` into empty templates.
     CORE + "PodSpec": {"containers"},
 }
 
 REQUIRED: Final = {
-    # Validation demands it in pods, and since 1.37 in templates, too; the schema does not.
+    # The API server requires the field in pods, and since 1.37 in templates, too; its schema does
+    # not.
     CORE + "ImageVolumeSource": {"reference"}
 }
-"""Fields that are there and not empty."""
+"""Fields that must be present and not empty."""
 
 UNIQUE_LISTS: Final = {
-    # Lists that a server-side apply may merge by key. Only those whose keys the API server itself
-    # demands and wants unique in every pod; ports, for one, may repeat a number (TCP and UDP).
+    # Lists that server-side apply merges by key. Only lists whose keys the API server requires to
+    # be unique in every pod; ports, for example, may repeat a number (TCP and UDP).
     (CORE + "PodSpec", "containers"): ["name"],
     (CORE + "PodSpec", "initContainers"): ["name"],
     (CORE + "PodSpec", "volumes"): ["name"],
 }
 
 IMAGES: Final = {(CORE + "Container", "image"), (CORE + "ImageVolumeSource", "reference")}
-"""Fields that have an image's reference."""
+"""Fields that contain an image reference."""
 
 KEPT: Final = ("format", "x-kubernetes-map-type")
 
@@ -102,15 +107,18 @@ def _definitions() -> dict[str, Schema]:
 
 
 def structural(name: str, *, described: bool = True) -> Schema:
-    """The structural schema of a type (`CORE + "PodSpec"`), with short texts if `described`."""
+    """Returns the structural schema of a type such as `CORE + "PodSpec"`.
+
+    `described` adds the first sentence of each field's documentation.
+    """
     return _Translation(described).definition(name)
 
 
 def summary(text: str) -> str:
-    """The first sentence of a field's documentation.
+    """Returns the first sentence of a field's documentation.
 
-    `kubectl apply` keeps a copy of the applied object in an annotation of at most 256 KiB. With
-    whole texts the CRD would not fit, and only server-side apply could install it.
+    `kubectl apply` stores a copy of the applied object in an annotation of at most 256 KiB. A CRD
+    with the whole texts would be too long for it, and only server-side apply could install the CRD.
     """
     paragraph = re.sub(r"\s+", " ", text.split("\n\n", maxsplit=1)[0]).strip()
     end = re.search(r"(?<!e\.g)(?<!i\.e)(?<!etc)\.(?= [A-Z])", paragraph)
@@ -118,9 +126,9 @@ def summary(text: str) -> str:
 
 
 def with_placeholders(template: Schema, fields: Mapping[str, Numbers] = NUMBERS) -> Schema:
-    """The schema of a template, in which a placeholder may stand for the numbers in `fields`.
+    """Allows placeholders instead of the numbers in `fields`, and returns the changed template.
 
-    Within a text it is alone, in some fields with digits around it.
+    A field accepts a string that is a placeholder, or in some fields a placeholder between digits.
     """
     for path, numbers in fields.items():
         *parents, last = path.split(".")
@@ -168,7 +176,8 @@ class _Translation:
 
     def _typed(self, source: Schema, owner: str) -> Schema:
         kind = source["type"]
-        # Null is an absent field: the API server prunes it before it validates.
+        # The API server prunes null before it validates, so a schema that allows null needs only
+        # its other type.
         node: Schema = {"type": kind if isinstance(kind, str) else kind[0]}
         node |= {key: source[key] for key in KEPT if key in source}
         if node["type"] == "array":

@@ -1,4 +1,7 @@
-"""The fields of a TApp as a page for people, from the schema that the API server enforces."""
+"""Renders the fields of a TApp as a Markdown page, from the schema of the CRD.
+
+`render` is the entry point.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -12,7 +15,7 @@ KUBERNETES: Final = {
     "volumeClaimTemplates": "list of PersistentVolumeClaim",
     "serviceTemplate": "`metadata` and `spec` of a Service",
 }
-"""Fields of the spec whose own fields are Kubernetes' own, and are not listed."""
+"""Fields of the spec whose own fields are defined by Kubernetes, so the page does not list them."""
 
 HEAD: Final = """\
 <!-- Generated from the CRD: do not edit. Change tapp/declared/model.py, then run: make generate -->
@@ -27,7 +30,7 @@ Schema = dict[str, Any]
 
 
 def render() -> str:
-    """The text of the page: a table of the fields of `spec`, and one of those of `status`."""
+    """Returns the page: a table of the fields of `spec`, and a table of the fields of `status`."""
     fields = tapp()["properties"]
     parts = [HEAD]
     for part in ("spec", "status"):

@@ -1,7 +1,7 @@
-"""The schema of a TApp, made of the models that read it (`tapp/declared/model.py`).
+"""Builds the schema of a TApp from the models that parse it (`tapp/declared/model.py`).
 
-A field's type, limits, description and keywords are those of the model. What is Kubernetes' own is
-opaque there, and its schema is put in here.
+`tapp` is the entry point. A field's type, limits, description and keywords come from its model. For
+the types of Kubernetes the models have opaque maps; this module inserts the schemas of these types.
 """
 
 import ast
@@ -27,7 +27,7 @@ PLAIN: Final = {str: "string", bool: "boolean"}
 
 
 def tapp() -> Schema:
-    """The schema of the whole object."""
+    """Returns the schema of a TApp object."""
     fields = dict(_fields(TApp))
     return {
         "type": "object",
@@ -49,11 +49,11 @@ def tapp() -> Schema:
 
 
 def _kubernetes() -> dict[str, Schema]:
-    """Schemas of the spec that are Kubernetes' own, by field."""
+    """Returns the schemas of those fields of the spec whose types are defined by Kubernetes."""
     pod = CORE + "PodTemplateSpec"
     pooled = with_placeholders(structural(pod, described=False)) | rules.CONTAINERS
     claim = structural(CORE + "PersistentVolumeClaim")
-    # The rules compare names, and a rule's worst case must be bounded.
+    # CEL rules compare these names, and the API server needs a bound of a rule's cost.
     claim["properties"]["metadata"]["properties"]["name"]["maxLength"] = MAX_NAME
     service = {
         "type": "object",
@@ -74,7 +74,11 @@ def _kubernetes() -> dict[str, Schema]:
 
 
 def _schema(field: FieldInfo, own: Schema) -> Schema:
-    """The schema of a field; `own` stands for a map of anything, in a model by its field names."""
+    """Returns the schema of a field.
+
+    `own` is the schema that replaces an opaque map. For a model it maps field names to such
+    schemas.
+    """
     kind = field.annotation
     either = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     kinds = [each for each in either if each is not NoneType]
@@ -111,10 +115,13 @@ def _number(limits: list[Any], described: Schema, extra: Schema) -> Schema:
 
 
 def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
-    """The fields of a model itself by their names in JSON, each with its text."""
+    """Yields the fields of a model by their JSON names, each with its description.
+
+    Fields that the model inherits are not included.
+    """
     texts = _texts(model)
     for name, annotation in model.__annotations__.items():
-        # A field that no model reads is a ClassVar of its type.
+        # A field that is in the CRD only is declared as a ClassVar of its type.
         found = model.model_fields.get(name) or FieldInfo.from_annotation(*get_args(annotation))
         field = copy(found)
         field.description = field.description or texts[name]
@@ -122,7 +129,7 @@ def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
 
 
 def _texts(model: type[BaseModel]) -> dict[str, str]:
-    """Field of a model -> the text below it."""
+    """Returns the description of each field of a model: the string literal below the field."""
     source: Any = ast.parse(getsource(model)).body[0]
     return {
         ast.unparse(field.target): " ".join(ast.literal_eval(below.value).split())
