@@ -6,7 +6,7 @@
 from typing import Any, Final
 
 from crds.kubernetes_schema import Schema
-from crds.schema import tapp
+from crds.schema import tapp_schema
 
 
 def _column(name: str, kind: str, path: str, description: str, priority: int = 0) -> Schema:
@@ -69,7 +69,7 @@ def custom_resource_definition() -> dict[str, Any]:
                             "labelSelectorPath": ".status.scaleLabelSelector",
                         },
                     },
-                    "schema": {"openAPIV3Schema": tapp()},
+                    "schema": {"openAPIV3Schema": tapp_schema()},
                 }
             ],
         },

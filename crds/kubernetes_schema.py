@@ -94,7 +94,7 @@ UNIQUE_LISTS: Final = {
 IMAGES: Final = {(CORE + "Container", "image"), (CORE + "ImageVolumeSource", "reference")}
 """Fields that contain an image reference."""
 
-KEPT: Final = ("format", "x-kubernetes-map-type")
+KEPT_KEYWORDS: Final = ("format", "x-kubernetes-map-type")
 
 
 @cache
@@ -114,7 +114,7 @@ def structural(name: str, *, described: bool = True) -> Schema:
     return _Translation(described).definition(name)
 
 
-def summary(text: str) -> str:
+def first_sentence(text: str) -> str:
     """Returns the first sentence of a field's documentation.
 
     `kubectl apply` stores a copy of the applied object in an annotation of at most 256 KiB. A CRD
@@ -171,7 +171,7 @@ class _Translation:
             raise ValueError(message)
         node.pop("description", None)
         if self.described and source.get("description"):
-            node["description"] = summary(source["description"])
+            node["description"] = first_sentence(source["description"])
         return node
 
     def _typed(self, source: Schema, owner: str) -> Schema:
@@ -179,7 +179,7 @@ class _Translation:
         # The API server prunes null before it validates, so a schema that allows null needs only
         # its other type.
         node: Schema = {"type": kind if isinstance(kind, str) else kind[0]}
-        node |= {key: source[key] for key in KEPT if key in source}
+        node |= {key: source[key] for key in KEPT_KEYWORDS if key in source}
         if node["type"] == "array":
             node["items"] = self._node(source["items"], owner)
         elif "additionalProperties" in source:

@@ -6,7 +6,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from crds.schema import tapp
+from crds.schema import tapp_schema
 
 KUBERNETES: Final = {
     "template": "PodTemplateSpec",
@@ -31,7 +31,7 @@ Schema = dict[str, Any]
 
 def render() -> str:
     """Returns the page: a table of the fields of `spec`, and a table of the fields of `status`."""
-    fields = tapp()["properties"]
+    fields = tapp_schema()["properties"]
     parts = [HEAD]
     for part in ("spec", "status"):
         parts += [f"## {part}\n", f"{fields[part]['description']}\n", "| field | type | meaning |"]
@@ -42,24 +42,24 @@ def render() -> str:
 def _rows(schema: Schema, prefix: str) -> Iterator[str]:
     for name, field in schema["properties"].items():
         path = f"{prefix}{name}"
-        known = KUBERNETES.get(name) if not prefix else None
+        kubernetes_type = KUBERNETES.get(name) if not prefix else None
         meaning = field["description"].replace("|", "\\|")
         default = field.get("default")
         if default is not None:
             meaning += f" Default: {default}."
-        yield f"| `{path}` | {known or _type(field)} | {meaning} |"
-        if known is None:
+        yield f"| `{path}` | {kubernetes_type or _type_name(field)} | {meaning} |"
+        if kubernetes_type is None:
             yield from _rows_within(field, path)
 
 
 def _rows_within(field: Schema, path: str) -> Iterator[str]:
     parts = ((field, "."), (field.get("additionalProperties"), "{}."), (field.get("items"), "[]."))
-    for schema, mark in parts:
+    for schema, suffix in parts:
         if isinstance(schema, dict) and "properties" in schema:
-            yield from _rows(schema, f"{path}{mark}")
+            yield from _rows(schema, f"{path}{suffix}")
 
 
-def _type(field: Schema) -> str:
+def _type_name(field: Schema) -> str:
     if field.get("x-kubernetes-int-or-string"):
         return "integer or percentage"
     if "enum" in field:
@@ -68,7 +68,7 @@ def _type(field: Schema) -> str:
         return "time"
     values = field.get("additionalProperties")
     if isinstance(values, dict):
-        return f"map of {_type(values)}"
+        return f"map of {_type_name(values)}"
     if field["type"] == "array":
-        return f"list of {_type(field['items'])}"
+        return f"list of {_type_name(field['items'])}"
     return str(field["type"])

@@ -1,7 +1,8 @@
 """Builds the schema of a TApp from the models that parse it (`tapp/declared/model.py`).
 
-`tapp` is the entry point. A field's type, limits, description and keywords come from its model. For
-the types of Kubernetes the models have opaque maps; this module inserts the schemas of these types.
+`tapp_schema` is the entry point. A field's type, limits, description and keywords come from its
+model. For the types of Kubernetes the models have opaque maps; this module inserts the schemas of
+these types.
 """
 
 import ast
@@ -23,10 +24,10 @@ from tapp.declared.model import TApp
 from tapp.declared.placeholders import SERVICE_NUMBERS
 from tapp.kube.names import MAX_NAME
 
-PLAIN: Final = {str: "string", bool: "boolean"}
+SIMPLE_TYPES: Final = {str: "string", bool: "boolean"}
 
 
-def tapp() -> Schema:
+def tapp_schema() -> Schema:
     """Returns the schema of a TApp object."""
     fields = dict(_fields(TApp))
     return {
@@ -40,15 +41,15 @@ def tapp() -> Schema:
             },
             "kind": {"type": "string", "description": "TApp."},
             "metadata": {"type": "object"},
-            "spec": _schema(fields["spec"], _kubernetes()),
-            "status": _schema(fields["status"], {}),
+            "spec": _schema_of_field(fields["spec"], _kubernetes_schemas()),
+            "status": _schema_of_field(fields["status"], {}),
         },
         "required": ["spec"],
         **rules.POD_HOSTNAMES,
     }
 
 
-def _kubernetes() -> dict[str, Schema]:
+def _kubernetes_schemas() -> dict[str, Schema]:
     """Returns the schemas of those fields of the spec whose types are defined by Kubernetes."""
     pod = CORE + "PodTemplateSpec"
     pooled = with_placeholders(structural(pod, described=False)) | rules.CONTAINERS
@@ -73,15 +74,14 @@ def _kubernetes() -> dict[str, Schema]:
     }
 
 
-def _schema(field: FieldInfo, own: Schema) -> Schema:
+def _schema_of_field(field: FieldInfo, kubernetes_schema: Schema) -> Schema:
     """Returns the schema of a field.
 
-    `own` is the schema that replaces an opaque map. For a model it maps field names to such
-    schemas.
+    `kubernetes_schema` replaces an opaque map. For a model it maps field names to such schemas.
     """
     kind = field.annotation
-    either = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    kinds = [each for each in either if each is not NoneType]
+    alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    kinds = [each for each in alternatives if each is not NoneType]
     described: Schema = {"description": field.description} if field.description else {}
     extra: Any = field.json_schema_extra or {}
     if len(kinds) > 1:
@@ -91,27 +91,30 @@ def _schema(field: FieldInfo, own: Schema) -> Schema:
     kind, parts = field.annotation, get_args(field.annotation)
     if kind is int:
         return _number(field.metadata, described, extra)
-    if kind in PLAIN:
-        return {"type": PLAIN[kind], **described, **extra}
+    if kind in SIMPLE_TYPES:
+        return {"type": SIMPLE_TYPES[kind], **described, **extra}
     if get_origin(kind) is Literal:
         return {"type": "string", **described, "enum": list(parts), **extra}
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        fields = {name: _schema(each, own.get(name, {})) for name, each in _fields(kind)}
+        fields = {
+            name: _schema_of_field(each, kubernetes_schema.get(name, {}))
+            for name, each in _fields(kind)
+        }
         return {"type": "object", **described, "properties": fields, **extra}
     if parts == (str, Any):
-        return {**own, **described, **extra}
-    within = _schema(FieldInfo.from_annotation(parts[-1]), own)
+        return {**kubernetes_schema, **described, **extra}
+    item_schema = _schema_of_field(FieldInfo.from_annotation(parts[-1]), kubernetes_schema)
     if get_origin(kind) is dict:
-        return {"type": "object", **described, "additionalProperties": within, **extra}
+        return {"type": "object", **described, "additionalProperties": item_schema, **extra}
     if "x-kubernetes-list-map-keys" in extra:
-        return {"type": "array", **described, **extra, "items": within}
-    return {"type": "array", **described, "items": within, **extra}
+        return {"type": "array", **described, **extra, "items": item_schema}
+    return {"type": "array", **described, "items": item_schema, **extra}
 
 
 def _number(limits: list[Any], described: Schema, extra: Schema) -> Schema:
-    least = next(({"minimum": each.ge} for each in limits if isinstance(each, Ge)), {})
-    most = next(({"maximum": each.le} for each in limits if isinstance(each, Le)), {})
-    return {"type": "integer", "format": "int32", **described, **least, **extra, **most}
+    minimum = next(({"minimum": each.ge} for each in limits if isinstance(each, Ge)), {})
+    maximum = next(({"maximum": each.le} for each in limits if isinstance(each, Le)), {})
+    return {"type": "integer", "format": "int32", **described, **minimum, **extra, **maximum}
 
 
 def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
@@ -119,20 +122,20 @@ def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
 
     Fields that the model inherits are not included.
     """
-    texts = _texts(model)
+    descriptions = _descriptions(model)
     for name, annotation in model.__annotations__.items():
         # A field that is in the CRD only is declared as a ClassVar of its type.
-        found = model.model_fields.get(name) or FieldInfo.from_annotation(*get_args(annotation))
-        field = copy(found)
-        field.description = field.description or texts[name]
+        declared = model.model_fields.get(name) or FieldInfo.from_annotation(*get_args(annotation))
+        field = copy(declared)
+        field.description = field.description or descriptions[name]
         yield field.alias or to_camel(name), field
 
 
-def _texts(model: type[BaseModel]) -> dict[str, str]:
+def _descriptions(model: type[BaseModel]) -> dict[str, str]:
     """Returns the description of each field of a model: the string literal below the field."""
     source: Any = ast.parse(getsource(model)).body[0]
     return {
-        ast.unparse(field.target): " ".join(ast.literal_eval(below.value).split())
-        for field, below in pairwise(source.body)
-        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr)
+        ast.unparse(field.target): " ".join(ast.literal_eval(text.value).split())
+        for field, text in pairwise(source.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
     }

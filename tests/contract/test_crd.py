@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel
 
 from crds import generate, reference, schema
-from crds.kubernetes_schema import KUBERNETES, summary
+from crds.kubernetes_schema import KUBERNETES, first_sentence
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from tapp.answer import kstatus, mistakes, refusals, status
@@ -254,7 +254,7 @@ def test_the_pool_has_no_texts_and_the_template_has() -> None:
 )
 def test_summary_is_the_first_sentence(text: str, first: str) -> None:
     """Texts are cut after a sentence, not after an abbreviation."""
-    assert summary(text) == first
+    assert first_sentence(text) == first
 
 
 # --- what old TApps hold --------------------------------------------------------------------------
@@ -695,7 +695,7 @@ def test_status_as_written_survives_the_schema(spec: Node) -> None:
 
 def test_the_reference_page_names_every_field_of_spec_and_status() -> None:
     page = set(re.findall(r"(?m)^\| `([^`]+)` \|", reference.render()))
-    fields = schema.tapp()["properties"]
+    fields = schema.tapp_schema()["properties"]
     assert set(fields["spec"]["properties"]) | set(fields["status"]["properties"]) <= page
     assert "updateStrategy.forceUpdate.maxUnavailable" in page
     assert "conditions[].lastTransitionTime" in page

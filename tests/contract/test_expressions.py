@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from crds.schema import tapp
+from crds.schema import tapp_schema
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("tapp", "hooks", "kubectl_tapp", "migration", "simulator/objects")
@@ -215,7 +215,7 @@ def test_a_pattern_of_the_crd_is_about_the_whole_text() -> None:
 
     An alternative without one lets everything pass that has a placeholder in it.
     """
-    found = dict(reversed(pair) for pair in _patterns(tapp(), ""))
+    found = dict(reversed(pair) for pair in _patterns(tapp_schema(), ""))
     assert found
     for pattern, path in found.items():
         nodes = parsed(re.compile(pattern))

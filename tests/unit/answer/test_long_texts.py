@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crds.schema import tapp as schema
+from crds.schema import tapp_schema as schema
 from tapp.words.vocabulary import RESTARTED_AT
 from tests.builders import Document, as_sent, request, tapp, template
 from tests.unit.world import Hook, settled
