@@ -13,9 +13,9 @@ ICON = "docs/img/icon.svg"
 _IMAGE = """\
   registry: ""
   repository: ""
-  # The chart's appVersion where empty
+  # Empty: the chart's appVersion
   tag: ""
-  # Such as sha256:...; it takes the place of the tag
+  # A digest such as sha256:...; it overrides the tag
   digest: ""
 """
 """The lines of values.yaml that hold the image."""

@@ -55,53 +55,56 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         default=256 * 1024 * 1024,
         ge=1024,
-        description="A larger request is refused with 413; 10,000 pods need about 84 MB. All "
-        "requests of a worker together hold no more bytes either; more are refused with 503.",
+        description="The maximum size of a request; a larger one is refused with 413. 10,000 pods "
+        "need about 84 MB. All requests of a worker together hold at most this many "
+        "bytes; further requests are refused with 503.",
     )
     max_new_pods_bytes: int = Field(
         default=32 * 1024 * 1024,
         ge=1024,
-        description="What one answer writes anew has no more bytes than about so many, and one "
-        "object of each kind at least: pods that pull images, ControllerRevisions, pods that are "
-        "made or updated in place, claims, Services. The others follow with the next answers.",
+        description="The approximate maximum number of bytes of new and changed objects in one "
+        "response, with at least one object of each kind: pods that pull images, "
+        "ControllerRevisions, created pods and pods updated in place, claims, "
+        "Services. Further objects follow in later responses.",
     )
     max_pullers: int = Field(
         default=10,
         ge=1,
-        description="Pods of one TApp that pull images at once, ahead of its updates (prePull).",
+        description="The number of pods of one TApp that pull images at the same time, before its "
+        "updates (prePull).",
     )
     pull_seconds: int = Field(
         default=600,
         ge=1,
-        description="Seconds that updates wait for a pod that is to pull images and does not "
-        "start; then they go on without.",
+        description="Seconds that updates wait for a pod that has to pull images and does not "
+        "start; then the updates continue without it.",
     )
     puller_image: str = Field(
         default="registry.k8s.io/pause:3.10.1",
         min_length=1,
-        description="What runs in pods that pull images: small, and its process waits. The default "
-        "is what most nodes have for their sandboxes.",
+        description="The image of the container in pods that pull images: small, with a process "
+        "that waits. Most nodes have the default image already, for their sandboxes.",
     )
     body_seconds: float = Field(
         default=10,
         gt=0,
         le=600,
-        description="Seconds in which the body of a request has to arrive, else it is answered "
-        "with 408; its client has as many to read the answer.",
+        description="Seconds until the body of a request has to be complete, or the response is "
+        "408; the client has the same time to read the response.",
     )
     pace_seconds: float = Field(
         default=1.0,
         ge=0,
         le=5,
-        description="The longest that a sync of a large TApp waits after the last answer for it; "
-        "what happens meanwhile becomes one sync. 0: nothing waits.",
+        description="The longest delay of a sync of a large TApp after its last response; events "
+        "during the delay cause one sync only. 0: no delay.",
     )
     pace_pod_seconds: float = Field(
         default=0.002,
         ge=0,
         le=1,
-        description="How long it waits, for each pod. TApps of fewer than 50 pods do not wait; "
-        "nor do edits and deletions.",
+        description="The delay for each pod of the TApp. TApps with fewer than 50 pods are not "
+        "delayed, nor are edits and deletions.",
     )
     auth_token_file: Path | None = Field(
         default=None,

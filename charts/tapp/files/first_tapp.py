@@ -1,4 +1,4 @@
-"""`helm test`: makes a TApp of one instance in a namespace of its own, and takes it away."""
+"""`helm test`: creates a TApp with one instance in a new namespace, and deletes both."""
 
 import json
 import os
@@ -13,28 +13,30 @@ from urllib.error import HTTPError
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 NAMESPACE, IMAGE = f"tapp-test-{secrets.token_hex(4)}", os.environ["TEST_IMAGE"]
 TAPPS = f"/apis/apps.tkestack.io/v1/namespaces/{NAMESPACE}/tapps"
-UNANSWERED = "Nobody has answered for the TApp yet: does Metacontroller run, and reach the service?"
+NO_STATUS = (
+    "The TApp has no status yet: check that Metacontroller runs and reaches the hook service."
+)
 TRUSTED = ssl.create_default_context(cafile=f"{ACCOUNT}/ca.crt")
 
 
 def call(method, path, body=None):
-    """An answer of the API server, as JSON."""
+    """Sends a request to the API server and returns the JSON of the response."""
     host = os.environ["KUBERNETES_SERVICE_HOST"]
     host = f"[{host}]" if ":" in host else host
     token = Path(ACCOUNT, "token").read_text()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     port = os.environ["KUBERNETES_SERVICE_PORT"]
     data = json.dumps(body).encode() if body else None
-    asked = urllib.request.Request(f"https://{host}:{port}{path}", data, headers, method=method)
+    request = urllib.request.Request(f"https://{host}:{port}{path}", data, headers, method=method)
     opener = urllib.request.build_opener(
         urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=TRUSTED)
     )
-    with opener.open(asked, timeout=20) as answer:
-        return json.load(answer)
+    with opener.open(request, timeout=20) as response:
+        return json.load(response)
 
 
 def main():
-    """Returns 0 where the TApp came to be Ready, and went."""
+    """Returns 0 if the TApp has become Ready, else 1."""
     labels = {"app": "first"}
     container = {"name": "wait", "image": IMAGE}
     container["securityContext"] = {
@@ -59,21 +61,21 @@ def main():
 
 
 def wait():
-    """Says what the TApp waits for, until it is Ready."""
-    said, until = "", time.monotonic() + 240
-    while time.monotonic() < until:
+    """Prints what the TApp waits for until it is Ready; returns 1 after four minutes."""
+    printed, deadline = "", time.monotonic() + 240
+    while time.monotonic() < deadline:
         status = call("GET", f"{TAPPS}/first").get("status") or {}
-        found = {each["type"]: each for each in status.get("conditions", [])}
-        ready = found.get("Ready")
-        words = ready["message"] if ready else UNANSWERED
-        if words != said:
-            print(words, flush=True)
-        said = words
+        conditions = {each["type"]: each for each in status.get("conditions", [])}
+        ready = conditions.get("Ready")
+        message = ready["message"] if ready else NO_STATUS
+        if message != printed:
+            print(message, flush=True)
+        printed = message
         if ready and ready["status"] == "True":
-            print("A TApp of one instance is Ready.")
+            print("The TApp first with one instance is Ready.")
             return 0
         time.sleep(1)
-    print(f"The TApp is not Ready after four minutes: {said}", file=sys.stderr)
+    print(f"The TApp is not Ready after four minutes: {printed}", file=sys.stderr)
     return 1
 
 
@@ -81,4 +83,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except HTTPError as error:
-        sys.exit(f"The API server refuses it: {error.code} {error.read().decode()[:500]}")
+        sys.exit(f"The API server refuses a request: {error.code} {error.read().decode()[:500]}")

@@ -1,9 +1,9 @@
-{{- /* The name of the service and of what belongs to it. */ -}}
+{{- /* The name of the service and of its objects. */ -}}
 {{- define "tapp.fullname" -}}
 {{- .Values.fullnameOverride | default "tapp-hooks" -}}
 {{- end -}}
 
-{{- /* The labels by which everything finds the service's pods. They never change. */ -}}
+{{- /* The labels that select the service's pods. They must never change. */ -}}
 {{- define "tapp.selector" -}}
 app.kubernetes.io/name: tapp-hooks
 {{- end -}}
@@ -14,13 +14,13 @@ app.kubernetes.io/name: tapp-hooks
 {{ include "tapp.common" . }}
 {{- end -}}
 
-{{- /* The labels of objects that nothing selects. */ -}}
+{{- /* The labels of objects that no selector uses. */ -}}
 {{- define "tapp.common" -}}
 app.kubernetes.io/part-of: tapp
 {{- include "tapp.more" (dict "value" "commonLabels" "labels" .Values.commonLabels) }}
 {{- end -}}
 
-{{- /* Labels of a value, which must not change those of the chart. */ -}}
+{{- /* The labels from a value. They must not override those of the chart. */ -}}
 {{- define "tapp.more" -}}
 {{- range $name, $text := .labels }}
 {{- if has $name (list "app.kubernetes.io/name" "app.kubernetes.io/part-of" "apps.tkestack.io/scheme") }}
@@ -30,7 +30,7 @@ app.kubernetes.io/part-of: tapp
 {{- end }}
 {{- end -}}
 
-{{- /* The image with its tag or digest; a text is taken as it is. */ -}}
+{{- /* The image with its tag or digest; a string value is used unchanged. */ -}}
 {{- define "tapp.image" -}}
 {{- $image := .Values.image -}}
 {{- $why := "image is not set: name the hook service's image, --set image.registry=registry.example.com,image.repository=tapp-hooks" -}}
@@ -44,7 +44,7 @@ app.kubernetes.io/part-of: tapp
 {{- end -}}
 {{- end -}}
 
-{{- /* Where the hooks are called, without the hook's name. */ -}}
+{{- /* The URL of the hooks, without the hook's name. */ -}}
 {{- define "tapp.url" -}}
 {{- $tls := .Values.components.tlsCertManager -}}
 {{- printf "%s://%s.%s.svc:%s" (ternary "https" "http" $tls) (include "tapp.fullname" .) .Release.Namespace (include "tapp.port" .) -}}
@@ -58,7 +58,7 @@ app.kubernetes.io/part-of: tapp
 {{- .Values.tls.secretName | default (printf "%s-tls" (include "tapp.fullname" .)) -}}
 {{- end -}}
 
-{{- /* How a hook is called: (root, hook, timeout) as a list. */ -}}
+{{- /* The call of a hook; the argument is the list (root, hook, timeout). */ -}}
 {{- define "tapp.webhook" -}}
 {{- $root := index . 0 -}}
 version: v2
@@ -82,7 +82,7 @@ webhook:
 {{- end }}
 {{- end -}}
 
-{{- /* The account that the service runs as, nothing where it needs none. */ -}}
+{{- /* The service account of the service, or nothing if it needs no account. */ -}}
 {{- define "tapp.account" -}}
 {{- if .Values.components.events -}}
 {{- include "tapp.fullname" . -}}
@@ -91,7 +91,7 @@ webhook:
 {{- end -}}
 {{- end -}}
 
-{{- /* Helm reads every number of a file as a float, and would write a large one with an exponent. */ -}}
+{{- /* Formats a number. Helm reads numbers in files as floats, and would write large numbers with an exponent. */ -}}
 {{- define "tapp.settings" -}}
 {{- range $name, $value := .Values.settings }}
 {{- if not (kindIs "invalid" $value) }}
@@ -101,7 +101,7 @@ webhook:
 {{- end }}
 {{- end -}}
 
-{{- /* Objects that kustomize has, too, as they are in that file: (root, file) as a list. */ -}}
+{{- /* The objects of a file that kustomize uses, too; the argument is the list (root, file). */ -}}
 {{- define "tapp.shipped" -}}
 {{- $root := index . 0 -}}
 {{- $text := $root.Files.Get (printf "files/%s" (index . 1)) -}}
@@ -125,7 +125,7 @@ webhook:
 {{- end -}}
 {{- end -}}
 
-{{- /* The account that Metacontroller runs as. */ -}}
+{{- /* The service account of Metacontroller. */ -}}
 {{- define "tapp.metacontrollerAccount" -}}
 {{- if .Values.metacontroller.enabled -}}
 {{- include "metacontroller.serviceAccountName" .Subcharts.metacontroller -}}
@@ -134,7 +134,7 @@ metacontroller
 {{- end -}}
 {{- end -}}
 
-{{- /* Whether Metacontroller's replicas elect a leader: a text, or nothing. */ -}}
+{{- /* A non-empty string if Metacontroller's replicas elect a leader. */ -}}
 {{- define "tapp.elects" -}}
 {{- $arguments := .Values.metacontroller.commandArgs -}}
 {{- if or (has "--leader-election" $arguments) (has "--leader-election=true" $arguments) -}}
