@@ -1,4 +1,4 @@
--- What Argo CD shows of a TApp, and what its sync waves wait for.
+-- The health of a TApp, which Argo CD shows and its sync waves wait for.
 local health = {status = "Progressing", message = "waiting for the first status"}
 if obj.metadata.deletionTimestamp ~= nil then
   health.message = "being deleted"

@@ -1,4 +1,4 @@
--- The actions of a TApp, and which of them make sense now.
+-- The actions of a TApp; an action without effect is disabled.
 local killed = false
 for _, status in pairs(obj.spec.statuses or {}) do
   killed = killed or status == "Killed"

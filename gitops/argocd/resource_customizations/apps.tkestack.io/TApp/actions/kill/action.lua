@@ -1,4 +1,4 @@
--- Stops one instance: its pod goes, its claims stay.
+-- Kills an instance: its pod is deleted, and its claims stay.
 local given = actionParams["instance"] or ""
 local id = tonumber(given)
 local replicas = obj.spec.replicas or 1

@@ -1,4 +1,4 @@
--- Asks for new pods of all instances, within the budgets, as `kubectl rollout restart` does.
+-- Replaces the pods of all instances, within the budgets, as `kubectl rollout restart` does.
 local os = require("os")
 local now = os.date("!%Y-%m-%dT%XZ")
 
