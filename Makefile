@@ -61,13 +61,14 @@ full: $(VENV)/.ready ## Run the same tests whole: those that `make test` makes s
 	FULL=1 $(BIN)/pytest -n auto --dist worksteal
 
 .PHONY: lint
-lint: $(VENV)/.ready ## Check style, types and layers, and that generated files are fresh
+lint: $(VENV)/.ready ## Check style, types, layers and wording, and that generated files are fresh
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m crds.generate --check
 	$(BIN)/python -m release.man --check
+	$(BIN)/python -m tests.wording
 	$(MAKE) --no-print-directory docs
 
 .PHONY: check

@@ -1,0 +1,85 @@
+"""Finds docstrings that readers have to read twice: `python -m tests.wording`.
+
+`make lint` runs the check over the packages of the product. Each text must stand alone: it must not
+refer to another text ("The same, but ..."), begin with a clause instead of a noun or a verb ("What
+is left of ..."), or begin with a pronoun ("It is ..."). The rules are in CONTRIBUTING.md, "Words".
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = (
+    "tapp", "hooks", "kubectl_tapp", "simulator", "demo", "release", "crds", "migration", "charts",
+)  # fmt: skip
+
+PATTERNS = {
+    "refers to another text": re.compile(
+        r"(The same,|(Likewise|As (above|there|it|in|for)|The other way|So too|Also|And|See)\b)"
+    ),
+    "begins with a clause": re.compile(
+        r"(What|Whatever|Who|Whoever|Whom|Whose|Whether|How|Why|Where|All that|That|Of)\b"
+    ),
+    "begins with a pronoun": re.compile(
+        r"(It|They|He|This|These|Those|One|Others|Some|None|Nobody|Somebody|Everything|All|Both|Each)"
+        r" (is|are|was|were|has|have|had|may|can|will|does|do|gets?|goes|of|that|which|who)\b"
+    ),
+}
+
+ALLOWED = {
+    "hooks/app.py",
+    "hooks/service/events.py",
+    "hooks/service/resizes.py",
+    "hooks/wire/declared.py",
+    "tapp/answer/events.py",
+    "tapp/answer/noted.py",
+    "tapp/decide/marks.py",
+    "tapp/decide/pod_status.py",
+    "tapp/decide/pulls.py",
+    "tapp/decide/turns.py",
+    "tapp/plan.py",
+}
+"""Files that are not checked yet, as paths from the root."""
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yields line and text of the docstrings of all modules, classes and functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                yield getattr(node, "lineno", 1), text
+
+
+def findings(source: str) -> list[tuple[int, str, str]]:
+    """Returns line, pattern and first line of each docstring that a pattern matches."""
+    return [
+        (line, name, text.partition("\n")[0])
+        for line, text in docstrings(ast.parse(source))
+        for name, pattern in PATTERNS.items()
+        if pattern.match(text)
+    ]
+
+
+def main() -> int:
+    """Prints all findings; returns 1 if there is one."""
+    failed = 0
+    for path in sorted(path for each in PACKAGES for path in (ROOT / each).rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        found = findings(path.read_text(encoding="utf-8"))
+        if name in ALLOWED:
+            if not found:
+                sys.stdout.write(f"{name} is clean: remove it from ALLOWED in tests/wording.py\n")
+                failed = 1
+            continue
+        for line, pattern, text in found:
+            sys.stdout.write(f"{name}:{line}: {pattern}: {text}\n")
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
