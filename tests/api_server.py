@@ -1,4 +1,7 @@
-"""A stand-in for the API server that events are written to: TLS, and as broken as a test wants."""
+"""A fake API server with TLS, to which the service writes Events and resizes.
+
+A test sets its failures: status codes, delays, and a stop.
+"""
 
 import json
 import ssl
@@ -16,19 +19,19 @@ Document = dict[str, Any]
 
 
 class ApiServer:
-    """The body that was posted, and the answer to it.
+    """Stores posted objects, and fails as a test has set.
 
     Attributes:
-        answers: status codes of the next answers; then 201, and 409 for a name that is there.
-        retry_after: the header of answers that are none of these two.
-        words: the message of answers other than 201.
-        hang: how long each answer takes, in seconds.
-        events: what was created, by name.
+        answers: status codes of the next responses; after them 201, or 409 for an existing name.
+        retry_after: the Retry-After header of responses other than 201 and 409.
+        words: the message of responses other than 201.
+        hang: seconds before each response.
+        events: the created objects, by name.
         posts: path, Authorization and body of every request.
     """
 
     def __init__(self, account: Path, port: int = 0) -> None:
-        """`account` is where token and ca.crt are put."""
+        """Starts the server; writes its token and ca.crt to `account`."""
         self.answers: list[int] = []
         self.retry_after = ""
         self.words = ""
@@ -56,14 +59,14 @@ class ApiServer:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self) -> None:
-        """From now on connections are refused."""
+        """Closes all connections and refuses new ones."""
         self._stopped = True
         self._over.set()
         self._server.shutdown()
         self._server.server_close()
 
     def until(self, posts: int, seconds: float = 60) -> None:
-        """Waits until there were so many requests."""
+        """Waits until the given number of requests has arrived."""
         end = time.monotonic() + seconds
         while len(self.posts) < posts:
             assert time.monotonic() < end, f"{len(self.posts)} of {posts} requests"
@@ -84,7 +87,8 @@ class ApiServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            wbufsize = -1  # head and body in one packet: the body alone would wait for an ACK
+            # Head and body in one packet: a separate body would wait for an ACK.
+            wbufsize = -1
 
             def do_PATCH(self) -> None:
                 self.do_POST()
@@ -112,7 +116,7 @@ class ApiServer:
 
 @contextmanager
 def api_server(account: Path, port: int = 0) -> Iterator[ApiServer]:
-    """One that ends with the block."""
+    """Yields a fake API server that stops at the end of the block."""
     server = ApiServer(account, port)
     try:
         yield server

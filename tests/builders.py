@@ -1,7 +1,7 @@
-"""Documents as a real cluster would hold them: TApps, pods, claims, Metacontroller's requests.
+"""Builds documents as a real cluster has them: TApps, pods, claims, requests of Metacontroller.
 
-A pod is made the whole way: the hook's child, Metacontroller's labels and annotation, the API
-server's defaults and admission (`simulator.api.admission`). Nothing here mutates its arguments.
+A pod passes all steps: the hook's child, Metacontroller's labels and annotation, the API server's
+defaults and admission (`simulator.api.admission`). No function changes its arguments.
 """
 
 import itertools
@@ -28,15 +28,15 @@ UID = "0b6e3c1c-0000-4000-8000-00000000bbbb"
 CREATED = "2026-01-05T10:00:00Z"
 READY_SINCE = "2026-01-05T10:01:00Z"
 NOW = datetime(2026, 1, 5, 11, 0, tzinfo=UTC).timestamp()
-"""The injected clock: an hour after everything was created."""
+"""The time of the injected clock: an hour after the creation of all objects."""
 
 _UIDS = itertools.count(1)
 
 
 def as_sent(document: Any) -> bytes:
-    """A request's bytes as Go writes them: no blanks, and what HTML or a script would read escaped.
+    """Encodes a request as Go does: no blanks, and HTML characters escaped.
 
-    Its own fields come in the order of Metacontroller's struct, everything below with sorted keys.
+    The fields of the request have the order of Metacontroller's struct; all other keys are sorted.
     """
     if isinstance(document, dict) and "children" in document:
         document = {key: document[key] for key in sorted(document, key=_place)}
@@ -60,7 +60,8 @@ def _place(field: str) -> tuple[int, str]:
 def _sorted(value: Any) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # a number that has more than 64 bits, and the like
+    # orjson refuses integers of more than 64 bits.
+    except TypeError:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return text.encode()
 
@@ -74,7 +75,7 @@ def template(
     sidecars: list[Document] | None = None,
     **spec: Any,
 ) -> Document:
-    """A pod template with one container `app`, and what else the case needs in its spec."""
+    """Returns a pod template with one container `app`; `spec` has further fields of its spec."""
     metadata: Document = {"labels": {"app": "web"} if labels is None else labels}
     if annotations is not None:
         metadata["annotations"] = annotations
@@ -83,7 +84,6 @@ def template(
 
 
 def claim_template(name: str = "data", storage: str = "1Gi") -> Document:
-    """A claim template."""
     return {
         "metadata": {"name": name},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}},
@@ -91,7 +91,7 @@ def claim_template(name: str = "data", storage: str = "1Gi") -> Document:
 
 
 def manifest(name: str = NAME, *, namespace: str = "", **spec: Any) -> Document:
-    """A TApp as its author writes it; `template()` unless the spec says otherwise."""
+    """Returns a TApp as a user writes it, by default with `template()`."""
     return {
         "apiVersion": "apps.tkestack.io/v1",
         "kind": "TApp",
@@ -101,7 +101,7 @@ def manifest(name: str = NAME, *, namespace: str = "", **spec: Any) -> Document:
 
 
 def tapp(*, status: Document | None = None, generation: int = 1, **spec: Any) -> Document:
-    """A TApp as the API server returns it; `template()` unless the spec says otherwise."""
+    """Returns a TApp as the API server stores it, by default with `template()`."""
     document = manifest(namespace=NAMESPACE, **{"replicas": 1, **spec})
     document["metadata"] |= {
         "uid": UID,
@@ -132,7 +132,7 @@ def _managed_fields(manager: str) -> list[Document]:
 
 
 def stored(desired: Document, parent: Document, policies: tuple[Policy, ...] = ()) -> Document:
-    """A child just created: what Metacontroller adds, then what the API server makes of it."""
+    """Returns a child as the API server stores it after Metacontroller has created it."""
     desired = labelled(desired, parent)
     name = desired["metadata"]["name"]
     child = with_last_applied(desired, desired)
@@ -157,7 +157,7 @@ def stored(desired: Document, parent: Document, policies: tuple[Policy, ...] = (
 
 
 def labelled(desired: Document, parent: Document) -> Document:
-    """A child as Metacontroller reads it from the answer (`generateSelector: true`)."""
+    """Returns a child of a response with Metacontroller's label (`generateSelector: true`)."""
     labels = {**(desired["metadata"].get("labels") or {}), "controller-uid": _uid(parent)}
     return with_meta(desired, labels=labels)
 
@@ -169,7 +169,7 @@ def _uid(parent: Document) -> str:
 def updated(
     observed: Document, desired: Document, parent: Document, policies: tuple[Policy, ...] = ()
 ) -> Document:
-    """A child after Metacontroller's update, the same object if nothing is to be written."""
+    """Returns a child after Metacontroller's update, or the same object if nothing changes."""
     merged = apply_update(observed, labelled(desired, parent))
     if deep_equal(merged, observed) or observed["metadata"].get("deletionTimestamp"):
         return observed
@@ -187,7 +187,10 @@ def updated(
 
 
 def without_last_applied(pod: Document) -> Document:
-    """The pod as the admission policy, or another controller, would have left it."""
+    """Returns the pod without Metacontroller's last-applied annotation.
+
+    An admission policy may have removed the annotation, or another controller has created the pod.
+    """
     annotations = dict(pod["metadata"].get("annotations") or {})
     annotations.pop(LAST_APPLIED, None)
     return with_meta(pod, annotations=annotations or None)
@@ -197,20 +200,20 @@ GROWING: list[Document] = [
     {"apiVersion": "v1", "resource": resource, "updateStrategy": {"method": "InPlace"}}
     for resource in ("pods", "persistentvolumeclaims")
 ]
-"""The part of a registration that lets claims grow."""
+"""Child resources of a registration with which claims grow."""
 EXPOSING: Document = {
     "apiVersion": "v1",
     "resource": "services",
     "updateStrategy": {"method": "InPlace"},
 }
-"""The part of a registration that lets instances have Services."""
+"""The child resource of a registration with which instances have Services."""
 
 
 # --- what the kubelet reports ---------------------------------------------------------------------
 
 
 def running(pod: Document, *, ready: bool = True, since: str = READY_SINCE) -> Document:
-    """The pod on a node, every container running what its spec says (restarted if it changed)."""
+    """Returns the pod running on a node; containers whose image changed have restarted."""
     spec = {**pod["spec"], "nodeName": "node-1"}
     before = {
         item["name"]: item
@@ -240,7 +243,7 @@ def running(pod: Document, *, ready: bool = True, since: str = READY_SINCE) -> D
 
 
 def _conditions(pod: Document, ready: bool, since: str) -> list[Document]:
-    """The kubelet's, and those of others, which it keeps; a readiness gate has to be open."""
+    """Returns the kubelet's conditions, and those of readiness gates, which the kubelet keeps."""
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
     others = [item for item in pod["status"].get("conditions") or [] if item["type"] in gates]
     opened = {item["type"] for item in others if item["status"] == "True"}
@@ -282,13 +285,13 @@ def _running(pod: Document, container: Document, before: Document | None) -> Doc
 
 
 def terminated(container_status: Document, exit_code: int) -> Document:
-    """A container that has ended."""
+    """Returns the status of a container that has ended."""
     state = {"terminated": {"exitCode": exit_code, "reason": "Completed", "finishedAt": CREATED}}
     return {**container_status, "ready": False, "started": False, "state": state}
 
 
 def completed(pod: Document, phase: str) -> Document:
-    """The pod ended for good, its containers having run."""
+    """Returns the pod after its containers have ended for good."""
     pod = running(pod, ready=False)
     code = 0 if phase == "Succeeded" else 1
     statuses = [terminated(item, code) for item in pod["status"]["containerStatuses"]]
@@ -296,14 +299,14 @@ def completed(pod: Document, phase: str) -> Document:
 
 
 def refused(pod: Document, *, bound: bool = True) -> Document:
-    """The pod failed before any container was started, as the kubelet refuses it (`OutOfcpu`)."""
+    """Returns the pod rejected by the kubelet before any container started (`OutOfcpu`)."""
     spec = {**pod["spec"], "nodeName": "node-1"} if bound else pod["spec"]
     status = {"phase": "Failed", "reason": "OutOfcpu", "message": "Node didn't have enough cpu"}
     return {**pod, "spec": spec, "status": status}
 
 
 def crashing(pod: Document, reason: str = "CrashLoopBackOff") -> Document:
-    """The pod runs, but its containers wait for the next attempt."""
+    """Returns the pod with all containers waiting for a restart."""
     pod = running(pod, ready=False)
     statuses = [
         {**item, "ready": False, "state": {"waiting": {"reason": reason}}}
@@ -313,17 +316,17 @@ def crashing(pod: Document, reason: str = "CrashLoopBackOff") -> Document:
 
 
 def in_phase(pod: Document, phase: str) -> Document:
-    """The pod with another phase and nothing else known."""
+    """Returns the pod with a phase and no other status."""
     return {**pod, "status": {"phase": phase}}
 
 
 def terminating(child: Document) -> Document:
-    """The child on its way out."""
+    """Returns the child in deletion."""
     return with_meta(child, deletionTimestamp=DELETED, deletionGracePeriodSeconds=30)
 
 
 def bound(claim: Document, **status: Any) -> Document:
-    """The claim with its volume, as large as it asks for."""
+    """Returns the claim bound to a volume of the requested size."""
     spec = {**claim["spec"], "volumeName": f"pvc-{claim['metadata']['uid']}"}
     capacity = claim["spec"]["resources"]["requests"]
     return {**claim, "spec": spec, "status": {"phase": "Bound", "capacity": capacity, **status}}
@@ -332,7 +335,9 @@ def bound(claim: Document, **status: Any) -> Document:
 def storage_class(
     name: str = "standard", *, grows: bool | None = True, default: bool = False
 ) -> Document:
-    """A StorageClass; `grows` is its `allowVolumeExpansion`, `default` makes it the cluster's."""
+    """Returns a StorageClass; `grows` is its `allowVolumeExpansion`, `default` makes it the
+    default.
+    """
     annotations = {"annotations": {DEFAULT_CLASS: "true"}} if default else {}
     document = {
         "apiVersion": "storage.k8s.io/v1",
@@ -348,16 +353,16 @@ CHILD_RESOURCE = {
     "resource": "controllerrevisions",
     "updateStrategy": {"method": "OnDelete"},
 }
-"""The part of a registration that declares ControllerRevisions."""
+"""The child resource of a registration that declares ControllerRevisions."""
 
 
 def copied(document: Any) -> Any:
-    """A document that shares nothing with this one, several times as fast as `copy.deepcopy`."""
+    """Returns a deep copy, several times as fast as `copy.deepcopy`."""
     return pickle.loads(pickle.dumps(document, pickle.HIGHEST_PROTOCOL))
 
 
 def patch_between(before: Document, after: Document) -> Document:
-    """The JSON merge patch (RFC 7386) that makes one document of the other."""
+    """Returns the JSON merge patch (RFC 7386) that turns `before` into `after`."""
     patch: Document = {key: None for key in before if key not in after}
     for key, value in after.items():
         if key not in before:
@@ -385,11 +390,12 @@ def request(  # noqa: PLR0913 - each one is a part of the request
     classes: list[Document] | None = None,
     services: list[Document] | None = None,
 ) -> Document:
-    """The request that Metacontroller posts, in hook protocol v1 or v2.
+    """Returns the request that Metacontroller posts, in version 1 or 2 of the hook protocol.
 
-    With `revisions`, also with none, the registration declares ControllerRevisions. With `classes`
-    it lets claims grow, and these StorageClasses are shown. With `services` it has the component of
-    that name. A parent that is finalized is being deleted.
+    With `revisions`, even an empty list, the registration declares ControllerRevisions. With
+    `classes` the registration lets claims grow, and the request contains these StorageClasses. With
+    `services` the registration is that of the component services. The parent of a finalize request
+    is in deletion.
     """
     if finalizing:
         parent = with_meta(parent, **{"deletionTimestamp": DELETED} | parent["metadata"])

@@ -1,9 +1,9 @@
-"""Tests to run first after a change: `python -m tests.changed` prints their paths.
+"""Prints the tests to run first after a change: `python -m tests.changed`.
 
-Changed is what differs from where the branch left `main` (or the commit in BASE), and what is not
-committed yet. A changed test is printed itself. For a changed file of the product these are the
-tests of its room: the longest of `ROOMS` that its path begins with. They tell quickly; only `make
-test` tells all.
+A file has changed if it differs from the commit where the branch left `main` (or the commit in
+BASE), or is not committed. A changed test is printed itself. For a changed file of the product the
+tests of its room are printed: the longest of `ROOMS` that its path begins with. Only `make test`
+runs all tests.
 """
 
 import os
@@ -48,9 +48,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
 
 
 def chosen_for(changed: Iterable[str]) -> list[str]:
-    """The tests to run for these paths, each once, none that lies in a directory beside it.
+    """Returns the tests to run for changed paths, each once.
 
-    A path that is gone has none of its own.
+    A test inside a directory that is chosen, too, is left out, and so is a deleted test.
     """
     found: set[str] = set()
     for path in changed:
@@ -68,7 +68,7 @@ def chosen_for(changed: Iterable[str]) -> list[str]:
 
 
 def changed_files(base: str) -> list[str]:
-    """Files that differ from where this branch left `base`, in the working tree, and new ones."""
+    """Returns the files of the working tree that differ from where the branch left `base`."""
     since = _git("merge-base", base, "HEAD")[0]
     return [
         *_git("diff", "--name-only", "--relative", since),

@@ -1,8 +1,9 @@
-"""The commands that the documentation shows: its fenced blocks without a language.
+"""Reads the commands in the documentation: its fenced blocks without a language.
 
-tests/e2e/test_commands.py and test_commands_of_installing.py type them on a real API server, or it
-is said in `NOT_HERE` why not; tests/contract/test_commands.py checks that none is forgotten. In a
-block with `$` the lines behind a command are what it prints; `...` is anything at its end.
+`blocks` is the entry point. tests/e2e/test_commands.py and test_commands_of_installing.py run the
+commands on a real API server, unless `NOT_HERE` says why not. tests/contract/test_commands.py
+checks that each block has its place. In a block with `$` the lines after a command are its expected
+output; `...` at their end stands for any text.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class Block:
     """A fenced block of commands.
 
     Attributes:
-        name: its page, its section, and which it is there.
-        text: its lines, without their common indentation.
+        name: page, section, and number in the section.
+        text: the lines, without their common indentation.
     """
 
     name: str
@@ -38,19 +39,19 @@ class Block:
 
     @property
     def shows(self) -> bool:
-        """True if what is printed stands beside the commands."""
+        """True if the block contains the output of its commands."""
         return self.text.startswith("$ ")
 
     @property
     def steps(self) -> list[tuple[str, str]]:
-        """(Command, what it prints), where that is shown."""
+        """Pairs of a command and its output, if the block contains outputs."""
         found = re.split(r"(?m)^\$ ", self.text)[1:]
         parts = [re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", each, re.DOTALL) for each in found]
         return [(part[1], part[2]) for part in parts if part]
 
 
 def blocks() -> Iterator[Block]:
-    """Every block of every page, in order."""
+    """Yields all blocks of all pages, in order."""
     for page in PAGES:
         section, number = "", 0
         text = _FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
@@ -65,7 +66,7 @@ def blocks() -> Iterator[Block]:
 
 
 def block(name: str) -> Block:
-    """One of them."""
+    """Returns the block with this name."""
     (found,) = (each for each in blocks() if each.name == name)
     return found
 
@@ -85,7 +86,7 @@ ALONE = (
     "docs/size.md: Shards 1",
     *RECIPES,
 )
-"""Run in a namespace of the running service, each on its own."""
+"""Blocks that run each on its own, in a namespace of the running service."""
 BY_HELM = (
     "README.md: Install on a cluster 2",
     "docs/upgrade.md: Upgrade 1",
@@ -115,7 +116,7 @@ FROM_SOURCE = (
     "docs/migration.md: Steps 6",
     "docs/upgrade.md: Uninstall 4",
 )
-"""Each of the three is a story on an empty control plane, from its first block to its last."""
+"""Each of the three lists runs on an empty control plane, from its first block to its last."""
 _MAKE = "targets of this repository: .ci/run and the workflows run them"
 _FETCHED = "fetches Metacontroller's manifests from GitHub; tests/e2e/test_least_privilege.py"
 NOT_HERE = {
@@ -134,4 +135,4 @@ NOT_HERE = {
     "docs/security.md: What Metacontroller may do 1": _FETCHED,
     "docs/security.md: Supply chain 1": "needs a registry with a signed release",
 }
-"""The reason why a block is not run: it takes what no machine without a network has."""
+"""Blocks that are not run, and why: mostly because they need a network."""

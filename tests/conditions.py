@@ -1,7 +1,7 @@
-"""Conditions of a TApp that go together: a table, and what the rest of a status then says.
+"""Conditions of a TApp that go together, and the parts of the status that they imply.
 
-The table stands in docs/mend.md, too ("Which conditions go together"); `tests.invariants`
-holds every status that is answered to it.
+`contradictions` is the entry point; `tests.invariants` calls it for every status. The table is also
+in docs/mend.md ("Which conditions go together").
 """
 
 from typing import Any
@@ -17,15 +17,16 @@ HARMLESS = {
     "InvalidUpdatePriority",
     "InvalidHoldFor",
 }
-"""Conditions that leave every instance as the spec asks."""
+"""Conditions with which every instance can still be as the spec asks."""
 LATE = "ProgressDeadlineExceeded"
 BROKEN = ("InstancesBroken", "NodesSilent")
-"""Other reasons of Degraded."""
+"""Further reasons of Degraded."""
 ALWAYS = ("Available", "Progressing", "Ready", "Degraded")
 KSTATUS = ("Reconciling", "Stalled")
 
 TABLE: tuple[tuple[str, str, str, str, str], ...] = (
-    # Progressing, Degraded, Ready, Available; the second word is the reason; and what else is True
+    # Progressing, Degraded, Ready, Available (status and reason), and the other conditions that are
+    # True
     ("False Complete", "False", "True AsSpecified", "True", "none"),
     ("False Complete", "False", "True PartitionReached", "True", "none"),
     ("False Complete", "True", "False, as Degraded", "True", "Stalled"),
@@ -36,10 +37,10 @@ TABLE: tuple[tuple[str, str, str, str, str], ...] = (
     ("True", "False", "False, as Progressing", "any", "Reconciling"),
     ("True", "True", "False, as Degraded", "any", "Reconciling or Stalled"),
 )
-"""All that may be seen: what is not in it is a contradiction."""
+"""All combinations that may occur."""
 
 WAITED: tuple[tuple[str, str, str, str], ...] = (
-    # the TApp; `kubectl tapp wait`; kstatus; Argo CD
+    # the TApp; and its state for `kubectl tapp wait`, kstatus and Argo CD
     ("its newest spec is not answered", "waits", "InProgress", "Progressing"),
     ("`Reconciling` is True", "waits", "InProgress", "Progressing"),
     ("`Ready` is True", "done", "Current", "Healthy"),
@@ -47,14 +48,14 @@ WAITED: tuple[tuple[str, str, str, str], ...] = (
     ("`Stalled` is True", "stuck", "Failed", "Degraded"),
     ("it is being deleted", "gone", "Terminating", "Progressing"),
 )
-"""The verdicts of tools that wait for a TApp."""
+"""The states that tools show which wait for a TApp."""
 
 _SERVED = {"Running", "Succ", "Killed"}
-"""The statuses of instances of a TApp that is as its spec asks."""
+"""The statuses that instances may have if the TApp is Ready."""
 
 
 def contradictions(status: Document) -> list[str]:
-    """Contradictions in a status, in sentences; there should be none."""
+    """Returns the contradictions in a status, as sentences."""
     known = {item["type"]: item for item in status.get("conditions") or []}
     if not known:
         return []
@@ -120,7 +121,7 @@ def _choices(beside: str) -> list[list[str]]:
 
 
 def _of_ready(status: Document) -> list[str]:
-    """Contradictions to a Ready that is True in the rest of the status."""
+    """Returns the contradictions between a status and its condition Ready, which is True."""
     problems = []
     odd = sorted(set(status["statuses"].values()) - _SERVED)
     if odd:

@@ -1,6 +1,7 @@
-"""Parts that all tests share: hypothesis' profiles, and `--update-golden`.
+"""Configuration of all tests: hypothesis profiles, worker count, and the option `--update-golden`.
 
-That writes the golden files anew; their difference is then for a person to read.
+`--update-golden` writes the golden files instead of comparing them. A person has to review the
+difference.
 """
 
 import gc
@@ -14,14 +15,16 @@ from werkzeug.routing.rules import Rule
 
 from tests.sizes import FULL, size
 
-# Whoever runs the tests in the background has them ignore Ctrl-C, and all that they start as well.
+# A shell starts background jobs with SIGINT ignored, and child processes inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-gc.disable()  # until all is collected, a third of which it took: next to nothing is garbage there
+# Collection takes a third longer with the garbage collector, and finds next to no garbage.
+gc.disable()
 
 if not FULL:
-    # jsonschema's check of what is an IRI makes 38 grammars when it is imported, for a second.
+    # The IRI check of jsonschema builds 38 grammars on import, which takes a second.
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
-    # Thousands of tests make the application: a third of that is code for URLs that none asks for.
+    # Thousands of tests build the application, and a third of that is code for building URLs, which
+    # no test needs.
     Rule._compile_builder = lambda *_: lambda *_: ("", "")  # type: ignore[method-assign]
 
 settings.register_profile(
@@ -36,18 +39,17 @@ settings.load_profile("fast")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option, such as in `pytest tests/scenarios --update-golden`."""
     parser.addoption("--update-golden", action="store_true", help="write golden files anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Nobody reads a difference that CI makes."""
+    """Refuses --update-golden in CI, where no person reviews the difference."""
     if config.getoption("--update-golden", default=False) and os.environ.get("CI"):
         raise pytest.UsageError("--update-golden is refused when CI is set")
 
 
 def pytest_collection_finish() -> None:
-    """Freezes what was imported: the garbage collector need not look at it, nor so often."""
+    """Exempts all imported objects from garbage collection, and makes collections rarer."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -56,11 +58,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are CPUs: some tests do nothing but wait."""
+    """Returns one worker more than there are CPUs, because some tests only wait."""
     return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
-    """True if golden files are to be written rather than compared."""
+    """True if golden files have to be written instead of compared."""
     return bool(request.config.getoption("--update-golden", default=False))

@@ -1,4 +1,4 @@
-"""Counts what a function runs, for tests of what it costs: the same on every machine."""
+"""Counts the calls and lines that a function runs, for tests of costs on any machine."""
 
 import sys
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def calls(run: Callable[[], object]) -> int:
-    """Functions called, written in Python and in C."""
+    """Returns the number of calls of Python and C functions."""
     count = 0
 
     def profile(_frame: Any, event: str, _arg: Any) -> None:
@@ -22,7 +22,7 @@ def calls(run: Callable[[], object]) -> int:
 
 
 def lines(run: Callable[[], object]) -> int:
-    """Lines run; every round of a loop counts, in comprehensions too."""
+    """Returns the number of executed lines; every iteration of a loop or comprehension counts."""
     count = 0
 
     def trace(_frame: Any, event: str, _arg: Any) -> Any:

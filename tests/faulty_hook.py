@@ -1,4 +1,4 @@
-"""A hook in front of a hook, which makes calls fail."""
+"""A hook client that makes calls of another hook client fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Fault:
 
 
 class FaultyHook:
-    """Lets the next calls fail, each rule so many times."""
+    """Passes calls on, except for those that have to fail."""
 
     def __init__(self, inner: HookClient) -> None:
         self._inner = inner
@@ -31,18 +31,18 @@ class FaultyHook:
     def fail(
         self, times: int = 1, *, status: int = 500, path: str = "", after_deciding: bool = False
     ) -> None:
-        """Answer the next calls (whose path ends so) with a status; 0 means a timeout.
+        """Makes the next `times` calls fail whose path ends with `path`.
 
-        With `after_deciding` the hook is asked first and its answer is lost.
+        `status` is the status of the response; 0 is a timeout. With `after_deciding` the hook is
+        called, and its response is lost.
         """
         self._faults.append(_Fault(path, status, times, after_deciding))
 
     def heal(self) -> None:
-        """Forget all faults."""
+        """Removes all faults."""
         self._faults.clear()
 
     def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
-        """Fail if a rule says so, else pass the call on."""
         for fault in self._faults:
             if fault.times and urlsplit(url).path.endswith(fault.path):
                 fault.times -= 1

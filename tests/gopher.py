@@ -1,8 +1,9 @@
-"""Lua as Argo CD runs it, which is gopher-lua: Lua 5.1 with few libraries, objects in, JSON out.
+"""Runs Lua scripts as Argo CD does: Lua 5.1 with few libraries, objects in, JSON out.
 
-The rules are those of Argo CD's `util/lua/lua.go`: scripts have the base, `package` and `table`
-libraries and of `os` the clock, so no `string` and no `math`. Null is left out on the way in. On
-the way out an empty table is an empty array, which is made an object again where there was one.
+Argo CD uses gopher-lua. The rules are those of its `util/lua/lua.go`: scripts have the base,
+`package` and `table` libraries and the clock of `os`, so no `string` and no `math`. Nulls of the
+input are omitted. An empty table of the output is an empty array, and becomes an object again if
+the input had an object there.
 """
 
 from typing import Any, NamedTuple
@@ -23,19 +24,19 @@ end
 
 
 class ScriptError(Exception):
-    """The words of a script's `error`, as they reach the user."""
+    """The message of a script's `error`, as the user sees it."""
 
 
 def run(script: str, obj: Document, parameters: dict[str, str] | None = None) -> Any:
-    """The value that a script returns for an object, as JSON.
+    """Runs a script for an object and returns its result as JSON.
 
     Args:
-        script: its text.
+        script: the text of the script.
         obj: the resource, the script's `obj`.
-        parameters: what the user entered, the script's `actionParams`.
+        parameters: the user's input, the script's `actionParams`.
 
     Raises:
-        ScriptError: the script gave up.
+        ScriptError: the script has called `error`.
     """
     lua = LuaRuntime(unpack_returned_tuples=True)
     lua.execute(SANDBOX)
@@ -49,27 +50,27 @@ def run(script: str, obj: Document, parameters: dict[str, str] | None = None) ->
 
 
 class Version(NamedTuple):
-    """What differs between versions of Argo CD, in `cleanReturnedObj` of `util/lua/lua.go`.
+    """Differences between versions of Argo CD, in `cleanReturnedObj` of `util/lua/lua.go`.
 
     Attributes:
-        keeps_emptied: An object that a script leaves empty is the one from before.
+        keeps_emptied: True if an object that a script empties keeps its old content.
     """
 
     keeps_emptied: bool
 
 
 V3_1_0 = Version(keeps_emptied=True)
-"""Also 3.0.12 and all versions before."""
+"""Also 3.0.12 and all earlier versions."""
 V3_1_1 = Version(keeps_emptied=False)
-"""Also 3.0.13: argoproj/argo-cd#24137 in 3.1.1, #24136 in 3.0.13. Later versions are the same."""
+"""Also 3.0.13 and all later versions: argoproj/argo-cd#24137 in 3.1.1, #24136 in 3.0.13."""
 
 
 def acted(
     script: str, obj: Document, parameters: dict[str, str] | None = None, version: Version = V3_1_1
 ) -> Document:
-    """The resource as an action of an Argo CD would leave it; raises what `run` raises.
+    """Returns the resource after an action of Argo CD; raises ScriptError like `run`.
 
-    Argo CD then sends the merge patch from `obj` to it: `CreateMergePatch` in
+    Argo CD sends the merge patch from `obj` to this resource: `CreateMergePatch` in
     `server/application/application.go`.
     """
     result = run(script, obj, parameters)

@@ -1,4 +1,6 @@
-"""Holds on pods, as documents tell of them: what they are for, and whether an answer keeps them."""
+"""Rules about pods on hold, read from documents: what a hold prevents, and whether a response
+obeys.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,13 +16,13 @@ HOLD, HOLD_FOR, WANTED, WANTED_SINCE = (
     f"{GROUP}/{key}" for key in ("hold", "hold-for", "wanted", "wanted-since")
 )
 HELD = f"{GROUP}/held"
-"""The label."""
+"""The label of pods on hold."""
 TOLD = (HOLD, HOLD_FOR, WANTED, WANTED_SINCE)
 UPDATE, RECREATE, DELETE = "Update", "Recreate", "Delete"
 
 
 def covers(pod: Document, wish: str) -> bool:
-    """True if a pod is on hold, and that is for this."""
+    """Returns True if the pod is on hold, and the hold prevents this action."""
     if not note(pod, HOLD) or pod["metadata"].get("deletionTimestamp"):
         return False
     if phase(pod) in ("Succeeded", "Failed"):
@@ -32,7 +34,7 @@ def covers(pod: Document, wish: str) -> bool:
 
 
 def limit(spec: Document, wish: str) -> int | None:
-    """For how many seconds a hold keeps this back."""
+    """Returns the seconds after which a hold no longer prevents the action; None: never."""
     strategy = spec.get("updateStrategy") or {}
     found = spec.get("deletionHoldTimeoutSeconds")
     result: int | None = found if wish == DELETE else strategy.get("holdTimeoutSeconds")
@@ -40,7 +42,9 @@ def limit(spec: Document, wish: str) -> int | None:
 
 
 def is_kept(pod: Document, spec: Document, wish: str, now: float | None) -> bool:
-    """True if a hold keeps this from a pod at that time; where nobody knows the time, without."""
+    """Returns True if a hold prevents the action at the time `now`; None: any time limit counts as
+    over.
+    """
     if not covers(pod, wish):
         return False
     seconds = limit(spec, wish)
@@ -55,13 +59,13 @@ def is_kept(pod: Document, spec: Document, wish: str, now: float | None) -> bool
 def touched_on_hold(
     request: Document, want: Mapping[str, Document], after: Mapping[str, Merged], now: float | None
 ) -> list[str]:
-    """The changes that an answer makes to pods that it was shown on hold.
+    """Returns the changes that a response makes to pods that the request shows on hold.
 
     Args:
-        request: what the hook was sent.
-        want: the pods of its answer.
-        after: those that stay, after the merge.
-        now: seconds since the epoch, if anybody knows.
+        request: the request of the hook.
+        want: the pods of the response.
+        after: the pods that stay, after the merge.
+        now: seconds since the epoch, or None if unknown.
     """
     parent, found = request["parent"], list[str]()
     if request["finalizing"] and not _is_ours_to_end(parent):
@@ -76,7 +80,7 @@ def touched_on_hold(
 
 
 def _done(request: Document, pod: Document, stays: bool, becomes: Merged | None) -> str:
-    """The change to a pod, as it would be wanted of it; "" for none."""
+    """Returns the action that a response does to a pod; an empty string for none."""
     if not stays or becomes is None:
         return wish_of_deletion(request, pod)
     ours = (pod["metadata"].get("labels") or {}).get("tapp_template_hash_key", "")
@@ -87,7 +91,7 @@ def _done(request: Document, pod: Document, stays: bool, becomes: Merged | None)
 
 
 def wish_of_deletion(request: Document, pod: Document) -> str:
-    """True if a pod that goes is to come back."""
+    """Returns whether a deleted pod is replaced (Recreate) or not (Delete)."""
     spec, id = request["parent"].get("spec") or {}, number(request, pod["metadata"]["name"])
     killed = (spec.get("statuses") or {}).get(str(id)) == "Killed"
     going = request["finalizing"] or killed or (id or 0) >= spec.get("replicas", 1)
@@ -95,7 +99,7 @@ def wish_of_deletion(request: Document, pod: Document) -> str:
 
 
 def revisions_of(pod: Document) -> tuple[object, ...]:
-    """Marks of a template on its pod: an update writes them anew, and a mark does not."""
+    """Returns the labels of a pod's revision, which an update writes and a marker does not."""
     labels = pod["metadata"].get("labels") or {}
     return labels.get("tapp_template_hash_key"), labels.get("tapp_uniq_hash_key")
 

@@ -1,8 +1,8 @@
-"""The safety properties of every answer (docs/promises.md) as code.
+"""The safety properties of every response (docs/promises.md) as code.
 
-Functions of JSON documents (a request of Metacontroller, the hook's answer, sometimes the answer of
-`/plan`). They share nothing with the implementation; only the merge is `simulator.api.apply`. Used
-by unit, property, scenario and real-cluster tests alike.
+`check` is the entry point. All functions read JSON documents: Metacontroller's request, the hook's
+response, and sometimes the response of `/plan`. They share no code with the implementation except
+the merge in `simulator.api.apply`. Unit, property, scenario and real-cluster tests use them.
 """
 
 import json
@@ -53,19 +53,19 @@ SYSTEM = {"uid", "resourceVersion", "generation", "creationTimestamp", "managedF
 
 
 class ViolationError(AssertionError):
-    """A safety property does not hold."""
+    """A safety property is violated."""
 
 
 def check(
     request: Document, answer: Document, plan: Document | None = None, now: float | None = None
 ) -> None:
-    """Checks all properties of one sync.
+    """Checks all properties of one sync; raises ViolationError for the first that is violated.
 
     Args:
-        request: what the hook was sent.
-        answer: what it answered.
-        plan: the answer of `/plan` to the same request, if it was asked.
-        now: seconds since the epoch when it was asked, for `minReadySeconds`.
+        request: the request of the hook.
+        answer: the response of the hook.
+        plan: the response of `/plan` to the same request, or None.
+        now: seconds since the epoch at the request, for `minReadySeconds`.
     """
     want = desired(answer, "Pod")
     pods = observed(request, "Pod")
@@ -97,7 +97,7 @@ def check(
 
 
 def writes(request: Document, answer: Document) -> list[str]:
-    """Writes that Metacontroller would make of the answer: `create Pod/a`, `delete Pod/b`."""
+    """Returns the writes that Metacontroller would make: `create Pod/a`, `delete Pod/b`."""
     result = []
     claims = ["PersistentVolumeClaim"] if claims_are_applied(request) else []
     updated = {"Pod", "Service", *claims}
@@ -120,7 +120,9 @@ def writes(request: Document, answer: Document) -> list[str]:
 
 
 def well_formed(request: Document, answer: Document) -> None:
-    """Metacontroller would take the answer: known keys, whole children, each of them once."""
+    """Checks that Metacontroller accepts the response: known keys, complete children, no
+    duplicates.
+    """
     _hold(answer.keys() <= {"status", "children", "resyncAfterSeconds", "finalized"}, answer.keys())
     _hold(isinstance(answer["status"], dict), "status is no object")
     _hold(isinstance(answer["children"], list), "children is no list")
@@ -142,10 +144,12 @@ def well_formed(request: Document, answer: Document) -> None:
 
 
 def conditions_agree(request: Document, answer: Document) -> None:
-    """No condition contradicts another, nor what else the status says (tests/conditions.py)."""
+    """Checks that the conditions contradict neither each other nor the status
+    (tests/conditions.py).
+    """
     before = request["parent"].get("status") or {}
     if request["finalizing"] and answer["status"].get("conditions") == before.get("conditions"):
-        return  # as it was, perhaps in an earlier release
+        return  # unchanged, and perhaps from an earlier release
     problems = contradictions(answer["status"])
     _hold(not problems, "; ".join(problems))
 
@@ -153,7 +157,7 @@ def conditions_agree(request: Document, answer: Document) -> None:
 def p1_permuted_children_give_the_same_bytes(
     request: Document, post: Callable[[Document], bytes], seed: int = 0
 ) -> None:
-    """P1: no dependence on the order of children, nor on earlier calls."""
+    """P1: the response depends neither on the order of children nor on earlier calls."""
     first = post(request)
     _hold(post(request) == first, "the same call again is answered differently")
     shuffled = {}
@@ -168,7 +172,7 @@ def p1_permuted_children_give_the_same_bytes(
 def p2_budget_is_respected(
     request: Document, after: dict[str, Merged], now: float | None = None
 ) -> None:
-    """P2: updates leave as many instances available as both budgets demand."""
+    """P2: updates leave as many instances available as both budgets require."""
     if request["finalizing"]:
         return
     spec = request["parent"]["spec"]
@@ -202,7 +206,7 @@ def p2_budget_is_respected(
 def p4_a_pod_is_touched_only_for_a_reason(
     request: Document, after: dict[str, Merged], plan: Document
 ) -> None:
-    """P4: what changes a pod is a decision with a reason and a message, and `Keep` changes none."""
+    """P4: a pod changes only by a decision with a reason and a message, and never by `Keep`."""
     decisions = {item["id"]: item for item in plan["instances"]}
     for item in plan["instances"]:
         _hold(bool(item["reason"] and item["message"]), "no reason:", item)
@@ -217,7 +221,10 @@ def p4_a_pod_is_touched_only_for_a_reason(
 
 
 def p5_every_update_is_legal(request: Document, answer: Document, after: dict[str, Merged]) -> None:
-    """P5: the API server takes every update (pods whose lists Metacontroller garbles are named)."""
+    """P5: the API server accepts every update.
+
+    A condition has to name pods whose lists Metacontroller corrupts.
+    """
     conditions = {item["type"] for item in answer["status"].get("conditions") or []}
     for name, becomes in after.items():
         if becomes.pod["metadata"].get("deletionTimestamp"):
@@ -231,7 +238,7 @@ def p5_every_update_is_legal(request: Document, answer: Document, after: dict[st
 
 
 def p5_claims_only_grow(request: Document, answer: Document) -> None:
-    """P5, P6: of a claim nothing changes but its size, upward, and where the API server lets it."""
+    """P5, P6: a claim changes only its size, upward, and only if its StorageClass allows that."""
     if not claims_are_applied(request):
         return
     want = desired(answer, "PersistentVolumeClaim")
@@ -258,7 +265,7 @@ def p5_claims_only_grow(request: Document, answer: Document) -> None:
 
 
 def p6_no_claim_is_omitted_unless_policy(request: Document, answer: Document) -> None:
-    """P6: a claim goes only where its policy says `Delete`, and after its pod."""
+    """P6: a claim is deleted only if its policy says `Delete`, and after its pod."""
     spec = request["parent"].get("spec") or {}
     policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     pods = observed(request, "Pod")
@@ -279,7 +286,9 @@ def p6_no_claim_is_omitted_unless_policy(request: Document, answer: Document) ->
 def p6_no_pod_is_omitted_without_reason(
     request: Document, answer: Document, plan: Document | None = None
 ) -> None:
-    """P6: a pod goes when it is not wanted, has completed, or has a template that resolves."""
+    """P6: a pod is deleted only if its instance is surplus, has ended, or has a resolvable
+    template.
+    """
     if request["finalizing"]:
         if "deletionTimestamp" not in request["parent"]["metadata"]:
             changed = writes(request, answer)
@@ -305,7 +314,7 @@ def p6_no_pod_is_omitted_without_reason(
 
 
 def p6_services_are_the_instances_own(request: Document, answer: Document) -> None:
-    """P6: each selects its instance's pod alone; what Metacontroller never wrote stays as it is."""
+    """P6: a Service selects the pod of its instance only; Services of others do not change."""
     have, want = observed(request, "Service"), desired(answer, "Service")
     parent = request["parent"]
     for name, service in have.items():
@@ -329,9 +338,10 @@ def p6_services_are_the_instances_own(request: Document, answer: Document) -> No
 
 
 def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document) -> None:
-    """P6: a ControllerRevision goes when it is ours and there are enough newer ones.
+    """P6: a ControllerRevision is deleted only if it is the TApp's and enough newer ones exist.
 
-    What the TApp runs now stays, unless another one of its template has as high a number.
+    The current revision stays, unless another revision of its template has at least the same
+    number.
     """
     have = observed(request, "ControllerRevision")
     want = desired(answer, "ControllerRevision")
@@ -367,7 +377,7 @@ def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document
     stays = [name for name in want if name in ours and content_of(ours[name]) not in again]
     stays += [item["metadata"]["name"] for item in made]
     templates = len(spec.get("templatePool") or {}) + bool(spec.get("template"))
-    # What a partition kept until now is in use for the sync that ends it.
+    # Revisions that a partition has kept until now are in use in the sync that ends it.
     before = kept_in(request["parent"].get("status") or {})
     kept = answer["status"].get("kept") or {*before.values()}
     most = 2 * templates + limit + (len(kept) + 1 if kept else 0)
@@ -382,7 +392,10 @@ def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document
 
 
 def _is_as_the_spec_has_it(spec: Document, item: Document, same: Iterable[Document]) -> None:
-    """A record to be made has what the spec has now, no more; `same` are those of its content."""
+    """Checks that a new revision contains what the spec has now, and nothing else.
+
+    `same` are the existing revisions with the same content.
+    """
     name, _ = record_of(item)
     kept = {**item["data"]}
     _hold(kept.pop("template") == template(spec, name), f"another template: {item}")
@@ -398,19 +411,21 @@ def _is_as_the_spec_has_it(spec: Document, item: Document, same: Iterable[Docume
 
 
 def _is_beside(spec: Document, beside: Document, same: Iterable[Document]) -> bool:
-    """True if a spec has this beside its templates, or another record of the same one does."""
+    """Returns True if `beside` is what the spec has now, or what a revision of the same content
+    has.
+    """
     had = [{key: one["data"][key] for key in BESIDE if key in one["data"]} for one in same]
     now = {"serviceName": spec.get("serviceName") or "", BESIDE[1]: claim_templates(spec)}
     return not beside or beside == now or beside in had
 
 
 def p8_the_same_answer_again_changes_nothing(after: dict[str, Merged]) -> None:
-    """P8: applying one answer twice is applying it once."""
+    """P8: applying a response twice changes nothing more than applying it once."""
     for name, becomes in after.items():
         _hold(becomes.doubled or becomes.stays, f"{name}: a second write")
 
 
 def _hold(truth: object, *what: object) -> None:
-    """Only what is not true is put into words."""
+    """Raises ViolationError unless `truth` is true; formats the message only then."""
     if not truth:
         raise ViolationError(" ".join(map(str, what)))

@@ -1,4 +1,7 @@
-"""Rules of a partition: who is kept, and that they run what they had; from JSON alone."""
+"""Rules about partitions: which instances are kept, and that they run their older revision.
+
+All functions read JSON documents only.
+"""
 
 import math
 import re
@@ -25,7 +28,10 @@ CLAIM = "persistentVolumeClaim"
 
 
 def kept_size(request: Document) -> int:
-    """The number of instances that a partition keeps; all where one or its template is no such."""
+    """Returns the number of instances that a partition keeps.
+
+    An invalid partition, or one whose template does not exist, keeps all instances.
+    """
     spec = request["parent"]["spec"]
     value = (spec.get("updateStrategy") or {}).get("partition")
     group = len(_group(request))
@@ -41,13 +47,17 @@ def kept_size(request: Document) -> int:
 
 
 def _is_unnamed(spec: Document) -> bool:
-    """True if no instance runs the rolling template, and there is none of that name."""
+    """Returns True if no instance runs the rolling template, and no template has its name."""
     ids, name = range(spec.get("replicas", 1)), rolling_name(spec)
     return template(spec, name) is None and name not in {template_name(spec, id) for id in ids}
 
 
 def _group(request: Document) -> set[int]:
-    """Whom a partition is about; where that is a typo, whoever has a pod or was kept."""
+    """Returns the instances to which a partition applies.
+
+    If the name of the rolling template is a typo, these are the instances with a pod and those that
+    were kept before.
+    """
     parent = request["parent"]
     spec = parent["spec"]
     ids = range(spec.get("replicas", 1))
@@ -58,7 +68,7 @@ def _group(request: Document) -> set[int]:
 
 
 def kept_in(status: Document) -> dict[int, str]:
-    """Instance -> the revision at which a status has it kept."""
+    """Returns the kept instances of a status, with their revisions."""
     noted = status.get("kept")
     return {
         id: revision
@@ -69,7 +79,7 @@ def kept_in(status: Document) -> dict[int, str]:
 
 
 def recorded(request: Document, revision: str) -> Document | None:
-    """The spec of a TApp whose template is what the history has under this name."""
+    """Returns the spec of a TApp that has the template of this revision in the history."""
     for found in observed(request, "ControllerRevision").values():
         template, label, digest = content_of(found)
         if template and revision == (f"{label}-{digest}" if digest else label):
@@ -81,10 +91,10 @@ def recorded(request: Document, revision: str) -> Document | None:
 
 
 def kept_template(request: Document, status: Document, id: int) -> Document | None:
-    """The template of an instance that a status has kept: as the history has it, or the newest."""
+    """Returns the template that an instance runs according to a status: recorded, or the newest."""
     revision, spec = kept_in(status).get(id, ""), request["parent"]["spec"]
     newest = own_template(spec, id)
-    # Where the newest does not resolve (a typo), what was the newest comes from the history, too.
+    # If the newest template does not resolve (a typo), the history has the previous one.
     if not revision or (revision == status.get("updateRevision") and newest is not None):
         return newest
     past = recorded(request, revision)
@@ -92,7 +102,7 @@ def kept_template(request: Document, status: Document, id: int) -> Document | No
 
 
 def kept_wrongly(request: Document, answer: Document) -> str:
-    """The fault in whom an answer keeps back, or ""."""
+    """Returns what is wrong with the instances that a response keeps, or an empty string."""
     if request["finalizing"]:
         return ""
     spec, before = request["parent"]["spec"], request["parent"].get("status") or {}
@@ -114,7 +124,7 @@ def kept_wrongly(request: Document, answer: Document) -> str:
 
 
 def _touched(request: Document, answer: Document, mine: dict[int, str]) -> str:
-    """The instance that is kept and gets another revision all the same, or ""."""
+    """Returns which kept instance gets another revision nevertheless, or an empty string."""
     pods, newest = observed(request, "Pod"), answer["status"].get("updateRevision")
     for name, child in desired(answer, "Pod").items():
         id = number(request, name)
@@ -138,11 +148,13 @@ def _are_objects(items: Any) -> bool:
 
 
 def _made_otherwise(request: Document, pod: Document, revision: str) -> str:
-    """The part that is not as it is recorded in the new pod of one that is kept, or ""."""
+    """Returns what differs from the recorded revision in a kept instance's new pod, or an empty
+    string.
+    """
     past, spec = recorded(request, revision) or {}, pod["spec"]
     service, claims = (past.get(key) for key in BESIDE)
     if not isinstance(service, str) or not _are_objects(claims):
-        return ""  # nothing is said, or nothing that can be read
+        return ""  # nothing is recorded, or nothing readable
     if service != spec.get("subdomain", ""):
         return f"is in {spec.get('subdomain')}"
     names = {each["metadata"]["name"] for each in claim_templates(past)}

@@ -1,8 +1,8 @@
-"""The state of an object for users of kstatus (Flux, helm, kpt) that have no rules for it.
+"""Computes the state of an object as kstatus does (Flux, helm, kpt), without rules for its kind.
 
 `compute` is `status.Compute` of kubernetes-sigs/cli-utils (`checkGenericProperties`, then
-`checkReadyCondition`). It was held against the real one, and Flux's copy that helm uses, for all
-states of tests/scenarios/gitops.py.
+`checkReadyCondition`). It was compared with the real one, and with Flux's copy that helm uses, for
+all states of tests/scenarios/gitops.py.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ Document = dict[str, Any]
 
 
 def compute(obj: Document) -> str:
-    """InProgress, Current, Failed or Terminating."""
+    """Returns InProgress, Current, Failed or Terminating."""
     if obj["metadata"].get("deletionTimestamp"):
         return "Terminating"
     status: Document = obj.get("status") or {}
@@ -27,4 +27,4 @@ def compute(obj: Document) -> str:
 
 
 _ABNORMAL = {"Reconciling": "InProgress", "Stalled": "Failed"}
-"""The first of them that is True decides."""
+"""Conditions that determine the state; the first that is True counts."""

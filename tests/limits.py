@@ -1,7 +1,7 @@
-"""Templates at the limits of the API server, and the same ones a little beyond.
+"""Templates with values at the limits of the API server, and slightly beyond.
 
-The service and the real API server are asked about each (tests/unit/decide/test_limits.py,
-tests/e2e/test_limits.py).
+The tests compare the service (tests/unit/decide/test_limits.py) and the real API server
+(tests/e2e/test_limits.py).
 """
 
 from collections.abc import Callable
@@ -15,12 +15,12 @@ PREFIX = ".".join(["p" * 63] * 3 + ["p" * 61])  # 253 characters
 
 
 class Limit(NamedTuple):
-    """A field with a value that is accepted, and with one that is refused."""
+    """A field with a value that is accepted, and a value that is refused."""
 
-    made: Callable[[Any], Document]  # the template with a value
+    made: Callable[[Any], Document]  # returns the template with the value
     accepted: Any
     refused: Any
-    where: str  # what the message says of the place
+    where: str  # the place in the message
 
 
 def _container(**fields: Any) -> Document:
@@ -179,7 +179,7 @@ LIMITS: dict[str, Limit] = {
         lambda v: _sidecar(image=v), "busybox", "", "spec.containers[1].image is"
     ),
 }  # fmt: skip
-"""Fields whose limits the API server itself checks."""
+"""Fields whose limits the API server checks."""
 
 IMAGES: dict[str, tuple[str, str]] = {
     "a capital letter": ("Registry.example/web:2", "Web:2"),
@@ -197,4 +197,4 @@ IMAGES: dict[str, tuple[str, str]] = {
     "a slash at the end": ("a/b", "a/b/"),
     "a scheme": ("docker.io/web", "docker://web"),
 }
-"""Images that a kubelet accepts, and similar ones that it never starts."""
+"""Images that a kubelet accepts, and similar images that it never starts."""

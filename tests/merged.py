@@ -1,6 +1,6 @@
-"""A pod after Metacontroller's merge, and what that tells, for `tests.invariants`.
+"""A pod after Metacontroller's merge, and its properties, for `tests.invariants`.
 
-From sync to sync most pods stay as they are: what was found out of the same documents is kept.
+Most pods do not change from sync to sync, so the results for the same documents are cached.
 """
 
 import marshal
@@ -13,10 +13,9 @@ Document = dict[str, Any]
 
 
 class Merged:
-    """One pod and one answer for it; each property is looked at once."""
+    """A pod and the hook's child for it; each property is computed once."""
 
     def __init__(self, request: Document, pod: Document, want: Document) -> None:
-        """Of the request only whose pod it is."""
         self._request, self.pod, self._want = request, pod, want
 
     @cached_property
@@ -31,28 +30,29 @@ class Merged:
 
     @cached_property
     def changes(self) -> bool:
-        """True if anything changes but Metacontroller's own annotation."""
+        """True if anything except Metacontroller's own annotation changes."""
         return bare(self.child) != bare(self.pod)
 
     @cached_property
     def stays(self) -> bool:
-        """True if the same answer changes nothing of it again."""
+        """True if the same response changes nothing a second time."""
         return applied(self._request, self.child, self._want) == self.child
 
     @cached_property
     def doubled(self) -> bool:
-        """True if some list of it before the merge has two items of one merge key."""
+        """True if a list of the pod has two items with the same merge key before the merge."""
         return doubled(self.pod)
 
     @cached_property
     def problems(self) -> list[str]:
-        """Changes of it that the API server would not take."""
+        """Changes that the API server would refuse."""
         return illegal_changes(self.pod, self.child)
 
 
 def merged(request: Document, pod: Document, want: Document) -> Merged:
-    """The pod after the merge of an answer's child; nobody changes what is returned."""
-    # Version 2 tells equal documents by equal bytes; what was kept shares nothing with them.
+    """Returns the pod after the merge of a child; callers must not change the result."""
+    # In version 2 of marshal equal documents have equal bytes; the cached copy shares no object
+    # with the arguments.
     return _merged(marshal.dumps((request["parent"]["metadata"]["uid"], pod, want), 2))
 
 
@@ -66,7 +66,7 @@ def _merged(documents: bytes) -> Merged:
 
 
 def illegal_changes(old: Document, new: Document) -> list[str]:
-    """Paths of the changes that a plain update of a pod may not make."""
+    """Returns the paths that an update of a pod must not change."""
     problems = [
         f"metadata.{field}"
         for field in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")

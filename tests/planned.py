@@ -1,7 +1,7 @@
-"""The answer of `/plan` to the sync just answered, from that sync's own plan: half the work.
+"""The response of `/plan` for the last sync, computed from the sync's own plan.
 
-A world or a life looks at the plan of each of its syncs. `make full` asks `/plan` itself, and so do
-the model, a sync in four, and the tests of that endpoint.
+This halves the work of tests that look at the plan of every sync. `make full`, the model (for one
+sync in four) and the tests of the endpoint call `/plan`.
 """
 
 import json
@@ -15,19 +15,20 @@ from tests.sizes import FULL
 
 
 class LastPlan:
-    """Stands where the service hands a sync's plan on to be resized; `then` gets it as well."""
+    """A listener that stores the plan of the last sync; `then` is called with the plan, too."""
 
     def __init__(self, then: Callable[[Plan], None] | None = None) -> None:
         self._then = then
         self._plan: Plan | None = None
 
     def __call__(self, plan: Plan) -> None:
-        """Keep it, until it is asked for."""
         self._plan = plan
         if self._then:
             self._then(plan)
 
     def explained(self) -> Any:
-        """The answer of `/plan` to the request of the last sync; None if it is to be asked."""
+        """Returns the response of `/plan` for the last sync; None if the caller has to call
+        `/plan`.
+        """
         plan, self._plan = self._plan, None
         return None if plan is None or FULL else json.loads(encode(explain(plan)))

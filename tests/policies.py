@@ -1,4 +1,4 @@
-"""Admission that a cluster may have: policies for `simulator.world.World`."""
+"""Admission policies of a cluster, for `simulator.world.World`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulator.objects.objects import Object, annotations_of, with_meta
 
 
 def strip_last_applied(operation: Operation, obj: Object) -> Object:
-    """Policy: remove Metacontroller's annotation when an object is created."""
+    """Policy: removes Metacontroller's annotation from new objects."""
     if operation == "UPDATE" or LAST_APPLIED not in annotations_of(obj):
         return obj
     rest = {key: value for key, value in annotations_of(obj).items() if key != LAST_APPLIED}
@@ -18,7 +18,7 @@ def strip_last_applied(operation: Operation, obj: Object) -> Object:
 
 
 def inject_sidecar(container: Object, *, first: bool = True) -> Policy:
-    """Build a policy that adds a container to every pod created, in front unless told."""
+    """Returns a policy that adds a container to every new pod, by default as the first."""
 
     def policy(operation: Operation, obj: Object) -> Object:
         if operation == "UPDATE" or obj["kind"] != "Pod":
@@ -31,7 +31,7 @@ def inject_sidecar(container: Object, *, first: bool = True) -> Policy:
 
 
 def rewrite_images(rewrite: Callable[[str], str]) -> Policy:
-    """Build a policy that passes every image of a pod through `rewrite`, on every write."""
+    """Returns a policy that replaces every image of a pod by `rewrite(image)` on every write."""
 
     def policy(_operation: Operation, obj: Object) -> Object:
         if obj["kind"] != "Pod":

@@ -1,4 +1,4 @@
-"""Rules where images come first (`prePull`), read from request and answer alone."""
+"""Rules about pulling images before an update (`prePull`), read from request and response."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,14 +10,15 @@ PULLER = "apps.tkestack.io/puller"
 
 
 def is_puller(pod: Document) -> bool:
-    """True if a pod pulls images and is no instance."""
+    """Returns True if the pod pulls images and belongs to no instance."""
     return PULLER in (pod["metadata"].get("labels") or {})
 
 
 def stopped_for_what_is_not_there(request: Document, answer: Document) -> list[str]:
-    """The running containers that this answer stops for an image that their node may not have.
+    """Returns the running containers that a response stops for an image that their node may not
+    have.
 
-    Empty without `prePull`, and where the answer says that pullers cannot run.
+    The list is empty without `prePull`, and if a condition says that pullers cannot run.
     """
     strategy = request["parent"]["spec"].get("updateStrategy") or {}
     first = (strategy.get("inPlaceUpdateStrategy") or {}).get("prePull")
@@ -44,7 +45,7 @@ def stopped_for_what_is_not_there(request: Document, answer: Document) -> list[s
 
 
 def _on_node(pod: Document) -> Iterator[tuple[str, str]]:
-    """(node, image) of what a pod proves to be there."""
+    """Yields (node, image) for all images whose presence a pod proves."""
     node = pod["spec"].get("nodeName") or ""
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
     if is_puller(pod):

@@ -1,4 +1,4 @@
-"""An independent reading of requests and answers, for `tests.invariants`: JSON documents only."""
+"""An independent parser of requests and responses, for `tests.invariants`: JSON documents only."""
 
 import json
 import math
@@ -28,18 +28,18 @@ GATES = {"apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate"}
 
 
 def observed(request: Document, kind: str) -> dict[str, Document]:
-    """Name -> child, as observed."""
+    """Returns the observed children of a kind, by name."""
     children = request["children"].get(KEYS[kind]) or {}
     return {item["metadata"]["name"]: item for item in children.values()}
 
 
 def desired(answer: Document, kind: str) -> dict[str, Document]:
-    """Name -> child, as answered."""
+    """Returns the children of a kind in a response, by name."""
     return {item["metadata"]["name"]: item for item in answer["children"] if item["kind"] == kind}
 
 
 def declares_revisions(request: Document) -> bool:
-    """True if the CompositeController that asks has ControllerRevisions as children."""
+    """Returns True if the CompositeController has ControllerRevisions as children."""
     spec = (request.get("controller") or {}).get("spec") or {}
     return any(
         (child["apiVersion"], child["resource"]) == ("apps/v1", "controllerrevisions")
@@ -49,7 +49,7 @@ def declares_revisions(request: Document) -> bool:
 
 
 def record_of(revision: Document) -> tuple[str, str]:
-    """(template, its revision) of a ControllerRevision that is one of ours, ("", "") of others."""
+    """Returns (template, revision) of one of our ControllerRevisions; ("", "") for others."""
     meta, number = revision["metadata"], revision.get("revision")
     notes, labels = meta.get("annotations") or {}, meta.get("labels") or {}
     if not isinstance(notes, dict) or not isinstance(labels, dict):
@@ -61,18 +61,18 @@ def record_of(revision: Document) -> tuple[str, str]:
 
 
 def content_of(revision: Document) -> tuple[str, str, str]:
-    """The same, and the digest of the values that are kept with it."""
+    """Returns (template, revision, digest of the recorded values) of a ControllerRevision."""
     notes = revision["metadata"].get("annotations") or {}
     values = notes.get("apps.tkestack.io/values", "") if isinstance(notes, dict) else ""
     return (*record_of(revision), str(values))
 
 
 BESIDE = ("serviceName", "volumeClaimTemplates")
-"""Parts of a spec that a record has beside a template and its values."""
+"""Fields of the spec that a revision records besides a template and its values."""
 
 
 def claim_templates(spec: Document) -> list[Document]:
-    """The claim templates of a spec that claims can be made of."""
+    """Returns the valid claim templates of a spec."""
     found = {}
     for each in spec.get("volumeClaimTemplates") or []:
         name = (each.get("metadata") or {}).get("name")
@@ -82,13 +82,13 @@ def claim_templates(spec: Document) -> list[Document]:
 
 
 def number(request: Document, name: str) -> int | None:
-    """The instance that a pod's name stands for."""
+    """Returns the instance number in a pod's name; None if the name has none."""
     found = re.fullmatch(re.escape(request["parent"]["metadata"]["name"]) + r"-(\d+)", name)
     return int(found[1]) if found and str(int(found[1])) == found[1] else None
 
 
 def claims_are_applied(request: Document) -> bool:
-    """True if the registration makes Metacontroller apply claims; else it leaves them alone."""
+    """Returns True if the registration makes Metacontroller update claims."""
     spec = (request.get("controller") or {}).get("spec") or {}
     return any(
         child["resource"] == "persistentvolumeclaims"
@@ -98,18 +98,18 @@ def claims_are_applied(request: Document) -> bool:
 
 
 def storage(claim: Document) -> str:
-    """The storage that a claim asks for."""
+    """Returns the storage that a claim requests."""
     return str(claim["spec"]["resources"]["requests"]["storage"])
 
 
 def without_size(resources: Document) -> Document:
-    """The resources of a claim but for its size."""
+    """Returns the resources of a claim without its storage request."""
     requests = {key: item for key, item in resources["requests"].items() if key != "storage"}
     return {**resources, "requests": requests}
 
 
 def applied(request: Document, child: Document, want: Document) -> Document:
-    """The child after Metacontroller's merge."""
+    """Returns the child after Metacontroller's merge."""
     uid = request["parent"]["metadata"]["uid"]
     labels = {**(want["metadata"].get("labels") or {}), "controller-uid": uid}
     result: Document = apply_update(
@@ -119,7 +119,7 @@ def applied(request: Document, child: Document, want: Document) -> Document:
 
 
 def bare(child: Document) -> Document:
-    """The child without Metacontroller's own annotation."""
+    """Returns the child without Metacontroller's own annotation."""
     annotations = dict(child["metadata"].get("annotations") or {})
     annotations.pop(LAST_APPLIED, None)
     metadata = {k: v for k, v in child["metadata"].items() if k != "annotations"}
@@ -150,7 +150,7 @@ def template(spec: Document, name: str) -> Document | None:
 
 
 def own_template(spec: Document, id: int) -> Document | None:
-    """The template that an instance is to run, with its own values in it."""
+    """Returns the template of an instance, with its values filled in."""
     body = template(spec, template_name(spec, id))
     text = json.dumps(body)
     if body is None or "$(tapp." not in text:
@@ -163,6 +163,7 @@ def own_template(spec: Document, id: int) -> Document | None:
 
 
 def should_run(request: Document) -> set[int]:
+    """Returns the instances that have to run: not killed, and not ended."""
     spec = request["parent"]["spec"]
     killed = {id for id, what in (spec.get("statuses") or {}).items() if what == "Killed"}
     remembered = (request["parent"].get("status") or {}).get("statuses") or {}
@@ -183,6 +184,7 @@ def should_run(request: Document) -> set[int]:
 
 
 def replaced(pod: Document, spec: Document) -> bool:
+    """Returns True if an ended pod is replaced by a new one."""
     statuses = pod["status"].get("containerStatuses") or []
     started = any(
         item.get("containerID") or (item.get("state") or {}).keys() & {"running", "terminated"}
@@ -192,22 +194,22 @@ def replaced(pod: Document, spec: Document) -> bool:
     again = _starts_again(pod)
     mains = {item["name"] for item in pod["spec"]["containers"]}
     if made_failed(pod):
-        return True  # its node was lost: it did not fail by itself
+        return True  # its node was lost
     if disrupted(pod) and not spec.get("neverMigrate"):
         return True
     if mains & _not_updated(pod):
-        return True  # its update ended it: broken, whatever may be done about it
+        return True  # an update in place ended it
     return bool(not spec.get("neverMigrate") and (refused or again))
 
 
 def disrupted(pod: Document) -> bool:
-    """True if somebody ended the pod before its work was done, as its condition tells."""
+    """Returns True if a DisruptionTarget condition says that the pod was ended from outside."""
     condition = conditions(pod).get("DisruptionTarget") or {}
     return phase(pod) == "Failed" and condition.get("status") == "True"
 
 
 def _starts_again(pod: Document) -> bool:
-    """True if something of a pod that has ended would be started again, had nobody ended it."""
+    """Returns True if the kubelet would have restarted a container of the ended pod."""
     spec, status = pod["spec"], pod["status"]
     codes: dict[str, int] = {}
     for item in [
@@ -235,7 +237,7 @@ def _starts_again(pod: Document) -> bool:
 
 
 def available(request: Document, now: float | None = None) -> set[int]:
-    """Instances that serve; `minReadySeconds` counts for those who know the time."""
+    """Returns the available instances; without `now`, `minReadySeconds` is ignored."""
     running, result = should_run(request), set()
     least = request["parent"]["spec"].get("minReadySeconds", 0) if now is not None else 0
     for name, pod in observed(request, "Pod").items():
@@ -250,7 +252,7 @@ def available(request: Document, now: float | None = None) -> set[int]:
 
 
 def ready_since(pod: Document) -> float:
-    """The time when the pod became Ready, in seconds since the epoch."""
+    """Returns the time when the pod became Ready, in seconds since the epoch."""
     condition = next(item for item in pod["status"]["conditions"] if item["type"] == "Ready")
     return datetime.fromisoformat(condition["lastTransitionTime"]).timestamp()
 
@@ -265,7 +267,7 @@ def ready(pod: Document) -> bool:
 
 
 def drains(pod: Document) -> bool:
-    """True if the pod is asked to leave its Services, for another revision than its own."""
+    """Returns True if the pod has to leave its Services before an update to another revision."""
     meta = pod["metadata"]
     asked = (meta.get("annotations") or {}).get(DRAIN) or ""
     own = (meta.get("labels") or {}).get("tapp_template_hash_key")
@@ -273,31 +275,33 @@ def drains(pod: Document) -> bool:
 
 
 def note(pod: Document, key: str) -> str:
-    """An annotation, "" where there is none."""
+    """Returns an annotation of the pod, or an empty string."""
     return str((pod["metadata"].get("annotations") or {}).get(key) or "")
 
 
 def conditions(pod: Document) -> dict[str, Document]:
-    """Type -> condition."""
+    """Returns the conditions of the pod by type."""
     return {item["type"]: item for item in (pod.get("status") or {}).get("conditions") or []}
 
 
 def gates(pod: Document) -> set[str]:
-    """The readiness gates of a pod that this service serves."""
+    """Returns the readiness gates of the pod that this service sets."""
     found = {gate.get("conditionType") for gate in pod["spec"].get("readinessGates") or []}
     return found & GATES
 
 
 def is_open(pod: Document) -> bool:
-    """True if all of these are open."""
+    """Returns True if all these readiness gates are open."""
     known = conditions(pod)
     return all(known.get(gate, {}).get("status") == "True" for gate in gates(pod))
 
 
 def silent_since(pod: Document) -> float | None:
-    """Since when nothing is heard of the pod's node, as its conditions tell; None if it is.
+    """Returns since when the pod's node does not report, by the pod's conditions; None if it
+    reports.
 
-    All that the kubelet wrote says that it should be Ready, and it is not.
+    The node does not report if Ready is False although all other conditions say that it should be
+    True.
     """
     if pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running":
         return None
@@ -311,13 +315,13 @@ def silent_since(pod: Document) -> float | None:
 
 
 def made_failed(pod: Document) -> bool:
-    """True if it was made Failed because its node is lost."""
+    """Returns True if the service has set the pod to Failed because its node is lost."""
     reason = (pod.get("status") or {}).get("reason")
     return phase(pod) == "Failed" and reason == NODE_LOST and bool(note(pod, LOST))
 
 
 def guarded(pods: Iterable[Document]) -> bool:
-    """True if most of three or more nodes are silent, as the pods of instances tell."""
+    """Returns True if most of three or more nodes do not report, by the pods of the instances."""
     nodes, silent, heard = set(), set(), set()
     for pod in pods:
         node = pod["spec"].get("nodeName")
@@ -334,21 +338,22 @@ def guarded(pods: Iterable[Document]) -> bool:
 
 
 def serves_behind_a_gate(request: Document, pod: Document) -> bool:
-    """True if the pod has to be drained before it is updated in place."""
+    """Returns True if the pod has to leave its Services before an update in place."""
     strategy = request["parent"]["spec"].get("updateStrategy") or {}
     in_place = strategy.get("inPlaceUpdateStrategy") or {}
     return bool(in_place.get("gracePeriodSeconds") and gates(pod) and ready(pod))
 
 
 def updating(pod: Document) -> bool:
-    """True if a container that an update recorded cannot have come to the wanted image yet."""
+    """Returns True if a container cannot run the image of its recorded update yet."""
     return bool(_not_updated(pod))
 
 
 def _not_updated(pod: Document) -> set[str]:
-    """Containers that run, or ran last, what an update was to replace.
+    """Returns the containers that still run, or ran last, the image that an update replaces.
 
-    An image in between is not told from another tag of the same image: it is left out here.
+    An image between the two cannot be told from another tag of the same image, so it does not
+    count.
     """
     text = (pod["metadata"].get("annotations") or {}).get(RECORD)
     try:
@@ -366,7 +371,7 @@ def _not_updated(pod: Document) -> set[str]:
             continue
         behind = seen and generation and seen < generation
         stays = item.get("containerID") == was.get("id")
-        other = now[name] != (was.get("image") or now[name])  # "": nobody knows
+        other = now[name] != (was.get("image") or now[name])  # an empty image: unknown
         if behind or not item.get("containerID") or (stays and other):
             result.add(name)
     return result
@@ -387,7 +392,7 @@ def resolved(value: object, should_run: int) -> int | None:
 
 
 def doubled(value: Any) -> bool:
-    """True if some list of the pod's spec has two items of one merge key."""
+    """Returns True if a list of the pod's spec has two items with the same merge key."""
     if isinstance(value, dict):
         return any(
             doubled(item) for key, item in value.items() if key not in ("metadata", "status")

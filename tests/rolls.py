@@ -1,6 +1,6 @@
-"""Rules of a roll: whose turn it is, and when it is too late; from JSON alone.
+"""Rules about rollouts, read from JSON documents: the order of updates, and their deadline.
 
-And with `podManagementPolicy: OrderedReady`, who is made, or goes, after whom.
+With `podManagementPolicy: OrderedReady` also the order of creations and deletions.
 """
 
 import re
@@ -27,22 +27,22 @@ from tests.reading import (
 Document = dict[str, Any]
 PRIORITY = "apps.tkestack.io/update-priority"
 PATIENCE = 30
-"""Seconds for which what is broken may be about to be put right."""
+"""Seconds in which a broken instance may still recover."""
 _TAKEN = {"UpdateInPlace", "Recreate"}
 
 
 def out_of_turn(request: Document, plan: Document) -> str:
-    """The fault that an available instance is updated before one that waits, or ""."""
+    """Returns which available instance is updated before a waiting one, or an empty string."""
     spec = request["parent"]["spec"]
     strategy = spec.get("updateStrategy") or {}
     if request["finalizing"] or (strategy.get("inPlaceUpdateStrategy") or {}).get("resources"):
-        return ""  # a resize takes its place before it is over
+        return ""  # a resize uses the budget before it has ended
     taken = dict[bool, list[int]]()
     waiting = dict[bool, list[int]]()
     kept = kept_in(request["parent"].get("status") or {})
     for item in plan["instances"]:
         if item["id"] in kept:
-            continue  # it restarts, and has its turn by another template
+            continue  # it restarts, in the order of another template
         rolling = template_name(spec, item["id"]) == rolling_name(spec)
         if item["available"] and item["action"] in _TAKEN:
             taken.setdefault(rolling, []).append(item["id"])
@@ -70,7 +70,7 @@ def _turn(request: Document, id: int) -> tuple[int, int]:
 
 
 def _hasty(noted: Document, limit: float, now: float | None) -> str:
-    """The reason why it must not count as stalled yet, or ""; a deadline may be shorter."""
+    """Returns why the TApp must not be Stalled yet, or an empty string."""
     least = min(limit, PATIENCE)
     for since in noted.values():
         if now is not None and now - datetime.fromisoformat(since).timestamp() < least:
@@ -81,13 +81,13 @@ def _hasty(noted: Document, limit: float, now: float | None) -> str:
 def out_of_order(
     request: Document, answer: Document, after: Mapping[str, Merged], now: float | None
 ) -> str:
-    """The reason why a pod must not be made, or go, yet under OrderedReady, or "".
+    """Returns why OrderedReady forbids a creation or deletion of a response, or an empty string.
 
     Args:
-        request: what the hook was sent.
-        answer: what it answered.
-        after: name -> pod that stays, after the merge.
-        now: seconds since the epoch when it was asked, for `minReadySeconds`.
+        request: the request of the hook.
+        answer: the response of the hook.
+        after: the pods that stay, by name, after the merge.
+        now: seconds since the epoch at the request, for `minReadySeconds`.
     """
     spec = request["parent"].get("spec") or {}
     if request["finalizing"] or spec.get("podManagementPolicy") != "OrderedReady":
@@ -119,7 +119,9 @@ def out_of_order(
 
 
 def untimely(request: Document, answer: Document, now: float | None) -> str:
-    """The fault of a roll that is called too late, or noted and none, or ""."""
+    """Returns why the response must not report an exceeded deadline or a rollout, or an empty
+    string.
+    """
     spec, status = request["parent"].get("spec") or {}, answer["status"]
     if request["finalizing"]:
         return ""

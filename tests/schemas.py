@@ -1,4 +1,4 @@
-"""Pods of all fields that Kubernetes' published schema knows, one field at a time and at random."""
+"""Pod specs with the fields of Kubernetes' published schema: one field at a time, and random ones."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _TOMORROW: Document = {
     "tomorrow": {"image": {"reference": "r"}, "name": ["n"], "labels": ["l"], "ports": "p"},
     "next": [["a"], {"name": 7, "image": [1]}],
 }
-"""Fields that a later Kubernetes may have, with names that mean something elsewhere."""
+"""Unknown fields of a later Kubernetes, with names that have a meaning elsewhere."""
 _NEVER = {"ephemeralContainers"}
-"""Fields that no pod may have when it is made."""
+"""Fields that no new pod may have."""
 
 
 @cache
 def definitions() -> Document:
-    """Name -> schema."""
+    """Returns the schemas by name."""
     found: Document = utils.schema_contents(_FILE, KUBERNETES)["$defs"]
     return found
 
@@ -39,7 +39,7 @@ def _resolved(schema: Document) -> Document:
 
 
 def every_field() -> Iterator[tuple[str, Document]]:
-    """The path of each field of a pod's spec, and a spec with it and what that field needs."""
+    """Yields the path of each field of a pod spec, and a minimal spec with this field."""
     names = count()
     yield from _fields({"$ref": f"{_REF}{_CORE}PodSpec"}, "spec", names, 0)
 
@@ -47,7 +47,7 @@ def every_field() -> Iterator[tuple[str, Document]]:
 def _fields(
     schema: Document, path: str, names: Iterator[int], depth: int
 ) -> Iterator[tuple[str, Any]]:
-    """Values of a schema, each with one more of its fields, however deep."""
+    """Yields minimal values of a schema, each with one more field, at every depth."""
     schema = _resolved(schema)
     if depth > _DEEPEST:
         return
@@ -65,7 +65,7 @@ def _fields(
 
 
 def least(schema: Document, names: Iterator[int]) -> Document:
-    """A value with the fields that a schema demands."""
+    """Returns a value with the required fields of a schema only."""
     schema = _resolved(schema)
     return {key: _any(schema["properties"][key], names) for key in schema.get("required") or ()}
 
@@ -86,9 +86,9 @@ def _types(schema: Document) -> list[str]:
 
 
 def _scalars(schema: Document, names: Iterator[int]) -> Iterator[Any]:
-    """One value of each type that a schema takes, none of them a zero and no text twice.
+    """Yields a value of each type that a schema allows; no value is zero, and no text repeats.
 
-    Quantities are texts: as numbers they come through as texts.
+    Quantities are strings, because the API server stores numbers as strings.
     """
     types, text = _types(schema), f"x{next(names)}"
     if "boolean" in types:
@@ -103,7 +103,7 @@ def _scalars(schema: Document, names: Iterator[int]) -> Iterator[Any]:
 
 
 def at_random(rng: Random) -> Document:
-    """The spec of a pod that has some of these fields together, and some that nobody knows yet."""
+    """Returns a random pod spec with several of these fields, and some unknown ones."""
     return _drawn({"$ref": f"{_REF}{_CORE}PodSpec"}, rng, count(), 0)  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""Requests of a TApp of any size: an ordinary web service, whose pods weigh what a cluster's do."""
+"""Requests of a TApp of any size: a typical web service, whose pods have a realistic size."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ NOTHING, AFTER_ROLL, ROLL, CREATE, FINALIZE = SITUATIONS = (
 
 
 class Life(World):
-    """A TApp whose instances have not been made yet."""
+    """A TApp without pods at first."""
 
     def __init__(self, n: int, templates: int = 1, *, values: bool = False) -> None:
-        """`n` instances that take the templates in turn, each with its own value if it has one."""
+        """`n` instances use the templates in turn; with `values` each has its own value."""
         names = [f"shard-{number}" for number in range(1, templates)]
         super().__init__(
             tapp(
@@ -33,7 +33,7 @@ class Life(World):
         )
 
     def half_rolled(self) -> "Life":
-        """The same with the new image asked for, and every second pod already running it."""
+        """Changes the image and updates every second pod; returns itself."""
         self.change(template=body(NEW), updateStrategy={"maxUnavailable": "50%"})
         self.sync()
         self.kubelet()
@@ -41,7 +41,7 @@ class Life(World):
 
 
 def body(image: str, region: str = "eu-central-1") -> Document:
-    """A template of some size."""
+    """Returns a template of a realistic size."""
     secret = {"secretKeyRef": {"name": "db", "key": "url"}}
     container = {
         "args": ["--listen", ":8080", "--log-format", "json"],
@@ -64,7 +64,7 @@ def body(image: str, region: str = "eu-central-1") -> Document:
 
 
 def request_in(situation: str, n: int) -> tuple[str, bytes]:
-    """(Endpoint, request) of a TApp in one of `SITUATIONS`."""
+    """Returns endpoint and request of a TApp in one of `SITUATIONS`."""
     life = Life(n)
     if situation != CREATE:
         life.settle()
@@ -77,7 +77,7 @@ def request_in(situation: str, n: int) -> tuple[str, bytes]:
 
 
 def _with_managed_fields(operation: str, made: Document) -> Document:
-    """A pod with what the API server records of its two writers, some 2 KB."""
+    """Policy: adds the managedFields of two writers, about 2 KB."""
     if operation != "CREATE":
         return made
     writes = {"metacontroller": _fields(made), "kubelet": {"f:status": _fields(_REPORTED)}}

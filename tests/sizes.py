@@ -1,6 +1,6 @@
-"""The size of a test: as small as still notices what it is for, or whole with `FULL=1`.
+"""The size of a test: as small as it can still find its mistakes, or full with `FULL=1`.
 
-`make test` runs the small ones; `make full` runs all tests whole.
+`make test` runs the small sizes, `make full` the full ones.
 """
 
 import os
@@ -13,11 +13,11 @@ FULL = os.environ.get("FULL") == "1"
 
 
 def size(small: int, full: int) -> int:
-    """The number that there are, in this run."""
+    """Returns the number for this run."""
     return full if FULL else small
 
 
 def cases(every: Iterable[Case], only_whole: Iterable[Case]) -> list[Case]:
-    """All of them, in this run without those that a whole run has besides."""
+    """Returns all cases; without FULL those in `only_whole` are left out."""
     left = [] if FULL else list(only_whole)
     return [each for each in every if each not in left]

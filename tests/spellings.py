@@ -1,8 +1,9 @@
-"""Pod specs that mean the same, written in two ways: what the API server fills in, left out or not.
+"""Pairs of pod specs with the same meaning: with and without the API server's defaults.
 
-Driven by the table of defaults itself (`tapp/kube/stored.py`): every default of every type is
-written out once, in every place of the samples where that type stands. What depends on more than
-the type is listed. A real API server is asked in tests/e2e/test_stored_pods.py.
+`spellings` is the entry point. The table of defaults (`tapp/kube/stored.py`) drives them: every
+default of every type is written out once, at every place of the samples with this type. Defaults
+that depend on more than the type are listed. tests/e2e/test_stored_pods.py compares them with a
+real API server.
 """
 
 from __future__ import annotations
@@ -93,17 +94,17 @@ _NOT_VALID_EMPTY = {
     ("PreferredPods", "podAffinityTerm"),
     ("ClaimSpec", "resources"),
 }
-"""Defaults that no valid pod has: the types write them, and validation wants more."""
+"""Defaults of the types that validation refuses, so no valid pod has them."""
 
 
 class Spelling(NamedTuple):
-    """One spec in two ways.
+    """Two spellings of one spec.
 
     Attributes:
-        name: what is written out.
-        plain: without it.
-        written: with it.
-        kind: the type and the field of the table, where it is of the table.
+        name: the part that is written out.
+        plain: the spec without it.
+        written: the spec with it.
+        kind: type and field in the table, or empty strings.
     """
 
     name: str
@@ -113,7 +114,7 @@ class Spelling(NamedTuple):
 
 
 def app(image: str = "app:1", **container: Any) -> Json:
-    """A spec with one container that has these fields."""
+    """Returns a spec with one container that has these fields."""
     return {"containers": [{"name": "app", "image": image, **container}]}
 
 
@@ -262,11 +263,11 @@ DIFFERENT: dict[str, tuple[Json, Json]] = {
                           _volume(iscsi={"targetPortal": "a", "iqn": "iqn.2001-04.com.a:b",
                                          "iscsiInterface": "other"})),
 }  # fmt: skip
-"""Differences of two pods that the API server stores, close to spellings of the same."""
+"""Pairs of specs that look similar and mean different pods."""
 
 
 def spellings() -> list[Spelling]:
-    """All of them: those of the table, and those that are listed."""
+    """Returns all pairs: those of the table, and those that are listed."""
     return [*_of_table(), *LISTED]
 
 
@@ -303,7 +304,7 @@ def _at(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def fully_written(spec: Json, pick: Any = lambda _: True) -> Json:
-    """A spec with all of the table's defaults written out that `pick` chooses."""
+    """Returns a spec with all defaults of the table written out for which `pick` returns True."""
     written = copy.deepcopy(spec)
     for path, kind in _places(spec, "PodSpec"):
         holder = _at(written, path)
@@ -359,4 +360,4 @@ OTHERS: dict[str, Json] = {
     },
     "a negative grace period": {**app(), "terminationGracePeriodSeconds": -1},
 }  # fmt: skip
-"""Pods of which only a real API server tells how they are stored."""
+"""Pods for which only a real API server shows how they are stored."""

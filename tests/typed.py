@@ -1,8 +1,8 @@
-"""Commands that tests type: the words of each test, read from its source.
+"""Finds the commands and options that the tests type, in the source of the tests.
 
-A test's words are the texts in it, in what its parameters are, and in the constants of its file
-that it names: `--output=json` is `--output` and `json`. Whoever says a command and an option of it
-in one test has typed both.
+The words of a test are the strings in the test, in its parameters, and in the constants of its file
+that it uses: `--output=json` is `--output` and `json`. A test with the words of a command and of an
+option has typed both.
 """
 
 import ast
@@ -13,13 +13,13 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 THEMSELVES = ("typed.py", "test_typed.py")
-"""These two name what is looked for."""
+"""Files that name the words that they look for."""
 _BETWEEN = re.compile(r"[\s=,;`'\"()]+")
 
 
 @cache
 def tests() -> tuple[frozenset[str], ...]:
-    """The words of each function of all tests."""
+    """Returns the words of each function of all tests."""
     files = [each for each in TESTS.rglob("*.py") if each.name not in THEMSELVES]
     return tuple(
         words for file in files for words in _of_file(ast.parse(file.read_text(encoding="utf-8")))
@@ -27,7 +27,7 @@ def tests() -> tuple[frozenset[str], ...]:
 
 
 def typed(*words: str | tuple[str, ...]) -> bool:
-    """True if some test says all of these words; of several spellings one."""
+    """Returns True if a test has all these words; of a tuple of spellings one is enough."""
     spellings = [(word,) if isinstance(word, str) else word for word in words]
     return any(all(not each.isdisjoint(word) for word in spellings) for each in tests())
 
