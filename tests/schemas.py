@@ -1,4 +1,4 @@
-"""Pod specs with the fields of Kubernetes' published schema: one field at a time, and random ones."""
+"""Pod specs with the fields of Kubernetes' published schema, one at a time or at random."""
 
 from __future__ import annotations
 

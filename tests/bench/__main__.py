@@ -1,11 +1,11 @@
-"""`make bench`: what the syncs that matter cost, beside parsing and writing the same JSON.
+"""`make bench`: measures important syncs relative to parsing and writing the same JSON.
 
-A stream is one TApp again and again, as a cluster sends it. It goes through the service in a
-process of its own (`play.py` says what is measured there), and with `--against COMMIT` through that
-commit's, too. Ratios to REF can be compared between machines and commits, milliseconds hardly.
+A stream is a series of requests of one TApp, as a cluster sends them. It runs through the service
+in a new process (`play.py` says what is measured), and with `--against COMMIT` through that commit,
+too. Ratios to REF are comparable between machines and commits, milliseconds are not.
 """
 
-# ruff: noqa: T201 - it prints
+# ruff: noqa: T201 - a command that prints
 
 import argparse
 import json
@@ -27,21 +27,21 @@ ROOT = Path(__file__).parents[2]
 SIZES = [10, 100, 1_000]
 TYPICAL = 1_000
 WARM = 2
-"""The first syncs of a stream, which are not counted."""
+"""The number of syncs at the beginning of a stream that do not count."""
 CHANGES: tuple[Callable[[Any], Any], ...] = (
     partial(running, ready=False), running, crashing, running,
 )  # fmt: skip
-"""What happens to a pod, in turn: not ready, ready again, its container ends, another one runs."""
+"""The changes of a pod, in turn: not ready, ready again, its container crashes, a new one runs."""
 
 
 class Stream(NamedTuple):
     """Syncs of one TApp.
 
     Attributes:
-        what: what happens between them.
+        what: the change between them.
         pods: the number of instances.
-        bodies: makes the requests.
-        target: the most that handler / REF may be, if there is a target.
+        bodies: returns the requests.
+        target: the maximum of handler / REF, or None.
     """
 
     what: str
@@ -51,7 +51,7 @@ class Stream(NamedTuple):
 
 
 def streams(sizes: list[int]) -> Iterator[Stream]:
-    """One pod changed and the first request, of these sizes; others with so many as are usual."""
+    """Yields the streams of these sizes, and those of the usual size."""
     for n in sizes:
         yield Stream("one pod changed", n, partial(one_changed, n), {TYPICAL: 0.4}.get(n))
         yield Stream("first request", n, partial(first, n), {TYPICAL: 2.5}.get(n))
@@ -64,7 +64,7 @@ def streams(sizes: list[int]) -> Iterator[Stream]:
 
 
 def one_changed(n: int, **ways: Any) -> list[bytes]:
-    """Nothing to do, and one pod is another than in the request before."""
+    """Returns requests that need no action, each with one changed pod."""
     life, bodies = Life(n, **ways).settle(), []
     for turn in range(WARM + len(CHANGES)):
         bodies.append(as_sent(life.request()))
@@ -75,12 +75,12 @@ def one_changed(n: int, **ways: Any) -> list[bytes]:
 
 
 def first(n: int) -> list[bytes]:
-    """Nothing to do, and all pods are others than in the request before."""
+    """Returns requests that need no action, each with new pods only."""
     return [as_sent(Life(n).settle().request()) for _ in range(WARM + 1)]
 
 
 def rolling(n: int) -> list[bytes]:
-    """Every second pod is updated; between two syncs 2% of all are."""
+    """Returns requests of a rollout: every second pod is updated, 2% of all between two syncs."""
     life, bodies = Life(n).settle().half_rolled(), []
     life.change(updateStrategy={"maxUnavailable": "2%"})
     for _ in range(WARM + len(CHANGES)):
@@ -91,7 +91,9 @@ def rolling(n: int) -> list[bytes]:
 
 
 def measured(place: Path, tree: Path, passes: int) -> Row:
-    """The figures of a place's requests with the service of a tree, its memory as in the image."""
+    """Measures the requests in a directory with the service in a tree, with the image's malloc
+    settings.
+    """
     command = [sys.executable, "-P", str(Path(__file__).with_name("play.py")), str(place)]
     malloc = dict(re.findall(r"(MALLOC_\w+)=(\S+)", (ROOT / "Dockerfile").read_text()))
     done = subprocess.run(
@@ -106,7 +108,7 @@ def measured(place: Path, tree: Path, passes: int) -> Row:
 
 
 def export(commit: str, place: Path) -> None:
-    """Writes a commit's files into a directory."""
+    """Writes the files of a commit into a directory."""
     archive = ["git", "-C", str(ROOT), "archive", commit]
     packed = subprocess.run(archive, check=False, stdout=subprocess.PIPE)
     if packed.returncode:
@@ -115,13 +117,12 @@ def export(commit: str, place: Path) -> None:
 
 
 def shown(row: Row) -> str:
-    """A line of the table."""
+    """Returns a line of the table."""
     form = {float: ",.2f", int: ","}
     return f"| {' | '.join(format(each, form.get(type(each), '')) for each in row.values())} |"
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="instances")
     parser.add_argument("--passes", type=int, default=3, help="the least of so many counts")

@@ -1,10 +1,11 @@
-"""One stream through the service of the tree in whose directory this runs: `play.py PLACE 3 2`.
+"""Plays a stream through the service of the current directory: `play.py PLACE 3 2`.
 
-Each file in the place is a request. Prints a JSON object: MB of a request; CPU milliseconds of REF
-and of the handler, the medians of all requests but the first two, for each the least of three
-passes; and by how many times its request the process grew at most, one request after the other. The
-handler is the WSGI application with the garbage collector and the log as shipped. REF, its measure,
-is `orjson.loads` of the request and `orjson.dumps` of the answer without a collector.
+Each file in the place is a request. The command prints a JSON object with the size of a request in
+MB and the CPU milliseconds of REF and the handler. These are medians of all requests but the first
+two, for each the minimum of three passes. The last figure is the maximum growth of the process, in
+multiples of the request. The handler is the WSGI application with the garbage collector and the log
+as shipped. REF is `orjson.loads` of the request and `orjson.dumps` of the response without a
+collector.
 """
 
 import gc
@@ -29,7 +30,7 @@ from tests.builders import NOW
 
 
 def worker(served: dict[str, Any]) -> WsgiHook:
-    """A worker that has not answered anything yet."""
+    """Returns a worker that has not handled a request yet."""
     settings = Settings(pace_seconds=0, pace_pod_seconds=0)
     app = create_app(settings, clock=lambda: NOW).wsgi_app
     for handler in LOGGER.handlers:
@@ -40,13 +41,13 @@ def worker(served: dict[str, Any]) -> WsgiHook:
 
 
 def megabytes(field: str) -> float:
-    """This process's size."""
+    """Returns a size of this process."""
     text = Path("/proc/self/status").read_text(encoding="ascii")
     return int(re.findall(rf"{field}:\s+(\d+) kB", text)[0]) / 1e3
 
 
 def timed(hook: WsgiHook, body: bytes) -> tuple[float, float]:
-    """CPU milliseconds of the handler and of REF."""
+    """Returns the CPU milliseconds of the handler and of REF."""
     gc.enable()
     started = time.thread_time()
     answer = hook.post("/sync", body, 60)

@@ -1,4 +1,4 @@
-"""Calls of the application over WSGI, bytes in and bytes out."""
+"""Calls the application over WSGI with bytes."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ WITH_CHILDREN = ("/sync", "/finalize", "/plan")
 
 
 def client(**settings: Any) -> FlaskClient:
-    """A client of a new application."""
+    """Returns a client of a new application."""
     app = create_app(Settings(**{"log_level": "ERROR", **settings}), clock=lambda: NOW)
     return app.test_client()
 
@@ -25,13 +25,13 @@ CLIENT = client()
 
 
 def post(path: str, body: Any, content_type: str | None = "application/json") -> TestResponse:
-    """One POST; documents are sent as JSON."""
+    """Sends a POST; documents are sent as JSON."""
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
     return CLIENT.post(path, data=sent, content_type=content_type)
 
 
 def check_error(response: TestResponse, *codes: int) -> Document:
-    """A JSON error that a person can read, without anything of our insides."""
+    """Checks that the response is a readable JSON error without internals, and returns it."""
     assert response.status_code in codes, response.data
     assert response.mimetype == "application/json"
     body: Document = json.loads(response.data)
@@ -45,7 +45,7 @@ def check_error(response: TestResponse, *codes: int) -> Document:
 
 
 def good() -> Document:
-    """A request with one settled pod, for every hook: each reads what is its own."""
+    """Returns a request with one settled pod that is valid for every hook."""
     parent = tapp()
     child = json.loads(post("/sync", request(parent)).data)["children"][0]
     pod = running(stored(child, parent))

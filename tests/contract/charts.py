@@ -1,4 +1,4 @@
-"""The chart as the tests use it, rendered by helm."""
+"""Renders the chart with helm, for the tests."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ IMAGE = "registry.example.com/tapp-hooks:0.1.0"
 
 @contextmanager
 def tools() -> Iterator[None]:
-    """With kubectl and helm, from PATH or as the end-to-end tests built them; skips without."""
+    """Provides kubectl and helm, from PATH or as the e2e tests have built them; else skips the
+    test.
+    """
     built = [str(binaries.bin_dir()), str(binaries.helm().bin_dir)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", os.pathsep.join([os.environ["PATH"], *built]))
-        patch.setenv("GOGC", "off")  # a third of what they take is to collect garbage
+        patch.setenv("GOGC", "off")  # garbage collection takes a third of their time
         for tool in ("kubectl", "helm"):
             if shutil.which(tool) is None:
                 pytest.skip(f"there is no {tool}: `make e2e-binaries` builds one")
@@ -40,9 +42,9 @@ def tools() -> Iterator[None]:
 
 
 def unpacked(place: Path, *, stub: bool = False) -> Path:
-    """The chart in a directory, with what stands in for Metacontroller's.
+    """Writes the chart and a stand-in for Metacontroller's chart into a directory.
 
-    `stub` leaves out what the definition of TApp says: helm takes longest for that.
+    `stub` omits the content of TApp's CRD, on which helm spends most of its time.
     """
     directory = place / "tapp"
     chart.copy(directory, VERSION, IMAGE)
@@ -55,14 +57,14 @@ def unpacked(place: Path, *, stub: bool = False) -> Path:
 
 
 def helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """helm, to its end."""
+    """Runs helm."""
     return subprocess.run(["helm", *arguments], capture_output=True, text=True, check=False)
 
 
 def templated(
     directory: Path, *values: str, namespace: str = "tapp-system", flags: Iterable[str | Path] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """`helm template` with these values, each `place=JSON`, and these flags."""
+    """Runs `helm template` with values of the form `path=JSON`, and flags."""
     given = [word for value in values for word in ("--set-json", value)]
     place = ("--namespace", namespace, "--kube-version", "1.37.0")
     return helm("template", "tapp", directory, *place, *given, *flags)
@@ -71,13 +73,13 @@ def templated(
 def rendered(
     directory: Path, *values: str, namespace: str = "tapp-system", flags: Iterable[str | Path] = ()
 ) -> list[Document]:
-    """The objects that `helm template` makes with them."""
+    """Returns the objects that `helm template` renders."""
     text = _printed(directory, values, namespace, tuple(flags))
     return [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
 
 def installed(*given: Any, **more: Any) -> list[Document]:
-    """The same without those that `helm test` makes."""
+    """Returns the objects that `helm template` renders, without those of `helm test`."""
     return [
         each for each in rendered(*given, **more) if "helm.sh/hook" not in str(each["metadata"])
     ]
@@ -87,14 +89,14 @@ def installed(*given: Any, **more: Any) -> list[Document]:
 def _printed(
     directory: Path, values: tuple[str, ...], namespace: str, flags: tuple[str | Path, ...]
 ) -> str:
-    """What `helm template` prints; a test's own files have names of their own."""
+    """Returns the output of `helm template`, cached by its arguments."""
     done = templated(directory, *values, namespace=namespace, flags=flags)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def only(documents: list[Document], kind: str, name: str | None = None) -> Document:
-    """The one object of a kind, or of a kind and a name."""
+    """Returns the only object of a kind, and of a name if given."""
     (found,) = [
         each
         for each in documents
@@ -104,13 +106,13 @@ def only(documents: list[Document], kind: str, name: str | None = None) -> Docum
 
 
 def camel(component: str) -> str:
-    """`pod-status` as the chart's values spell it: `podStatus`."""
+    """Returns the name of a component in the chart's values: `podStatus` for `pod-status`."""
     head, *tail = component.split("-")
     return head + "".join(word.capitalize() for word in tail)
 
 
 def controller_arguments() -> list[str]:
-    """The arguments of Metacontroller, as its overlay has them."""
+    """Returns the arguments of Metacontroller in the overlay."""
     patch = yaml.safe_load((metacontroller.OVERLAY / "arguments.yaml").read_text())
     (container,) = patch["spec"]["template"]["spec"]["containers"]
     found: list[str] = container["args"]

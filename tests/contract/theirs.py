@@ -1,6 +1,6 @@
-"""What stands in for Metacontroller's own chart and manifests, where no network brings them.
+"""Stand-ins for Metacontroller's own chart and manifests, which need a network.
 
-Names, versions and kinds are theirs; what is in them is no more than the tests look at.
+Names, versions and kinds are the real ones; the contents are only what the tests read.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ HELPERS = """\
 
 
 def chart_in(place: Path) -> Path:
-    """Makes the chart's directory in `place`."""
+    """Writes the stand-in for the chart into `place`."""
     directory = place / "metacontroller-helm"
     (directory / "templates").mkdir(parents=True)
     (directory / "crds").mkdir()
@@ -67,7 +67,7 @@ def chart_in(place: Path) -> Path:
 
 
 def manifests_in(place: Path) -> Path:
-    """Makes `manifests/production` in `place`."""
+    """Writes the stand-in for `manifests/production` into `place`."""
     directory = place / "production"
     directory.mkdir(parents=True)
     metadata = {"name": "metacontroller", "namespace": "metacontroller"}

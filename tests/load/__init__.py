@@ -1,1 +1,1 @@
-"""Load and faults of the real service: `python -m tests.load`, loopback only."""
+"""Load and fault tests of the real service: `python -m tests.load`, on the loopback only."""

@@ -1,4 +1,7 @@
-"""All of it: `python -m tests.load [--seconds 300] [--connections 64]`; figures as JSON lines."""
+"""Runs all load tests: `python -m tests.load [--seconds 300] [--connections 64]`.
+
+Prints figures as JSON lines.
+"""
 
 import argparse
 import json
@@ -12,7 +15,6 @@ from tests.load.storm import rolls, storm
 
 
 def main() -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.load", description=__doc__)
     parser.add_argument("--seconds", type=float, default=300, help="of the storm")
     parser.add_argument("--connections", type=int, default=64)

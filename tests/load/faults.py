@@ -1,4 +1,6 @@
-"""What else a client may do to the service: leave, dawdle, send too much; and what probes feel."""
+"""Faulty clients of the service: slow ones, ones that leave, too large requests; and probes
+meanwhile.
+"""
 
 import http.client
 import json
@@ -19,13 +21,13 @@ OK, BUSY = 200, 503
 
 
 class Probes:
-    """Asks /healthz again and again, on a new connection each time as the kubelet does.
+    """Calls /healthz repeatedly, on a new connection each time, as the kubelet does.
 
-    In a process of its own: the threads that make the load would delay it.
+    The calls run in another process, because the threads of the load would delay them.
     """
 
     def __init__(self, service: Service, pause: float = 0.02) -> None:
-        """Starts asking."""
+        """Starts the calls."""
         code = f"from tests.load.faults import probe; probe({service.port}, {pause})"
         self._process = subprocess.Popen(
             [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -34,14 +36,14 @@ class Probes:
         self._process.stdout.readline()  # it has begun
 
     def stop(self) -> dict[str, Any]:
-        """The figures."""
+        """Ends the calls and returns the figures."""
         output, _ = self._process.communicate(timeout=240)
         figures: dict[str, Any] = json.loads(output)
         return figures
 
 
 def probe(port: int, pause: float) -> None:
-    """Asks until standard input is closed, 100,000 times at most; prints the figures."""
+    """Calls /healthz until standard input is closed, and prints the figures."""
     seconds: list[float] = []
     failed = 0
     sys.stdout.write("begun\n")
@@ -65,7 +67,7 @@ def probe(port: int, pause: float) -> None:
 
 
 def drain(pods: int = 2000, connections: int = 4) -> dict[str, Any]:
-    """SIGTERM while big requests are on their way: all are answered, and it exits with 0."""
+    """Sends SIGTERM during big requests: all get a response, and the service exits with 0."""
     path, body = request_in(NOTHING, pods)
     answers: list[tuple[int, int]] = []
     lock = threading.Lock()
@@ -101,9 +103,9 @@ def drain(pods: int = 2000, connections: int = 4) -> dict[str, Any]:
 
 
 def dawdlers(slow: int, half_open: int, seconds: float) -> dict[str, Any]:
-    """Clients that send a byte a second, and connections on which nothing ever comes.
+    """Opens connections that send a byte per second, and connections that send nothing.
 
-    Beside them probes are answered, and syncs.
+    Probes and syncs must still succeed.
     """
     path, body = request_in(NOTHING, 100)
     head = b"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -136,12 +138,12 @@ def dawdlers(slow: int, half_open: int, seconds: float) -> dict[str, Any]:
 
 
 def _refused(connection: http.client.HTTPConnection, path: str, body: bytes) -> bool:
-    """Asks once; returns True if the answer is 503, and the request is to come again."""
+    """Sends a request; returns True if the response is 503, so that the client has to retry."""
     try:
         connection.request("POST", path, body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         answer.read()
-    except OSError:  # refused and closed while it was still being sent
+    except OSError:  # refused and closed before the request was complete
         connection.close()
         return True
     assert answer.status in (OK, BUSY)
@@ -152,7 +154,7 @@ def _byte(connection: socket.socket) -> None:
     try:
         connection.sendall(b" ")
     except OSError:
-        return  # the service has given it up, as it may
+        return  # the service may close the connection
 
 
 @contextmanager
@@ -166,7 +168,7 @@ def _connected(service: Service, number: int) -> Iterator[list[socket.socket]]:
 
 
 def too_large(limit: int = 64 * 1024 * 1024, times: int = 6) -> dict[str, Any]:
-    """Requests above the limit get 413, and their memory is given back."""
+    """Sends requests above the limit: they get 413, and their memory is freed."""
     codes: dict[str, int] = {}
     memory: list[int] = []
     with Service(TAPP_MAX_BODY_BYTES=str(limit)) as service:
@@ -192,7 +194,7 @@ def too_large(limit: int = 64 * 1024 * 1024, times: int = 6) -> dict[str, Any]:
 
 
 def _sent(service: Service, body: bytes) -> int:
-    """Status of a request whose connection may be closed before all of it is sent."""
+    """Returns the status for a request whose connection may be closed before it is complete."""
     with socket.create_connection((HOST, service.port), 60) as connection:
         head = f"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
         with suppress(OSError):  # answered and closed before the rest was read
@@ -205,7 +207,7 @@ def _sent(service: Service, body: bytes) -> int:
 
 
 def probes_under_load(pods: int = 10_000, syncs: int = 4, rounds: int = 3) -> dict[str, Any]:
-    """/healthz while big syncs are on their way at two workers."""
+    """Calls /healthz while big syncs occupy two workers."""
     path, body = request_in(NOTHING, pods)
     seconds: list[float] = []
     busy: list[int] = []

@@ -1,4 +1,4 @@
-"""One tenant beside another whose worst TApp is asked for again and again by clients that leave."""
+"""One tenant while another tenant's clients send the worst TApp and leave."""
 
 import json
 import socket
@@ -13,13 +13,13 @@ from tests.load.service import HOST, Service, percentile
 OK = 200
 TIMEOUT = 240.0
 ENOUGH = 8
-"""How often the leavers have asked when the figures are made: each of them once, and one again."""
+"""The number of requests of the leaving clients before the figures are taken."""
 """Seconds after which Metacontroller gives a hook up."""
 HEAD = b"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 
 
 def asked(name: str, namespace: str, spec: dict[str, Any]) -> bytes:
-    """A TApp's first sync."""
+    """Returns the first sync of a TApp."""
     meta = {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", "generation": 1}
     kind = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp"}
     parent = {**kind, "metadata": meta, "spec": spec}
@@ -29,7 +29,7 @@ def asked(name: str, namespace: str, spec: dict[str, Any]) -> bytes:
 
 
 def worst(instances: int = 1000, placeholders: int = 1500) -> bytes:
-    """A small TApp whose decision is long: each of its texts differs in each of its instances."""
+    """Returns a sync of a small TApp that takes long: its texts differ in each instance."""
     env = [{"name": f"A{at}", "value": "$(tapp.index)"} for at in range(placeholders)]
     containers = [{"name": "a", "image": "a", "env": env}]
     return asked("worst", "theirs", {"replicas": instances, "template": _template(containers)})
@@ -47,12 +47,12 @@ def _template(containers: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class Leavers:
-    """Clients that ask for something, and leave after a while without having read the answer."""
+    """Clients that send a request and close the connection without reading the response."""
 
     def __init__(
         self, service: Service, body: bytes, clients: int = 8, patience: float = 2
     ) -> None:
-        """Starts them; `patience` is in seconds."""
+        """Starts the clients; each waits `patience` seconds before it leaves."""
         self._port, self._patience = service.port, patience
         self._request = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
         self._stopping = threading.Event()
@@ -69,7 +69,7 @@ class Leavers:
                 self._stopping.wait(self._patience)
 
     def stop(self) -> int:
-        """How often they have asked."""
+        """Ends the clients and returns the number of their requests."""
         self._stopping.set()
         for thread in self._threads:
             thread.join(TIMEOUT)
@@ -79,7 +79,7 @@ class Leavers:
 def beside(
     body: bytes, seconds: float, *, pause: float = 0.05, small: bytes = SMALL
 ) -> dict[str, Any]:
-    """A tenant's small syncs, and probes, beside `Leavers`: two workers as shipped."""
+    """Measures a tenant's small syncs, and probes, while `Leavers` run; two workers as shipped."""
     with Service() as service:
         for _ in range(4):
             assert service.call("POST", "/sync", small)[0] == OK

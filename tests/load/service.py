@@ -1,4 +1,4 @@
-"""A gunicorn of our own on a free port of the loopback, its workers and its memory."""
+"""A gunicorn for the tests on a free port of the loopback, with its workers and memory."""
 
 import http.client
 import os
@@ -17,11 +17,11 @@ from tests.e2e.costs import held_mib
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
 START, STOP = 240.0, 120.0
-"""Seconds that a start and a graceful stop may take."""
+"""The maximum seconds of a start and of a graceful stop."""
 
 
 class Service:
-    """`gunicorn hooks.app:create_app()` as it is shipped; a context manager."""
+    """`gunicorn hooks.app:create_app()` as shipped; a context manager."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class Service:
         command: tuple[str, ...] = (sys.executable,),
         **env: str,
     ) -> None:
-        """Starts the service with the settings `env`, in Python as `command` calls it.
+        """Starts the service with the settings `env`; `command` starts Python.
 
-        `tls` is how probes reach a service behind TLS.
+        `tls` is the context for probes of a service with TLS.
         """
         self.log = tempfile.TemporaryFile("ab+")  # noqa: SIM115 - closed by stop()
         self._output = ""
@@ -76,19 +76,19 @@ class Service:
         self.stop()
 
     def connect(self, timeout: float = 60) -> http.client.HTTPConnection:
-        """A connection of our own."""
+        """Returns a new connection."""
         if self._tls is not None:
             return http.client.HTTPSConnection(HOST, self.port, timeout=timeout, context=self._tls)
         return http.client.HTTPConnection(HOST, self.port, timeout=timeout)
 
     def get(self, path: str, timeout: float = 60) -> tuple[int, bytes]:
-        """One GET on a new connection."""
+        """Sends a GET on a new connection."""
         return self.call("GET", path, timeout=timeout)
 
     def call(
         self, method: str, path: str, body: bytes | None = None, timeout: float = 60, **more: str
     ) -> tuple[int, bytes]:
-        """One request on a new connection; `more` are headers."""
+        """Sends a request on a new connection; `more` are headers."""
         connection = self.connect(timeout)
         try:
             headers = {"Content-Type": "application/json", **more}
@@ -104,7 +104,7 @@ class Service:
 
     @property
     def workers(self) -> list[int]:
-        """Process ids of the workers."""
+        """The process ids of the workers."""
         pid = self.process.pid
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
@@ -113,16 +113,16 @@ class Service:
         return [int(child) for child in children.split()]
 
     def megabytes(self) -> float:
-        """What the workers hold of memory now (Pss: shared pages count once)."""
+        """Returns the memory of the workers (Pss: shared pages count once)."""
         return held_mib(self.workers)
 
     def kill(self, pid: int, number: signal.Signals) -> None:
-        """A signal to one of our workers, or to the master."""
+        """Sends a signal to a worker or to the master."""
         if pid in (self.process.pid, *self.workers):
             os.kill(pid, number)
 
     def output(self) -> str:
-        """All that it has written so far."""
+        """Returns the output so far."""
         if not self.log.closed:
             self.log.seek(0)
             self._output = self.log.read().decode("utf-8", "replace")
@@ -130,7 +130,7 @@ class Service:
         return self._output
 
     def stop(self) -> int:
-        """Ends it gracefully; returns the exit code."""
+        """Stops the service gracefully; returns its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -144,6 +144,6 @@ class Service:
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The smallest value that `share` of all are not above."""
+    """Returns the smallest value that is at least as large as `share` of all values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0

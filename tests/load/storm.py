@@ -1,4 +1,4 @@
-"""Many connections while workers are killed and the service is rolled: no wrong answer."""
+"""Many connections while workers are killed and the service is replaced: no wrong response."""
 
 import http.client
 import json
@@ -15,12 +15,12 @@ from tests.load.service import Service, percentile
 from tests.situations import CREATE, FINALIZE, NOTHING, ROLL, request_in
 
 TRIES = 200
-"""How often one request is sent before it counts as lost."""
+"""The number of attempts before a request counts as lost."""
 
 
 @dataclass
 class Figures:
-    """What the clients saw."""
+    """The observations of the clients."""
 
     answers: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -30,10 +30,10 @@ class Figures:
 
 
 class Clients:
-    """Keep-alive connections, each with one request on its way at any time."""
+    """Clients with keep-alive connections, each with one request in progress at any time."""
 
     def __init__(self, service: Service, number: int) -> None:
-        """Starts the clients; `aim` at another service to roll."""
+        """Starts the clients; `aim` replaces the service."""
         self.figures = Figures()
         self._service = service
         self._lock = threading.Lock()
@@ -47,11 +47,11 @@ class Clients:
             thread.start()
 
     def aim(self, service: Service) -> None:
-        """From their next request on, clients use this service."""
+        """Lets clients use another service from their next request on."""
         self._service = service
 
     def stop(self) -> Figures:
-        """Waits for the last answers."""
+        """Waits for the last responses and returns the figures."""
         self._over.set()
         for thread in self._threads:
             thread.join(90)
@@ -89,7 +89,7 @@ class Clients:
 
 
 def _ask(connection: http.client.HTTPConnection, path: str, body: bytes) -> tuple[int, bytes, str]:
-    """Status, body, and what broke on the way, "" if nothing did."""
+    """Returns status, body and the kind of failure, or an empty string."""
     stage = "while sending"
     try:
         connection.request("POST", path, body, {"Content-Type": "application/json"})
@@ -102,13 +102,14 @@ def _ask(connection: http.client.HTTPConnection, path: str, body: bytes) -> tupl
 
 
 def _requests() -> list[tuple[str, bytes, bytes]]:
-    """(Endpoint, request, the one right answer)."""
+    """Returns (endpoint, request, the only correct response)."""
     judge, result = InProcess(), []
     for size in (1, 5, 40):
         for situation in (NOTHING, ROLL, CREATE, FINALIZE):
             path, body = request_in(situation, size)
             document = json.loads(body)
-            # Else the status of a roll notes since when it is on, and each moment has its answer.
+            # Otherwise the status of a rollout would contain the current time, so there would be no
+            # single correct response.
             document["parent"]["spec"]["progressDeadlineSeconds"] = 0
             body = json.dumps(document).encode()
             result.append((path, body, judge.post(path, body)))
@@ -116,11 +117,11 @@ def _requests() -> list[tuple[str, bytes, bytes]]:
 
 
 ANSWERS: Final = 51
-"""A storm goes on until there are so many, and the service has been replaced."""
+"""A storm continues until it has this number of responses and has replaced the service."""
 
 
 def storm(connections: int, seconds: float, seed: int = 1, *, every: float = 1.0) -> dict[str, Any]:
-    """Kills a worker `every` so many seconds, and at each tenth time rolls the service."""
+    """Kills a worker every `every` seconds, and replaces the service at every tenth time."""
     rng, done = random.Random(seed), Counter[str]()
     service = Service().__enter__()
     clients = Clients(service, connections)
@@ -156,9 +157,9 @@ def storm(connections: int, seconds: float, seed: int = 1, *, every: float = 1.0
 
 
 def rolls(connections: int, times: int, pause: float = 1.0) -> dict[str, Any]:
-    """Only rolls, nothing killed: SIGTERM must break no request that was on its way.
+    """Replaces the service several times: SIGTERM must break no request in progress.
 
-    `pause` is how many seconds each service serves alone.
+    Each service runs alone for `pause` seconds.
     """
     service = Service().__enter__()
     clients = Clients(service, connections)

@@ -1,4 +1,4 @@
-"""A cluster behind a fake kubectl, for the migration's tests."""
+"""A fake kubectl with a cluster, for the tests of the migration."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "name": "shop", "uid": NAM
 
 
 def thing(name: str, owners: Sequence[Json] = (), labels: Json | None = None, **more: Any) -> Json:
-    """An object in namespace `shop`."""
+    """Returns an object in the namespace `shop`."""
     metadata = {
         "name": name,
         "namespace": "shop",
@@ -31,14 +31,14 @@ def thing(name: str, owners: Sequence[Json] = (), labels: Json | None = None, **
 
 
 def tapp(name: str = "web", replicas: int = 2, **meta: Any) -> Json:
-    """A TApp as the old controller left it."""
+    """Returns a TApp of the old controller."""
     result = thing(name, spec={"replicas": replicas})
     result["metadata"].update(meta)
     return result
 
 
 def deployment(ready: int, wanted: int | None = None, namespace: str = "kube-system") -> Json:
-    """The old controller's Deployment, which wants as many replicas as it has unless told."""
+    """Returns the old controller's Deployment; by default it wants the replicas that it has."""
     spec = {"replicas": ready if wanted is None else wanted}
     status = {"readyReplicas": ready} if ready else {}
     result = thing("tapp-controller", spec=spec, status=status)
@@ -51,9 +51,9 @@ class FakeKubectl:
 
     Attributes:
         objects: resource -> objects.
-        fail: text in a command -> what kubectl says instead of doing it, once per entry.
-        forbidden: texts in a command that is never allowed.
-        patched: (resource, name, patch) of every patch that was made.
+        fail: pairs of a text in a command and kubectl's error; each is used once.
+        forbidden: texts in commands that are never allowed.
+        patched: (resource, name, patch) of every successful patch.
     """
 
     def __init__(self, **objects: list[Json]) -> None:
@@ -119,7 +119,7 @@ class FakeKubectl:
 
 
 def old_app(**more: list[Json]) -> FakeKubectl:
-    """A TApp with two pods and two claims that the old controller made."""
+    """Returns a cluster with a TApp, two pods and two claims of the old controller."""
     pods = [thing(f"web-{i}", CONTROLLED) for i in range(2)]
     claims = [thing(f"data-web-{i}", CONTROLLED) for i in range(2)]
     return FakeKubectl(**{"pods": pods, "claims": claims, **more})

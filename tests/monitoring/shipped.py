@@ -1,4 +1,4 @@
-"""What the component ships: rules, dashboard and states, and the queries of the first two."""
+"""The shipped component monitoring: its rules, dashboard and states, and all their queries."""
 
 import json
 import re
@@ -19,12 +19,12 @@ VARIABLES = {"$__rate_interval": "5m", "$namespace": ".*", "$tapp": ".*"}
 
 
 def panels() -> Iterator[Document]:
-    """Every panel that shows something."""
+    """Returns every panel that shows data."""
     return (panel for panel in DASHBOARD["panels"] if panel["type"] != "row")
 
 
 def on_dashboard(variables: Mapping[str, str] = VARIABLES) -> dict[str, str]:
-    """Where a query of the dashboard stands -> the query, with these values of its variables."""
+    """Returns the queries of the dashboard by their places, with these values of its variables."""
     found = {}
     for panel in panels():
         for target in panel["targets"]:
@@ -38,12 +38,12 @@ def on_dashboard(variables: Mapping[str, str] = VARIABLES) -> dict[str, str]:
 
 
 def queries() -> dict[str, str]:
-    """The same, and those of the alerts by their names."""
+    """Returns the queries of the dashboard and of the alerts."""
     return {name: rule["expr"] for name, rule in ALERTS.items()} | on_dashboard()
 
 
 def filled_in(query: str, variables: Mapping[str, str] = VARIABLES) -> str:
-    """The query with values in place of the dashboard's variables."""
+    """Returns the query with the dashboard's variables replaced by values."""
     for name, value in variables.items():
         query = query.replace(name, value)
     assert "$" not in query

@@ -1,4 +1,4 @@
-"""`kubectl apply` of the stand-in: what either way makes of a file, and how a refusal reads."""
+"""`kubectl apply` of the fake kubectl: client-side, server-side, and the text of a refusal."""
 
 import contextlib
 import json
@@ -14,9 +14,10 @@ Document = dict[str, Any]
 
 
 def by_server(live: Document, last: Document, document: Document) -> Document:
-    """A server-side apply: what the manager applied last, and applies no more, goes.
+    """Returns the object after a server-side apply.
 
-    As in kubectl's dry run: what was applied by the client is not handed over.
+    Fields that the manager applied last and no longer applies are removed. As in kubectl's dry run,
+    fields of a client-side apply are not taken over.
     """
     notes = annotations_of(live)
     known = with_meta(live, annotations={**notes, KUBECTL_APPLIED: json.dumps(last)})
@@ -25,7 +26,7 @@ def by_server(live: Document, last: Document, document: Document) -> Document:
 
 
 def managed(live: Document, managers: Iterable[str]) -> Document:
-    """A TApp with managed fields: who applied by the server did it after the client."""
+    """Returns a TApp with managed fields of these server-side managers, newer than the client's."""
     found: list[Document] = [
         {"manager": manager, "operation": "Apply", "time": "2026-01-05T12:00:00Z"}
         for manager in managers
@@ -46,7 +47,10 @@ def managed(live: Document, managers: Iterable[str]) -> Document:
 
 @contextlib.contextmanager
 def in_its_words(document: Document) -> Iterator[None]:
-    """A refusal comes behind the whole patch. Source: k8s.io/kubectl, `AddSourceToErr`."""
+    """Turns a refusal into kubectl's message, which contains the patch.
+
+    Source: k8s.io/kubectl, `AddSourceToErr`.
+    """
     try:
         yield
     except ApiError as error:

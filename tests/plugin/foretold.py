@@ -1,4 +1,4 @@
-"""A forecast held against what then happens: the same writes, to each child in the same order."""
+"""Compares a forecast with what happens: the same writes to each child in the same order."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from tests.e2e.edits import Step
 from tests.scenarios.life import Document, Life, manifest
 
 Writes = dict[str, list[str]]
-"""Child -> what is written to it, in order."""
+"""Child -> its writes, in order."""
 PASSING = ("Conflict", "NotFound", "no-op")
-"""Writes that are decided anew: they tell of timing only."""
+"""Outcomes of writes that are decided again, so they depend on timing only."""
 ONCE = ("Invalid",)
-"""Refusals that are tried again and again, as often as time allows."""
+"""Outcomes of writes that are repeated as often as time allows."""
 
 
 def observe(life: Life, name: str = "") -> Observed:
-    """A simulated cluster as kubectl would show it."""
+    """Returns a simulated cluster as kubectl would show it."""
     world = life.world
     try:
         revisions = world.list("ControllerRevision")
@@ -41,14 +41,14 @@ def observe(life: Life, name: str = "") -> Observed:
 
 
 def registered(options: Options) -> Registration:
-    """The shipped registration, of a service with these options."""
+    """Returns the shipped registration of a service with these options."""
     return Registration(manifest("metacontroller/base/composite-controller.yaml"), options)
 
 
 def foretell(
     life: Life, edited: Document, *, broken: tuple[str, ...] = (), resize: bool = False
 ) -> Forecast:
-    """The forecast of an edit, at the simulated time."""
+    """Returns the forecast of an edit at the simulated time."""
     return forecast(
         observe(life),
         edited,
@@ -59,7 +59,7 @@ def foretell(
 
 
 def edited_by(live: Document, step: Step) -> Document | None:
-    """The TApp after a step of a story; None where that does not edit it."""
+    """Returns the TApp after a step of a story, or None if the step does not edit the TApp."""
     if step.what == "patch":
         merged: Document = merge_patch(live, step.patch)
         return merged
@@ -68,19 +68,19 @@ def edited_by(live: Document, step: Step) -> Document | None:
 
 
 NOTES = ("update", "update metadata.annotations.metacontroller.k8s.io/last-applied-configuration")
-"""Updates that change nothing but what Metacontroller notes of a pod that was just resized."""
+"""Updates that change only Metacontroller's annotation of a pod that was just resized."""
 
 
 def told_apart(
     found: Forecast, writes: Sequence[Any], life: Life, *, ignored: Sequence[str] = ()
 ) -> list[str]:
-    """The differences between a forecast and what happened, a line for each.
+    """Returns the differences between a forecast and what happened, one line each.
 
     Args:
         found: the forecast.
-        writes: what Metacontroller wrote since, in order.
-        life: the world; its news are taken.
-        ignored: writes that tell of timing only.
+        writes: Metacontroller's writes since the edit, in order.
+        life: the world; its `news` are consumed.
+        ignored: writes that depend on timing only.
     """
     there, here = (
         {child: [line for line in lines if line not in ignored] for child, lines in each.items()}
@@ -99,18 +99,18 @@ def told_apart(
 
 
 def foretold(found: Forecast) -> Writes:
-    """The writes that were forecast."""
+    """Returns the writes of a forecast."""
     return _by_child([(w.verb, w.kind, w.name, w.paths, w.outcome) for w in found.writes])
 
 
 def happened(life: Life) -> Writes:
-    """The writes since the last call."""
+    """Returns the writes since the last call."""
     writes = [w for w in life.news() if w.kind != "TApp"]
     return _by_child([(w.verb, w.kind, w.name, w.paths, w.outcome) for w in writes])
 
 
 def order(found: Sequence[Any], verbs: tuple[str, ...]) -> list[str]:
-    """The children that are written so, in this order, each once."""
+    """Returns the pods that were written with one of the verbs, in order, each once."""
     names = [f"{w.kind} {w.name}" for w in found if w.verb in verbs and w.outcome == "ok"]
     return list(dict.fromkeys(name for name in names if name.startswith("Pod")))
 

@@ -1,4 +1,4 @@
-"""Forecasts for the tests of the page: one of everything, and one with a hostile name."""
+"""Forecasts for the tests of the HTML page: one with all cases, and one with a hostile name."""
 
 from kubectl_tapp.base.shipped import COMPOSITE, manifest
 from kubectl_tapp.cluster.registration import Registration
@@ -13,7 +13,9 @@ HOSTILE = "<script>alert(1)</script>&\"'"
 
 
 def eventful(replicas: int = 24) -> Forecast:
-    """An edit with every fate: in place, recreated, created, deleted, held up, a typo."""
+    """Returns the forecast of an edit with all cases: in place, replaced, created, deleted,
+    waiting, a typo.
+    """
     pool = {"canary": storing("web:1"), "wide": storing("web:1")}
     strategy = {"maxUnavailable": 4, "forceUpdate": {"maxUnavailable": 3}}
     templates = {"2": "canary", "3": "canary", "5": "wide", "6": "wide", "7": "wide"}
@@ -32,7 +34,7 @@ def eventful(replicas: int = 24) -> Forecast:
 
 
 def foreseen(before: Document, after: Document, broken: tuple[str, ...] = ()) -> Forecast:
-    """The forecast of two documents."""
+    """Returns the forecast of a change from one document to another."""
     registration = Registration(manifest(COMPOSITE), Options())
     observed = as_running(before, registration, NOW)
     return forecast(observed, after, registration, NOW, Assumptions(broken=broken, made_up=True))

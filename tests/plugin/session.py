@@ -1,7 +1,7 @@
-"""The terminal session in the docs: `python -m tests.plugin.session` records it anew, as SVG.
+"""Records the terminal sessions in the docs as SVG: `python -m tests.plugin.session`.
 
-Real calls of the plugin against the embedded cluster, at its own time: what is seen is what the
-commands print, colours included.
+The plugin really runs against the simulated cluster, at simulated time. The pictures show what the
+commands print, with colors.
 """
 
 import io
@@ -31,7 +31,7 @@ _FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
 FORMAT = _FONTS.sub("", CONSOLE_SVG_FORMAT).replace(
     "font-family: Fira Code,", 'font-family: "Fira Code", "DejaVu Sans Mono", Menlo, Consolas,'
 )
-"""rich's picture of a terminal, without fonts from elsewhere."""
+"""rich's picture of a terminal, without fonts from the network."""
 THEME = TerminalTheme(
     (27, 31, 39),
     (208, 212, 220),
@@ -41,21 +41,22 @@ THEME = TerminalTheme(
      (140, 190, 255), (215, 160, 245), (125, 220, 226), (255, 255, 255)],
 )  # fmt: skip
 _LIVE = re.compile(r"\x1b\[\?25l.*?\x1b\[\?25h(?:\r?\x1b\[1A|\r?\x1b\[2K|\r)*", re.DOTALL)
-"""A line that rich draws over and over while something is waited for, and wipes away in the end. In
-the picture each of its texts is a line."""
+"""A line that rich repaints while a command waits, and erases at the end.
+
+In the picture each of its texts is a line.
+"""
 
 
 class Terminal(io.StringIO):
-    """Standard output that a person reads."""
+    """Standard output of a terminal."""
 
     def isatty(self) -> bool:
-        """It is one."""
         return True
 
 
 @dataclass
 class Recording:
-    """A terminal under way.
+    """A terminal that is recorded.
 
     Attributes:
         standin: the cluster.
@@ -72,7 +73,7 @@ class Recording:
     )  # fmt: skip
 
     def type(self, line: str, answer: str = "", seconds: float = 0) -> None:
-        """Types a command, answers its question, and looks away for some time."""
+        """Runs a command, answers its question, and lets time pass."""
         self._screen.print(Text.assemble(("$ ", "bold green"), (line, "bold")))
         self.typed.append(line)
         for each in self._called(line.split()[2:], answer).splitlines():
@@ -127,7 +128,7 @@ def _environment() -> Iterator[None]:
 
 
 def cluster() -> StandIn:
-    """A TApp `web` that runs, and whose next image cannot be pulled."""
+    """Returns a cluster with a running TApp `web`, whose next image cannot be pulled."""
     body = template("web:1.2", container={"name": "main"}, terminationGracePeriodSeconds=5)
     spec: dict[str, Any] = {
         "replicas": 6,
@@ -140,7 +141,7 @@ def cluster() -> StandIn:
 
 
 def record(directory: Path) -> dict[str, list[str]]:
-    """Records all pictures; picture -> the commands typed in it."""
+    """Records all pictures; returns the commands of each picture."""
     standin = cluster()
     see, do, plan = Recording(standin), Recording(standin), Recording(standin)
     do.type("kubectl tapp set image web main=web:1.3-tpyo --wait", "y")

@@ -1,7 +1,7 @@
-"""A stand-in for kubectl in front of the simulated cluster, and calls of the plugin through it.
+"""A fake kubectl in front of the simulated cluster, and calls of the plugin through it.
 
-It is the demo's kubectl (`demo/kubectl.py`), and notes all calls. What it is to refuse, as real
-clusters do, is set on it.
+The fake is the demo's kubectl (`demo/kubectl.py`). It records all calls, and a test can make it
+refuse calls as a real cluster does.
 """
 
 import contextlib
@@ -30,11 +30,11 @@ class StandIn(Kubectl):
     Attributes:
         calls: the arguments of every call.
         forbidden: `verb resource` pairs that the user may not use: `list pods`.
-        missing: resources that the cluster does not know.
-        failing: text in a call -> what kubectl says instead of doing it.
-        before: called before each write that is no dry run, and taken off the list.
-        guarded: pods that a PodDisruptionBudget does not let go now.
-        managers: field manager -> the TApp that it applied by the server last.
+        missing: resources that the cluster does not have.
+        failing: text in a call -> the error of kubectl.
+        before: functions to call before each write that is no dry run; each is called once.
+        guarded: pods that a PodDisruptionBudget protects now.
+        managers: field manager -> the TApp that it last applied server-side.
         followed: all watches.
     """
 
@@ -48,16 +48,16 @@ class StandIn(Kubectl):
     followed: list[Followed] = field(default_factory=list)
 
     def forbid(self, *pairs: str) -> None:
-        """Forbid `verb resource` pairs."""
+        """Forbids `verb resource` pairs."""
         self.forbidden |= set(pairs)
 
     @property
     def writes(self) -> list[list[str]]:
-        """The calls that change something, dry runs left out."""
+        """The calls that write, without dry runs."""
         verbs = {"patch", "create", "replace", "apply", "delete"}
         return [call for call in self.calls if verbs & set(call) and "--dry-run=server" not in call]
 
-    # What the plugin calls.
+    # The calls of the plugin.
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
         """One call."""
@@ -65,7 +65,6 @@ class StandIn(Kubectl):
         return super().run(arguments, stdin)
 
     def follow(self, arguments: Sequence[str]) -> Followed:
-        """A watch."""
         self.calls.append(list(arguments))
         found = super().follow(arguments)
         self.followed.append(found)
@@ -88,7 +87,7 @@ class StandIn(Kubectl):
     def _applied(
         self, kind: Kind, document: Document, options: dict[str, str], dry: bool
     ) -> Document:
-        """`kubectl apply`, by the client or by the server."""
+        """Runs a client-side or server-side `kubectl apply`."""
         try:
             live = dict(self.world.cluster.get(kind, *key_of(document)))
         except NotFoundError:
@@ -132,7 +131,7 @@ class StandIn(Kubectl):
 
 @dataclass(frozen=True)
 class Said:
-    """The output of a call, and its exit code."""
+    """The output and the exit code of a call."""
 
     code: int
     out: str
@@ -140,16 +139,16 @@ class Said:
 
     @property
     def lines(self) -> list[str]:
-        """Standard output, line by line, without trailing blanks."""
+        """The lines of standard output without trailing blanks."""
         return [line.rstrip() for line in self.out.splitlines()]
 
 
 def kubectl_tapp(standin: StandIn, *arguments: str, stdin: str = "") -> Said:
-    """One call of the plugin at the cluster's own time."""
+    """Runs the plugin once, at the cluster's time."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("sys.stdin", io.StringIO(stdin))
-        patched.delenv("COLUMNS", raising=False)  # pytest-xdist says 80 to its workers
+        patched.delenv("COLUMNS", raising=False)  # pytest-xdist sets it to 80
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = run(
                 arguments, runner=standin, clock=standin.world.clock.unix, sleep=standin.world.run

@@ -1,8 +1,9 @@
-"""Metacontroller's event recorder: `SyncError` events of a parent whose syncs fail.
+"""Metacontroller's event recorder: `SyncError` Events of a parent whose syncs fail.
 
-Sources: pkg/controller/composite/controller.go (`Sync error: %s`), client-go's events_cache.go: an
-equal event counts up; after ten different ones within ten minutes they become one, whose message is
-that of the latest; of one parent's events 25 are let through, then one in five minutes.
+Sources: pkg/controller/composite/controller.go (`Sync error: %s`) and client-go's events_cache.go.
+An equal Event increases its count. After ten different messages within ten minutes all further ones
+share one Event with the latest message. Of one parent's Events 25 are written, and then one in five
+minutes.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _COMBINED = "(combined from similar events): "
 
 @dataclass
 class _Source:
-    """The memory about one parent.
+    """The recorder's memory of one parent.
 
     Attributes:
-        messages: message -> name of its event.
-        since: when the first of these was told.
-        tokens: events that are still let through.
-        at: when that was counted.
+        messages: message -> name of its Event.
+        since: the time of the first of these messages.
+        tokens: the number of Events that may still be written.
+        at: the time of the last change of `tokens`.
     """
 
     messages: dict[str, str] = field(default_factory=dict)
@@ -40,14 +41,14 @@ class _Source:
 
 
 class EventRecorder:
-    """Writes events into a cluster."""
+    """Writes Events into a cluster."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock
         self._sources: dict[str, _Source] = {}
 
     def sync_failed(self, parent: Object, error: str) -> None:
-        """Tell of a sync that failed."""
+        """Records a failed sync."""
         now, source = self._clock.now, self._sources.setdefault(uid_of(parent), _Source())
         if now - source.since > _WITHIN:
             source.messages, source.since = {}, now
@@ -95,7 +96,7 @@ class EventRecorder:
 
 
 def tell_failures(world: World) -> None:
-    """Write an event for each sync that fails from now on, as Metacontroller does."""
+    """Records an Event for each later failed sync, as Metacontroller does."""
     world.kinds.add(EVENT)
     recorder = EventRecorder(world.cluster, world.clock)
 

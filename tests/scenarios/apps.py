@@ -1,4 +1,4 @@
-"""The TApps that scenarios tell of."""
+"""The TApps of the scenarios."""
 
 from typing import Any
 
@@ -7,23 +7,23 @@ from tests.builders import Document, claim_template, manifest
 
 
 def template(image: str = "web:1", **spec: Any) -> Document:
-    """A pod template with one container `web`; more fields of the pod's spec by name."""
+    """Returns a pod template with one container `web`; `spec` has further fields of the spec."""
     container = {"name": "web", **spec.pop("container", {})}
     return builders.template(image, container=container, **spec)
 
 
 def storing(image: str = "web:1", **container: Any) -> Document:
-    """A template whose container mounts the instance's claim."""
+    """Returns a template whose container mounts the instance's claim."""
     mounts = [{"name": "data", "mountPath": "/data"}]
     return template(image, container={"volumeMounts": mounts, **container})
 
 
 def tapp(image: str = "web:1", replicas: int = 5, **spec: Any) -> Document:
-    """A TApp `web`."""
+    """Returns a TApp `web`."""
     return manifest(replicas=replicas, **{"template": template(image), **spec})
 
 
 def stored(image: str = "web:1", replicas: int = 3, **spec: Any) -> Document:
-    """A TApp `web` whose instances have claims."""
+    """Returns a TApp `web` whose instances have claims."""
     more = {"template": storing(image), "volumeClaimTemplates": [claim_template()]}
     return tapp(image, replicas, **{**more, **spec})

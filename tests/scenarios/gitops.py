@@ -1,4 +1,7 @@
-"""TApps in every state that a tool for GitOps has to tell from the others."""
+"""TApps in every state that GitOps tools must distinguish.
+
+`STATES` has a function for each state, and `document` returns the TApp.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,12 +14,12 @@ Document = dict[str, Any]
 
 
 def running() -> Life:
-    """Three instances that run."""
+    """Three running instances."""
     return Life().apply(tapp(replicas=3))
 
 
 def broken() -> Life:
-    """A roll to an image that is nowhere."""
+    """A rollout to an image that does not exist."""
     life = running()
     life.world.kubelet.levers.bad_images.add("web:broken")
     life.patch(template=template("web:broken"))
@@ -25,7 +28,7 @@ def broken() -> Life:
 
 
 def breaking() -> Life:
-    """The same a moment after the first instance could not get its image."""
+    """The moment after the first instance of a rollout could not pull its image."""
     life = running()
     life.world.kubelet.levers.bad_images.add("web:broken")
     life.begin_patch(template=template("web:broken"))
@@ -33,7 +36,7 @@ def breaking() -> Life:
 
 
 def repairing() -> Life:
-    """A change that puts it right has just been answered; the instance is still broken."""
+    """The moment after the service has seen the repair of a broken rollout."""
     life = broken().begin_patch(template=template("web:2"))
     return life.until(
         lambda: life.status["observedGeneration"] == life.tapp["metadata"]["generation"]
@@ -41,7 +44,7 @@ def repairing() -> Life:
 
 
 def stalled() -> Life:
-    """A roll whose first instance never becomes ready; nothing is known to be broken."""
+    """A rollout whose first instance never becomes Ready, without a known failure."""
     life = running()
     life.world.kubelet.levers.unready_images.add("web:unready")
     life.patch(template=template("web:unready"), progressDeadlineSeconds=60)
@@ -50,29 +53,29 @@ def stalled() -> Life:
 
 
 def paused() -> Life:
-    """Updates that wait for a person."""
+    """Paused updates."""
     return running().patch(template=template("web:2"), updateStrategy={"paused": True})
 
 
 def creating() -> Life:
-    """The first pods are on their way."""
+    """The creation of the first pods."""
     life = Life().begin(tapp(replicas=3))
     return life.until(lambda: bool(life.condition("Progressing")))
 
 
 def updating() -> Life:
-    """An instance is updated, and two wait for it."""
+    """A rollout in which one instance is updated and two wait."""
     life = running().begin_patch(template=template("web:2"))
     return life.until(lambda: life.condition("Ready").startswith("False Updating"))
 
 
 def refused() -> Life:
-    """A name that is no host name, with a Service that asks for host names: no pod is made."""
+    """A TApp without pods, because its name cannot be part of a host name."""
     return Life().apply(manifest("web.v1", serviceName="web", template=template()))
 
 
 def deleting() -> Life:
-    """The TApp waits for its pods to end."""
+    """A TApp in deletion that waits for its pods."""
     life = running()
     life.world.delete("TApp", "web", propagation="Foreground")
     return life
@@ -100,7 +103,7 @@ STATES: dict[str, Callable[[], Life]] = {
 
 
 def document(state: str) -> Document:
-    """The TApp in that state, as the API server returns it, without kubectl's annotation."""
+    """Returns the TApp in a state as the API server does, without kubectl's annotation."""
     found = STATES[state]().tapp
     metadata = {key: value for key, value in found["metadata"].items() if key != "annotations"}
     return found | {"metadata": metadata}

@@ -1,8 +1,8 @@
-"""A TApp on the embedded cluster, in a person's words; every sync keeps every invariant.
+"""The life of a TApp in the simulator, in a user's words; invariants are checked on the way.
 
-`Life` plays what a user does, and answers what a user asks. The hook is the real application,
-called in process with the simulated time. Facts about the cluster (what is up, what was written)
-come from the cluster, not from the hook.
+`Life` has the actions of a user and the questions of a user. The hook is the real application,
+called in process at simulated time. Facts about the cluster (what runs, what was written) come from
+the cluster, not from the hook.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,18 +35,18 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 DECORATOR = "metacontroller/components/pod-status/decorator-controller.yaml"
 CHECK_EVERY = 1
-"""Every so many syncs of a life are held against the invariants, where a test does not say it."""
+"""The invariants are checked for every n-th sync, unless a test gives another number."""
 
 
 @cache
 def manifest(path: str) -> Document:
-    """A document of the repository."""
+    """Returns a YAML document of the repository."""
     document: Document = yaml.load((ROOT / path).read_text(), yaml.CSafeLoader)
     return document
 
 
 def registration(*, exposing: bool = False) -> Document:
-    """The CompositeController as shipped, with the component services or without."""
+    """Returns the shipped CompositeController, with or without the component services."""
     found = manifest("metacontroller/base/composite-controller.yaml")
     if not exposing:
         return found
@@ -56,19 +56,19 @@ def registration(*, exposing: bool = False) -> Document:
 
 
 def example(path: str) -> list[Document]:
-    """The documents of an example file, such as `kill/1-create`."""
+    """Returns the documents of an example file such as `kill/1-create`."""
     text = (EXAMPLES / f"{path}.yaml").read_text()
     return list(yaml.load_all(text, yaml.CSafeLoader))
 
 
 class CheckedHook:
-    """Passes calls on, and holds every invariant against every `every`-th sync and its plan.
+    """Passes calls on, and checks every invariant for every n-th sync and its plan.
 
-    A request that comes again and is answered with the same bytes is not looked at again.
+    The same request with the same response is checked only once.
     """
 
     def __init__(self, inner: HookClient, every: int, planned: LastPlan) -> None:
-        """`every` is 1 unless the children are too many to look at all the time."""
+        """`every` is 1 unless there are too many children to check each sync."""
         self._inner = inner
         self._every = every
         self._planned = planned
@@ -76,7 +76,7 @@ class CheckedHook:
         self.syncs = 0
 
     def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
-        """Call the hook; a broken invariant is an AssertionError of the test."""
+        """Calls the hook; a violated invariant raises an AssertionError."""
         answer = self._inner.post(url, body, seconds)
         hook = url.rpartition("/")[2]
         if hook in ("sync", "finalize") and answer.status == 200:
@@ -109,16 +109,16 @@ class Life:
         exposing: bool = False,
         **settings: Any,
     ) -> None:
-        """Builds a cluster, Metacontroller and the service.
+        """Builds a cluster with Metacontroller and the service.
 
         Args:
-            policies: admission of the cluster.
-            check_every: how often the invariants are checked; `CHECK_EVERY` where None.
-            seed: of the cluster's chances.
-            nodes: how many nodes there are.
-            decorated: whether the shipped DecoratorController is there.
-            exposing: whether the component services is there.
-            settings: of the service.
+            policies: admission policies of the cluster.
+            check_every: every n-th sync is checked; None: `CHECK_EVERY`.
+            seed: determines all random choices of the cluster.
+            nodes: number of nodes.
+            decorated: True if the shipped DecoratorController is installed.
+            exposing: True if the component services is installed.
+            settings: settings of the service.
         """
         planned = LastPlan(self._resize if settings.get("resize") else None)
         application = create_app(
@@ -127,9 +127,10 @@ class Life:
             resize=planned,
         )
         self.patches: list[tuple[str, str]] = []
-        """Pods that the service resized, and what came of it: "", or the API server's words."""
+        """Pods that the service has resized, each with the API server's error, or an empty string.
+        """
         self.lost_patches = 0
-        """The number of the next PATCHes that get lost."""
+        """The number of next resizes that are lost on the way."""
         hook = CheckedHook(WsgiHook(application.wsgi_app), check_every or CHECK_EVERY, planned)
         self.world = World(
             registration(exposing=exposing),
@@ -142,13 +143,13 @@ class Life:
         )
         self.name = ""
         self.fewest_ready = 0
-        """The fewest instances that really served at one time since `watch_readiness`."""
+        """The fewest instances that could really serve at the same time since `watch_readiness`."""
         self._serving: set[str] = set()
         self._seen = 0
         self.world.watch(self._note)
 
     def _resize(self, plan: Plan) -> None:
-        """The service's sender: its PATCHes arrive a moment after the answer."""
+        """Sends the resizes of a plan a moment after the response, as the service does."""
         for patch in patches(plan):
             self.world.clock.after(0.05, partial(self._patch, patch))
 
@@ -164,10 +165,10 @@ class Life:
         else:
             self.patches.append((patch.name, ""))
 
-    # What a user does.
+    # The actions of a user.
 
     def apply(self, *documents: Document) -> "Life":
-        """`kubectl apply`, then wait until nothing moves any more."""
+        """`kubectl apply`, then waits until nothing changes any more."""
         return self.begin(*documents).settle()
 
     def begin(self, *documents: Document) -> "Life":
@@ -179,7 +180,7 @@ class Life:
         return self
 
     def patch(self, **spec: Any) -> "Life":
-        """`kubectl patch --type=merge` of the spec, then wait."""
+        """`kubectl patch --type=merge` of the spec, then waits."""
         self.begin_patch(**spec)
         return self.settle()
 
@@ -189,35 +190,34 @@ class Life:
         return self
 
     def delete(self, propagation: Propagation = "Background") -> "Life":
-        """`kubectl delete --cascade=...`, then wait."""
+        """`kubectl delete --cascade=...`, then waits."""
         self.world.delete("TApp", self.name, propagation=propagation)
         return self.settle()
 
     def settle(self, *, allow_errors: bool = False) -> "Life":
-        """Wait until nothing moves any more."""
+        """Waits until nothing changes any more."""
         self.world.settle(allow_errors=allow_errors)
         return self
 
     def until(self, fact: Callable[[], bool]) -> "Life":
-        """Wait for something to become true."""
+        """Waits until `fact` is true."""
         self.world.run_until(fact)
         return self
 
     def idle(self, hours: float = size(1, 2)) -> "Life":
-        """Let time pass; Metacontroller asks the hook every five minutes."""
+        """Lets time pass; Metacontroller calls the hook every five minutes."""
         self.world.run(hours * 3600)
         return self
 
-    # What a user asks.
+    # The questions of a user.
 
     @property
     def tapp(self) -> Document:
-        """The TApp."""
         return self.world.get("TApp", self.name)
 
     @property
     def exists(self) -> bool:
-        """True if the TApp is still there."""
+        """True if the TApp exists."""
         try:
             return bool(self.tapp)
         except NotFoundError:
@@ -225,29 +225,28 @@ class Life:
 
     @property
     def status(self) -> Document:
-        """Its status."""
         status: Document = self.tapp.get("status") or {}
         return status
 
     @property
     def statuses(self) -> str:
-        """All instance statuses, by number, in one line."""
+        """All instance statuses in one line, by instance number."""
         return " ".join(
             self.status["statuses"][key] for key in sorted(self.status["statuses"], key=int)
         )
 
     def condition(self, type: str) -> str:
-        """`status reason: message` of a condition, or ""."""
+        """Returns `status reason: message` of a condition, or an empty string."""
         return condition(self.tapp, type)
 
     @property
     def complete(self) -> bool:
-        """True if the status says that everything is as asked."""
+        """True if the status says that all instances are as the spec asks."""
         return is_complete(self.tapp)
 
     @property
     def pods(self) -> dict[int, Document]:
-        """Number -> pod."""
+        """Pods by instance number."""
         return {
             int(pod["metadata"]["name"].removeprefix(f"{self.name}-")): pod
             for pod in self.world.list("Pod")
@@ -255,29 +254,29 @@ class Life:
         }
 
     def images(self, container: int = 0) -> str:
-        """The image of each pod's n-th container, by number, in one line."""
+        """Returns the image of each pod's n-th container in one line, by instance number."""
         return " ".join(
             pod["spec"]["containers"][container]["image"] for _, pod in sorted(self.pods.items())
         )
 
     def uids(self) -> dict[int, str]:
-        """Number -> the pod's uid: who is still the same."""
+        """Returns the pods' uids by instance number."""
         return {number: pod["metadata"]["uid"] for number, pod in self.pods.items()}
 
     def restarts(self) -> dict[int, int]:
-        """Number -> restarts of the pod's containers."""
+        """Returns the number of restarts of the pods' containers, by instance number."""
         return {
             number: sum(item["restartCount"] for item in pod["status"]["containerStatuses"])
             for number, pod in self.pods.items()
         }
 
     def claims(self) -> dict[str, str]:
-        """Claim -> its uid."""
+        """Returns the claims' uids by name."""
         claims = self.world.list("PersistentVolumeClaim")
         return {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in claims}
 
     def history(self) -> list[str]:
-        """The ControllerRevisions by number, each as `2 canary web:2`."""
+        """Returns the ControllerRevisions by number, such as `2 canary web:2`."""
         found = sorted(self.world.list("ControllerRevision"), key=lambda item: item["revision"])
         return [
             f"{item['revision']} {item['metadata']['annotations']['apps.tkestack.io/template']} "
@@ -285,18 +284,19 @@ class Life:
             for item in found
         ]
 
-    # What happened.
+    # The events since the last call.
 
     def news(self) -> list[Write]:
-        """Metacontroller's writes since the last call."""
+        """Returns Metacontroller's writes since the last call."""
         found = self.world.writes[self._seen :]
         self._seen = len(self.world.writes)
         return found
 
     def writes(self) -> list[str]:
-        """The writes to pods and claims since the last call; none may be refused or change nothing.
+        """Returns the writes to pods and claims since the last call.
 
-        But for the PUT with which a DecoratorController follows each write of a pod's status.
+        No write may be refused or change nothing, except for the second PUT of a
+        DecoratorController.
         """
         found = self.news()
         pairs = zip([None, *found], found, strict=False)
@@ -305,7 +305,7 @@ class Life:
         return [brief(write) for write in news if write.kind not in ("TApp", "ControllerRevision")]
 
     def watch_readiness(self) -> None:
-        """Start to count how many instances serve at least."""
+        """Starts to record the fewest instances that can serve at the same time."""
         self.fewest_ready = len(self._serving)
 
     def _note(self, event: Event) -> None:
@@ -320,7 +320,7 @@ class Life:
 
 
 def condition(tapp: Document, type: str) -> str:
-    """`status reason: message` of a TApp's condition, or ""."""
+    """Returns `status reason: message` of a TApp's condition, or an empty string."""
     for found in (tapp.get("status") or {}).get("conditions") or []:
         if found["type"] == type:
             return f"{found['status']} {found['reason']}: {found['message']}"
@@ -328,7 +328,7 @@ def condition(tapp: Document, type: str) -> str:
 
 
 def is_complete(tapp: Document) -> bool:
-    """True if the status says that everything is as asked."""
+    """Returns True if the status says that all instances are as the spec asks."""
     return (
         (tapp.get("status") or {}).get("observedGeneration") == tapp["metadata"]["generation"]
         and condition(tapp, "Ready").startswith("True ")
@@ -337,17 +337,19 @@ def is_complete(tapp: Document) -> bool:
 
 
 def _follows(before: Write | None, write: Write) -> bool:
-    """True if a write changes nothing and comes right after one of the same pod's status."""
+    """Returns True if a write changes nothing and directly follows a write of the same pod's
+    status.
+    """
     status = before is not None and (before.verb, before.name) == ("status", write.name)
     return status and (write.verb, write.kind, write.outcome) == ("update", "Pod", "no-op")
 
 
 def brief(write: Write) -> str:
-    """A write in three words: `update Pod web-0`."""
+    """Returns a write in three words, such as `update Pod web-0`."""
     kind = {"PersistentVolumeClaim": "Claim"}.get(write.kind, write.kind)
     return f"{write.verb} {kind} {write.name}"
 
 
 def each(verb: str, *names: str) -> list[str]:
-    """The same write for several children: `each("create Pod", "web-0", "web-1")`."""
+    """Returns the same write for several children: `each("create Pod", "web-0", "web-1")`."""
     return [f"{verb} {name}" for name in names]

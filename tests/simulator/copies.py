@@ -1,6 +1,7 @@
-"""Notes of Metacontroller about a pod, for the policy that cuts the spec out of them.
+"""Last-applied annotations of pods, for the policy that removes the pod spec from them.
 
-The simulator's policy and the shipped one (tests/e2e/test_lean_pods.py) are shown the same texts.
+The tests of the simulator's policy and of the shipped one (tests/e2e/test_lean_pods.py) use the
+same texts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _EPHEMERAL = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": _CL
 
 
 def noted(spec: Object | None = None, **metadata: Any) -> Object:
-    """Metacontroller's note of a pod; without a spec, the part that shall be left of it."""
+    """Returns the content of a pod's annotation; without a spec, the part that must be left."""
     made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **metadata}}
     return made if spec is None else {**made, "spec": spec}
 
@@ -34,7 +35,7 @@ CUT = [
     for metadata in _METADATA
     for spec in ({}, _SPEC, _EPHEMERAL)
 ]
-"""Texts, and what is left of them: whatever labels and annotations say and the spec holds."""
+"""Pairs of an annotation and the rest that must be left of it."""
 LEFT_ALONE = [
     "",
     "{}",
@@ -47,4 +48,4 @@ LEFT_ALONE = [
     canonical_json(noted(_SPEC)).replace(":", ": "),
     canonical_json(noted(_SPEC))[:-1],
 ]
-"""Texts of another shape."""
+"""Annotations of another form, which must not change."""

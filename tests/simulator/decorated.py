@@ -12,16 +12,16 @@ from tests.simulator.fake_hook import FakeHook, decorator, make_world, pod
 
 GATE = "x/gate"
 STATUS = [("status", "p", ("status.conditions",), "ok"), ("update", "p", (), "no-op")]
-"""Writes of a changed status: the PUT of it, and one of the pod that changes nothing."""
+"""The writes of a changed status: the PUT of the status, and a PUT of the pod without effect."""
 
 
 def marked(name: str = "p", **spec: Any) -> Object:
-    """A pod that is decorated."""
+    """Returns a pod that the decorator selects."""
     return with_meta(pod(name, **spec), labels={"decorated": "true"})
 
 
 def with_gate(request: Object, status: bool = True) -> Object:
-    """The observed status with the gate's condition set."""
+    """Returns a response that sets the condition of the readiness gate."""
     observed = request["object"]["status"]
     truths = {GATE: (status, "", "")}
     set_now = conditions(observed.get("conditions") or [], truths, "2026-01-01T00:00:00Z", None)
@@ -29,14 +29,14 @@ def with_gate(request: Object, status: bool = True) -> Object:
 
 
 def stage(answer: Any = None, **options: Any) -> tuple[World, FakeHook]:
-    """A world with a decorator, and its hook."""
+    """Returns a world with a decorator, and its hook."""
     hook = FakeHook()
     answering(hook, answer or {})
     return make_world(hook, **{"decorators": [decorator()], **options}), hook
 
 
 def running(answer: Any = None, **options: Any) -> tuple[World, FakeHook]:
-    """The same with one decorated pod that runs, and nothing recorded yet."""
+    """Returns a world with a decorator and a running pod, with empty records, and its hook."""
     world, hook = stage(answer, **options)
     world.apply(marked())
     world.settle()
@@ -46,20 +46,20 @@ def running(answer: Any = None, **options: Any) -> tuple[World, FakeHook]:
 
 
 def answering(hook: FakeHook, answer: Any) -> None:
-    """Let the hook give this answer (or what this function makes of a request) from now on."""
+    """Sets the hook's response, or the function that returns the response to a request."""
     hook.decorate = answer if callable(answer) else lambda _request: answer
 
 
 def asked(world: World) -> list[HookCall]:
-    """The calls of the decorator's hook."""
+    """Returns the calls of the decorator's hook."""
     return [call for call in world.hook_calls if call.hook == "decorate"]
 
 
 def written(world: World) -> list[tuple[str, str, tuple[str, ...], str]]:
-    """The writes: verb, name, what of the object, outcome."""
+    """Returns verb, name, changed paths and outcome of each write."""
     return [(one.verb, one.name, one.paths, one.outcome) for one in world.writes]
 
 
 def touch(world: World, name: str = "p", value: str = "1") -> None:
-    """Change a pod in a way that means nothing."""
+    """Changes an annotation of a pod that has no meaning."""
     world.patch("Pod", name, {"metadata": {"annotations": {"touched": value}}})

@@ -1,4 +1,4 @@
-"""A hook for the simulator's own tests: `spec.replicas` pods from `spec.template`."""
+"""A hook for the simulator's own tests: `spec.replicas` pods with `spec.image`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Handler = Callable[[Object], Object]
 
 
 def controller(method: str = "InPlace", *, finalize: bool = True, **spec: Any) -> Object:
-    """A CompositeController for Groups, with pods (by that method) and claims (OnDelete)."""
+    """Returns a CompositeController for Groups, with pods (updated by `method`) and claims
+    (OnDelete).
+    """
     names = ["sync", "customize", *(["finalize"] if finalize else [])]
     return {
         "apiVersion": "metacontroller.k8s.io/v1alpha1",
@@ -42,7 +44,7 @@ def controller(method: str = "InPlace", *, finalize: bool = True, **spec: Any) -
 
 
 def decorator(**spec: Any) -> Object:
-    """A DecoratorController for pods that have the label `decorated`."""
+    """Returns a DecoratorController for pods with the label `decorated`."""
     webhook = {"url": "http://hook/decorate", "timeout": "10s"}
     selector = {"matchLabels": {"decorated": "true"}}
     return {
@@ -59,7 +61,7 @@ def decorator(**spec: Any) -> Object:
 
 
 def group(replicas: int = 2, image: str = "web:1", name: str = "g", **spec: Any) -> Object:
-    """A parent."""
+    """Returns a parent."""
     return {
         "apiVersion": "test.example/v1",
         "kind": "Group",
@@ -69,7 +71,7 @@ def group(replicas: int = 2, image: str = "web:1", name: str = "g", **spec: Any)
 
 
 def pod(name: str, image: str = "web:1", **spec: Any) -> Object:
-    """A pod as a user would write it."""
+    """Returns a pod as a user writes it."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -79,7 +81,7 @@ def pod(name: str, image: str = "web:1", **spec: Any) -> Object:
 
 
 def claim(name: str) -> Object:
-    """A claim as a user would write it."""
+    """Returns a claim as a user writes it."""
     resources = {"requests": {"storage": "1Gi"}}
     return {
         "apiVersion": "v1",
@@ -90,7 +92,7 @@ def claim(name: str) -> Object:
 
 
 class FakeHook:
-    """A WSGI application; each of its handlers may be replaced."""
+    """A WSGI application whose handlers a test may replace."""
 
     def __init__(self) -> None:
         self.sync: Handler = desired
@@ -114,7 +116,7 @@ class FakeHook:
 
 
 def desired(request: Object) -> Object:
-    """All the pods the parent asks for, and a count."""
+    """Returns all pods that the parent requests, and their number as status."""
     parent = request["parent"]
     spec, name = parent["spec"], parent["metadata"]["name"]
     children = [
@@ -130,7 +132,7 @@ def desired(request: Object) -> Object:
 
 
 def torn_down(request: Object) -> Object:
-    """No children; finished when none is left, or when the garbage collector is at work."""
+    """Returns no children; finalized if none is left, or if the garbage collector deletes them."""
     collected = {"orphan", "foregroundDeletion"} & set(finalizers_of(request["parent"]))
     left = any(request["children"].values())
     return {"status": {}, "children": [], "finalized": bool(collected) or not left}
@@ -139,17 +141,17 @@ def torn_down(request: Object) -> Object:
 def make_world(
     hook: FakeHook | None = None, manifest: Object | None = None, **options: Any
 ) -> World:
-    """A world with that hook."""
+    """Returns a world with this hook."""
     faulty = FaultyHook(WsgiHook(hook or FakeHook()))
     return World(manifest or controller(), faulty, **options)
 
 
 def writes(world: World) -> list[str]:
-    """Writes of Metacontroller to children, as `verb name`."""
+    """Returns Metacontroller's writes of children as `verb name`."""
     return [f"{write.verb} {write.name}" for write in world.writes if write.kind != "Group"]
 
 
 def is_ready(pod: Object) -> bool:
-    """Tell whether the pod is Ready and stays."""
+    """Returns True if the pod is Ready and not in deletion."""
     known = {c["type"]: c["status"] for c in pod["status"].get("conditions", [])}
     return known.get("Ready") == "True" and not is_terminating(pod)

@@ -1,4 +1,4 @@
-"""Objects that no API server takes, the simulated one (here) and a real one (end to end)."""
+"""Objects that no API server accepts: neither the simulated nor, in the e2e tests, a real one."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ IMPOSSIBLE: dict[str, tuple[Object, str]] = {
         "spec.containers[0].volumeMounts[0].name",
     ),
 }  # fmt: skip
-"""Object, and the path of the field at fault."""
+"""Name of the case -> object, and path of the invalid field."""

@@ -1,4 +1,4 @@
-"""One pod on one node, without a cluster: its worker, a clock that is turned by hand, a diary."""
+"""One pod on one node without a cluster: its worker, a clock, and a diary of its statuses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OnePod:
     """A pod that runs on a node; time passes only in `run`."""
 
     def __init__(self, seed: int = 1, image: str = "app:1", **spec: Any) -> None:
-        """`spec` is merged into the pod's; `container` into that of its only container."""
+        """`spec` is merged into the pod's spec, `container` into its only container."""
         container = {"name": "app", "image": image, **spec.pop("container", {})}
         self.pod: Object = {
             "metadata": {"name": "p", "namespace": "default", "uid": "u", "generation": 1},
@@ -31,10 +31,10 @@ class OnePod:
         self.node = Node(self.levers, random.Random(seed), format_time)
         self.worker = PodWorker(self.pod, self.node, 0.0)
         self.diary: list[tuple[float, Object]] = []
-        """Every status that was published, and when."""
+        """Every published status, with its time."""
 
     def run(self, seconds: float) -> OnePod:
-        """Let time pass; the API server takes every status at once."""
+        """Lets time pass; the API server stores every status at once."""
         end = self.now + seconds
         while self.now < end - 1e-9:
             self.now = min(self.now + STEP, end)
@@ -43,7 +43,7 @@ class OnePod:
         return self
 
     def write(self) -> None:
-        """Put the published status into the API object."""
+        """Writes the published status into the API object."""
         status = self.worker.local.merged(self.pod)
         if status != self.pod["status"]:
             self.pod = {**self.pod, "status": status}
@@ -51,7 +51,7 @@ class OnePod:
             self.worker.notice(self.pod, self.now)
 
     def edit(self, image: str, container: int = 0, kind: str = "containers") -> OnePod:
-        """Change an image."""
+        """Changes the image of a container."""
         spec = self.pod["spec"]
         changed = list(spec[kind])
         changed[container] = {**changed[container], "image": image}
@@ -62,13 +62,13 @@ class OnePod:
         return self
 
     def up(self) -> OnePod:
-        """Let it start, and begin a new diary."""
+        """Lets the pod start, and clears the diary."""
         self.run(5.0)
         self.diary.clear()
         return self
 
     def told(self) -> list[str]:
-        """Return the diary in short words, without repetitions."""
+        """Returns the diary in short words, without repetitions."""
         lines: list[str] = []
         for _, status in self.diary:
             line = brief(status)
@@ -84,22 +84,21 @@ class OnePod:
 
     @property
     def phase(self) -> str:
-        """The pod's phase."""
         return str(self.pod["status"]["phase"])
 
     @property
     def ready(self) -> bool:
-        """True if it is published as Ready."""
+        """True if the pod is published as Ready."""
         return self.condition("Ready")["status"] == "True"
 
     def condition(self, kind: str) -> Object:
-        """One of its conditions."""
+        """Returns a condition of the pod."""
         conditions: list[Object] = self.pod["status"]["conditions"]
         return next(one for one in conditions if one["type"] == kind)
 
     @property
     def can_serve(self) -> bool:
-        """True if it really serves."""
+        """True if the pod can really serve."""
         return self.worker.local.can_serve(self.now)
 
 
@@ -109,7 +108,7 @@ def format_time(seconds: float) -> str:
 
 
 def brief(status: Object) -> str:
-    """A status in short: generation, image, state, and whether the pod is Ready."""
+    """Returns a status in short words: generation, image, state, and Ready."""
     one = status["containerStatuses"][0]
     state, detail = next(iter(one["state"].items()))
     image = one["image"].rpartition("/")[2]

@@ -1,7 +1,8 @@
-"""A hook to call, and a small world around it: one TApp, its pods, its claims.
+"""A hook in this process, and a small world around it: one TApp with its pods and claims.
 
-`World.sync` posts to the real application and applies the answer as Metacontroller and the API
-server would, after checking every invariant. `World.kubelet` then lets pods run, restart and go.
+`World.sync` posts to the real application, checks every invariant of the response, and applies the
+response as Metacontroller and the API server would. `World.kubelet` then lets pods run, restart and
+disappear.
 """
 
 import json
@@ -23,7 +24,7 @@ from tests.planned import LastPlan
 from tests.reading import desired
 
 _settings = cache(Settings)
-"""Read once: no test of a world sets the environment."""
+"""Cached settings, because no test of a world changes the environment."""
 MOST_ROUNDS = 40
 POD_STATUS = "apps.tkestack.io/pod-status"
 
@@ -38,28 +39,28 @@ class Hook:
 
     @cached_property
     def client(self) -> FlaskClient:
-        """Made when it is first called: many worlds are only looked at."""
+        """The Flask client, created at its first use, because many worlds never call the hook."""
         planned = None if self.settings.resize else self._planned
         return create_app(self.settings, clock=lambda: self.now, resize=planned).test_client()
 
     @cached_property
     def _direct(self) -> WsgiHook:
-        """The same application without what a test client does around each call."""
+        """Calls the application without the additional work of a test client."""
         return WsgiHook(self.client.application.wsgi_app)
 
     def post(self, path: str, document: Any) -> Any:
-        """The raw response."""
+        """Returns the raw response."""
         return self.client.post(path, data=_body(document), content_type="application/json")
 
     def answer(self, path: str, document: Any) -> Document:
-        """The answer to a call that must succeed."""
+        """Returns the response of a call that must succeed."""
         answer = self._direct.post(f"http://hook{path}", _body(document), 10)
         assert answer.status == 200, answer.body
         result: Document = json.loads(answer.body)
         return result
 
     def sync(self, request: Document) -> Document:
-        """The answer to a sync, which keeps every invariant."""
+        """Returns the response of a sync, after checking every invariant."""
         return self._synced(request)[0]
 
     def _synced(self, request: Document) -> tuple[Document, Document]:
@@ -70,13 +71,13 @@ class Hook:
         return answer, plan
 
     def finalize(self, request: Document) -> Document:
-        """The answer to a finalize, which keeps every invariant."""
+        """Returns the response of a finalize, after checking every invariant."""
         answer = self.answer("/finalize", request)
         check(request, answer)
         return answer
 
     def decisions(self, request: Document) -> dict[int, str]:
-        """Instance -> `Action/Reason`."""
+        """Returns `Action/Reason` of each instance."""
         _, plan = self._synced(request)
         return {item["id"]: f"{item['action']}/{item['reason']}" for item in plan["instances"]}
 
@@ -99,16 +100,16 @@ class World:
         classes: list[Document] | None = None,
         exposing: bool = False,
     ) -> None:
-        """A TApp without pods.
+        """Builds a TApp without pods.
 
         Args:
             parent: the TApp.
-            hook: who is asked.
-            policies: admission of the cluster.
-            strip: an admission policy removes the last-applied annotation from pods at creation.
-            history: whether the registration declares ControllerRevisions.
-            classes: the cluster's StorageClasses, where the registration lets claims grow.
-            exposing: whether the component services is there.
+            hook: the hook; by default a new one.
+            policies: admission policies of the cluster.
+            strip: True if an admission policy removes the last-applied annotation from new pods.
+            history: True if the registration declares ControllerRevisions.
+            classes: the cluster's StorageClasses, if the registration lets claims grow, or None.
+            exposing: True if the component services is installed.
         """
         self.hook = hook or Hook()
         self.parent = parent
@@ -125,7 +126,7 @@ class World:
         self.synced = False
 
     def request(self, **options: Any) -> Document:
-        """The request that Metacontroller would post now."""
+        """Returns the request that Metacontroller would post now."""
         shown = list(self.revisions.values()) if self.history else None
         services = list(self.services.values()) if self.exposing else None
         return builders.request(
@@ -136,11 +137,11 @@ class World:
         )
 
     def decisions(self) -> dict[int, str]:
-        """Instance -> `Action/Reason`."""
+        """Returns `Action/Reason` of each instance."""
         return self.hook.decisions(self.request())
 
     def sync(self) -> Document:
-        """One sync, applied; `writes` tells what was written."""
+        """Runs a sync and applies its response; `writes` then has the writes."""
         self.synced = True
         request = self.request()
         answer = self.hook.sync(request)
@@ -152,7 +153,7 @@ class World:
         return answer
 
     def apply(self, answer: Document) -> None:
-        """Brings about what Metacontroller and the API server make of an answer."""
+        """Applies a response as Metacontroller and the API server do."""
         want = desired(answer, "Pod")
         for name, pod in list(self.pods.items()):
             if name not in want:
@@ -186,7 +187,7 @@ class World:
             )
 
     def kubelet(self, *, ready: bool = True) -> None:
-        """Terminating pods go; all others that have not ended run what their spec says."""
+        """Removes terminating pods, and lets all other pods that have not ended run their spec."""
         self.pods = {
             name: pod
             if pod["status"]["phase"] in ("Succeeded", "Failed")
@@ -196,7 +197,7 @@ class World:
         }
 
     def pod_status(self) -> list[str]:
-        """The DecoratorController looks at each pod that has the label; which ones it writes."""
+        """Calls the pod-status hook for each pod with its label; returns the changed pods."""
         written = []
         for name, pod in self.pods.items():
             if pod["metadata"]["labels"].get(POD_STATUS) != "true":
@@ -209,9 +210,9 @@ class World:
         return written
 
     def settle(self) -> "World":
-        """Syncs and a healthy kubelet, until nothing is written any more (P3).
+        """Runs syncs and a healthy kubelet until nothing is written any more (P3).
 
-        Hundreds of worlds begin as others do: to where a new one comes is found out once.
+        The result is cached, because hundreds of worlds begin in the same way.
         """
         plain = type(self) is World and type(self.hook) is Hook
         if plain and not (self.synced or self.policies):
@@ -221,7 +222,7 @@ class World:
         return self._settle()
 
     def _own(self) -> dict[str, Any]:
-        """All but the service."""
+        """Returns all attributes except the hook."""
         return {name: part for name, part in vars(self).items() if name != "hook"}
 
     def _settle(self) -> "World":
@@ -235,7 +236,7 @@ class World:
         raise AssertionError(f"still busy after {MOST_ROUNDS} rounds: {self.writes}")
 
     def settle_up_to_broken(self) -> "World":
-        """Syncs while whatever is restarted or made anew never becomes Ready."""
+        """Runs syncs while no restarted or replaced pod becomes Ready."""
         for _ in range(3):
             self.sync()
             self.pods = {
@@ -246,28 +247,27 @@ class World:
         return self
 
     def change(self, **spec: Any) -> "World":
-        """The author edits the spec; None removes a field."""
+        """Edits the spec as a user does; None removes a field."""
         self.parent = with_spec(self.parent, **spec)
         return self
 
     def modify(self, id: int, change: Callable[[Document], Document]) -> "World":
-        """Something happens to one instance's pod."""
+        """Replaces the pod of an instance by `change(pod)`."""
         name = f"{builders.NAME}-{id}"
         self.pods[name] = change(self.pods[name])
         return self
 
     def pod(self, id: int) -> Document:
-        """The pod of an instance."""
         return self.pods[f"{builders.NAME}-{id}"]
 
     def container(self, id: int, name: str = "app") -> Document:
-        """A container in the spec of an instance's pod."""
+        """Returns a container in the spec of an instance's pod."""
         spec = self.pod(id)["spec"]
         both = [*spec["containers"], *spec.get("initContainers", [])]
         return next(item for item in both if item["name"] == name)
 
     def uids(self) -> dict[str, str]:
-        """The identity of these pods: another uid is another pod."""
+        """Returns the uids of the pods by name; a new uid is a new pod."""
         return {name: pod["metadata"]["uid"] for name, pod in self.pods.items()}
 
 
@@ -277,7 +277,7 @@ def _serves(pod: Document) -> bool:
 
 
 def with_spec(parent: Document, **spec: Any) -> Document:
-    """The TApp after an edit, its generation one higher."""
+    """Returns the TApp after an edit, with the next generation."""
     body = {**parent["spec"], **spec}
     meta = parent["metadata"]
     return {
@@ -288,13 +288,13 @@ def with_spec(parent: Document, **spec: Any) -> Document:
 
 
 def settled(**spec: Any) -> World:
-    """A world in which the TApp's pods run and nothing is left to do, and the service is new."""
+    """Returns a world whose pods run and need no further action, with a new hook."""
     return World(builders.tapp(**spec)).settle()
 
 
 @cache
 def _settled(own: bytes, now: float, settings: Settings) -> bytes:
-    """The objects of such a world."""
+    """Returns the pickled objects of a settled world."""
     world = World({})
     world.__dict__ |= pickle.loads(own)
     world.hook = Hook(now)
@@ -303,6 +303,6 @@ def _settled(own: bytes, now: float, settings: Settings) -> bytes:
 
 
 def condition(answer: Document, type: str) -> Document | None:
-    """A condition of a status."""
+    """Returns the condition of a status, or None."""
     status = answer.get("status", answer)
     return next((item for item in status["conditions"] if item["type"] == type), None)

@@ -1,4 +1,4 @@
-"""Debian's Chromium for the tests of the page; they are skipped where there is none."""
+"""Fixtures of the browser tests, which need Chromium and are skipped without it."""
 
 import shutil
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 @pytest.fixture(scope="session")
 def browser() -> "Iterator[Browser]":
-    """One browser for all tests of a process."""
+    """Yields one browser for all tests of a process."""
     if sync_playwright is None:
         pytest.skip("there is no Playwright here: `make install` brings it")
     if CHROMIUM is None:
@@ -31,9 +31,9 @@ def browser() -> "Iterator[Browser]":
 
 @pytest.fixture
 def page(browser: "Browser", tmp_path: Path, request: pytest.FixtureRequest) -> "Iterator[Page]":
-    """A new user of the browser; an error of the page fails the test.
+    """Yields a page of a new user; an error of the page fails the test.
 
-    Nothing turns: to draw that only takes time.
+    Animations are off, because drawing them only takes time.
     """
     context = browser.new_context(
         viewport={"width": 1280, "height": 860},

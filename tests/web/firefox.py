@@ -1,4 +1,4 @@
-"""Firefox by its own remote protocol, Marionette: JSON on a socket, which needs no driver."""
+"""A client of Firefox's remote protocol Marionette: JSON over a socket, without a driver."""
 
 import itertools
 import json
@@ -13,7 +13,7 @@ from typing import Any
 
 FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
 SECONDS = 120.0
-"""The longest time that Firefox may take to start, or to answer, on a busy machine."""
+"""The maximum time for a start or a response of Firefox on a busy machine."""
 _KEYS = {
     "Tab": "\ue004", "Enter": "\ue007", "Home": "\ue011", "End": "\ue010",
     "ArrowRight": "\ue014", "ArrowDown": "\ue015",
@@ -29,14 +29,15 @@ class Firefox:
     """One window of Firefox."""
 
     def __init__(self, port: int) -> None:
-        """`port` is where Marionette listens."""
+        """Connects to Marionette on `port`."""
         self._socket = socket.create_connection(("127.0.0.1", port), SECONDS)
         self._numbers = itertools.count(1)
-        self._read()  # Marionette says first which protocol it speaks.
+        # Marionette first sends its version of the protocol.
+        self._read()
         self.command("WebDriver:NewSession", capabilities={})
 
     def command(self, name: str, **parameters: Any) -> Any:
-        """Carries out a command of WebDriver and returns its result."""
+        """Runs a WebDriver command and returns its result."""
         message = json.dumps([0, next(self._numbers), name, parameters]).encode()
         self._socket.sendall(b"%d:%s" % (len(message), message))
         _, _, error, result = self._read()
@@ -45,18 +46,18 @@ class Firefox:
         return result
 
     def goto(self, url: str) -> None:
-        """Opens an address."""
+        """Opens a URL."""
         self.command("WebDriver:Navigate", url=url)
 
     def evaluate(self, expression: str) -> Any:
-        """Returns the value of an expression."""
+        """Returns the value of a JavaScript expression."""
         script = f"return ({expression});"
-        # The page's own globals are wanted, as a script of the page would see them.
+        # Without a sandbox the script sees the page's globals.
         found = self.command("WebDriver:ExecuteScript", script=script, args=[], sandbox=None)
         return found["value"]
 
     def press(self, key: str) -> None:
-        """Presses a key and lets it go."""
+        """Presses and releases a key."""
         value = _KEYS.get(key, key)
         steps = [{"type": "keyDown", "value": value}, {"type": "keyUp", "value": value}]
         keyboard = {"type": "key", "id": "keyboard", "actions": steps}
@@ -74,13 +75,13 @@ class Firefox:
         return json.loads(text)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         self._socket.close()
 
 
 @contextmanager
 def started(profile: Path) -> Iterator[Firefox]:
-    """A Firefox without a display, with a profile of its own."""
+    """Yields a Firefox without a display, with a new profile."""
     lines = [
         f"user_pref({json.dumps(name)}, {json.dumps(value)});\n"
         for name, value in _PREFERENCES.items()
@@ -98,7 +99,7 @@ def started(profile: Path) -> Iterator[Firefox]:
 
 
 def _port(profile: Path, process: "subprocess.Popen[bytes]") -> int:
-    """Where Marionette listens, as soon as Firefox says it."""
+    """Returns the port of Marionette, once Firefox has written it."""
     file, end = profile / "MarionetteActivePort", time.monotonic() + SECONDS
     while time.monotonic() < end and process.poll() is None:
         if file.exists() and (text := file.read_text(encoding="ascii")):

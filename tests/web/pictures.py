@@ -1,7 +1,7 @@
-"""Pictures of the page: `python -m tests.web.pictures [DIRECTORY]` takes them all anew.
+"""Takes pictures of the page: `python -m tests.web.pictures [DIRECTORY]`.
 
-The one of README.md is among them, docs/img/kubectl-tapp-web.png. A test compares what each looks
-like from afar: mean colours of a coarse grid, which other fonts change little.
+One of them is the picture of README.md, docs/img/kubectl-tapp-web.png. A test compares the mean
+colors of a coarse grid, which hardly depend on the fonts.
 """
 
 import base64
@@ -57,7 +57,7 @@ _GRID = """async ([png, columns, rows]) => {
 
 @contextmanager
 def scene(name: str) -> Iterator[tuple[StandIn, str]]:
-    """The cluster of a picture at rest, and what is shown of it."""
+    """Yields the cluster of a picture at rest, and the path of the page."""
     what = name.partition("-")[0]
     if what == "thousand":
         gone: Document = {"statuses": {str(id): "Killed" for id in range(200, 212)}}
@@ -76,7 +76,7 @@ def scene(name: str) -> Iterator[tuple[StandIn, str]]:
 
 
 def taken(browser: Browser, name: str) -> bytes:
-    """A picture, as PNG."""
+    """Returns a picture as PNG."""
     with scene(name) as (standin, first), on_port(standin, first=first) as served:
         context = browser.new_context(**SCENES[name], reduced_motion="reduce", timezone_id="UTC")
         page = context.new_page()
@@ -93,7 +93,7 @@ def taken(browser: Browser, name: str) -> bytes:
 
 
 def settled(page: Page) -> bytes:
-    """Returns a screenshot of the page as soon as two in a row are the same."""
+    """Returns a screenshot of the page as soon as two successive ones are the same."""
     before: bytes = page.screenshot()
     for _ in range(240):
         page.wait_for_timeout(250)
@@ -105,7 +105,7 @@ def settled(page: Page) -> bytes:
 
 
 def looks(browser: Browser, png: bytes) -> list[list[int]]:
-    """A picture as it looks from afar: mean colours, row by row."""
+    """Returns the mean colors of a picture's grid, row by row."""
     page = browser.new_page()
     found: list[list[int]] = page.evaluate(_GRID, [base64.b64encode(png).decode(), COLUMNS, ROWS])
     page.close()
@@ -113,7 +113,7 @@ def looks(browser: Browser, png: bytes) -> list[list[int]]:
 
 
 def main(directory: Path | None) -> None:
-    """Takes all pictures, and notes what they look like."""
+    """Takes all pictures and writes their mean colors."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         noted = {}

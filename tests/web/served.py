@@ -1,4 +1,4 @@
-"""The page on the embedded cluster: its server, and what a user of it does."""
+"""Serves the page for the simulated cluster, and has the actions of its users."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -31,8 +31,8 @@ class Served:
 
     Attributes:
         standin: the user's kubectl.
-        door: who may ask.
-        port: where.
+        door: the access control of the page.
+        port: the port of the server.
     """
 
     standin: StandIn
@@ -44,37 +44,37 @@ class Served:
         return f"http://127.0.0.1:{self.port}"
 
     def spec(self, name: str = "shop") -> Document:
-        """The TApp's spec as it is now."""
+        """Returns the TApp's current spec."""
         with self.standin.lock:
             return dict(self.standin.world.get("TApp", name)["spec"])
 
     def pod(self, id: int, name: str = "shop") -> Document:
-        """An instance's pod as it is now; empty where there is none."""
+        """Returns an instance's current pod, or an empty mapping."""
         with self.standin.lock:
             pods = {each["metadata"]["name"]: each for each in self.standin.world.list("Pod")}
             return dict(pods.get(f"{name}-{id}", {}))
 
     def patch(self, spec: Document, name: str = "shop") -> None:
-        """Somebody else changes the spec."""
+        """Changes the spec as another user does."""
         with self.standin.lock:
             self.standin.world.patch("TApp", name, {"spec": spec})
 
 
 def tapp(name: str = "shop", namespace: str = "default", **spec: Any) -> Document:
-    """A TApp whose pods come up at once."""
+    """Returns a TApp whose pods start without delay."""
     known = {"replicas": 6, "template": template(name, f"{name}:1.0")}
     return manifest(name, namespace=namespace, **{**known, **spec})
 
 
 def cluster(*tapps: Document, bad: str = "shop:broken") -> StandIn:
-    """A cluster on which these have come to rest."""
+    """Returns a cluster at rest with these TApps."""
     life = Life(check_every=100)
     life.world.kubelet.levers.bad_images.add(bad)
     return StandIn(life.apply(*tapps).world)
 
 
 def until(page: "Page", fact: Callable[[], bool]) -> None:
-    """Waits for something to come about, while the browser goes on."""
+    """Waits until `fact` is true while the browser keeps running."""
     for _ in range(1200):
         if fact():
             return
@@ -86,9 +86,9 @@ def until(page: "Page", fact: Callable[[], bool]) -> None:
 def on_port(
     standin: StandIn, port: int = 0, door: Door | None = None, **more: Any
 ) -> Iterator[Served]:
-    """The server of the page, while the cluster's time passes.
+    """Serves the page while the cluster's time passes.
 
-    `port` 0 is a free one; `door` has the secrets of an earlier start.
+    Port 0 is a free port. `door` has the secrets of an earlier start.
     """
     with passing(standin), serving(session_of(standin), port, door, **more) as (opened, found):
         yield Served(standin, opened, found)
@@ -98,7 +98,7 @@ def on_port(
 def serving(
     session: Session, port: int, door: Door | None = None, **more: Any
 ) -> Iterator[tuple[Door, int]]:
-    """The server alone: its door and its port."""
+    """Serves the page; yields its access control and port."""
     server = make_server("127.0.0.1", port, _late, threaded=True, request_handler=_Quiet)
     door = door or Door(server.server_port)
     server.app = app = create_app(session, door, **more)
@@ -114,5 +114,5 @@ def serving(
 
 
 def _late(*_: object) -> list[bytes]:
-    """Nobody asks before the application is there."""
+    """Stands for the application until it exists; no request arrives before."""
     return []

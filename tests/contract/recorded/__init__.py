@@ -1,5 +1,5 @@
-"""Requests that earlier releases were sent, and what they answered.
+"""Requests to earlier releases, and their responses.
 
-One directory per release. `python -m tests.contract.recorded` writes the directory of the release
-in `hooks/version.py` anew; those of earlier releases are never touched again.
+One directory for each release. `python -m tests.contract.recorded` writes the directory of the
+release in `hooks/version.py`. The directories of earlier releases never change.
 """

@@ -1,4 +1,4 @@
-"""Records the requests of this release anew: `python -m tests.contract.recorded`."""
+"""Records the requests of this release: `python -m tests.contract.recorded`."""
 
 import json
 import os
@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 
 def record(life: Life, about: str) -> Document:
-    """One more sync at this moment: what is asked, when, and what is answered."""
+    """Runs one more sync now and returns its request, time and response."""
     life.world.metacontroller.queue.add(("default", life.name))
     before = life.world.hook_calls[-1]
     life.until(lambda: life.world.hook_calls[-1] is not before and _is_sync(life))
@@ -27,7 +27,10 @@ def _is_sync(life: Life) -> bool:
 
 
 def scrubbed(request: Document) -> Document:
-    """The request without what no decision reads: the controller's spec, kubectl's annotation."""
+    """Returns the request without parts that no decision reads.
+
+    These are the controller's spec and kubectl's annotation.
+    """
     meta = request["controller"]["metadata"]
     annotations = request["parent"]["metadata"].get("annotations") or {}
     annotations.pop("kubectl.kubernetes.io/last-applied-configuration", None)

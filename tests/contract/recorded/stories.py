@@ -1,4 +1,7 @@
-"""What is recorded: moments in the lives of TApps that an upgrade of the hook must not disturb."""
+"""The recorded moments in the lives of TApps, which an upgrade of the hook must not disturb.
+
+The docstring of a story is stored in its recording.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +16,12 @@ NAME = "web"
 
 
 def born(policies: tuple[Policy, ...] = (), **spec: Any) -> Life:
-    """A TApp on a fresh cluster, at rest."""
+    """Returns a TApp on a new cluster, at rest."""
     return Life(policies=policies).apply(tapp(**spec))
 
 
 def tapp(**spec: Any) -> Document:
-    """Its manifest."""
+    """Returns the manifest of the TApp."""
     return manifest(NAME, namespace="default", **spec)
 
 
@@ -176,7 +179,7 @@ def _field(path: str) -> Document:
 
 
 def _old_pod(life: Life, number: int) -> Document:
-    """A pod as the old controller left it: decimal hashes, no annotation of Metacontroller."""
+    """Returns a pod of the old controller: decimal hashes, no annotation of Metacontroller."""
     body = template()
     labels = {
         **body["metadata"]["labels"],
