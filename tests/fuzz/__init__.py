@@ -1,1 +1,1 @@
-"""Fuzzing of the whole service, in process: `make fuzz`, and a small profile in `make test`."""
+"""Fuzzing of the whole service in process: `make fuzz`, and a small profile in `make test`."""

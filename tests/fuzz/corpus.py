@@ -1,6 +1,7 @@
-"""Requests to start from.
+"""The requests with which the fuzzing starts.
 
-Every child is the hook's own answer after admission (`tests.builders`), in several stages of life.
+Every child is the hook's own response after admission (`tests.builders`), at several stages of its
+life.
 """
 
 import json
@@ -34,16 +35,16 @@ Post = Callable[[str, bytes], bytes]
 
 
 def documents(post: Post) -> list[tuple[str, Document]]:
-    """Requests with the endpoint that they are meant for; `post` is the service."""
+    """Returns requests with their endpoints; `post` calls the service."""
     found = [*_lives(post), *_histories(post), *_exposed(post)]
     ends = [("/finalize", {**item, "finalizing": True}) for _, item in found[::3]]
-    for _, item in ends[::2]:  # the others are handed over
+    for _, item in ends[::2]:  # the others pass to another controller
         item["parent"] = with_meta(item["parent"], deletionTimestamp=DELETED)
     return [*found, *ends, *_drained(post)]
 
 
 def _exposed(post: Post) -> Iterator[tuple[str, Document]]:
-    """A Service for each instance: some as asked for, one changed, one of somebody else."""
+    """Yields requests with a Service for each instance: as requested, changed, and foreign."""
     ports = [{"port": "8$(tapp.index)", "targetPort": "$(tapp.values.port)"}]
     body = {"metadata": {"labels": {"app": "web"}}, "spec": {"type": "NodePort", "ports": ports}}
     parent = tapp(replicas=4, serviceTemplate=body, defaultValues={"port": "http"})
@@ -61,7 +62,9 @@ def _exposed(post: Post) -> Iterator[tuple[str, Document]]:
 
 
 def _drained(post: Post) -> Iterator[tuple[str, Document]]:
-    """Pods with a gate that is open, missing or closed, drained, updated and lost."""
+    """Yields requests whose pods have an open, closed or missing gate, or are drained, updated or
+    lost.
+    """
     body = template(readinessGates=[{"conditionType": gate} for gate in GATES])
     strategy = {"inPlaceUpdateStrategy": {"gracePeriodSeconds": 5}}
     spec: Document = {"replicas": 6, "updateStrategy": strategy, "forceDeletePod": True}
@@ -91,7 +94,9 @@ def _drained(post: Post) -> Iterator[tuple[str, Document]]:
 
 
 def _histories(post: Post) -> Iterator[tuple[str, Document]]:
-    """A TApp with a history: rolled back, overtaken, beyond its limit, with what is not its own."""
+    """Yields requests with a history: rolled back, outdated, beyond its limit, with foreign
+    revisions.
+    """
     pool = {"a": template("a:1"), "b": template("b:1")}
     parent = tapp(replicas=3, templatePool=pool, templates={"1": "a"}, revisionHistoryLimit=2)
     yield "/sync", request(parent, revisions=[])
@@ -116,7 +121,7 @@ def _histories(post: Post) -> Iterator[tuple[str, Document]]:
 
 
 def _silence(pod: Document) -> None:
-    """Nothing is heard of its node since long ago, and it is marked as lost."""
+    """Makes the pod's node silent for a long time, and marks the pod as lost."""
     pod["metadata"]["annotations"][LOST] = READY_SINCE
     pod["status"]["conditions"] += [
         {"type": one, "status": "True", "lastTransitionTime": READY_SINCE} for one in GATES
@@ -137,7 +142,7 @@ def _split(children: list[Document]) -> tuple[list[Document], list[Document]]:
 
 
 def _lives(post: Post) -> Iterator[tuple[str, Document]]:
-    """A TApp with pools, claims and sidecars, its pods in every stage of life."""
+    """Yields requests with pools, claims and sidecars, and pods at every stage of their lives."""
     other = template("nginx:1.27", labels={"app": "web", "track": "canary"})
     spec: Document = {
         "replicas": 5,
@@ -172,7 +177,7 @@ def _lives(post: Post) -> Iterator[tuple[str, Document]]:
 
 
 def _rolling(post: Post, spec: Document) -> Document:
-    """In the middle of an update in place: records, and a container that has not restarted."""
+    """Returns a request during an update in place: with records, and a container to restart."""
     plain = {**spec, "templates": {}, "statuses": {}, "minReadySeconds": 0}
     parent = tapp(**plain)
     pods, claims = _split(_children(post, parent))

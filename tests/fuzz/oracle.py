@@ -1,4 +1,7 @@
-"""What any answer to anything must be (P7), and what Metacontroller would do with it (P1, P6)."""
+"""Checks any response to any request (P7), and Metacontroller's use of it (P1, P6).
+
+`Service.check` is the entry point.
+"""
 
 import io
 import json
@@ -48,15 +51,15 @@ class _Children(msgspec.Struct):
 
 
 class Request(msgspec.Struct):
-    """What of a request the checks look at; the rest may be as broken as the service allows."""
+    """The parts of a request that the checks read; the rest may be broken."""
 
     parent: dict[str, msgspec.Raw]
     children: msgspec.Raw
 
     def part(self, key: str) -> Any:
-        """`metadata` or `spec` of the parent; None where it is so broken that it counts as absent.
+        """Returns `metadata` or `spec` of the parent; None if it is too broken to be read.
 
-        Its status may be so at any time, its spec at the end of a TApp.
+        The status may be broken at any time, the spec in the deletion of a TApp.
         """
         try:
             return as_deep_as_readable(msgspec.json.decode, self.parent.get(key, b"null"))
@@ -69,13 +72,13 @@ class _Pod(msgspec.Struct):
 
 
 class _Decorated(msgspec.Struct):
-    """What of a decorator's request the checks look at."""
+    """The parts of a decorator's request that the checks read."""
 
     object: msgspec.Raw
 
 
 def _reader(kind: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
-    """Reads JSON as such a one, whatever is nested in it too deeply to be read."""
+    """Returns a function that parses JSON as this type, even if parts are nested too deeply."""
     return partial(as_deep_as_readable, msgspec.json.Decoder(kind).decode)
 
 
@@ -88,7 +91,7 @@ read_odd = _reader(_Odd)
 
 
 def name_of(child: msgspec.Raw) -> str:
-    """The name of a child, of which the last one counts where it stands twice."""
+    """Returns the name of a child; of duplicate keys the last one counts."""
     try:
         return read_named(child).metadata.name
     except msgspec.ValidationError:
@@ -104,9 +107,9 @@ API_VERSIONS = {
 HOOKS = ("/sync", "/finalize", "/customize", "/plan", "/pod-status")
 GOOD, BAD = {200}, {400, 401, 404, 405, 411, 413, 415}
 SECONDS = 100.0
-"""Above this an answer counts as a hang."""
+"""A response that takes longer counts as a hang."""
 SHORT = 1 << 20
-"""Bytes of an answer below which its size is not judged."""
+"""The size of a response, in bytes, below which it is not checked."""
 LONGEST_ERROR = 600
 ERROR_KEYS = {"error", "path", "requestId"}
 ANSWER_KEYS = {
@@ -120,15 +123,15 @@ _ERROR_TYPES = re.compile(rb"Traceback|\.py\b|[a-z]Error\b|0x[0-9a-f]{6}")
 
 
 class FindingError(AssertionError):
-    """The service did what it must never do."""
+    """The service did something that it must never do."""
 
 
 class HangError(BaseException):
-    """An answer takes too long; no `except Exception` on the way catches this."""
+    """A response takes too long; no `except Exception` catches this."""
 
 
 def hold(claim: Any, what: object) -> None:
-    """Fails unless `claim`."""
+    """Raises FindingError unless `claim` is true."""
     if not claim:
         raise FindingError(str(what)[:2000])
 
@@ -139,30 +142,30 @@ def _hook(**settings: Any) -> WsgiHook:
 
 
 class Service:
-    """The WSGI application, called without a server or a test client between."""
+    """The WSGI application, called without a server or a test client."""
 
     def __init__(self, **settings: Any) -> None:
-        """Another application, with a clock that stands still."""
+        """Builds a new application with a clock that stands still."""
         self._hook = _hook(**settings)
         self._forgetful = _hook(**settings, memo_bytes=0)
 
     def call(
         self, path: str, body: bytes, *, remembering: bool = True, **more: Any
     ) -> tuple[int, dict[str, str], bytes]:
-        """Status code, headers (lower-case names) and body of the answer."""
+        """Returns status code, headers (lower-case names) and body of the response."""
         hook = self._hook if remembering else self._forgetful
         given = {"PATH_INFO": path, "wsgi.errors": io.StringIO(), **more}
         answer = hook.post("http://localhost", body, 0, **given)
         return answer.status, answer.headers, answer.body
 
     def post(self, path: str, body: bytes) -> bytes:
-        """The body of an answer that must be a 200."""
+        """Returns the body of a response that must be a 200."""
         code, _, answer = self.call(path, body)
         hold(code == 200, answer)
         return answer
 
     def check(self, path: str, body: bytes, **more: Any) -> int:
-        """Sends one request and holds its answer against all that must be true of it.
+        """Sends a request and checks everything that must be true of its response.
 
         Args:
             path: the endpoint.
@@ -197,7 +200,7 @@ class Service:
         return code
 
     def _check_omitted(self, path: str, request: Request, body: bytes, omitted: set[Any]) -> None:
-        """A child is left out, which deletes it, only where the decision says so."""
+        """Checks that only those children are omitted, and so deleted, that the decisions name."""
         if path == "/finalize":
             spec = request.part("spec")
             key = "persistentVolumeClaimRetentionPolicy"
@@ -224,14 +227,14 @@ class Service:
 
 
 def _judge_size(body: bytes, answer: bytes) -> None:
-    """A request is answered in proportion to its size and to the pods that it asks for."""
+    """Checks that the size of a response is proportional to its request and the requested pods."""
     if len(answer) >= SHORT:
         most = SHORT + 8 * len(body) + 4096 * asked_for(body)
         hold(len(answer) < most, f"{len(answer)} bytes are answered, {most} at most")
 
 
 def asked_for(body: bytes) -> int:
-    """How many pods a request asks for, and has: at least one."""
+    """Returns the number of pods that a request asks for or has, at least 1."""
     try:
         request = read(body)
         children = read_children(request.children)
@@ -244,7 +247,7 @@ def asked_for(body: bytes) -> int:
 
 
 def check_error(code: int, headers: dict[str, str], answer: bytes) -> None:
-    """An error is a short JSON document without anything of our insides."""
+    """Checks that an error is a short JSON document without internals."""
     body = parsed(answer)
     unowned = code == 503 and "Namespace" in body.get("error", "")
     hold(code in BAD or unowned, f"{code}: {answer[:500]!r}")
@@ -257,7 +260,7 @@ def check_error(code: int, headers: dict[str, str], answer: bytes) -> None:
 
 
 def check_answer(path: str, answer: Document) -> None:
-    """Metacontroller's strict decoder would take it."""
+    """Checks that Metacontroller's strict decoder would accept the response."""
     hold(isinstance(answer.get("status"), dict), "status is no object")
     again = answer.get("resyncAfterSeconds", 1)
     hold(isinstance(again, int | float) and again > 0, again)
@@ -266,7 +269,7 @@ def check_answer(path: str, answer: Document) -> None:
 
 
 def check_status(body: bytes, answer: Document) -> None:
-    """A status is written whole: what was observed stays, but for what this service writes."""
+    """Checks that a status contains everything observed, except for the service's own changes."""
     status = read_pod(read_decorated(body).object).status
     again = answer.get("resyncAfterSeconds", 1)
     hold(isinstance(again, int | float) and again > 0, again)
@@ -285,7 +288,7 @@ def check_status(body: bytes, answer: Document) -> None:
 
 
 def check_children(request: Request, answer: Document) -> set[tuple[str, str]]:
-    """Checks the children; returns (kind, name) of those observed that the answer leaves out."""
+    """Checks the children; returns (kind, name) of the observed ones that the response omits."""
     hold(isinstance(answer.get("children"), list), "children is no list")
     found = set()
     namespace = request.part("metadata")["namespace"]
@@ -311,7 +314,7 @@ def check_children(request: Request, answer: Document) -> set[tuple[str, str]]:
 
 
 def parsed(answer: bytes) -> Document:
-    """One well-formed JSON object in which no key stands twice; Go's decoder sees it the same."""
+    """Parses a JSON object without duplicate keys, as Go's decoder sees it."""
     text = answer.decode("utf-8")
     document = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     hold(isinstance(document, dict), answer[:100])
@@ -330,14 +333,14 @@ def _no_constant(text: str) -> None:
 
 @contextmanager
 def no_hang(seconds: float = SECONDS) -> Iterator[None]:
-    """Raises `HangError` in the main thread when the body takes longer."""
+    """Raises `HangError` in the main thread if the block takes longer."""
 
     def ring(_signal: int, _frame: FrameType | None) -> None:
         raise HangError(f"no answer after {seconds} s")
 
     began = time.monotonic()
     before = signal.signal(signal.SIGALRM, ring)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)  # pytest-timeout's, if any
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)  # of pytest-timeout, if any
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Requests that are nearly right, as Hypothesis strategies: what is found is then made small."""
+"""Requests that are almost valid, as Hypothesis strategies, so that findings are minimized."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RAW = [
     *(b"[" * 300 + b"]" * 300, b'{"a":' * 500 + b"1" + b"}" * 500, b"[" * 20_000 + b"]" * 20_000),
     b'{"metadata":{"name":"web-0"},"metadata":null}',
 ]
-"""What stands in the place of a value, and what no encoder writes."""
+"""Texts in place of values that no encoder writes."""
 TEXTS = [
     *("", " ", "0", "1", "-1", "01", "a", "ä", "\U0001f600", "\x00", "null", "{}", "[]", '"', "{"),
     *("web", "web-0", "web-1", "web-10", "web-01", "web-", "web-9999999999", "web-0.web", "shop"),
@@ -47,11 +47,11 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
     max_leaves=4,
 )
-"""Anything at all, where anything is possible."""
+"""Any values, for places that may have any value."""
 
 
 def by_schema(schema: Document) -> st.SearchStrategy[Any]:
-    """What a field's schema asks for, and sometimes something else."""
+    """Returns values that fit a field's schema, and sometimes others."""
     return st.integers(0, 11).flatmap(lambda odd: values if odd == 11 else _fitting(schema))
 
 
@@ -81,7 +81,7 @@ specs = by_schema(spec_schema())
 
 @st.composite
 def nearly_right(draw: st.DrawFn, document: Document) -> bytes:
-    """The request's bytes, with up to eight changes, in one of several ways to write JSON."""
+    """Draws the bytes of a request with up to eight changes, in one of several JSON styles."""
     document = msgspec.json.decode(msgspec.json.encode(document))
     if draw(st.integers(0, 7)) == 0 and "parent" in document:
         spec = draw(specs)
@@ -102,7 +102,7 @@ def nearly_right(draw: st.DrawFn, document: Document) -> bytes:
 
 
 def _place(draw: st.DrawFn, document: Any) -> Iterator[tuple[Any, Any]]:
-    """Where something may be changed, from the outside in: a container, and one of its keys."""
+    """Yields the containers and keys on a random path from the outside in."""
     while isinstance(document, dict | list) and document:
         among = list(document) if isinstance(document, dict) else range(len(document))
         key = draw(st.sampled_from(among))
@@ -116,7 +116,7 @@ _KINDS = [*["value"] * 4, "raw", "gone", "gone", "twice", "other", "other", *["n
 
 
 def _change(draw: st.DrawFn, document: Document) -> None:
-    # `controller` and `related` are hardly read: most changes go where something is decided.
+    # The service hardly reads `controller` and `related`, so most changes go elsewhere.
     parts = [part for part in ("parent", "children", "children", "object") if part in document]
     root = document.get(draw(st.sampled_from(["", *parts, *parts])))
     places = list(_place(draw, root or document))
@@ -144,7 +144,7 @@ def _change(draw: st.DrawFn, document: Document) -> None:
 
 
 def _twice(holder: Document, key: str, value: Any, *, escaped: bool) -> msgspec.Raw:
-    r"""The object in which the key stands a second time, perhaps in escapes: `\u006eame`."""
+    r"""Returns the object with a duplicate key, perhaps in escapes: `\u006eame`."""
     again = "".join(f"\\u{ord(each):04x}" for each in key if ord(each) < 2**16) if escaped else key
     name = f'"{again}"'.encode() if escaped else msgspec.json.encode(key)
     pair = name + b":" + msgspec.json.encode(value)
@@ -152,7 +152,7 @@ def _twice(holder: Document, key: str, value: Any, *, escaped: bool) -> msgspec.
 
 
 def _near(value: Any) -> st.SearchStrategy[Any]:
-    """A small change of the same type, or the same value in another type."""
+    """Returns a small change of the same type, or the same value in another type."""
     wrapped = st.sampled_from([[value], {"a": value}, [value, value]])
     match value:
         case None | bool():
@@ -172,7 +172,7 @@ def _near(value: Any) -> st.SearchStrategy[Any]:
 
 
 def _parsed(text: str) -> st.SearchStrategy[Any]:
-    """The JSON that a text holds, such as a record in an annotation; the text where it is none."""
+    """Returns the JSON in a text, such as a record in an annotation, or the text itself."""
     try:
         return st.just(msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError):
@@ -188,7 +188,7 @@ _SIGNS = [bytes([each]) for each in b'{}[],:"\\ 1']
 
 @st.composite
 def scratched(draw: st.DrawFn, text: bytes) -> bytes:
-    """Bytes lost, doubled, or put in."""
+    """Draws the text with bytes lost, doubled, or inserted."""
     for _ in range(draw(st.sampled_from([1, 1, 2, 4]))):
         at = draw(st.integers(0, len(text)))
         end = at + draw(st.sampled_from([1, 1, 2, 8, 100]))
@@ -209,7 +209,7 @@ def scratched(draw: st.DrawFn, text: bytes) -> bytes:
 _WORDS = [*_SIGNS, b"null", b"\xef\xbb\xbf", b"{}", *RAW]
 _WORDS += [b'"parent"', b'"children"', b'"Pod.v1"', b'"metadata"', b'"name"', b'"spec"']
 noise = st.binary(max_size=300) | st.lists(st.sampled_from(_WORDS), max_size=25).map(b"".join)
-"""Bytes of no meaning, or nearly none."""
+"""Bytes with almost no meaning."""
 
 odd_http = st.fixed_dictionaries(
     {
@@ -226,4 +226,4 @@ odd_http = st.fixed_dictionaries(
         "HTTP_AUTHORIZATION": st.sampled_from(["Bearer x", "Basic eDp5", "\xff", "Digest a=b"]),
     },
 )
-"""WSGI variables as no client of ours sends them."""
+"""WSGI variables that no normal client sends."""

@@ -1,1 +1,1 @@
-"""A stateful model test: random lives of a TApp on the embedded cluster, judged from outside."""
+"""A stateful model test: random lives of a TApp in the simulator, judged by the true cluster."""

@@ -1,7 +1,7 @@
 """The long run: `python -m tests.model --steps 200000 --seed 1` prints steps, seeds, violations.
 
-Lives are played in batches; each batch has a seed of its own, counted up from `--seed`, and can be
-repeated alone. Exit status 1 if any batch found a violation.
+Lives are played in batches. Each batch has its own seed, counted up from `--seed`, and can be
+repeated alone. The exit status is 1 if a batch has found a violation.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from tests.model.machine import Model
 
 
 def play(number: int, lives: int, steps: int, *, shrink: bool) -> str:
-    """Plays one batch; returns the violation, "" if there is none."""
+    """Plays one batch; returns the violation, or an empty string."""
     phases = [Phase.generate, Phase.shrink] if shrink else [Phase.generate]
     try:
         run_state_machine_as_test(

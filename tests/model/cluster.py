@@ -1,4 +1,4 @@
-"""One TApp on an embedded cluster in which everything may go wrong, and a judge that watches."""
+"""One TApp in a simulated cluster in which everything may go wrong, and a judge that watches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Document = dict[str, Any]
 KINDS = ("Pod", "TApp", "PersistentVolumeClaim")
 LOST_NODE_SECONDS = "apps.tkestack.io/lost-node-seconds"
 LIMIT = 300.0
-"""`TAPP_LOST_NODE_SECONDS`, as the service is told."""
+"""`TAPP_LOST_NODE_SECONDS` of the service."""
 MOST_STEPS = 10_000
 
 
@@ -78,7 +78,7 @@ class Cluster:
         return self._hook.syncs
 
     def run(self, seconds: float) -> None:
-        """Let time pass; the judge looks at every step."""
+        """Lets time pass; the judge checks every step."""
         end, steps = self.world.clock.now + seconds, 0
         self.judge.after_step()
         while self.world.clock.step(end):
@@ -88,7 +88,7 @@ class Cluster:
                 raise UnsettledError(f"P3: a loop\n{self.world.dump()}")
         self.world.clock.now = end
 
-    # The author.
+    # The user who owns the TApp.
 
     @property
     def tapp(self) -> Document:
@@ -99,13 +99,13 @@ class Cluster:
         return deepcopy(self._history[-1])
 
     def edit(self, change: Callable[[Document], None]) -> None:
-        """Change the spec."""
+        """Changes the spec."""
         spec = self.spec
         change(spec)
         self._write(spec)
 
     def roll_back(self, back: int) -> None:
-        """Bring back an earlier spec, with today's number of replicas."""
+        """Restores an earlier spec, with the current number of replicas."""
         if len(self._history) > back:
             replicas = self._history[-1]["replicas"]
             self._write({**deepcopy(self._history[-1 - back]), "replicas": replicas})
@@ -116,7 +116,7 @@ class Cluster:
         self.world.cluster.update(self.world.kinds.of(live), {**live, "spec": spec})
 
     def set_lost_node_seconds(self, seconds: int | None) -> None:
-        """After how long a node is lost to this TApp; None: what the service is told."""
+        """Sets the TApp's time until a node counts as lost; None: the setting of the service."""
         text = None if seconds is None else str(seconds)
         self.world.patch("TApp", NAME, {"metadata": {"annotations": {LOST_NODE_SECONDS: text}}})
 
@@ -134,30 +134,35 @@ class Cluster:
         self.annotate(id, f"{specs.RESTART_INSTANCE}.{container}".removesuffix("."), text)
 
     def hold(self, id: int, reason: str, only: str | None = None) -> None:
-        """A program holds its pod, or removes its hold ("")."""
+        """Sets or removes (empty reason) a hold on a pod, as the pod's program does."""
         self.annotate(id, HOLD, reason or None)
         self.annotate(id, HOLD_FOR, only if reason else None)
 
     def release_all(self, *, asked_only: bool = False) -> None:
-        """Programs end what they are at: all, or those that are told that something is wanted."""
+        """Removes the holds of all pods, or of those with a pending action."""
         for pod in self.world.list("Pod"):
             if note(pod, HOLD) and (note(pod, WANTED) or not asked_only):
                 self.hold(int(pod["metadata"]["name"].rpartition("-")[2]), "")
 
     def annotate(self, id: int, key: str, text: str | None) -> None:
-        """Annotate a pod, as `kubectl annotate` does."""
+        """Annotates a pod as `kubectl annotate` does."""
         if self.pod(id) is not None:
             self.world.patch("Pod", f"{NAME}-{id}", {"metadata": {"annotations": {key: text}}})
 
     def resize(self, id: int, cpu: str) -> None:
-        """A vertical autoscaler: what has no resources cannot be given any."""
+        """Changes a pod's cpu request as a vertical autoscaler does.
+
+        A container without resources cannot be resized.
+        """
         if self.pod(id) is not None:
             with suppress(InvalidError):
                 pod = self.world.resize(f"{NAME}-{id}", {"requests": {"cpu": cpu}}, "app")
                 self.judge.resizes.touched.add(pod["metadata"]["uid"])
 
     def delete_as_metacontroller(self, id: int) -> None:
-        """A write that the judge takes for Metacontroller's, and the hook never asked for."""
+        """Deletes a pod with a write that counts as Metacontroller's and that no hook has
+        requested.
+        """
         self.world.store.delete(self.world.kinds.find("Pod"), "default", f"{NAME}-{id}")
 
     # Kubelets and nodes.
@@ -188,9 +193,10 @@ class Cluster:
         levers.stop_seconds, levers.stop_code = seconds, code
 
     def set_hook(self, image: str, seconds: float) -> None:
-        """Let a postStart hook of this image keep pod workers busy.
+        """Lets the postStart hook of an image keep pod workers busy.
 
-        For how long, only `managedFields` can tell the service; without them it allows for a while.
+        Only `managedFields` show the service how long a pod worker is busy. Without them the
+        service allows for a fixed time, so the hook must be shorter.
         """
         levers = self.world.kubelet.levers
         told = self.world.kubelet.managed_fields and not self.lean
@@ -218,7 +224,7 @@ class Cluster:
         self.world.kubelet.retry()
 
     def old_server(self) -> None:
-        """Kubernetes before 1.34: nobody says which generation a kubelet has seen."""
+        """Simulates Kubernetes before 1.34, where `status.observedGeneration` is missing."""
         self.world.kubelet.levers.reports_generation = False
 
     def without_managed_fields(self) -> None:
@@ -232,11 +238,11 @@ class Cluster:
             self.world.kubelet.release()
 
     def set_kubelets(self, *, resize: bool) -> None:
-        """Sets whether kubelets know of resizes at all, and tell what containers have."""
+        """Sets whether kubelets support resizes and report the resources of containers."""
         self.world.kubelet.levers.resizes = resize
 
     def set_resizing(self, seconds: float, pends: str, ids: Collection[int]) -> None:
-        """Sets how long a resize takes; and for some pods that it is not done, and what is said."""
+        """Sets the seconds of a resize, and the reason for which resizes of some pods fail."""
         levers, names = self.world.kubelet.levers, {f"{NAME}-{id}" for id in ids}
         levers.resize_seconds = seconds
         self.judge.resizes.troubled |= bool(pends)
@@ -249,7 +255,7 @@ class Cluster:
         levers.resize_fails = lambda pod: "no" if pends == "fails" and is_meant(pod) else ""
 
     def install_resize(self, *, installed: bool) -> None:
-        """The component `resize`: the service is another one with it."""
+        """Installs or removes the component resize, which needs another service."""
         self._hook.inner = service(self._keep_finished, resize=installed)
         self.judge.resizes.installed = installed
 
@@ -292,7 +298,7 @@ class Cluster:
             self.world.cache.resume(self.world.kinds.find(kind))
 
     def set_decorator(self, *, served: bool, seconds: float) -> None:
-        """Sets whether the DecoratorController reaches its hook, and how long an answer takes."""
+        """Sets whether the DecoratorController reaches its hook, and the seconds of a response."""
         self._hook.writes_status = served
         for each in self.world.decorators:
             each.hook_seconds = seconds
@@ -305,7 +311,7 @@ class Cluster:
         self.world.metacontroller.queue.add(("default", NAME))
 
     def calm(self) -> None:
-        """All faults end."""
+        """Ends all faults."""
         self.world.store.heal()
         self.world.hook.heal()
         self.set_moods()
@@ -324,7 +330,7 @@ class Cluster:
     # The end.
 
     def comes_to_rest(self) -> None:
-        """P3: faults stop, and the TApp reaches what its spec asks; then nothing is written."""
+        """P3: after the end of all faults the TApp reaches its spec, and then nothing changes."""
         self.heal_everything()
         self.edit(specs.repair)
         self.settles()
@@ -338,9 +344,10 @@ class Cluster:
     def heal_everything(self) -> None:
         self.calm()
         self.release_all()
-        self.run(90.0)  # what was told to stop has stopped
+        self.run(90.0)  # stopping containers have stopped
         for pod in self.world.list("Pod"):
-            # Never Ready again, or never replaced: the budget rightly waits for it.
+            # These pods never become Ready again or are never replaced, so the budget waits for
+            # them.
             ended = self.judge.truth.ended_by_update(pod["metadata"]["name"])
             stuck = self.spec.get("neverMigrate") and (
                 ended or made_failed(pod) or _may_count_as_ended_by_update(pod)
@@ -349,7 +356,7 @@ class Cluster:
                 self.world.delete("Pod", pod["metadata"]["name"])
 
     def settles(self) -> None:
-        """Until nothing has been written for longer than any pace and back-off."""
+        """Runs until nothing has been written for longer than any delay and back-off."""
         quiet, end, revision = self.world.clock.now, self.world.clock.now + 14400, -1
         while self.world.clock.now - quiet < 700:
             self.run(5.0)
@@ -362,18 +369,18 @@ class Cluster:
             raise ViolationError(f"P3: syncs fail: {errors}")
 
     def is_as_specified(self) -> None:
-        """Every instance that should run runs its template; nothing else is there."""
+        """Checks that every instance runs its template, and that nothing else exists."""
         is_as_specified(self.world, self.judge.resizes, mirror=self.mirror)
 
     def ends(self, *lost: str) -> None:
-        """The TApp is deleted: its pods go, and its claims as their policy says.
+        """Deletes the TApp: its pods are deleted, and its claims as their policy says.
 
         Args:
-            lost: nodes that fall silent first; only where its pods may be taken off them.
+            lost: nodes that stop reporting first; only if pods may leave lost nodes.
         """
         self.lose_nodes(*lost)
         going, before = set(), set()
-        for claim in self.world.list("PersistentVolumeClaim"):  # one may wait for its pod to go
+        for claim in self.world.list("PersistentVolumeClaim"):  # some may wait for their pods
             meta = claim["metadata"]
             (going if meta.get("deletionTimestamp") else before).add(meta["name"])
         spec = self.tapp["spec"]
@@ -398,7 +405,7 @@ class Cluster:
             raise ViolationError(f"P6: claims {before} have become {after}, policy {policy}")
 
     def _waits_for(self, held: list[Document], spec: Document) -> None:
-        """The end of a TApp waits for pods on hold."""
+        """Checks that the deletion of the TApp waits for pods on hold."""
         there = {pod["metadata"]["uid"]: pod for pod in self.world.list("Pod")}
         limit = spec.get("deletionHoldTimeoutSeconds")
         for pod in held:
@@ -411,14 +418,15 @@ class Cluster:
 
 
 def _may_count_as_ended_by_update(pod: Document) -> bool:
-    """True if a pod ended soon after an update of which names tell nothing (docs/promises.md).
+    """Returns True if a pod ended soon after an update that names cannot show (docs/promises.md).
 
-    To another tag of the same image, or a container that was started again with the one it had; and
-    before Kubernetes 1.34 any update.
+    These are updates to another tag of the same image and restarts with the same image; before
+    Kubernetes 1.34 all updates.
     """
     record = (pod["metadata"].get("annotations") or {}).get(RECORD, "")
     same = {name for image in specs.SAME for name in _both(image)}
-    # The time of the write stands in it where kubelets do not tell which spec they have seen.
+    # The record has the time of the write if kubelets do not report the generation that they have
+    # seen.
     unsure = (
         '"again":true' in record
         or '"at":' in record
@@ -428,7 +436,7 @@ def _may_count_as_ended_by_update(pod: Document) -> bool:
 
 
 def _half_ended(pod: Document) -> bool:
-    """True if some container has ended for good, and others run on."""
+    """Returns True if a container has ended for good and another one runs."""
     spec = pod["spec"]
     policies = {one.get("restartPolicy") or spec.get("restartPolicy") for one in spec["containers"]}
     ended = ["terminated" in item["state"] for item in pod["status"].get("containerStatuses") or []]

@@ -1,9 +1,9 @@
-"""Judges holds on the true cluster: who has begun on the service's word is not cut off.
+"""Judges holds on the true cluster: a program that has started its work is not interrupted.
 
-What a sync was shown on hold is left alone: that is judged for each answer (`tests/holds.py`). A
-hold that is set between a sync's sight and its deletion comes too late; a program that waits for
-the label knows of no such moment. It sets its hold while its pod has no label, and begins when the
-pod has it. From then on nothing that Metacontroller writes touches it, whatever a sync was shown.
+`tests/holds.py` judges for each response that pods which the sync saw on hold are left alone. A
+hold that is set after the sync's request and before the deletion comes too late. A careful program
+sets its hold while its pod has no label, and starts its work when the pod has the label. From then
+on no write of Metacontroller may interrupt it, whatever the sync saw.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class HoldJudge:
     """The holds of one TApp's pods.
 
     Attributes:
-        begun: uid of a pod -> the hold with which its program began on the service's word.
+        begun: uid of a pod -> the hold with which its program has started its work.
     """
 
     world: World
@@ -38,12 +38,12 @@ class HoldJudge:
     _call: HookCall | None = None
 
     def on_call(self, call: HookCall) -> None:
-        """Notes what has decided on whatever Metacontroller writes until the next one."""
+        """Stores the call that decides Metacontroller's writes until the next call."""
         if call.hook in ("sync", "finalize"):
             self._call = call
 
     def check(self, event: Event, *, mine: bool) -> None:
-        """Judges one change of a pod; `mine`: Metacontroller has written it."""
+        """Judges a change of a pod; `mine` if Metacontroller has written it."""
         old, new = event.old, event.new
         if mine and old is not None and self._call is not None:
             self._judge(old, new, self._call)

@@ -1,31 +1,30 @@
 """Watches the true cluster and judges every write of Metacontroller (P2, P4, P5, P6).
 
-Nothing here asks the hook what it thinks: what is available is read from the objects in the store
-at the moment of a write, what was known to a sync from its request.
+The judge never uses the hook's opinion: availability comes from the objects in the store at the
+moment of a write, and the knowledge of a sync comes from its request.
 
-P2, exactly. An instance *serves* when its processes do, whatever its status says: every container
-that it needs runs the image of its newest spec, is not being stopped, would pass its probes, and
-has done so for minReadySeconds; if it has a readiness gate, that is open, and nothing asks for a
-drain (`tests/model/truth.py`). An update *takes* an instance when it deletes its pod, changes an
-image in it or asks to drain it while the instance served, and the snapshot on which the sync
-decided showed it as available, or as lost sight of (Ready is False though all that its kubelet
-wrote is True: its node is silent). It is *out* until it serves again; a pod that an update ended on
-another image than the wanted one is out, too, whatever its phase says. When an instance is taken,
-those that are out, those that are unavailable in the snapshot and do not serve, and itself are
-together no more than maxUnavailable of its group. What was out already counts whether or not the
-snapshot shows it, with four exceptions, which no answer to a single request could avoid:
+The exact rule of P2: an instance *serves* when its processes do, whatever its status says. Every
+container that it needs runs the image of its newest spec, is not being stopped, would pass its
+probes, and has done so for minReadySeconds. A readiness gate must be open, and no drain may be
+requested (`tests/model/truth.py`). An update *takes* an instance if it deletes its pod, changes an
+image or requests a drain while the instance serves. In addition the snapshot on which the sync
+decided must show the instance as available, or on a silent node (Ready is False although all values
+that its kubelet wrote are True). The instance is *out* until it serves again; a pod that an update
+ended with another image than the wanted one is out, too, whatever its phase. When an instance is
+taken, three groups together must not exceed maxUnavailable of its group: the instances that are
+out, those that are unavailable in the snapshot and do not serve, and the instance itself. Instances
+that were out before count whether or not the snapshot shows them, with four exceptions that no
+response to a single request could avoid:
 
-- `other spec`: it was taken under another spec, the snapshot does not show that yet, and the
-  snapshot's pods are older than its parent (the watch of pods lags behind the watch of TApps).
-- `came back`: it was unavailable when its update was decided, so the update cost no budget; it
-  became available before the delete arrived; and the snapshot shows the former, but neither the
-  latter nor the status that was written with it (both watches lag).
-
-- `two tags`: it was updated before it had ever started, to another tag of the very image that was
-  being started; the status names the wanted image, and nothing in it tells the one from the other.
-
-- `late resize`: one of the two is a PATCH of `pods/resize`, which is on its way beside the answers;
-  what came to be known meanwhile (a node that is back, say) has made another instance the next one.
+- `other spec`: the instance was taken under another spec, the snapshot does not show that yet, and
+the snapshot's pods are older than its parent (the watch of pods lags behind that of TApps). - `came
+back`: the instance was unavailable when its update was decided, so the update used no budget; it
+became available before the delete arrived; and the snapshot shows neither its availability nor the
+status that was written with the update (both watches lag). - `two tags`: the instance was updated
+before it had ever started, to another tag of the image that was being started; the status has the
+wanted image, and nothing in it tells the two apart. - `late resize`: one of the two changes is a
+PATCH of `pods/resize`, which is sent independently of the responses. In the meantime new knowledge
+(such as a node that reports again) has made another instance the next one.
 
 Instances of the force group are judged before those of the rolling group of the same sync.
 """
@@ -89,7 +88,7 @@ Document = dict[str, Any]
 
 @dataclass
 class Judge:
-    """One TApp's writes, judged as they are committed."""
+    """Judges the writes to one TApp's objects when they are committed."""
 
     world: World
     name: str
@@ -99,7 +98,7 @@ class Judge:
     outages: dict[int, Outage] = field(default_factory=dict)
     bodies: dict[str, str] = field(default_factory=dict)
     met: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    """Uid of a pod -> what people had asked of it when it was last touched."""
+    """Uid of a pod -> the requests of users in its annotations when it was last changed."""
     _events: list[Event] = field(default_factory=list)
     _pod_revisions: list[int] = field(default_factory=list)
     _delivered: int = 0
@@ -115,7 +114,7 @@ class Judge:
         self.world.on_call(self._on_call)
         self.world.cache.on_change(self._on_delivery)
 
-    # What is noted.
+    # Recording.
 
     def _on_event(self, event: Event) -> None:
         if event.kind.name == "Pod":
@@ -161,10 +160,10 @@ class Judge:
                 snapshot.taken.add(id)
         self.snapshot = self.resizes.snapshot = snapshot
 
-    # What is judged.
+    # Judging.
 
     def after_step(self) -> None:
-        """Takes in what one step of the clock has changed."""
+        """Judges the changes of one step of the clock."""
         for id in list(self.outages):
             self._close(f"{self.name}-{id}")
         events, self._events = self._events, []
@@ -190,7 +189,9 @@ class Judge:
                 self._judge_pod(event, verbs)
 
     def _judge_pod(self, event: Event, verbs: set[str]) -> None:
-        """One change of a pod; `verbs` are those of Metacontroller's writes of it in this step."""
+        """Judges a change of a pod; `verbs` are those of Metacontroller's writes to it in this
+        step.
+        """
         name, mine = event.object["metadata"]["name"], bool(verbs - {"status"})
         self._close(name)
         if verbs:
@@ -210,7 +211,7 @@ class Judge:
         self._close(name)
 
     def is_available(self, pod: Document, spec: Document, now: float) -> bool:
-        """True if a pod is shown as serving, and not as being updated."""
+        """Returns True if the pod's status shows it as available and not being updated."""
         if pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running" or not ready(pod):
             return False
         age = EPOCH.timestamp() + now - ready_since(pod)
@@ -218,7 +219,7 @@ class Judge:
         return bool(age >= spec.get("minReadySeconds", 0) and not going)
 
     def _is_out(self, id: int, snapshot: Snapshot) -> bool:
-        """True if an instance does not serve, now."""
+        """Returns True if the instance does not serve now."""
         return not self.truth.can_serve(f"{self.name}-{id}", snapshot.spec)
 
     def _pod(self, id: int) -> str:
@@ -233,7 +234,7 @@ class Judge:
                 del self.outages[id]
 
     def _check_resize(self, event: Event, snapshot: Snapshot) -> None:
-        """A PATCH of the component `resize`, by the sync that has decided on it."""
+        """Judges a PATCH of the component resize with the snapshot of its sync."""
         old, new = event.old, event.new
         assert old is not None
         assert new is not None
@@ -289,7 +290,7 @@ class Judge:
         self.outages[id] = Outage(snapshot, uid, event.revision, taken, now)
 
     def _check_budget(self, id: int, snapshot: Snapshot, *, late: bool = False) -> None:
-        """P2, as the module says it; `late`: it is a PATCH, which other decisions may overtake."""
+        """P2, as the module describes it; other decisions may overtake a `late` one, a PATCH."""
         self.counts["taken"] += 1
         rolling = snapshot.group(id)
         budget = snapshot.budget(rolling=rolling)
@@ -325,7 +326,7 @@ class Judge:
             raise ViolationError(f"{message}\n{self._account(out, snapshot)}")
 
     def _account(self, out: set[int], snapshot: Snapshot) -> str:
-        """The known and the true state, for a person who looks into a violation."""
+        """Returns the known and the true state, for a person who investigates a violation."""
         lines = [
             f"now {self.world.clock.now:.2f}, decided {snapshot.time:.2f} on generation "
             f"{snapshot.generation}, should run {sorted(snapshot.running)}, available in the "
@@ -356,9 +357,9 @@ class Judge:
         return "" if outage.was_available or recorded else "excused: came back"
 
     def _check_reason(self, id: int, pod: Document, snapshot: Snapshot, *, restarts: bool) -> None:
-        """P4: what the spec says for the instance has changed since its pod was made of it.
+        """P4: the spec for the instance has changed since its pod was created.
 
-        Or somebody has asked its pod to restart.
+        A request of a user to restart the pod is a reason, too.
         """
         if requests(pod) - self.met.get(pod["metadata"]["uid"], set()):
             return
@@ -395,7 +396,7 @@ class Judge:
             self.bodies[identity(pod)] = body_of(body, snapshot.spec)
 
     def _check_outcome(self, write: Write) -> None:
-        """P5: the API server refuses nothing but what a test injected."""
+        """P5: the API server refuses only writes whose failure a test has injected."""
         self.counts[f"{write.verb} {write.kind}: {write.outcome}"] += 1
         if write.outcome not in ("ok", "no-op"):
             self.statuses.note_refusal(write)
@@ -403,7 +404,7 @@ class Judge:
             raise ViolationError(f"P5: {write}")
 
     def _check_growth(self, old: Document, new: Document) -> None:
-        """P5, P6: to what its template asks for, and nothing else of it changes."""
+        """P5, P6: the claim grows to the size of its template, and nothing else changes."""
         name, before, after = old["metadata"]["name"], storage(old), storage(new)
         template = name.removesuffix(f"-{self.name}-{name.rpartition('-')[2]}")
         assert self.snapshot is not None
@@ -419,7 +420,9 @@ class Judge:
         self.counts["claims grown"] += 1
 
     def _check_claim(self, event: Event) -> None:
-        """P6: Metacontroller deletes a claim only if its policy says so, and else only grows it."""
+        """P6: Metacontroller deletes a claim only if its policy says so, and otherwise only grows
+        it.
+        """
         if event.old is None or event.old["metadata"].get("deletionTimestamp"):
             return
         name = event.old["metadata"]["name"]

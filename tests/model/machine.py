@@ -1,7 +1,7 @@
-"""The model: what people, nodes, networks and Metacontroller may do to a TApp, in any order.
+"""The model: events of users, nodes, networks and Metacontroller, in any order.
 
-Every rule is one event, and then some time passes; one that is one call is a row of a table.
-`Cluster` is the same without chance, for named regression tests: its methods are the events.
+Every rule is one event, after which some time passes. A rule with one call is a row of a table.
+`Cluster` has the same events without chance, for named regression tests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.model.resizer import FAULTS
 
 
 def _field(*path: str) -> Callable[..., None]:
-    """An edit that puts what is drawn into a field of the spec; None takes it away."""
+    """Returns an edit that sets a field of the spec to the drawn value; None removes the field."""
 
     def change(spec: Document, **drawn: object) -> None:
         (value,) = drawn.values()
@@ -79,16 +79,16 @@ EDITS: dict[str, tuple[Callable[..., None], Draws]] = {
     "services": (specs.set_service, {"port": specs.service_ports}),
     "repair": (specs.repair, {}),
 }  # fmt: skip
-"""Rule -> what the author edits, and what is drawn for it."""
+"""Rule -> the edit of the spec, and the drawn arguments."""
 
 
 def _slow_hook(cluster: Cluster, seconds: float) -> None:
-    """It decides slowly, or lets a large TApp wait: either way by what was sent, and when."""
+    """Delays the hook's response: a slow decision, or a delayed sync of a large TApp."""
     cluster.world.metacontroller.hook_seconds = seconds
 
 
 EVENTS: dict[str, tuple[Callable[..., object], Draws]] = {
-    # People and programs.
+    # Users and programs.
     "roll_back": (Cluster.roll_back, {"back": st.integers(1, 3)}),
     "matches_end": (partial(Cluster.release_all, asked_only=True), {}),
     "what_is_wanted_is_garbled": (
@@ -139,7 +139,7 @@ EVENTS: dict[str, tuple[Callable[..., object], Draws]] = {
         {"served": st.booleans(), "seconds": st.sampled_from([0.0, 0.05, 0.5, 3.0])},
     ),
 }
-"""Rule -> what befalls the cluster, and what is drawn for it."""
+"""Rule -> the event of the cluster, and the drawn arguments."""
 
 
 @befalls(EVENTS)
@@ -192,7 +192,7 @@ class Model(NodeRules):
             self.cluster.set_lag("Pod", 0.5)
         self.cluster.run(6.0)
 
-    # The author.
+    # The user who owns the TApp.
 
     @rule(name=specs.names, first=specs.images, second=specs.images, between=shorts, wait=waits)
     def two_images_in_a_row(
@@ -205,7 +205,7 @@ class Model(NodeRules):
 
     @rule(image=specs.good_images, seconds=st.sampled_from([2.0, 7.0, 30.0]), wait=waits)
     def roll_in_peace(self, image: str, seconds: float, wait: float) -> None:
-        """After a while without faults, so that there is something to drain."""
+        """Starts a rollout after a time without faults, so that pods leave their Services."""
         self.world.calm()
         self.world.run(40.0)
         self.world.edit(lambda spec: specs.set_images(spec, image))
@@ -218,9 +218,10 @@ class Model(NodeRules):
         wait=waits,
     )
     def roll_back_in_the_middle(self, rolled: list[str], seconds: float, wait: float) -> None:
-        """Some run the new image, and of others the old container is still being stopped.
+        """Rolls back while some instances run the new image and others still stop the old
+        container.
 
-        These have the wanted image at once, and their kubelets do not know it yet.
+        These get the wanted image at once, and their kubelets do not know it yet.
         """
         self.world.calm()
         for image, lasts in zip(rolled, (60.0, seconds), strict=False):
@@ -256,7 +257,7 @@ class Model(NodeRules):
     def resize_in_peace(
         self, first: Document, sizes: list[Document], seconds: float, wait: float
     ) -> None:
-        """All pods, after a while without faults, so that there is something to resize."""
+        """Resizes all pods after a time without faults, so that resizes happen."""
         self.world.calm()
         self.world.set_kubelets(resize=True)
         self.world.install_resize(installed=True)
@@ -316,7 +317,7 @@ class Model(NodeRules):
     def whose_turn(  # noqa: PLR0913, PLR0917 - one draw each
         self, name: str, order: str | None, text: str | None, id: int, own: bool, wait: float
     ) -> None:
-        """Another order, and another priority of a template, or of a pod."""
+        """Changes the order, and the priority of a template or a pod."""
         self.world.edit(lambda spec: specs.put(spec["updateStrategy"], "order", order))
         if own and text is not None:
             self.world.annotate(id, specs.PRIORITY, text)
@@ -339,7 +340,7 @@ class Model(NodeRules):
     def roll_so_far(
         self, name: str, image: str, partition: int | str | None, id: int, wait: float
     ) -> None:
-        """A roll with a partition, in which a pod is lost."""
+        """Starts a rollout with a partition, and deletes a pod."""
 
         def change(spec: Document) -> None:
             specs.set_image(spec, name, image)
@@ -412,7 +413,9 @@ class Model(NodeRules):
         self._pass(wait)
 
     def teardown(self) -> None:
-        """Faults end, the author repairs the spec: the goal is reached, and then there is peace."""
+        """Ends all faults and repairs the spec: the TApp reaches its goal, and then nothing
+        changes.
+        """
         if self.cluster is None:
             return
         try:
@@ -425,7 +428,7 @@ class Model(NodeRules):
             self.totals["syncs"] += self.cluster.syncs
 
     def _lost_at_end(self) -> list[str]:
-        """A node that falls silent before the TApp is deleted, where its pods can leave it."""
+        """Returns a node that stops reporting before the deletion, if its pods can leave it."""
         spec = self.world.spec
         moves = spec.get("forceDeletePod") and not spec.get("neverMigrate")
         return ["node-1"] if moves else []

@@ -1,4 +1,4 @@
-"""The rules of the model that concern kubelets and nodes."""
+"""The rules of the model for kubelets and nodes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Machine = TypeVar("Machine", bound=type[RuleBasedStateMachine])
 
 
 def befalls(events: dict[str, tuple[Callable[..., object], Draws]]) -> Callable[[Machine], Machine]:
-    """Gives a machine rules: each lets one thing happen to the cluster, and then time pass.
+    """Returns a decorator that gives a machine rules: an event of the cluster, and then some time.
 
     Args:
-        events: the rule's name -> a method of `Cluster` or a function of one, and what is drawn.
+        events: name -> a method of `Cluster` or a function of a cluster, and the drawn arguments.
     """
 
     def with_rules(machine: Machine) -> Machine:
@@ -47,7 +47,7 @@ def _rule(name: str, happens: Callable[..., object], draws: Draws) -> Any:
 
 
 def edits(change: Callable[..., None]) -> Callable[..., None]:
-    """An event: the author changes the spec so."""
+    """Returns an event that changes the spec."""
     return lambda cluster, **drawn: cluster.edit(lambda spec: change(spec, **drawn))
 
 
@@ -83,10 +83,10 @@ EVENTS: dict[str, tuple[Callable[..., object], Draws]] = {
 
 @befalls(EVENTS)
 class NodeRules(RuleBasedStateMachine):
-    """A life, and what kubelets and nodes may do to it."""
+    """A life with the events of kubelets and nodes."""
 
     totals: ClassVar[Counter[str]] = Counter()
-    """Over all runs: steps, lives, and what the judge counted."""
+    """Counters over all runs: steps, lives, and the judge's counts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ class NodeRules(RuleBasedStateMachine):
     def nodes_are_silent_for_long(
         self, numbers: set[int], apart: float, seconds: float, stay_lost: bool, wait: float
     ) -> None:
-        """Several at once, or one after the other."""
+        """Several nodes stop reporting at the same time, or one after the other."""
         for number in sorted(numbers):
             self.world.lose_nodes(f"node-{number}")
             self.world.run(apart)

@@ -1,8 +1,8 @@
-"""Judges what partitions keep back, write by write.
+"""Judges which instances partitions keep, over all responses for one spec.
 
-Each answer by itself is held to `tests/kept.py`: so many are kept, and get nothing but what they
-had. Here it is about the answers of one spec together: who was kept by one of them is not updated
-by another, so no more are ever updated than the partition allows, whatever the caches showed.
+`tests/kept.py` judges each response alone: the right number of instances is kept, and they keep
+their revision. This judge compares the responses for the same spec: an instance that one response
+keeps is not updated by another, so the partition's limit holds whatever the caches showed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.model.sight import Snapshot
 
 @dataclass
 class PartitionJudge:
-    """Instances that the answers for the newest spec that was answered have kept."""
+    """The instances that the responses for the newest spec have kept."""
 
     name: str
     counts: Counter[str]
@@ -24,14 +24,14 @@ class PartitionJudge:
     _kept: set[int] = field(default_factory=set)
 
     def note(self, snapshot: Snapshot) -> None:
-        """Another answer has come."""
+        """Records a response."""
         if snapshot.generation != self._generation:
             self._generation, self._kept = snapshot.generation, set()
         self._kept |= snapshot.kept
         self.counts["answers that keep instances"] += bool(snapshot.kept)
 
     def check(self, id: int, snapshot: Snapshot) -> None:
-        """An instance is about to be updated, by the answer to this."""
+        """Judges an update of an instance by the response of this snapshot."""
         self.counts["updates while others are kept"] += bool(snapshot.kept - {id})
         if snapshot.generation == self._generation and id in self._kept and id not in snapshot.kept:
             raise ViolationError(f"{self.name}-{id} was kept for this spec, and is updated")

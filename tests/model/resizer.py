@@ -1,7 +1,7 @@
-"""The component `resize` in the model: the service's own sender, and an API server that may fail.
+"""The component resize in the model: the service's own sender, and an API server that may fail.
 
-Its thread is played by the cluster's clock: what is asked for is sent a moment later, and arrives,
-gets lost, or is refused.
+The cluster's clock replaces the sender's thread: a PATCH is sent a moment later, and arrives, gets
+lost, or is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FAULTS = ("refused", "lost", "answer lost")
 
 
 class SteppedResizer(Resizer):
-    """A worker's resizer whose queue is emptied when somebody says so."""
+    """A worker's resizer that empties its queue only in `send`."""
 
     def _ensure_thread(self) -> None:
         if self._pid != os.getpid():
@@ -32,20 +32,20 @@ class SteppedResizer(Resizer):
             self._stopped, self._pid = False, os.getpid()
 
     def send(self) -> None:
-        """Sends what waits to the API server."""
+        """Sends the waiting PATCHes to the API server."""
         if self._pid:
             self._queue.put(None)
             self._run()
 
 
 class Component:
-    """Some workers that share the syncs of one TApp, and the API server as they meet it."""
+    """Workers that share the syncs of one TApp, and their API server."""
 
     def __init__(self, world: World, judge: ResizeJudge) -> None:
         self.pause = 0.05
         """Seconds that a PATCH waits in its queue."""
         self.late = 0.0
-        """Seconds that it is on its way then."""
+        """Seconds that a PATCH needs to arrive."""
         self.faults: list[str] = []
         """Faults of the next PATCHes."""
         self._world = world
@@ -54,12 +54,12 @@ class Component:
         self.restart()
 
     def restart(self) -> None:
-        """Other processes, which remember nothing; what waits in a queue is lost."""
+        """Replaces the processes, so that waiting PATCHes and all memory are lost."""
         clock = self._world.clock
         self._workers = [SteppedResizer(self.resize, clock=lambda: clock.now) for _ in range(2)]
 
     def ask(self, plan: Plan) -> None:
-        """Takes what a sync hands over, in the process that has answered it."""
+        """Passes the plan of a sync to the worker that handled the sync."""
         for patch in patches(plan):
             self._judge.ask(patch)
         self._asked += 1
@@ -68,7 +68,7 @@ class Component:
         self._world.clock.after(self.pause, worker.send)
 
     def resize(self, namespace: str, name: str, patch: Document) -> bool:
-        """As `hooks.service.cluster.Cluster` has it."""
+        """Does what `hooks.service.cluster.Cluster.resize` does."""
         fault = self.faults.pop() if self.faults else ""
         if self.late and not fault:
             self._world.clock.after(self.late, lambda: self._tried(namespace, name, patch))

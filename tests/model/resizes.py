@@ -1,11 +1,10 @@
-"""Judges the PATCHes with which the component `resize` gives pods other resources.
+"""Judges the PATCHes with which the component resize changes the resources of pods.
 
-- One is sent only where `resources: InPlace` is set, the TApp is not paused and the component is
-  installed; to what the template of that sync asks for; and never to what the pod has already.
-- It takes a place in the budget, whether or not a container restarts for it (`judge.py`), until
-  the kubelet has done it, and the pod serves.
-- With all that, a pod is replaced for its resources only for a reason that the API server, its
-  kubelet or its history gives.
+- A PATCH is sent only with `resources: InPlace`, if the TApp is not paused and the component is
+installed. It sets the resources of the template of its sync, and never those that the pod has. - A
+PATCH uses budget, whether or not a container restarts (`judge.py`), until the kubelet has done the
+resize and the pod serves. - A pod is replaced because of its resources only if the API server, its
+kubelet or its history gives a reason.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ class ResizeJudge:
 
     def __init__(self, world: World, name: str, counts: Counter[str]) -> None:
         self.installed = False
-        """True if the component resize is there."""
+        """True if the component resize is installed."""
         self.troubled = False
-        """True if a kubelet or the API server has not done one, at any time."""
+        """True if a kubelet or the API server has ever failed a resize."""
         self.touched: set[str] = set()
-        """Uids of pods that have been resized, by whomever."""
+        """Uids of pods that have been resized, by the service or others."""
         self.snapshot: Snapshot | None = None
-        """The sync that is being answered."""
+        """The sync that is being handled."""
         self.found: list[str] = []
-        """Violations: a sender would swallow them."""
+        """Violations, stored because the sender would swallow an exception."""
         self._world = world
         self._name = name
         self._counts = counts
@@ -50,7 +49,7 @@ class ResizeJudge:
         self._sent: dict[int, Snapshot] = {}
 
     def ask(self, patch: Patch) -> None:
-        """A sync has decided on it."""
+        """Records that a sync has decided on a PATCH."""
         if self.snapshot is not None:
             self._decided.setdefault(_key(patch.document), self.snapshot)
 
@@ -60,22 +59,22 @@ class ResizeJudge:
             self.found.append(f"P5: the resize of {name} is refused: {error}")
 
     def sent(self, patch: Document, pod: Document) -> None:
-        """The API server has taken it."""
+        """Records that the API server has accepted a PATCH."""
         self._sent[int(pod["metadata"]["resourceVersion"])] = self._decided[_key(patch)]
         self.touched.add(pod["metadata"]["uid"])
 
     def decided_on(self, revision: int) -> Snapshot | None:
-        """The sync that has decided on this change of a pod; None: it is no resize.
+        """Returns the sync that has decided on this change of a pod, or None for no resize.
 
         Raises:
-            ViolationError: an earlier one is to be told.
+            ViolationError: an earlier violation was stored.
         """
         if self.found:
             raise ViolationError(self.found[0])
         return self._sent.pop(revision, None)
 
     def check(self, old: Document, new: Document, snapshot: Snapshot) -> bool:
-        """One resize; returns whether a container restarts for it."""
+        """Judges a resize; returns True if a container restarts for it."""
         name, spec = old["metadata"]["name"], snapshot.spec
         if resources_mode(spec) != "InPlace" or spec["updateStrategy"].get("paused"):
             raise ViolationError(f"P4: {name} is resized, and its strategy says something else")
@@ -95,21 +94,21 @@ class ResizeJudge:
         return bool(again)
 
     def is_under_way(self, pod: Document) -> bool:
-        """True if its kubelet has yet to give a pod's containers what its spec says."""
+        """Returns True if the pod's containers do not have the spec's resources yet."""
         worker = self._world.kubelet.worker(pod)
         return worker is not None and bool(worker.local.containers_to_resize)
 
     @property
     def kubelets_do(self) -> bool:
-        """True if kubelets know of resizes."""
+        """True if kubelets support resizes."""
         return self._world.kubelet.levers.resizes
 
     def counts_on(self, snapshot: Snapshot) -> bool:
-        """True if the sync that was told so could see that a resize is under way."""
+        """Returns True if the sync with this snapshot could know of a running resize."""
         return self.installed and self.kubelets_do and resources_mode(snapshot.spec) == "InPlace"
 
     def check_replaced(self, made_of: str, pod: Document, body: Document, sight: Snapshot) -> None:
-        """A pod that goes although it could have been resized."""
+        """Judges the replacement of a pod that could have been resized."""
         if self.troubled or not self.counts_on(sight):
             return
         before = containers(json.loads(made_of)["spec"])
@@ -129,7 +128,7 @@ class ResizeJudge:
 
 
 def is_resizable(pod: Document, body: Document) -> bool:
-    """True if the API server would give a pod the resources of a template."""
+    """Returns True if the API server would accept the resources of a template for a pod."""
     wanted = containers(body["spec"])
     spec = dict(pod["spec"])
     for section in ("initContainers", "containers"):
@@ -157,7 +156,7 @@ def _memory(container: Document) -> int:
 
 
 def _restarts(before: Document, after: Document) -> bool:
-    """True if a container's resizePolicy starts it again for this."""
+    """Returns True if a container's resizePolicy restarts it for this change."""
     policies = {
         each["resourceName"]
         for each in after.get("resizePolicy") or []

@@ -1,4 +1,4 @@
-"""The service as the model calls it, and what admission may do to pods."""
+"""The service that the model calls, and the admission policies of its clusters."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _now: list[Callable[[], float]] = []
 
 
 def set_clock(clock: Callable[[], float]) -> None:
-    """Let the service tell the time by the cluster that lives now."""
+    """Makes the service use the clock of the current cluster."""
     _now[:] = [clock]
 
 
 def now() -> float:
-    """The time of the cluster that lives now, in seconds since the epoch."""
+    """Returns the time of the current cluster in seconds since the epoch."""
     return _now[-1]()
 
 
@@ -37,7 +37,7 @@ _ask: list[Callable[[Plan], None]] = []
 
 
 def set_resizer(ask: Callable[[Plan], None]) -> None:
-    """Let the service's component `resize` work for the cluster that lives now."""
+    """Makes the service pass plans to the component resize of the current cluster."""
     _ask[:] = [ask]
 
 
@@ -47,20 +47,20 @@ def _hand_over(plan: Plan) -> None:
 
 @cache
 def service(keep_finished: bool, resize: bool) -> WsgiHook:
-    """The service, the same one for all lives: it remembers nothing that matters."""
+    """Returns the service; all lives share it, because it has no state that matters."""
     settings = Settings(log_level="ERROR", delete_pod_after_app_finish=keep_finished, resize=resize)
     ask = _hand_over if resize else None
     return WsgiHook(create_app(settings, clock=now, resize=ask).wsgi_app)
 
 
 class CheckedHook:
-    """Passes calls on, and holds every invariant of one answer against it."""
+    """Passes calls on, and checks every invariant of each response."""
 
     def __init__(self, inner: HookClient) -> None:
         self.inner = inner
         self.syncs = 0
         self.writes_status = True
-        """True if the endpoint of the DecoratorController can be reached."""
+        """True if the endpoint of the DecoratorController is reachable."""
 
     def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
         if url.endswith("/pod-status") and not self.writes_status:
@@ -90,7 +90,7 @@ class CheckedHook:
         return answer
 
     def _check_status(self, observed: Document, answer: Document) -> None:
-        """The status is written whole: nothing of it may be lost."""
+        """Checks that a written status contains the whole observed status."""
         lost = observed.keys() - answer["status"].keys()
         types = [
             [item["type"] for item in status.get("conditions") or []]
@@ -100,7 +100,7 @@ class CheckedHook:
             raise ViolationError(f"P7: {observed} is to become {answer['status']}")
 
     def _account(self, url: str, body: bytes, seconds: float) -> str:
-        """The decisions with their reasons, and the pods that were shown, for a person."""
+        """Returns the decisions with their reasons, and the observed pods, for a person."""
         plan = json.loads(self.inner.post(url.removesuffix("sync") + "plan", body, seconds).body)
         lines = [f"{item['id']}: {item['action']} {item['message']}" for item in plan["instances"]]
         pods = json.loads(body)["children"]["Pod.v1"].values()

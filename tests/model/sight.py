@@ -1,4 +1,4 @@
-"""The judge's notes: the world as one sync was told, and what an update took away."""
+"""The records of the judge: what one sync saw, and which instances updates made unavailable."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ Document = dict[str, Any]
 
 @dataclass
 class Snapshot:
-    """The world as one sync was told."""
+    """The world as one sync saw it."""
 
     request: Document
     time: float
     spec: Document
     running: set[int]
     available: set[int]
-    """Instances that it shows as available."""
+    """Instances that the snapshot shows as available."""
     taken: set[int]
-    """Instances that serve, shown as available or as lost: an update takes them."""
+    """Instances that serve, and that the snapshot shows as available or on a silent node."""
     pods_are_older: bool
     pods: dict[str, Document]
     call: HookCall
 
     @cached_property
     def status(self) -> Document:
-        """The status that the sync answered."""
+        """The status in the response of the sync."""
         found: Document = self.call.response.get("status") or {}
         return found
 
     @cached_property
     def kept(self) -> set[int]:
-        """Instances that it keeps at another revision than the newest."""
+        """Instances that the response keeps at an older revision."""
         newest = self.status.get("updateRevision")
         return {id for id, revision in kept_in(self.status).items() if revision != newest}
 
     def template(self, id: int) -> Document | None:
-        """The template that an instance is to run: its spec's, or the one that it is kept at."""
+        """Returns the template of an instance: its spec's, or that of its kept revision."""
         return kept_template(self.request, self.status, id)
 
     @property
@@ -70,7 +70,7 @@ class Snapshot:
         return int(self.request["parent"]["metadata"]["resourceVersion"])
 
     def group(self, id: int) -> bool:
-        """True if the instance is in the rolling group."""
+        """Returns True if the instance is in the rolling group."""
         return template_name(self.spec, id) == rolling_name(self.spec)
 
     def budget(self, *, rolling: bool) -> int:
@@ -90,9 +90,9 @@ class Outage:
     was_available: bool
     began: float
     recorded: int = 0
-    """Revision of the status that was written after it."""
+    """The resourceVersion of the status that was written after the update."""
     is_resize: bool = False
-    """True if it lasts until the kubelet has done a resize, although the instance may serve."""
+    """True if the outage lasts until the kubelet has done a resize, even if the instance serves."""
 
     def is_seen_by(self, snapshot: Snapshot, name: str) -> bool:
         pod = snapshot.pods.get(name)
@@ -102,7 +102,7 @@ class Outage:
 
 
 def two_tags(pod: Document) -> bool:
-    """True if a pod that never ran was updated, and its first container has the wanted name."""
+    """Returns True if a pod was updated before it ran, so its status may have the wanted name."""
     text = (pod["metadata"].get("annotations") or {}).get(RECORD)
     recorded = json.loads(text)["containers"] if text else {}
     return any(
@@ -124,13 +124,13 @@ def brief(pod: Document | None) -> str:
 
 
 def identity(pod: Document) -> str:
-    """A pod as one template made it: its uid, and its revision label."""
+    """Returns the uid and the revision label of a pod."""
     labels = pod["metadata"]["labels"]
     return f"{pod['metadata']['uid']} {labels.get('tapp_template_hash_key')}"
 
 
 def spoken(pod: Document) -> Document:
-    """The part of a pod that a template speaks of: without what only asks for something."""
+    """Returns the parts of a pod that a template sets, without markers."""
     notes = dict(pod["metadata"].get("annotations") or {})
     labels, spec = dict(pod["metadata"].get("labels") or {}), dict(pod["spec"])
     for key in (LAST_APPLIED, DRAIN, LOST, RECORD, *TOLD, *(key for key, _ in requests(pod))):
@@ -142,18 +142,18 @@ def spoken(pod: Document) -> Document:
 
 
 def requests(pod: Document) -> set[tuple[str, str]]:
-    """Requests of people that the pod itself carries."""
+    """Returns the requests of users in a pod's annotations."""
     notes = pod["metadata"].get("annotations") or {}
     return {(key, text) for key, text in notes.items() if key.startswith(RESTART_INSTANCE)}
 
 
 def body_of(body: Document, spec: Document) -> str:
-    """A template, as far as it counts."""
+    """Returns a template as text, without resources if they are ignored."""
     return json.dumps(_without_resources(body) if _ignores(spec) else body, sort_keys=True)
 
 
 def resources_mode(spec: Document) -> str | None:
-    """The TApp's word on other resources: `Ignore`, `InPlace`, None."""
+    """Returns how the TApp handles changed resources: `Ignore`, `InPlace`, or None."""
     strategy = (spec.get("updateStrategy") or {}).get("inPlaceUpdateStrategy") or {}
     found: str | None = strategy.get("resources")
     return found
@@ -164,7 +164,7 @@ def _ignores(spec: Document) -> bool:
 
 
 def containers(spec: Document) -> dict[str, Document]:
-    """Containers and native sidecars, by name: those that have resources that may change."""
+    """Returns the containers and native sidecars by name, whose resources may change."""
     sidecars = [
         one for one in spec.get("initContainers") or [] if one.get("restartPolicy") == "Always"
     ]
@@ -172,7 +172,7 @@ def containers(spec: Document) -> dict[str, Document]:
 
 
 def asked_for(container: Document) -> Document:
-    """A container's resources; what has a limit and no request asks for its limit."""
+    """Returns the resources of a container; a missing request is its limit."""
     found = container.get("resources") or {}
     requests = {**(found.get("limits") or {}), **(found.get("requests") or {})}
     return {**found, "requests": requests} if requests else {}
@@ -190,10 +190,10 @@ def _without_resources(body: Document) -> Document:
 
 
 def no_cause_to_restart(made_of: str, pod: Document, body: Document, snapshot: Snapshot) -> bool:
-    """True if a pod's template has other resources only, and these are ignored.
+    """Returns True if only resources of the pod's template have changed, and they do not matter.
 
-    Or they are not any more, and the pod has them. If it was made while they counted, only a
-    record of its template can tell.
+    They do not matter if they are ignored, or if the pod has the new ones already. If the pod was
+    created while resources counted, only a recorded revision can show that.
     """
     if not resources_only(made_of, body):
         return False
@@ -202,7 +202,7 @@ def no_cause_to_restart(made_of: str, pod: Document, body: Document, snapshot: S
 
 
 def lacks_resources(pod: Document, body: Document) -> bool:
-    """True if a pod has other resources than a template."""
+    """Returns True if a pod has other resources than a template."""
     asked, given = (containers(one["spec"]) for one in (body, pod))
     return any(
         name in given and asked_for(each) != asked_for(given[name]) for name, each in asked.items()
@@ -210,19 +210,21 @@ def lacks_resources(pod: Document, body: Document) -> bool:
 
 
 def is_infeasible(pod: Document) -> bool:
-    """True if its kubelet says that it can never give a pod the resources of its spec."""
+    """Returns True if the kubelet reports that it can never resize the pod."""
     found = conditions(pod).get("PodResizePending", {})
     return found.get("reason") == "Infeasible"
 
 
 def resources_only(made_of: str, body: Document) -> bool:
-    """True if a template differs in nothing but resources from what a pod was made of."""
+    """Returns True if a template differs only in resources from the one that the pod was created
+    from.
+    """
     bare, same = (_without_resources(each) for each in (json.loads(made_of), body))
     return bare == same
 
 
 def is_recorded(pod: Document, snapshot: Snapshot) -> bool:
-    """True if the history that a sync was shown tells what a pod was made of."""
+    """Returns True if the history in the sync's request contains the pod's revision."""
     label = pod["metadata"]["labels"]["tapp_template_hash_key"]
     records = snapshot.request["children"].get("ControllerRevision.apps/v1") or {}
     return any(

@@ -1,4 +1,4 @@
-"""Random TApps, and the edits that people make to them."""
+"""Random TApps, and edits of users."""
 
 from copy import deepcopy
 from typing import Any
@@ -14,25 +14,25 @@ SAME = ("app:2", "app:two")
 """Two tags of one image."""
 OWN_IMAGE = "app:$(tapp.values.tag)"
 DEFAULTS = {"tag": "1", "tier": "x", "mode": "a"}
-"""Values of instances that say nothing of their own."""
+"""Values of instances without own values."""
 OWN = {"tag": ("1", "2", "3"), "tier": ("x", "y"), "mode": ("a", "b", "$(tapp.index)")}
-"""Values that come to a good end."""
+"""Values with which pods become Ready."""
 own_values = st.sampled_from([(key, text) for key, texts in OWN.items() for text in (*texts, None)])
 SLOW = "app:3"
-"""Takes a while until its readiness probe succeeds, and longer until its startup probe does."""
+"""Its readiness probe succeeds late, and its startup probe even later."""
 BAD, CRASHING, UNREADY = "bad:1", "crash:1", "unready:1"
 POOL = ("default", "blue", "green")
 TYPO = "bleu"
 MOST = 6
 HOOK = {"postStart": {"exec": {"command": ["true"]}}}
-"""A hook that takes time: how long, the cluster says for each image."""
+"""A hook that takes time; the cluster sets the seconds for each image."""
 RESTART = "apps.tkestack.io/restart-in-place"
 PRIORITY = "apps.tkestack.io/update-priority"
 RESTART_INSTANCE = "apps.tkestack.io/restart-instance"
 _FIELD = {"apiVersion": "v1", "fieldPath": "metadata.labels['tier']"}
 TIER = {"name": "TIER", "valueFrom": {"fieldRef": _FIELD}}
 LIVENESS = {"exec": {"command": ["true"]}}
-"""Without it none fails."""
+"""A liveness probe, without which none can fail."""
 GATE = {"conditionType": "apps.tkestack.io/InPlaceUpdateReady"}
 
 images = st.sampled_from([*GOOD, *GOOD, BAD, CRASHING, UNREADY])
@@ -75,7 +75,7 @@ burstable = st.sampled_from(
         {"requests": {"cpu": "2", "memory": "32Mi"}},
     ]
 )
-"""Resources that most pods can be given one after the other."""
+"""Resources that most pods can be resized to, one after the other."""
 modes = st.sampled_from([None, "Ignore", "InPlace", "InPlace"])
 OWN_POLICIES = ["Always", "OnFailure", "Never"]
 CPU_RESTARTS = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
@@ -100,7 +100,7 @@ probes = st.one_of(
 
 @st.composite
 def templates(draw: st.DrawFn) -> Document:
-    """A pod template: always a container `app`, sometimes more."""
+    """Draws a pod template with a container `app`, and sometimes more."""
     container: Document = {"name": "app", "image": draw(good_images), "lifecycle": HOOK}
     spec: Document = {"containers": [container]}
     policy = draw(st.sampled_from(["", "", "Always", "OnFailure", "Never"]))
@@ -133,7 +133,7 @@ def templates(draw: st.DrawFn) -> Document:
 
 @st.composite
 def tapps(draw: st.DrawFn) -> Document:
-    """The spec of a TApp."""
+    """Draws the spec of a TApp."""
     spec: Document = {
         "replicas": draw(st.integers(1, MOST)),
         "template": draw(templates()),
@@ -176,13 +176,13 @@ service_ports = st.sampled_from([80, 81, "8$(tapp.index)", None])
 
 
 def set_service(spec: Document, port: int | str | None) -> None:
-    """A Service for each instance, on this port, or none."""
+    """Sets the port of the Service of each instance; None: no Services."""
     template = {"spec": {"ports": [{"port": port}]}}
     put(spec, "serviceTemplate", None if port is None else template)
 
 
 def body_of(spec: Document, name: str) -> Document:
-    """A named template as a place to edit."""
+    """Returns a named template of the spec, to be edited."""
     body: Document = spec["template"] if name == "default" else spec["templatePool"][name]
     return body
 
@@ -192,13 +192,13 @@ def set_image(spec: Document, name: str, image: str) -> None:
 
 
 def set_images(spec: Document, image: str) -> None:
-    """The same image in all templates."""
+    """Sets the same image in all templates."""
     for name in POOL:
         set_image(spec, name, image)
 
 
 def roll_one_by_one(spec: Document, image: str) -> None:
-    """Four instances run one plain template, and one after the other is updated."""
+    """Gives four instances one plain template, and updates one instance at a time."""
     body: Document = {"containers": [{"name": "app", "image": image}]}
     spec.update(
         replicas=4,
@@ -212,7 +212,7 @@ def roll_one_by_one(spec: Document, image: str) -> None:
 
 
 def set_helper_image(spec: Document, name: str, tag: int) -> None:
-    """Another image of whatever stands beside the application."""
+    """Changes the images of all other containers."""
     body = body_of(spec, name)["spec"]
     for helper in (*body["containers"][1:], *body.get("initContainers", [])):
         helper["image"] = f"{helper['image'].partition(':')[0]}:{tag}"
@@ -239,29 +239,29 @@ def set_gate(spec: Document, name: str, *, has_gate: bool) -> None:
 
 
 def set_grace(spec: Document, seconds: int) -> None:
-    """For how long an instance is out of its Services before it is updated in place."""
+    """Sets the seconds for which an instance leaves its Services before an update in place."""
     spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})["gracePeriodSeconds"] = seconds
 
 
 def set_pre_pull(spec: Document, *, pulls: bool) -> None:
-    """Sets whether new images are pulled before anything stops."""
+    """Sets whether new images are pulled before a container stops."""
     spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})["prePull"] = pulls
 
 
 def set_resources(spec: Document, name: str, size: Document | None, *, helper: bool) -> None:
-    """Other resources of the application, or of the last container beside it."""
+    """Changes the resources of the application, or of the last container."""
     for container in body_of(spec, name)["spec"]["containers"][-1 if helper else 0 :][:1]:
         put(container, "resources", deepcopy(size))
 
 
 def set_mode(spec: Document, mode: str | None) -> None:
-    """Sets who decides on the resources of pods that run."""
+    """Sets how changed resources are handled."""
     strategy = spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})
     strategy["resources"] = mode
 
 
 def put(where: Document, key: str, value: object) -> None:
-    """Puts a value into a field; None takes the field away."""
+    """Sets a field; None removes it."""
     if value is None:
         where.pop(key, None)
     else:
@@ -273,7 +273,7 @@ def set_label(spec: Document, name: str, value: str | None) -> None:
 
 
 def set_own(spec: Document, name: str, where: str) -> None:
-    """Something that each instance has of its own, in its image, its label, or its environment."""
+    """Puts a per-instance value into the image, the label, or the environment."""
     value = f"$(tapp.values.{where})"
     if where == "tag":
         set_image(spec, name, OWN_IMAGE)
@@ -284,35 +284,35 @@ def set_own(spec: Document, name: str, where: str) -> None:
 
 
 def set_value(spec: Document, id: int, where: str, value: str | None) -> None:
-    """Another value for one instance, or none of its own."""
+    """Sets a value of one instance; None removes it."""
     put(spec.setdefault("values", {}).setdefault(str(id), {}), where, value)
 
 
 def set_restart(spec: Document, name: str, container: str, text: str | None) -> None:
-    """Asks for a restart in place of all containers (""), or of one."""
+    """Requests a restart in place of a container, or of all if `container` is empty."""
     asked = body_of(spec, name)["metadata"].setdefault("annotations", {})
     put(asked, f"{RESTART}.{container}" if container else RESTART, text)
 
 
 def set_hold_limits(spec: Document, updates: int | None, deletions: int | None) -> None:
-    """For how long holds count."""
+    """Sets the time limits of holds."""
     put(spec["updateStrategy"], "holdTimeoutSeconds", updates)
     put(spec, "deletionHoldTimeoutSeconds", deletions)
 
 
 def set_priority(spec: Document, name: str, text: str | None) -> None:
-    """Whose update comes first, of the instances of a template."""
+    """Sets the update priority of the instances of a template."""
     put(body_of(spec, name)["metadata"].setdefault("annotations", {}), PRIORITY, text)
 
 
 def repair(spec: Document) -> None:
-    """The spec that its author would want in the end: every name resolves, every image is good."""
+    """Repairs the spec as its user would: every name resolves, and every image is good."""
     pool = spec.setdefault("templatePool", {})
     for name in POOL[1:]:
         pool.setdefault(name, deepcopy(spec["template"]))
     strategy = spec["updateStrategy"]
     strategy["paused"] = False
-    strategy.pop("partition", None)  # what is kept may be what never becomes ready
+    strategy.pop("partition", None)  # a kept instance may never become Ready
     for where, key in ((strategy, "template"), (spec, "defaultTemplateName")):
         if where.get(key) == TYPO:
             del where[key]

@@ -1,22 +1,21 @@
-"""Judges what is written into the statuses of pods, and the marks that ask for it.
+"""Judges the writes of pod statuses, and the markers that request them.
 
-By the truth of the cluster: the state of the API server at the moment of a write, the nodes that
-are really heard of, the processes that really run. Nothing here asks the hook what it thinks.
+The judge uses the truth of the cluster: the state of the API server at the moment of a write, the
+nodes that really report, the processes that really run. It never uses the hook's opinion.
 
-- A pod with a gate and a grace period has no image changed while it is Ready, which is what its
-  Services follow. No excuse: both stand in the pod, and the write is based on its version.
-- A gate is opened only where nothing asks for a drain and the processes run the wanted images.
-- A pod is made Failed only while nothing is heard of its node, as has been so since the mark; a
-  node may be back for the moment that its kubelet needs to write the pod (`excused: back just now`:
-  the pod is silent still, and the write is based on its version).
-- A mark is written only where the sync was shown a silent pod, for long enough, and no guard.
-- A silent pod of a TApp that may be moved is not deleted before it is made Failed; only the end of
-  a TApp does not wait for the guard.
-- While most nodes are silent nothing is moved, with one exception that no answer to a single
-  request could avoid. The mark of one pod cannot depend on another pod's version: where further
-  nodes fall silent after a mark was decided, what is marked already may go before the next sync has
-  seen them and has taken the mark back (`excused: guard not seen`), or while that write fails or is
-  on its way (`excused: mark not taken back`).
+- No image of a pod with a gate and a grace period changes while the pod is Ready, which its
+Services follow. There is no exception: both are in the pod, and the write is based on its version.
+- A gate is opened only if no drain is requested and the processes run the wanted images. - A pod is
+set to Failed only while its node has not reported since the marker was written. A node may have
+returned in the moment that its kubelet needs to write the pod (`excused: back just now`: the pod is
+still silent, and the write is based on its version). - A marker is written only if the sync saw a
+silent pod, for long enough, and no guard. - A silent pod of a TApp whose pods may be moved is not
+deleted before it is set to Failed; only the deletion of a TApp does not wait for the guard. - While
+most nodes are silent no pod is moved, with one exception that no response to a single request could
+avoid. The marker of one pod cannot depend on another pod's version. If further nodes stop reporting
+after a marker was decided, marked pods may be deleted before the next sync has seen that and
+removed the marker (`excused: guard not seen`), or while that write fails or is in progress
+(`excused: mark not taken back`).
 """
 
 from __future__ import annotations
@@ -51,13 +50,13 @@ Document = dict[str, Any]
 
 DEFAULT_LIMIT = 300
 MOMENT = 1.0
-"""A kubelet that is back has written its pods within so many seconds."""
+"""Seconds within which a kubelet that reports again has written its pods."""
 SOON = 0.5
-"""A sync is concluded within so many seconds, and what its hook takes."""
+"""Seconds within which a sync ends, in addition to its hook's time."""
 
 
 class StatusJudge:
-    """The marks and the statuses of one TApp's pods; `pods` are its pods in the store, by name."""
+    """The markers and statuses of one TApp's pods; `pods` are its pods in the store, by name."""
 
     def __init__(
         self, world: World, pods: dict[str, Document], truth: Truth, counts: Counter[str]
@@ -79,7 +78,7 @@ class StatusJudge:
             self._call, self._request = call, call.request
 
     def _on_event(self, event: Event) -> None:
-        """Notes since when a node is heard of again."""
+        """Records since when a node reports again."""
         if event.kind.name == "Node" and event.new is not None:
             is_ready = conditions(event.new).get("Ready", {}).get("status") == "True"
             if is_ready and event.old is not None:
@@ -89,10 +88,10 @@ class StatusJudge:
         if write.kind == "Pod":
             self._refused[write.name] = write.time
 
-    # What is judged.
+    # Judging.
 
     def check(self, event: Event, verbs: set[str]) -> None:
-        """One change of a pod that Metacontroller has written, by these verbs."""
+        """Judges a change of a pod that Metacontroller has written with these verbs."""
         old, new = event.old, event.new
         if old is None or old["metadata"].get("deletionTimestamp"):
             return
@@ -105,7 +104,7 @@ class StatusJudge:
             self._check_update(old, new)
 
     def _check_update(self, old: Document, new: Document) -> None:
-        """Writes of the composite: an image only where the pod does not serve; marks."""
+        """Judges a write of the CompositeController: images, and markers."""
         name, spec = old["metadata"]["name"], self._request["parent"]["spec"]
         strategy = (spec.get("updateStrategy") or {}).get("inPlaceUpdateStrategy") or {}
         grace = strategy.get("gracePeriodSeconds") or 0
@@ -124,7 +123,9 @@ class StatusJudge:
             self._counts["marks taken back"] += 1
 
     def _check_mark(self, old: Document, lost: str) -> None:
-        """A pod is called lost only after the limit, and never while the guard is seen."""
+        """Checks that a pod is marked as lost only after the limit, and never while the guard is
+        visible.
+        """
         name, parent = old["metadata"]["name"], self._request["parent"]
         seen = observed(self._request, "Pod")
         since = silent_since(seen[name])
@@ -142,7 +143,7 @@ class StatusJudge:
         self._marked[old["metadata"]["uid"]] = self._world.clock.now
 
     def _check_status(self, old: Document, new: Document) -> None:
-        """Writes of the decorator: a gate, or the end of a pod."""
+        """Judges a write of the DecoratorController: a gate, or the end of a pod."""
         name, before, after = old["metadata"]["name"], conditions(old), conditions(new)
         if phase(new) != phase(old):
             self._check_failed(old, new)
@@ -167,7 +168,7 @@ class StatusJudge:
                     self._counts["gates closed on a pod that serves"] += 1
 
     def _check_failed(self, old: Document, new: Document) -> None:
-        """A pod ends because its node is lost, and really is."""
+        """Checks that a pod is set to Failed only if its node is really lost."""
         name, node, lost = old["metadata"]["name"], _node(old), note(old, LOST)
         since, status = silent_since(old), new["status"]
         if (status["phase"], status.get("reason")) != ("Failed", NODE_LOST):
@@ -185,7 +186,7 @@ class StatusJudge:
             self._check_guard(name)
 
     def _check_guard(self, name: str) -> None:
-        """A pod was made Failed while most nodes are silent: had it been seen in time?"""
+        """Checks whether the sync could have known that most nodes are silent."""
         call = self._call
         assert call is not None
         if call.error or not guarded(observed(self._request, "Pod").values()):
@@ -199,7 +200,7 @@ class StatusJudge:
         raise ViolationError(f"P2: {name} is made Failed though most nodes are silent")
 
     def _check_deletion(self, old: Document) -> None:
-        """Nobody on a silent node could answer: the pod would stay there half-deleted."""
+        """Checks that no pod on a silent node is deleted, because it would stay Terminating."""
         name, pods = old["metadata"]["name"], observed(self._request, "Pod")
         seen = pods.get(name)
         if seen is None or silent_since(seen) is None:
@@ -208,7 +209,7 @@ class StatusJudge:
         if _moves(self._request["parent"]["spec"]) and not ends:
             raise ViolationError(f"P2: {name} is deleted while it is silent: {self._told(seen)}")
 
-    # Words and times.
+    # Texts and times.
 
     @property
     def _call_time(self) -> float:
@@ -218,7 +219,7 @@ class StatusJudge:
         return EPOCH.timestamp() + time
 
     def _age(self, pod: Document) -> float:
-        """For how long a pod has not been Ready."""
+        """Returns the seconds since the pod was last Ready."""
         text = conditions(pod).get("Ready", {}).get("lastTransitionTime")
         now = self._unix(self._world.clock.now)
         return now - datetime.fromisoformat(text).timestamp() if text else now

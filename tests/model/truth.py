@@ -1,4 +1,4 @@
-"""The truth: the processes of the simulated nodes, whatever the pods' statuses say."""
+"""The truth: the processes on the simulated nodes, whatever the pods' statuses say."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Truth:
         self._pods = pods
 
     def can_serve(self, name: str, spec: Document) -> bool:
-        """True if every process runs the newest spec, and has served for minReadySeconds.
+        """Returns True if every process runs the newest spec and has served for minReadySeconds.
 
-        Behind a gate it serves from when that is open and its kubelet has looked; it does no more
-        from the write on that asks for a drain.
+        With a gate, a pod serves from the time when the gate is open and its kubelet has seen that,
+        and until the write that requests a drain.
         """
         pod, worker = self._pods.get(name), self._worker(name)
         if pod is None or worker is None or pod["metadata"].get("deletionTimestamp"):
@@ -38,32 +38,34 @@ class Truth:
         if any(run.image != wanted[name] for name, run in runs):
             return False
         since = max(max(run.started, self._from(worker, run.id)) for _, run in runs)
-        # Statuses tell time in whole seconds.
+        # Times in statuses are whole seconds.
         return now - floor(since) + 0.001 >= int(spec.get("minReadySeconds") or 0)
 
     def _is_drained(self, pod: Document) -> bool:
-        """True if a pod with a gate is not in its Services, or is asked to leave them."""
+        """Returns True if a pod with a gate is not in its Services, or has to leave them."""
         if not gates(pod):
             return False
         looked = ready(pod) or pod["spec"].get("nodeName") in self._world.kubelet.lost_nodes
         return drains(pod) or not is_open(pod) or not looked
 
     def runs_wanted(self, pod: Document) -> bool:
-        """True if every process of a pod runs what its spec says, and serves."""
+        """Returns True if every process of a pod runs the spec's image, and serves."""
         worker, wanted = self._world.kubelet.worker(pod), images(pod)
         if worker is None or not worker.local.can_serve(self._world.clock.now):
             return False
         return all(one.runs[0].image == wanted[one.name] for one in _needed(worker))
 
     def _from(self, worker: PodWorker, id: str) -> float:
-        """The time when a probed container began to serve; 0 for one that is not probed."""
+        """Returns the time when a probed container began to serve; 0 without a probe."""
         for one in _needed(worker):
             if one.runs and one.runs[0].id == id and one.probers:
                 return one.probes_pass_from(one.runs[0])
         return 0.0
 
     def ended_by_update(self, name: str) -> bool:
-        """True if a pod is over, and a main container of it ran another image than the wanted."""
+        """Returns True if a pod has ended, and a main container ran another image than the wanted
+        one.
+        """
         pod, worker = self._pods.get(name), self._worker(name)
         if pod is None or worker is None or phase(pod) not in ("Succeeded", "Failed"):
             return False
@@ -71,7 +73,7 @@ class Truth:
         return any(one.runs and one.runs[0].image != wanted[one.name] for one in worker.local.mains)
 
     def account(self, name: str) -> str:
-        """Every container in a few words, for a person who looks into a violation."""
+        """Returns every container in a few words, for a person who investigates a violation."""
         worker = self._worker(name)
         if worker is None:
             return "nothing"
