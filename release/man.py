@@ -1,7 +1,7 @@
-"""Writes the manual page `kubectl-tapp.1` from the texts of the plugin's `--help`.
+"""Writes the manual page `kubectl-tapp.1` and docs/commands.md from the plugin's `--help`.
 
-`python -m release.man` writes the page; `--check` only checks whether it is up to date. The page is
-in the repository because the wheel contains it.
+`python -m release.man` writes both pages; `--check` only checks whether they are up to date. The
+manual page is in the repository because the wheel contains it.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from kubectl_tapp.main import command
 from .kustomize import ROOT
 
 PAGE = ROOT / "docs" / "man" / "kubectl-tapp.1"
+COMMANDS = ROOT / "docs" / "commands.md"
 _NAME = "kubectl tapp"
 _FILES = """.SH ENVIRONMENT
 .TP
@@ -55,6 +56,33 @@ def page() -> str:
     return "\n".join(lines) + "\n" + _FILES
 
 
+def commands_page() -> str:
+    """Returns the page of all commands and options in Markdown, for the documentation."""
+    lines = [
+        "# Commands and options of kubectl tapp",
+        "",
+        "<!-- python -m release.man writes this page from the texts of `kubectl tapp --help`. -->",
+        "[CLI reference](kubectl-tapp.md) explains the commands by tasks.",
+        "",
+        "## Options of all commands",
+        *_table(command(), _NAME),
+    ]
+    for name, each in commands(command(), _NAME):
+        lines += ["", f"## {name.removeprefix(_NAME + ' ')}", each.help.strip(), ""]
+        lines += ["```sh", f"{_usage(each, name)}", "```", *_table(each, name), "", "```sh"]
+        lines += [*each.epilog.replace("\b\n", "").replace("  ", "").split("\n")[1:], "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _table(each: Any, name: str) -> list[str]:
+    rows = [f"| `{_cell(term)}` | {_cell(text)} |" for term, text in _records(each, name)]
+    return ["", "| argument or option | meaning |", "|---|---|", *rows] if rows else []
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("*", "\\*")
+
+
 def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yields every command with its full name; the commands of a group replace the group."""
     for name, each in group.commands.items():
@@ -72,17 +100,26 @@ def _usage(each: Any, name: str) -> str:
 
 
 def _options(each: Any, name: str) -> list[str]:
-    """Returns the arguments and options of a command.
+    """Returns the arguments and options of a command in roff. `.TP` starts an entry."""
+    records = _records(each, name)
+    return [
+        line
+        for term, text in records
+        for line in (".TP", f".B {_roff(term)}", _roff(text) or "\\&")
+    ]
 
-    Options that all commands share are returned only for the main command. `.TP` starts an entry.
+
+def _records(each: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Yields the form and the help of each argument and option of a command.
+
+    Options that all commands share are yielded only for the main command.
     """
-    context, lines = _context(each, name), list[str]()
+    context = _context(each, name)
     for parameter in each.get_params(context):
         record = parameter.get_help_record(context)
         shared = each is not command() and parameter.name in (*GLOBAL_OPTIONS, "help")
         if record is not None and not shared and parameter.name not in _COMPLETION:
-            lines += [".TP", f".B {_roff(record[0])}", _roff(record[1]) or "\\&"]
-    return lines
+            yield record
 
 
 def _examples(each: Any) -> list[str]:
@@ -116,19 +153,19 @@ def _roff(text: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks the page; returns the exit code, 1 if the page is out of date."""
+    """Writes or checks the pages. Returns the exit code, 1 if a page is out of date."""
     parser = argparse.ArgumentParser(prog="python -m release.man")
     parser.add_argument("--check", action="store_true", help="write nothing")
-    wanted = page()
-    if parser.parse_args(arguments).check:
-        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == wanted:
-            return 0
-        print(f"{PAGE.relative_to(ROOT)} is stale: run `make generate`", file=sys.stderr)
-        return 1
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(wanted, encoding="utf-8")
-    print(f"wrote {PAGE}")
-    return 0
+    is_check, stale = parser.parse_args(arguments).check, False
+    for path, wanted in ((PAGE, page()), (COMMANDS, commands_page())):
+        if not is_check:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(wanted, encoding="utf-8")
+            print(f"wrote {path}")
+        elif not path.exists() or path.read_text(encoding="utf-8") != wanted:
+            stale = True
+            print(f"{path.relative_to(ROOT)} is stale: run `make generate`", file=sys.stderr)
+    return int(stale)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,10 @@ def test_a_stale_page_is_told_of(
 ) -> None:
     monkeypatch.setattr(man, "ROOT", tmp_path)
     monkeypatch.setattr(man, "PAGE", tmp_path / "man" / "kubectl-tapp.1")
+    monkeypatch.setattr(man, "COMMANDS", tmp_path / "commands.md")
     assert man.main(["--check"]) == 1
-    assert "man/kubectl-tapp.1 is stale: run `make generate`" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "man/kubectl-tapp.1 is stale: run `make generate`" in said
+    assert "commands.md is stale: run `make generate`" in said
     assert man.main([]) == 0
     assert man.main(["--check"]) == 0
