@@ -20,11 +20,8 @@ PODS = "pods"
 CLAIMS = "persistentvolumeclaims"
 _KINDS = {PODS: "pod", CLAIMS: "claim"}
 
-# Labels that the StatefulSet controller sets on each pod -> the placeholders for their values
-OF_STATEFULSETS = {
-    "statefulset.kubernetes.io/pod-name": "$(tapp.name)",
-    "apps.kubernetes.io/pod-index": "$(tapp.index)",
-}
+# A label that the StatefulSet controller sets on each pod, and the new service does not
+POD_NAME = "statefulset.kubernetes.io/pod-name"
 # On every old pod; only the old controller sets this condition
 OLD_READINESS_GATE = "tkestack.io/InPlaceUpdate"
 
@@ -93,7 +90,7 @@ def plan_move(
                 "delete the pod after the move"
             )
     _find_strangers(move, tapp, pods)
-    _find_lost_labels(move, tapp, mine)
+    _find_lost_label(move, tapp, mine)
     for claim in claims:
         if _controller(claim).get("uid") == move.uid:
             _label(move, CLAIMS, claim)
@@ -150,19 +147,21 @@ def _find_strangers(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
             )
 
 
-def _find_lost_labels(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
-    """Warns if pods have labels of a StatefulSet that their template lacks."""
+def _find_lost_label(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
+    """Warns if pods have a StatefulSet's label of their name, and their template lacks it."""
     spec = tapp.get("spec") or {}
     templates = [spec.get("template"), *(spec.get("templatePool") or {}).values()]
     labels = [((each or {}).get("metadata") or {}).get("labels") or {} for each in templates]
-    for key, placeholder in OF_STATEFULSETS.items():
-        named = [pod["metadata"]["name"] for pod in pods if key in _labels(pod)]
-        if named and not (labels and all(key in each for each in labels)):
-            move.warnings.append(
-                f"pods {', '.join(named)} have the label {key}, and their template has not: the "
-                "next pod of each instance lacks it, and a Service that selects by it becomes "
-                f'empty. Put it into the labels of the template: {key}: "{placeholder}"'
-            )
+    if labels and all(POD_NAME in each for each in labels):
+        return
+    named = [pod["metadata"]["name"] for pod in pods if POD_NAME in _labels(pod)]
+    if named:
+        move.warnings.append(
+            f"pods {', '.join(named)} have the label {POD_NAME}, and their template has not: the "
+            "next pod of each instance lacks it, and a Service that selects by it becomes empty. "
+            f'Put it into the labels of the template: {POD_NAME}: "$(tapp.name)". Until then, '
+            "`kubectl tapp status` repeats that"
+        )
 
 
 def _labels(obj: Json) -> Json:

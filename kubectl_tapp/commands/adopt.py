@@ -17,7 +17,7 @@ from kubectl_tapp.edit.adoption import (
     as_adopted,
     find_strays,
     lacks_namespace_owner,
-    lost_label_messages,
+    lost_label,
 )
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
@@ -121,9 +121,9 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
         services = session.cluster.list(SERVICES)
     except CommandError:  # The names of Services only make the sentence more precise
         services = []
-    lost = lost_label_messages(verb.tapp, pods, services)
-    for text in ("Later", *lost) if lost else ():
-        session.say(text if text == "Later" else f"  {text}")
+    lost = lost_label(verb.tapp, pods, services)
+    if lost:
+        session.say(f"Later\n  {lost}")
 
 
 def _take(verb: Verb, tapp_names: dict[str, str], found: Stray, *, dry_run: bool = False) -> None:

@@ -27,7 +27,7 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.plan_options import PlanOptions
 from kubectl_tapp.decide.inspection import idle_controller
 from kubectl_tapp.edit import applied, edits
-from kubectl_tapp.edit.adoption import lost_label_messages
+from kubectl_tapp.edit.adoption import lost_label
 from kubectl_tapp.edit.files import read_tapp
 from kubectl_tapp.edit.trial import TrialResults, try_children
 from kubectl_tapp.forecast import assumed, schema
@@ -140,8 +140,8 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
         edited = applied.client_side_result(observed, edited, how)
     idle = idle_controller(observed.tapp, session.now())
     said = how.remark if how is not None else ""
-    lost = lost_label_messages(edited, observed.pods)
-    remarks = tuple(each for each in (said, idle, *lost) if each)
+    lost = lost_label(edited, observed.pods)
+    remarks = tuple(each for each in (said, idle, lost) if each)
     registration, now = cluster.registration(observed), session.now()
     tried = TrialResults()
     if options.dry_run and not refused:

@@ -23,11 +23,11 @@ from tapp.storage.claims import instance_number
 from tapp.words.ranges import name_list
 from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
-STATEFULSET_LABELS = {
-    "statefulset.kubernetes.io/pod-name": "$(tapp.name)",
-    "apps.kubernetes.io/pod-index": "$(tapp.index)",
-}
-"""A label that the StatefulSet controller sets on each pod -> the placeholder for its value."""
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+"""A label that the StatefulSet controller sets on each pod, and the service does not.
+
+The service sets the controller's other label for single pods, apps.kubernetes.io/pod-index.
+"""
 
 
 @dataclass(frozen=True)
@@ -155,42 +155,38 @@ def as_adopted(item: Document, tapp: Document) -> Document:
     return {**item, "metadata": {**metadata, "labels": labels, "ownerReferences": owners}}
 
 
-def lost_label_messages(
-    tapp: Document, pods: Iterable[Document], services: Iterable[Document] = ()
-) -> list[str]:
-    """Returns a sentence for each StatefulSet label of a TApp's pods that their templates lack.
+def lost_label(tapp: Document, pods: Iterable[Document], services: Iterable[Document] = ()) -> str:
+    """Returns a sentence if pods of a TApp have the label POD_NAME and their templates lack it.
 
     The replacement of such a pod lacks the label, so a Service that selects by this label no longer
     routes requests to the pod. `services` are those of the namespace, as far as they were read.
+    Returns "" if no label will be lost.
     """
     spec, prefix = spec_of(tapp), f"{tapp['metadata']['name']}-"
     numbered = [(instance_number(pod["metadata"]["name"], prefix), pod) for pod in pods]
-    metadata_of = {id: pod["metadata"] for id, pod in numbered if id is not None}
-    known, result = [*services], []
-    for key, placeholder in STATEFULSET_LABELS.items():
-        ids = [
-            id
-            for id, metadata in sorted(metadata_of.items())
-            if key in (metadata.get("labels") or {})
-            and key not in _labels_of(spec.find_template(spec.template_name(id)))
-        ]
-        if not ids:
-            continue
-        names = [
-            each["metadata"]["name"]
-            for each in known
-            if key in ((each.get("spec") or {}).get("selector") or {})
-        ]
-        lost = "a Service that selects by it loses them"
-        if names:
-            lose = "loses" if len(names) == 1 else "lose"
-            lost = f"the {plural(len(names), 'Service')} {name_list(names)} {lose} them"
-        result.append(
-            f"{instances_phrase(ids)}: the pods have the label {key}, and their template has not. "
-            f"Pods that take their place lack it, and {lost}. To keep it, put it into the labels "
-            f'of the template: {key}: "{placeholder}"'
-        )
-    return result
+    ids = sorted(
+        id
+        for id, pod in numbered
+        if id is not None
+        and POD_NAME in (pod["metadata"].get("labels") or {})
+        and POD_NAME not in _labels_of(spec.find_template(spec.template_name(id)))
+    )
+    if not ids:
+        return ""
+    names = [
+        each["metadata"]["name"]
+        for each in services
+        if POD_NAME in ((each.get("spec") or {}).get("selector") or {})
+    ]
+    lost = "a Service that selects by it loses them"
+    if names:
+        lose = "loses" if len(names) == 1 else "lose"
+        lost = f"the {plural(len(names), 'Service')} {name_list(names)} {lose} them"
+    return (
+        f"{instances_phrase(ids)}: the pods have the label {POD_NAME}, and their template has not. "
+        f"Pods that take their place lack it, and {lost}. To keep it, put it into the labels of "
+        f'the template: {POD_NAME}: "$(tapp.name)"'
+    )
 
 
 def _labels_of(template: Document | None) -> Document:

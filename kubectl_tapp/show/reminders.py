@@ -1,13 +1,13 @@
 """Lines that `status` and `why` repeat as long as nobody acts.
 
-They are about stopped updates, templates that are left over, and labels that the next pods will
+They are about stopped updates, templates that are left over, and a label that the next pods will
 lack. Such a state was chosen by a person, so it is no problem that a condition would report. It is
 easily forgotten, because all instances run well.
 """
 
 from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.phrases import going_on_block
-from kubectl_tapp.edit.adoption import lost_label_messages
+from kubectl_tapp.edit.adoption import lost_label
 from kubectl_tapp.edit.canaries import left_over
 
 
@@ -20,4 +20,5 @@ def reminders_block(view: Inspection) -> list[str]:
 def reminders(view: Inspection) -> list[str]:
     """Returns the reminders that the decisions of the service do not know."""
     tapp = view.observed.tapp
-    return [*left_over(tapp), *lost_label_messages(tapp, view.observed.pods)]
+    lost = lost_label(tapp, view.observed.pods)
+    return [*left_over(tapp), *([lost] if lost else [])]
