@@ -18,7 +18,7 @@ from tapp.declared.templates import Template
 from tapp.kube.images import names_of
 from tapp.pod.inplace import NO_UPDATE
 from tapp.pod.pod import Pod
-from tapp.pod.trouble import has_own_trouble, no_image, trouble
+from tapp.pod.trouble import has_own_trouble, image_problem, trouble
 from tapp.words.notes import PullerNote, StuckNote, UnableNote, decoded
 from tapp.words.quoted import short
 from tapp.words.ranges import joined, name_list
@@ -200,7 +200,7 @@ class _Pulling:
         if self.in_vain:
             return self.next
         own = pod is not None and self._has_own_trouble(puller, pod)
-        refused = "" if pod is None else no_image(pod)
+        refused = "" if pod is None else image_problem(pod)
         if refused and not own:
             sentence = f"node {short(puller.node)}: {refused}"
             self.found.failed.append(sentence)

@@ -48,7 +48,7 @@ class Wanted(NamedTuple):
 def wanted_of(spec: PodSpec, template: Template) -> Wanted:
     """Returns the resources that the pod's containers have to get from the template."""
     changes: dict[str, Any] = {}
-    restarts, obstacles, wrong, shrinks = [], list[str](), list[str](), False
+    restarts, obstacles, invalid, shrinks = [], list[str](), list[str](), False
     for container in running(template.spec):
         name, resources = container["name"], container.get("resources") or {}
         before = spec.resources_of(name)
@@ -58,13 +58,13 @@ def wanted_of(spec: PodSpec, template: Template) -> Wanted:
         changes[name] = with_requests(resources)
         old, new = sizes_of(before), sizes_of(changes[name])
         changed = {key[1] for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-        again = not changed.isdisjoint(spec.resize_restarts.get(name, ()))
-        restarts += [name] if again else []
+        restarts_container = not changed.isdisjoint(spec.resize_restarts.get(name, ()))
+        restarts += [name] if restarts_container else []
         obstacles += _obstacles(name, spec, (old, new), (before, resources))
-        wrong += _wrong(name, new)
+        invalid += _invalid(name, new)
         # Kubernetes before 1.34 refuses to decrease a memory limit without a restart.
         limit = "limits", "memory"
-        shrinks = shrinks or (not again and new.get(limit, 0) < old.get(limit, 0))
+        shrinks = shrinks or (not restarts_container and new.get(limit, 0) < old.get(limit, 0))
     if changes and template.spec.get("resources"):
         obstacles.append("resources of the pod as a whole stand beside them")
     elif changes and not obstacles:
@@ -73,7 +73,7 @@ def wanted_of(spec: PodSpec, template: Template) -> Wanted:
         classes = quality(now.values()), quality({**now, **changes}.values())
         if classes[0] != classes[1]:
             obstacles.append(f"its QoS class would be {classes[1]}, and is {classes[0]}")
-    first, refused = (next(iter(found), "") for found in (obstacles, wrong))
+    first, refused = (next(iter(found), "") for found in (obstacles, invalid))
     return Wanted(changes, tuple(restarts), first, refused, shrinks)
 
 
@@ -99,7 +99,7 @@ def _obstacles(
     )
 
 
-def _wrong(name: str, sizes: Sizes) -> list[str]:
+def _invalid(name: str, sizes: Sizes) -> list[str]:
     """Returns why the API server would refuse the resources of a container in any pod."""
     found = [
         f"{kind}.{resource} of container {quoted(name)} is no quantity that Kubernetes takes"
@@ -151,7 +151,7 @@ def resizing_of(pod: Pod) -> Resizing | None:
             policy = spec.resize_restarts.get(name, ())
             restarts = restarts or any(key[1] in policy for key in keys)
     conditions = {item.type: item for item in readable_conditions(pod.conditions_text)}
-    pending, running = (_standing(conditions.get(f"PodResize{kind}")) for kind in _KINDS)
+    pending, running = (_reason_and_message(conditions.get(f"PodResize{kind}")) for kind in _KINDS)
     if pending is None and running is None and not behind:
         return None
     message = (pending or running or ("", ""))[1]
@@ -162,7 +162,7 @@ def resizing_of(pod: Pod) -> Resizing | None:
 _KINDS = ("Pending", "InProgress")
 
 
-def _standing(condition: Condition | None) -> tuple[str, str] | None:
+def _reason_and_message(condition: Condition | None) -> tuple[str, str] | None:
     """Returns reason and message of a condition that is True; None if it is not."""
     if condition is None or condition.status != "True":
         return None

@@ -12,15 +12,15 @@ from tapp.kube.objects import ContainerStatus, Waiting
 from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update
 from tapp.pod.pod import Pod
 from tapp.pod.waiting import (
-    NONE,
+    NO_TROUBLE,
     SHOWN,
     Patience,
     Trouble,
-    after,
+    combined,
     ended_for_good,
-    joined,
     quotation,
-    unacknowledged,
+    wait_for_kubelet,
+    wait_since,
     waits_of,
 )
 from tapp.words.quoted import quoted, short
@@ -28,40 +28,42 @@ from tapp.words.times import UNKNOWN, written
 
 TROUBLE_AFTER = SHOWN
 # The kubelet's longest back-off before it restarts a container that has crashed, in seconds.
-LONG_WAIT = 300.0
+LONGEST_BACK_OFF = 300.0
 # Seconds. A shorter pause is no back-off: the kubelet's first restart comes at once, the second
 # after 10 s.
-_SHORT_WAIT = 8.0
-_LOOP = "CrashLoopBackOff"
+_SHORTEST_BACK_OFF = 8.0
+_CRASH_LOOP = "CrashLoopBackOff"
 _PATIENCE = Patience()
 
 # Reasons of a waiting container whose image cannot be pulled (pkg/kubelet/images/types.go).
-_PULLS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
+_PULL_REASONS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
           "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed")  # fmt: skip
 # Reasons of a waiting container that cannot be created or started (pkg/kubelet/kuberuntime,
 # pkg/kubelet/container/sync_result.go).
-_STARTS = (
+_START_REASONS = (
     *("CreateContainerConfigError", "CreateContainerError", "RunContainerError"),
     *("PostStartHookError", "PreCreateHookError", "PreStartHookError"),
 )
 # The kubelet's prefix of a registry's message.
-_BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(: )?')
+_BACK_OFF_PREFIX = re.compile(r'Back-off pulling image "[^"]*"(: )?')
 
 
 def trouble(pod: Pod, update: Progress, now: float, patience: Patience = _PATIENCE) -> Trouble:
     """Returns the trouble of a pod, or what the pod waits for. The pod is not being deleted."""
     if pod.completed:
-        return _ended(pod, update)
+        return _trouble_of_completed(pod, update)
     # A Ready pod may still crash again and again, and be Ready in between.
-    if (pod.ready is True and not (pod.restarts and _recent(pod, now))) or _begins_anew(pod):
-        return NONE
-    found = [_container(pod, status, update, now) for status in pod.containers]
+    if (
+        pod.ready is True and not (pod.restarts and _became_ready_recently(pod, now))
+    ) or _restarts_whole_pod(pod):
+        return NO_TROUBLE
+    found = [_trouble_of_container(pod, status, update, now) for status in pod.containers]
     if not pod.ready:
         found += [ended_for_good(pod, update.unfinished)]
         # A pod whose update is unfinished waits for that update.
         if not (update.unfinished or any(item.text for item in found)):
             found += [waits_of(pod, now, patience)]
-    return joined(found)
+    return combined(found)
 
 
 def silence(pod: Pod, since: float, now: float, *, moved: bool, limit: float) -> Trouble:
@@ -71,21 +73,21 @@ def silence(pod: Pod, since: float, now: float, *, moved: bool, limit: float) ->
     (`forceDeletePod`), so that the silence is no trouble.
     """
     if pod.unacknowledged:
-        found = unacknowledged(pod, since, now, Patience(lost=limit))
+        found = wait_for_kubelet(pod, since, now, Patience(lost=limit))
     else:
         when = f" since {written(since)}" if since != UNKNOWN else ""
         text = (
             f"nothing is heard of node {short(pod.node or '?')}{when}: its pod may run or not, and "
             "it stays until the node is back, or its Node object is deleted"
         )
-        found = after(text, since, now)
+        found = wait_since(text, since, now)
     if not moved:
         return found
     waiting = found.text or found.waiting
     return Trouble(wait=found.wait, waiting=waiting if pod.unacknowledged else "")
 
 
-def _begins_anew(pod: Pod) -> bool:
+def _restarts_whole_pod(pod: Pod) -> bool:
     """Returns True if the kubelet restarts all containers of the pod, because of a restart rule.
 
     It does so without a back-off. The containers that it stops for that look as if they had failed.
@@ -94,15 +96,15 @@ def _begins_anew(pod: Pod) -> bool:
     return any(end is not None and pod.spec.starts_all(name, end.exit_code) for name, end in ends)
 
 
-def _recent(pod: Pod, now: float) -> bool:
+def _became_ready_recently(pod: Pod, now: float) -> bool:
     """Returns True if the pod became Ready within the
     longest back-off, so that it may crash again.
     """
     since = pod.told(pod.ready_since, now)
-    return since == UNKNOWN or now - since < LONG_WAIT
+    return since == UNKNOWN or now - since < LONGEST_BACK_OFF
 
 
-def _ended(pod: Pod, update: Progress) -> Trouble:
+def _trouble_of_completed(pod: Pod, update: Progress) -> Trouble:
     """Returns the trouble of a completed pod."""
     quote = f" ({quotation(pod.message)})" if pod.message else ""
     if ended_by_update(pod, update):
@@ -117,30 +119,32 @@ def _ended(pod: Pod, update: Progress) -> Trouble:
     return Trouble(f"its pod has {pod.phase.lower()}{quote}")
 
 
-def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) -> Trouble:
+def _trouble_of_container(
+    pod: Pod, status: ContainerStatus, update: Progress, now: float
+) -> Trouble:
     """Returns the trouble of a container that has not started, or crashes again and again."""
     known = status.name or ""
     name, image = short(known), short(pod.spec.images.get(known, ""))
     waiting, ended = status.now.waiting, status.now.terminated
     replaced = update.unfinished.get(known)
-    if waiting is not None and waiting.reason in _PULLS:
-        return Trouble(f"container {name}: {_pull(waiting, image)}")
-    if waiting is not None and waiting.reason in _STARTS:
+    if waiting is not None and waiting.reason in _PULL_REASONS:
+        return Trouble(f"container {name}: {_pull_failure(waiting, image)}")
+    if waiting is not None and waiting.reason in _START_REASONS:
         quote = f": {quotation(waiting.message)}" if waiting.message else ""
         return Trouble(f"container {name}: {waiting.reason}{quote}")
     if replaced is not None and status.now.running is None:
         # The kubelet stopped this container for another image. A back-off, under whichever reason,
         # shows that a start has failed; otherwise the container may be about to start.
         text = f"container {name} was stopped for image {image}, which has not started since"
-        if waiting is not None and waiting.reason == _LOOP:
+        if waiting is not None and waiting.reason == _CRASH_LOOP:
             return Trouble(text)
         stopped = ended or status.before.terminated
         at = UNKNOWN if stopped is None else pod.told(stopped.finished_at, now)
-        return after(text, at, now)
-    return _crashes(pod, status, now)
+        return wait_since(text, at, now)
+    return _crash_loop(pod, status, now)
 
 
-def _pull(waiting: Waiting, image: str) -> str:
+def _pull_failure(waiting: Waiting, image: str) -> str:
     """Returns one sentence for all reasons that alternate while an image cannot be pulled."""
     if waiting.reason == "InvalidImageName":
         return f"InvalidImageName: {quoted(image)} is no image name"
@@ -153,10 +157,10 @@ def _pull(waiting: Waiting, image: str) -> str:
 
 def _pull_error(waiting: Waiting) -> str:
     """Returns the registry's message without the kubelet's prefix."""
-    return quotation(_BACK_OFF.sub("", waiting.message or "").removeprefix("ErrImagePull: "))
+    return quotation(_BACK_OFF_PREFIX.sub("", waiting.message or "").removeprefix("ErrImagePull: "))
 
 
-def no_image(pod: Pod) -> str:
+def image_problem(pod: Pod) -> str:
     """Returns reason and message of a failed image pull that
     keeps the pod from starting; empty if none.
 
@@ -164,7 +168,7 @@ def no_image(pod: Pod) -> str:
     """
     for status in pod.containers:
         waiting = status.now.waiting
-        if waiting is not None and waiting.reason in _PULLS:
+        if waiting is not None and waiting.reason in _PULL_REASONS:
             return f"{waiting.reason}: {_pull_error(waiting)}"
     return ""
 
@@ -182,16 +186,16 @@ def has_own_trouble(pod: Pod, own: str, wanted: Collection[str], now: float) -> 
         return True
     for status in pod.containers:
         waiting = status.now.waiting
-        if waiting is not None and waiting.reason in _STARTS:
+        if waiting is not None and waiting.reason in _START_REASONS:
             return True
-        if waiting is not None and waiting.reason in _PULLS and own not in wanted:
+        if waiting is not None and waiting.reason in _PULL_REASONS and own not in wanted:
             # One image name may be the prefix of another: the longest one in the message is meant.
             named = [image for image in (own, *wanted) if image in (waiting.message or "")]
             return max(named, key=len, default="") == own
     return False
 
 
-def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
+def _crash_loop(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
     """Returns the trouble of a container that crashes again and again.
 
     During its back-off a container is shown as `terminated` most of the time, and as waiting with
@@ -199,7 +203,7 @@ def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
     for as long as its last back-off took.
     """
     name, count, running = status.name or "", status.restart_count or 0, status.now.running
-    waiting = status.now.waiting is not None and status.now.waiting.reason == _LOOP
+    waiting = status.now.waiting is not None and status.now.waiting.reason == _CRASH_LOOP
     last = status.now.terminated or status.before.terminated
     wait = None
     if running is not None:
@@ -208,16 +212,16 @@ def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
         record = pod.last_update.containers.get(name) if pod.last_update is not None else None
         if record is not None and last is not None and last.container_id == record.id:
             # The container before was stopped for an update.
-            return NONE
+            return NO_TROUBLE
         paused = began - ended if UNKNOWN not in (began, ended) else 0.0
-        wait = began + min(paused, LONG_WAIT) - now
-        if not count or paused < _SHORT_WAIT or wait <= 0:
-            return NONE
+        wait = began + min(paused, LONGEST_BACK_OFF) - now
+        if not count or paused < _SHORTEST_BACK_OFF or wait <= 0:
+            return NO_TROUBLE
     elif status.now.terminated is not None:
         if not count or not pod.spec.starts_again(name, status.now.terminated.exit_code):
-            return NONE
+            return NO_TROUBLE
     elif not waiting:
-        return NONE
+        return NO_TROUBLE
     code = f" with exit code {last.exit_code}" if last is not None else ""
     reason = f" ({last.reason})" if last is not None and last.reason == "OOMKilled" else ""
     at = pod.told(last.finished_at, now) if last is not None else UNKNOWN

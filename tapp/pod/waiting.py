@@ -19,10 +19,10 @@ from tapp.words.times import UNKNOWN, written
 # Seconds before a wait is shown: most waits are over by then.
 SHOWN = 30.0
 # Seconds that attaching the volumes and setting up the network may take.
-_SANDBOX = 60.0
+_SANDBOX_SECONDS = 60.0
 _NEVER = float("inf")
 # Characters of a kubelet's or registry's message that are quoted.
-_LONGEST = 300
+_MAX_QUOTATION = 300
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Trouble:
     waiting: str = ""
 
 
-NONE = Trouble()
+NO_TROUBLE = Trouble()
 
 
-def after(text: str, since: float, now: float, patience: float = SHOWN) -> Trouble:
+def wait_since(text: str, since: float, now: float, patience: float = SHOWN) -> Trouble:
     """Returns a wait since `since` as trouble after
     `patience` seconds, and shown after `SHOWN` seconds.
     """
@@ -63,7 +63,7 @@ def after(text: str, since: float, now: float, patience: float = SHOWN) -> Troub
     return Trouble(wait=None if left == _NEVER else left, waiting=text)
 
 
-def joined(found: Iterable[Trouble]) -> Trouble:
+def combined(found: Iterable[Trouble]) -> Trouble:
     """Combines several troubles and waits into one."""
     found = list(found)
     waits = [item.wait for item in found if item.wait is not None]
@@ -80,43 +80,48 @@ def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
     """
     scheduled = pod.conditions.get("PodScheduled")
     if not pod.node or (scheduled is not None and scheduled.status == "False"):
-        return _node(pod, scheduled, now, patience)
+        return _wait_for_node(pod, scheduled, now, patience)
     if pod.unacknowledged:
-        return unacknowledged(pod, bound_at(pod, now), now, patience)
+        return wait_for_kubelet(pod, bound_at(pod, now), now, patience)
     if pod.phase == "Pending":
-        return _sandbox(pod, now) or _start(pod, now, patience)
-    return _readiness(pod, now) if pod.phase == "Running" and not pod.silent else NONE
+        return _wait_for_sandbox(pod, now) or _wait_for_start(pod, now, patience)
+    return (
+        _wait_for_readiness(pod, now) if pod.phase == "Running" and not pod.silent else NO_TROUBLE
+    )
 
 
-def _node(pod: Pod, condition: Condition | None, now: float, patience: Patience) -> Trouble:
+def _wait_for_node(
+    pod: Pod, condition: Condition | None, now: float, patience: Patience
+) -> Trouble:
     """Returns the wait for a scheduler, for the removal of
     scheduling gates, or for a suitable node.
     """
     if condition is None:
         made = pod.made_at(now)
-        text = f"no scheduler has looked at its pod{_since(made)} (spec.schedulerName: "
-        return after(f"{text}{short(pod.spec.scheduler)})", made, now, _NEVER)
+        text = f"no scheduler has looked at its pod{_since_text(made)} (spec.schedulerName: "
+        return wait_since(f"{text}{short(pod.spec.scheduler)})", made, now, _NEVER)
     if condition.status != "False":
-        return NONE
+        return NO_TROUBLE
     if condition.reason == "SchedulingGated":
         names = name_list([*pod.spec.scheduling_gates])
         text = f"its pod waits for others to remove its scheduling gates{names and ': '}{names}"
-        return after(text, _turned(pod, condition, now), now, _NEVER)
+        return wait_since(text, _changed_at(pod, condition, now), now, _NEVER)
     text = f"no node for its pod: {short(condition.reason or 'not scheduled')}"
     quote = f" ({quotation(condition.message)})" if condition.message else ""
-    return after(text + quote, _turned(pod, condition, now), now, patience.unschedulable)
+    return wait_since(text + quote, _changed_at(pod, condition, now), now, patience.unschedulable)
 
 
-def unacknowledged(pod: Pod, bound: float, now: float, patience: Patience) -> Trouble:
+def wait_for_kubelet(pod: Pod, bound: float, now: float, patience: Patience) -> Trouble:
     """Returns the wait for the kubelet of the node that the pod was bound to at `bound`."""
     text = (
-        f"its pod was bound to node {short(pod.node)}{_at(bound)}, and the kubelet there has not "
+        f"its pod was bound to node {short(pod.node)}{_at_text(bound)}, and the kubelet there has "
+        "not "
         "acknowledged it: the node may be down"
     )
-    return after(text, bound, now, patience.lost)
+    return wait_since(text, bound, now, patience.lost)
 
 
-def _sandbox(pod: Pod, now: float) -> Trouble | None:
+def _wait_for_sandbox(pod: Pod, now: float) -> Trouble | None:
     """Returns the wait for the pod's volumes and network;
     None if both are there, or it is unknown.
     """
@@ -125,13 +130,14 @@ def _sandbox(pod: Pod, now: float) -> Trouble | None:
         return None
     bound = bound_at(pod, now)
     text = (
-        f"volumes or network of its pod are not ready on node {short(pod.node)}{_since(bound)}; "
+        f"volumes or network of its pod are not ready on node "
+        f"{short(pod.node)}{_since_text(bound)}; "
         "the pod's events say why"
     )
-    return after(text, bound, now, _SANDBOX)
+    return wait_since(text, bound, now, _SANDBOX_SECONDS)
 
 
-def _start(pod: Pod, now: float, patience: Patience) -> Trouble:
+def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
     """Returns the wait for the first container that has not
     started or init container that has not ended.
     """
@@ -142,26 +148,30 @@ def _start(pod: Pod, now: float, patience: Patience) -> Trouble:
         if running is not None:
             since = pod.told(running.started_at, now, began)
             if is_init and name not in pod.spec.running_containers:
-                text = f"init container {short(name)} runs{_since(since)} and has not ended"
-                return after(text, since, now, patience.start)
+                text = f"init container {short(name)} runs{_since_text(since)} and has not ended"
+                return wait_since(text, since, now, patience.start)
             if is_init and status.started is False:
-                text = f"init container {short(name)} runs{_since(since)}, and its startup probe "
-                return after(f"{text}has not passed", since, now, patience.start)
+                text = (
+                    f"init container {short(name)} runs{_since_text(since)}, and its startup probe "
+                )
+                return wait_since(f"{text}has not passed", since, now, patience.start)
             began = max(began, since)
         elif (ended := status.now.terminated) is not None:
             began = max(began, pod.told(ended.finished_at, now))
         elif not _has_failed(status):
             kind = "init container" if is_init else "container"
             image = short(pod.spec.images.get(name, ""))
-            text = f"{kind} {short(name)} has not started{_since(began)}: its image {image} is "
-            return after(f"{text}still being pulled, or created", began, now, patience.start)
+            text = (
+                f"{kind} {short(name)} has not started{_since_text(began)}: its image {image} is "
+            )
+            return wait_since(f"{text}still being pulled, or created", began, now, patience.start)
         else:
             # `trouble.py` reports the container's own failure.
-            return NONE
+            return NO_TROUBLE
     if pod.containers:
-        return NONE
-    text = f"no container of its pod has been created{_since(began)}"
-    return after(text, began, now, patience.start)
+        return NO_TROUBLE
+    text = f"no container of its pod has been created{_since_text(began)}"
+    return wait_since(text, began, now, patience.start)
 
 
 def _sandbox_since(pod: Pod, now: float) -> float:
@@ -173,14 +183,14 @@ def _sandbox_since(pod: Pod, now: float) -> float:
 def _has_failed(status: ContainerStatus) -> bool:
     """Returns True if a container waits because of a failure, which its reason names."""
     waiting = status.now.waiting
-    return waiting is not None and waiting.reason not in {None, "", *_USUAL}
+    return waiting is not None and waiting.reason not in {None, "", *_NORMAL_REASONS}
 
 
 # Reasons of waiting containers that have not failed.
-_USUAL = ("ContainerCreating", "PodInitializing")
+_NORMAL_REASONS = ("ContainerCreating", "PodInitializing")
 
 
-def _readiness(pod: Pod, now: float) -> Trouble:
+def _wait_for_readiness(pod: Pod, now: float) -> Trouble:
     """Returns which probes and readiness gates keep a running pod from being Ready."""
     known = pod.conditions
     found = [
@@ -192,15 +202,15 @@ def _readiness(pod: Pod, now: float) -> Trouble:
     for gate in pod.spec.gates:
         condition = known.get(gate)
         if condition is None or condition.status != "True":
-            found.append(f"its readiness gate {short(gate)} {_unmet(condition)}")
+            found.append(f"its readiness gate {short(gate)} {_gate_state(condition)}")
     if pod.ready is None or not found:
-        return NONE
+        return NO_TROUBLE
     since = pod.told(pod.ready_since, now, pod.made_at(now))
-    text = f"its pod is not Ready{_since(since)}: {'; '.join(found)}"
-    return after(text, since, now, _NEVER)
+    text = f"its pod is not Ready{_since_text(since)}: {'; '.join(found)}"
+    return wait_since(text, since, now, _NEVER)
 
 
-def _unmet(condition: Condition | None) -> str:
+def _gate_state(condition: Condition | None) -> str:
     """Returns the rest of a sentence about a readiness gate that is not True."""
     if condition is None:
         return "is unmet: nobody has set its condition yet"
@@ -216,7 +226,7 @@ def ended_for_good(pod: Pod, spared: Iterable[str]) -> Trouble:
     """
     spec, ended, others = pod.spec, list[tuple[ContainerStatus, int]](), list[str]()
     if pod.phase not in {"Running", "Pending"}:
-        return NONE
+        return NO_TROUBLE
     for name in spec.main_containers:
         status = pod.container(name)
         end = status.now.terminated
@@ -225,15 +235,15 @@ def ended_for_good(pod: Pod, spared: Iterable[str]) -> Trouble:
         elif (code := end.exit_code) is not None and not spec.starts_again(name, code):
             ended += [(status, code)] if name not in spared else []
     if not ended or not others:
-        return NONE
+        return NO_TROUBLE
     going = f"its pod goes on with {name_list(others)} and is not Ready"
-    text = f"{'; '.join(_end(pod, status, code) for status, code in ended)}; {going}"
+    text = f"{'; '.join(_end_text(pod, status, code) for status, code in ended)}; {going}"
     if any(code for _, code in ended):
         return Trouble(text)
     return Trouble(waiting=text)
 
 
-def _end(pod: Pod, status: ContainerStatus, code: int) -> str:
+def _end_text(pod: Pod, status: ContainerStatus, code: int) -> str:
     """Returns how a container has ended, and why it does
     not restart, as the beginning of a sentence.
     """
@@ -246,24 +256,24 @@ def _end(pod: Pod, status: ContainerStatus, code: int) -> str:
     policy = pod.spec.restart_policy if own is None else own.policy
     return (
         f"container {short(name)} has ended with exit code {code}"
-        f"{f' ({short(reason)})' if reason else ''}{_at(at)}, and does not start again "
+        f"{f' ({short(reason)})' if reason else ''}{_at_text(at)}, and does not start again "
         f"(restartPolicy {short(policy)})"
     )
 
 
-def _turned(pod: Pod, condition: Condition, now: float) -> float:
+def _changed_at(pod: Pod, condition: Condition, now: float) -> float:
     """Returns when a condition last changed, or else when the pod was created."""
     return pod.told(condition.last_transition_time, now, pod.made_at(now))
 
 
-def _since(at: float) -> str:
+def _since_text(at: float) -> str:
     return "" if at == UNKNOWN else f" since {written(at)}"
 
 
-def _at(at: float) -> str:
+def _at_text(at: float) -> str:
     return "" if at == UNKNOWN else f" at {written(at)}"
 
 
 def quotation(text: str | None) -> str:
-    """Returns a text on one line, cut to `_LONGEST` characters."""
-    return short(" ".join((text or "").split()), _LONGEST)
+    """Returns a text on one line, cut to `_MAX_QUOTATION` characters."""
+    return short(" ".join((text or "").split()), _MAX_QUOTATION)
