@@ -115,8 +115,7 @@ def wait_for_kubelet(pod: Pod, bound: float, now: float, patience: Patience) -> 
     """Returns the wait for the kubelet of the node that the pod was bound to at `bound`."""
     text = (
         f"its pod was bound to node {short(pod.node)}{_at_text(bound)}, and the kubelet there has "
-        "not "
-        "acknowledged it: the node may be down"
+        "not acknowledged it: the node may be down"
     )
     return wait_since(text, bound, now, patience.lost)
 
@@ -130,9 +129,8 @@ def _wait_for_sandbox(pod: Pod, now: float) -> Trouble | None:
         return None
     bound = bound_at(pod, now)
     text = (
-        f"volumes or network of its pod are not ready on node "
-        f"{short(pod.node)}{_since_text(bound)}; "
-        "the pod's events say why"
+        f"volumes or network of its pod are not ready on node {short(pod.node)}"
+        f"{_since_text(bound)}; the pod's events say why"
     )
     return wait_since(text, bound, now, _SANDBOX_SECONDS)
 
