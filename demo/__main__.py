@@ -44,14 +44,14 @@ def play(stage: Stage, act: Act, number: int, screen: Screen) -> list[Goal]:
     except UnsettledError as error:
         goals = [Goal(f"the cluster comes to rest: {error}", reached=False)]
     else:
-        goals = outcome(running)
+        goals = goals_of(running)
     screen.chart(stage)
     screen.reasons(stage)
     screen.goals(goals)
     return goals
 
 
-def outcome(running: Play) -> list[Goal]:
+def goals_of(running: Play) -> list[Goal]:
     """Resumes the act's generator after its change, and returns its goals."""
     try:
         next(running)
@@ -66,7 +66,7 @@ def main(*, everything: bool = False, film: Path | None = None) -> int:
 
     `film` is the SVG file to write instead of printing.
     """
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, _exit_on_signal)
     started = time.monotonic()
     # If the terminal wrapped a line, the animation would overwrite the wrong lines.
     console = Console(width=min(WIDTH, Console().width))
@@ -92,7 +92,7 @@ def main(*, everything: bool = False, film: Path | None = None) -> int:
     return 1 if missed else 0
 
 
-def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+def _exit_on_signal(number: int, _frame: FrameType | None) -> NoReturn:
     """Exits by an exception, so that the service is stopped."""
     sys.exit(128 + number)
 

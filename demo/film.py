@@ -22,9 +22,9 @@ from demo.stage import Act, Document, Goal, Stage
 COLUMNS = 80
 # Width of a letter, height of a line, and the margin, in the units of rich's SVG
 LETTER, LINE, MARGIN = 12.2, 24.4, 24
-STEPS = 4  # Number of pictures in which a chart is drawn
+CHART_STEPS = 4  # Number of pictures in which a chart is drawn
 # Seconds for a change, for a step of a chart, and for the end of an act
-READ, DRAW, LOOK = 4.5, 0.3, 7.0
+CHANGE_SECONDS, STEP_SECONDS, END_SECONDS = 4.5, 0.3, 7.0
 
 PICTURE = "{styles}\0{backgrounds}{matrix}"
 PAGE = """\
@@ -73,22 +73,22 @@ class Film(Screen):
 
     def change(self, before: Document, after: Document | None) -> None:
         """Records the difference of the spec."""
-        with self._picture(READ):
+        with self._picture(CHANGE_SECONDS):
             super().change(before, after)
 
     def chart(self, stage: Stage) -> None:
         """Records the chart in several steps."""
         self._stage = stage
-        for step in range(1, STEPS):
-            with self._picture(DRAW):
-                self._chart(stage, BAR * step // STEPS)
+        for step in range(1, CHART_STEPS):
+            with self._picture(STEP_SECONDS):
+                self._chart(stage, BAR * step // CHART_STEPS)
 
     def reasons(self, stage: Stage) -> None:
         """Prints nothing, because `goals` shows the reasons as well."""
 
     def goals(self, goals: Iterable[Goal]) -> None:
         """Records the last picture of an act: the chart, the reasons and the goals."""
-        with self._picture(LOOK):
+        with self._picture(END_SECONDS):
             self._chart(self._stage, BAR)
             super().reasons(self._stage)
             super().goals(goals)

@@ -25,7 +25,7 @@ from tapp.kube.merges import merge_patch
 
 Document = dict[str, Any]
 
-_NAMED = 2  # Number of words in a call that names no object: `get pods`
+_WORDS_WITHOUT_NAME = 2  # Number of words in a call that names no object: `get pods`
 _WITH_VALUE = ("-n", "-l", "-o", "-f")
 _LONG = {"-n": "--namespace", "-l": "--selector", "-o": "--output", "-f": "--filename"}
 _SWITCHES = (
@@ -68,7 +68,9 @@ class Kubectl:
                 for each in objects:
                     followed.tell("ADDED", each)
                 if kind is not None:
-                    self.world.watch(lambda event: _tell(followed, kind, words, options, event))
+                    self.world.watch(
+                        lambda event: _send_event(followed, kind, words, options, event)
+                    )
         except RefusedError as error:
             followed.end(f"{error}\n")
         except ApiError as error:
@@ -104,7 +106,7 @@ class Kubectl:
         output = options.get("--output", "")
         if "--ignore-not-found" in options:
             return self._named(words, options)
-        if len(words) > _NAMED:
+        if len(words) > _WORDS_WITHOUT_NAME:
             kind, resource, name = *self._kind(words[1]), words[2]
             self._check("get", resource, kind, options)
             if kind is None:
@@ -132,10 +134,10 @@ class Kubectl:
         self, words: list[str], options: dict[str, str]
     ) -> tuple[Kind | None, list[Document]]:
         kind, resource = self._kind(words[1])
-        self._check("get" if len(words) > _NAMED else "list", resource, kind, options)
+        self._check("get" if len(words) > _WORDS_WITHOUT_NAME else "list", resource, kind, options)
         if kind is None:
             return None, []
-        if len(words) > _NAMED:
+        if len(words) > _WORDS_WITHOUT_NAME:
             return kind, [self._live(kind, options, words[2])]
         everywhere = "--all-namespaces" in options or not kind.namespaced
         objects = self.world.cluster.list(kind, None if everywhere else self._where(options))
@@ -244,11 +246,11 @@ class Followed:
         return self._done
 
 
-def _tell(
+def _send_event(
     followed: Followed, kind: Kind, words: list[str], options: dict[str, str], event: Event
 ) -> None:
     each = event.object
-    named = len(words) <= _NAMED or name_of(each) == words[2]
+    named = len(words) <= _WORDS_WITHOUT_NAME or name_of(each) == words[2]
     if followed.ended or event.kind != kind or not named or not matches(each, options):
         return
     type_ = "DELETED" if event.new is None else "ADDED" if event.old is None else "MODIFIED"

@@ -21,7 +21,9 @@ from rich.text import Text
 from demo.stage import Act, Decision, Document, Goal, Snapshot, Stage
 
 BAR = 32
-TAIL = 0.06  # Length of the chart after the act has ended, as a fraction of the act's length
+CHART_MARGIN = (
+    0.06  # Length of the chart after the act has ended, as a fraction of the act's length
+)
 
 MARKS = {
     "Running": ("━", "green"), "Updating": ("▒", "yellow"), "Pending": ("░", "cyan"),
@@ -29,8 +31,8 @@ MARKS = {
     "Drained": ("▽", "yellow"), "Silent": ("?", "red"), "NotCreated": (" ", "bright_black"),
     "": (" ", ""),
 }  # fmt: skip
-BEFORE = ("─", "blue")  # The mark of a running instance at its old revision
-LOUDNESS = ("Broken", "Killing", "Pending", "Updating")
+AS_BEFORE = ("─", "blue")  # The mark of a running instance at its old revision
+STATES_BY_IMPORTANCE = ("Broken", "Killing", "Pending", "Updating")
 
 
 def legend() -> Text:
@@ -43,7 +45,7 @@ def legend() -> Text:
         "Killing": "stopping",
         "Killed": "stopped",
     }
-    text = Text().append(*BEFORE).append(" as before")
+    text = Text().append(*AS_BEFORE).append(" as before")
     for state, word in words.items():
         mark, style = MARKS[state]
         text.append("  ").append(mark, style).append(f" {word}")
@@ -70,7 +72,7 @@ def chart(stage: Stage, upto: int = BAR) -> Table:
             (snapshot.template for _, snapshot in reversed(history) if snapshot.template), ""
         )
         state = Text(last.state or "gone", style=MARKS.get(last.state, ("", ""))[1])
-        bar = _bar(history, start, seconds * (1 + TAIL), last.revision)[:upto]
+        bar = _bar(history, start, seconds * (1 + CHART_MARGIN), last.revision)[:upto]
         ending = (last.image, state) if done else ("", "")
         table.add_row(str(number), template, bar, *ending)
     return table
@@ -83,16 +85,16 @@ def _bar(history: list[tuple[float, Snapshot]], start: float, seconds: float, fi
         left = start + column * width
         seen = [snapshot for at, snapshot in history if left < at <= left + width]
         before = [snapshot for at, snapshot in history if at <= left] or [history[0][1]]
-        snapshot = _loudest(seen) or [*before, *seen][-1]
+        snapshot = _most_important(seen) or [*before, *seen][-1]
         as_before = snapshot.state == "Running" and snapshot.revision != final
-        mark, style = BEFORE if as_before else MARKS.get(snapshot.state, ("?", "red"))
+        mark, style = AS_BEFORE if as_before else MARKS.get(snapshot.state, ("?", "red"))
         bar.append(mark, style=style)
     return bar
 
 
-def _loudest(snapshots: list[Snapshot]) -> Snapshot | None:
+def _most_important(snapshots: list[Snapshot]) -> Snapshot | None:
     """Returns the snapshot that matters most, so that a short one is not lost in a column."""
-    for state in LOUDNESS:
+    for state in STATES_BY_IMPORTANCE:
         for snapshot in snapshots:
             if snapshot.state == state:
                 return snapshot
@@ -117,7 +119,7 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> list[Text]:
     for index, (mark, _) in enumerate(merged):
         if mark != " ":
             shown.add(index)
-            shown.update(_above(merged, index))
+            shown.update(_parents(merged, index))
     return [
         Text(" ".join(merged[index]), style=STYLES[merged[index][0]]) for index in sorted(shown)
     ]
@@ -130,7 +132,7 @@ def _lines(spec: dict[str, Any]) -> list[str]:
     return text.splitlines()
 
 
-def _above(merged: list[tuple[str, str]], index: int) -> list[int]:
+def _parents(merged: list[tuple[str, str]], index: int) -> list[int]:
     """Returns the unchanged lines that contain a line, found by their indentation."""
     found, depth = [], _depth(merged[index][1])
     for above in range(index - 1, -1, -1):
@@ -155,7 +157,7 @@ ACTIONS = {
     "Recreate": "delete, then create anew", "Delete": "delete", "Keep": "wait", "Adopt": "adopt",
 }  # fmt: skip
 MORE_ACTS = "  make demo ALL=1   {} more acts: a bad image, its repair, scaling, ..."
-NEXT = """\
+TRY_NEXT = """\
   make run          then, in another terminal, ask the service what it would do:
                       curl -H 'Content-Type: application/json' \\
                         -d @examples/requests/plan.json localhost:8080/plan
@@ -219,7 +221,7 @@ class Screen:
         degraded = stage.condition("Degraded")
         if degraded.get("status") == "True":
             self._print(Text("  status condition Degraded", style="red"))
-            self._print(_because(degraded["reason"], degraded["message"]))
+            self._print(_reason_line(degraded["reason"], degraded["message"]))
 
     def goals(self, goals: Iterable[Goal]) -> None:
         """Prints the goals, and which of them were reached."""
@@ -246,7 +248,7 @@ class Screen:
         self._print("\nTry next")
         if left_out:
             self._print(MORE_ACTS.format(left_out))
-        self._print(NEXT)
+        self._print(TRY_NEXT)
 
     def _print(self, what: object = "") -> None:
         self.console.print(what, markup=False, highlight=False)
@@ -265,7 +267,7 @@ def reasons(stage: Stage) -> list[RenderableType]:
             latest[number] = kind
     lines: list[RenderableType] = []
     for kind, (message, times) in kinds.items():
-        lines += [_decision(kind[0], times), _because(kind[1], message)]
+        lines += [_decision(kind[0], times), _reason_line(kind[1], message)]
     return lines
 
 
@@ -276,19 +278,19 @@ def _is_news(decision: Decision) -> bool:
 def _decision(action: str, times: dict[float, list[int]]) -> Text:
     waits = action == "Keep"
     when = [
-        f"{_listed(numbers)} {'from' if waits else 'at'} {at:.1f} s"
+        f"{_number_list(numbers)} {'from' if waits else 'at'} {at:.1f} s"
         for at, numbers in times.items()
     ]
     heading = Text("  ").append(ACTIONS[action], style="yellow" if waits else "bold")
     return heading.append(f"  {', '.join(when)}")
 
 
-def _because(reason: str, message: str) -> Padding:
+def _reason_line(reason: str, message: str) -> Padding:
     words = Text(f"{reason}: ", style="bright_black").append(message, style="default")
     return Padding(words, (0, 0, 0, INDENT), expand=False)
 
 
-def _listed(numbers: list[int]) -> str:
+def _number_list(numbers: list[int]) -> str:
     """Returns `0 1`, or `0-5` for three or more consecutive numbers."""
     first, last = numbers[0], numbers[-1]
     if len(numbers) > 2 and numbers == list(range(first, last + 1)):  # noqa: PLR2004

@@ -33,7 +33,7 @@ def serve() -> Iterator[str]:
     with tempfile.TemporaryFile() as log:
         process, port = _start(log.fileno())
         try:
-            if not _answers(process, port):
+            if not _becomes_ready(process, port):
                 log.seek(0)
                 text = log.read().decode(errors="replace")[-2000:]
                 raise ServiceError(f"the service did not start:\n{text}")
@@ -62,7 +62,7 @@ def _start(log: int) -> "tuple[subprocess.Popen[bytes], int]":
         return process, door.getsockname()[1]
 
 
-def _answers(process: "subprocess.Popen[bytes]", port: int) -> bool:
+def _becomes_ready(process: "subprocess.Popen[bytes]", port: int) -> bool:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)

@@ -25,7 +25,7 @@ from demo.stage import (
 from simulator.api.store import Event
 from simulator.objects.clock import EPOCH
 
-NEXT = "nginx:1.30"
+NEXT_IMAGE = "nginx:1.30"
 GATE = "apps.tkestack.io/InPlaceUpdateReady"
 GRACE = 5  # Seconds between leaving the Services and the update
 LOST = 60  # Seconds without a report after which a node is lost
@@ -41,20 +41,20 @@ def drain(stage: Stage) -> Play:
         The value is negative infinity if the pod was still Ready.
         """
         pod = event.object
-        if event.kind.name == "Pod" and pod["spec"]["containers"][0]["image"] == NEXT:
+        if event.kind.name == "Pod" and pod["spec"]["containers"][0]["image"] == NEXT_IMAGE:
             closed_at = math.inf if is_ready(pod) else false_since(condition_of(pod, GATE))
             number = int(pod["metadata"]["labels"]["tapp_instance_key"])
             closed_for.setdefault(number, stage.world.clock.now - closed_at)
 
     stage.world.watch(measure)
     spec: Spec = json.loads(json.dumps(stage.spec))
-    spec["templatePool"]["hotfix"]["spec"]["containers"][0]["image"] = NEXT
+    spec["templatePool"]["hotfix"]["spec"]["containers"][0]["image"] = NEXT_IMAGE
     spec["updateStrategy"]["forceUpdate"]["maxUnavailable"] = 2
     spec["updateStrategy"]["inPlaceUpdateStrategy"] = {"gracePeriodSeconds": GRACE}
     yield spec
-    wanted = {**dict.fromkeys(range(4), NEXT), 4: FIXED, 5: FIXED}
+    wanted = {**dict.fromkeys(range(4), NEXT_IMAGE), 4: FIXED, 5: FIXED}
     return [
-        Goal(f"0 to 3 run {NEXT}", images(stage) == wanted and ready(stage) == set(wanted)),
+        Goal(f"0 to 3 run {NEXT_IMAGE}", images(stage) == wanted and ready(stage) == set(wanted)),
         Goal("in the same pods", stage.uids == before),
         Goal(
             f"each left its Services {GRACE} seconds before",

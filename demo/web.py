@@ -41,7 +41,7 @@ def _tapp(name: str, **spec: object) -> Document:
 
 
 @contextmanager
-def passing(kubectl: Kubectl) -> Iterator[None]:
+def running_in_real_time(kubectl: Kubectl) -> Iterator[None]:
     """Runs the cluster in real time while the context lasts."""
     ended = threading.Event()
 
@@ -77,7 +77,7 @@ def main(port: int = 0, *, browser: bool = True) -> int:
         stage.settle()
         kubectl = Kubectl(stage.world)
         print(f"Play: roll out {BAD_IMAGE} and see it stuck; nothing here is real but the service.")
-        with passing(kubectl):
+        with running_in_real_time(kubectl):
             serve_page(
                 session_of(kubectl), f"/default/{NAME}", port, browser=browser, read_only=False
             )

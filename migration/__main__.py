@@ -18,7 +18,7 @@ Say = Callable[[str], None]
 Confirm = Callable[[int], None]
 
 TAPPS = "tapps.apps.tkestack.io"
-_TRIES = 3
+_MAX_TRIES = 3
 
 
 class RefusedError(Exception):
@@ -67,16 +67,16 @@ def main(
         parser.error("name TApps, or ask for all namespaces, not both")
     kubectl = Kubectl(options.kubeconfig, options.context, runner)
     try:
-        return _move(kubectl, options, say, confirm)
+        return _run(kubectl, options, say, confirm)
     except (RefusedError, KubectlError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
-def _move(kubectl: Kubectl, options: argparse.Namespace, say: Say, confirm: Confirm | None) -> int:
-    tapps = _wanted(kubectl, options)
+def _run(kubectl: Kubectl, options: argparse.Namespace, say: Say, confirm: Confirm | None) -> int:
+    tapps = _selected_tapps(kubectl, options)
     if not tapps:
-        _check(kubectl, options, [], say)
+        _check_cluster(kubectl, options, [], say)
         say("There is no TApp here. (Another namespace? -n NAMESPACE, or -A for all.)")
         return 0
     moves, unprotected_claims, unread = _plan(kubectl, tapps, options.keep_claims, say)
@@ -84,7 +84,7 @@ def _move(kubectl: Kubectl, options: argparse.Namespace, say: Say, confirm: Conf
         _print_move(move, changes=confirm is not None or not options.apply, say=say)
     changes = [change for move in moves for change in move.changes]
     in_the_way = sum(len(move.in_the_way) for move in moves)
-    _check(kubectl, options, moves, say)
+    _check_cluster(kubectl, options, moves, say)
     if unprotected_claims and not options.keep_claims:
         say(
             f"note: {unprotected_claims} claims have their TApp as their only owner and are "
@@ -110,7 +110,7 @@ def _move(kubectl: Kubectl, options: argparse.Namespace, say: Say, confirm: Conf
     return 1 if failed or unread or in_the_way else 0
 
 
-def _wanted(kubectl: Kubectl, options: argparse.Namespace) -> list[Json]:
+def _selected_tapps(kubectl: Kubectl, options: argparse.Namespace) -> list[Json]:
     try:
         tapps = kubectl.list(TAPPS, None if options.all_namespaces else options.namespace)
     except KubectlError as error:
@@ -165,7 +165,9 @@ def _namespace_uid(kubectl: Kubectl, name: str) -> str:
     return str(found["metadata"]["uid"])
 
 
-def _check(kubectl: Kubectl, options: argparse.Namespace, moves: Sequence[Move], say: Say) -> None:
+def _check_cluster(
+    kubectl: Kubectl, options: argparse.Namespace, moves: Sequence[Move], say: Say
+) -> None:
     """Prints problems and warnings of the cluster.
 
     Raises RefusedError for a problem, if --apply is given and --force is not.
@@ -217,13 +219,13 @@ def _apply(kubectl: Kubectl, changes: Sequence[Change], say: Say) -> int:
 def _write(kubectl: Kubectl, change: Change) -> str:
     """Sends one patch, and repeats a guarded patch on the newer object after a conflict."""
     child, body = change.child, change.patch
-    for tries in range(1, _TRIES + 1):
+    for tries in range(1, _MAX_TRIES + 1):
         try:
             kubectl.patch(child.resource, child.namespace, child.name, body)
         except KubectlError as error:
             if error.reason == "NotFound":
                 return "is gone by now"
-            if error.reason != "Conflict" or not change.guarded or tries == _TRIES:
+            if error.reason != "Conflict" or not change.guarded or tries == _MAX_TRIES:
                 raise
             newer = kubectl.find(child.resource, child.namespace, child.name)
             if newer is None:

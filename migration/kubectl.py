@@ -13,7 +13,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-LONGEST = 300.0  # Seconds after which a call of kubectl is stopped, a login included
+MAX_SECONDS = 300.0  # Seconds after which a call of kubectl is stopped, a login included
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def run(command: Sequence[str]) -> Finished:
         capture_output=True,
         text=True,
         check=False,
-        timeout=LONGEST,
+        timeout=MAX_SECONDS,
         env=_without_preferences(),
     )
     return Finished(done.returncode, done.stdout, done.stderr)
@@ -95,14 +95,14 @@ class Kubectl:
         An empty namespace is kubectl's current one, None means all namespaces. `more` are further
         arguments.
         """
-        scope = ["--all-namespaces"] if namespace is None else _in(namespace)
+        scope = ["--all-namespaces"] if namespace is None else _namespace_option(namespace)
         items = self._json("get", resource, *scope, *more).get("items")
         return items if isinstance(items, list) else []
 
     def find(self, resource: str, namespace: str, name: str) -> Json | None:
         """Returns one object, or None if the object or its kind does not exist."""
         try:
-            return self._json("get", resource, name, *_in(namespace))
+            return self._json("get", resource, name, *_namespace_option(namespace))
         except KubectlError as error:
             if error.reason in ("NotFound", "NoSuchKind"):
                 return None
@@ -111,14 +111,21 @@ class Kubectl:
     def patch(self, resource: str, namespace: str, name: str, body: Json) -> None:
         """Sends `body` as a merge patch of an object."""
         text = json.dumps(body)
-        self._text("patch", resource, name, *_in(namespace), "--type=merge", f"--patch={text}")
+        self._text(
+            "patch",
+            resource,
+            name,
+            *_namespace_option(namespace),
+            "--type=merge",
+            f"--patch={text}",
+        )
 
     def _json(self, *arguments: str) -> Json:
         text = self._text(*arguments, "--output=json")
         try:
             found = json.loads(text)
         except ValueError:
-            raise KubectlError(_short(arguments), "its answer is not JSON") from None
+            raise KubectlError(_command_line(arguments), "its answer is not JSON") from None
         return found if isinstance(found, dict) else {}
 
     def _text(self, *arguments: str) -> str:
@@ -129,19 +136,19 @@ class Kubectl:
                 "kubectl", f"cannot be run ({error.strerror}); install it, or put it on PATH"
             ) from None
         except subprocess.TimeoutExpired:
-            message = f"did not end within {LONGEST:.0f} s; is the cluster reachable?"
-            raise KubectlError(_short(arguments), message) from None
+            message = f"did not end within {MAX_SECONDS:.0f} s; is the cluster reachable?"
+            raise KubectlError(_command_line(arguments), message) from None
         if done.code:
             message = done.err.strip() or f"it ended with code {done.code} and no message"
-            raise KubectlError(_short(arguments), message)
+            raise KubectlError(_command_line(arguments), message)
         return done.out
 
 
-def _in(namespace: str) -> list[str]:
+def _namespace_option(namespace: str) -> list[str]:
     return [f"--namespace={namespace}"] if namespace else []
 
 
-def _short(arguments: Sequence[str]) -> str:
+def _command_line(arguments: Sequence[str]) -> str:
     return "kubectl " + " ".join(item for item in arguments if not item.startswith("--patch="))
 
 

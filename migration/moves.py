@@ -82,19 +82,19 @@ def plan_move(
         return move
     mine = [pod for pod in pods if _controller(pod).get("uid") == move.uid]
     for pod in mine:
-        _label(move, PODS, pod)
+        _plan_label(move, PODS, pod)
         if _waits_for_old_controller(pod):
             move.warnings.append(
                 f"{_child(PODS, pod)} waits for the readiness gate {OLD_READINESS_GATE}, which "
                 "only the old controller opens: start that again until the pod is Ready, or "
                 "delete the pod after the move"
             )
-    _find_strangers(move, tapp, pods)
+    _find_foreign_pods(move, tapp, pods)
     _find_lost_label(move, tapp, mine)
     for claim in claims:
         if _controller(claim).get("uid") == move.uid:
-            _label(move, CLAIMS, claim)
-            _keep_claim(move, claim, namespace_uid)
+            _plan_label(move, CLAIMS, claim)
+            _plan_second_owner(move, claim, namespace_uid)
         elif any(owner.get("uid") == move.uid for owner in _owners(claim)):
             move.in_the_way.append(
                 f"{_child(CLAIMS, claim)} names the TApp as an owner, but not as its controller: "
@@ -103,7 +103,7 @@ def plan_move(
     return move
 
 
-def _label(move: Move, resource: str, child: Json) -> None:
+def _plan_label(move: Move, resource: str, child: Json) -> None:
     meta = child["metadata"]
     present = (meta.get("labels") or {}).get(CONTROLLER_UID)
     if present == move.uid:
@@ -121,7 +121,7 @@ def _label(move: Move, resource: str, child: Json) -> None:
         )
 
 
-def _find_strangers(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
+def _find_foreign_pods(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
     """Finds pods of other owners that have the name of an instance, which prevent its creation."""
     replicas = (tapp.get("spec") or {}).get("replicas", 1)
     number = re.compile(re.escape(move.name) + "-(0|[1-9][0-9]*)")
@@ -169,7 +169,7 @@ def _labels(obj: Json) -> Json:
     return labels if isinstance(labels, dict) else {}
 
 
-def _keep_claim(move: Move, claim: Json, namespace_uid: str | None) -> None:
+def _plan_second_owner(move: Move, claim: Json, namespace_uid: str | None) -> None:
     """Plans the Namespace as a second owner of the claim.
 
     The garbage collector keeps an object as long as one of its owners exists.

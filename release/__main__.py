@@ -30,14 +30,14 @@ from . import chart, metacontroller
 from .kustomize import PLACEHOLDER, ROOT, Document, ReleaseError, composed, parts
 from .plugin import write_plugin
 
-WHOLE = "install-with-metacontroller.yaml"
+WITH_METACONTROLLER = "install-with-metacontroller.yaml"
 
 
 def write_manifests(dist: Path, image: str) -> None:
     """Writes install.yaml, and a second file that contains Metacontroller as well."""
     ours = composed((), image)
     write(dist / "install.yaml", ours)
-    write(dist / WHOLE, [*metacontroller.manifests(), *ours])
+    write(dist / WITH_METACONTROLLER, [*metacontroller.manifests(), *ours])
 
 
 def write(file: Path, documents: list[Document]) -> None:
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dist", type=Path, default=DIST)
     options = parser.parse_args(arguments)
     try:
-        image, home = tagged(options.version, options.image), page(options.home)
+        image, home = image_with_tag(options.version, options.image), checked_page(options.home)
         helm = path_of("helm")
         shutil.rmtree(options.dist, ignore_errors=True)
         options.dist.mkdir(parents=True)
@@ -82,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def tagged(version: str, image: str) -> str:
+def image_with_tag(version: str, image: str) -> str:
     """Returns the image with its tag or digest.
 
     Raises ReleaseError if the version or the image is missing or invalid.
@@ -116,7 +116,7 @@ def path_of(tool: str) -> str:
     return path
 
 
-def page(home: str) -> str:
+def checked_page(home: str) -> str:
     """Returns the project's page without a trailing slash; raises ReleaseError if it is no URL."""
     if home and not HOME.fullmatch(home):
         raise ReleaseError(f"PAGE={home} is no page: give it as https://github.com/OWNER/NAME")
@@ -138,7 +138,7 @@ def write_chart(dist: Path, image: str, helm: str, home: str) -> None:
 def write_wheel(dist: Path) -> None:
     """Writes the wheel with `kubectl tapp`."""
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    call("the wheel", *pip, "--wheel-dir", dist, ROOT)
+    run_step("the wheel", *pip, "--wheel-dir", dist, ROOT)
 
 
 def write_sbom(dist: Path) -> None:
@@ -147,17 +147,17 @@ def write_sbom(dist: Path) -> None:
         venv.create(temporary, with_pip=False)
         python = Path(temporary) / "bin" / "python"
         pip = (sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet")
-        call("the SBOM", *pip, "--disable-pip-version-check", "-r", REQUIREMENTS)
+        run_step("the SBOM", *pip, "--disable-pip-version-check", "-r", REQUIREMENTS)
         make = (sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible")
         described = ("--pyproject", ROOT / "pyproject.toml", "-o", dist / "sbom.cdx.json")
-        call("the SBOM", *make, *described, python)
+        run_step("the SBOM", *make, *described, python)
 
 
-def call(what: str, *command: str | Path) -> None:
+def run_step(what: str, *command: str | Path) -> None:
     """Runs a step of the release; raises ReleaseError with the last line of its output."""
     done = metacontroller.run(*command)
     if done.returncode != 0:
-        raise ReleaseError(f"{what} cannot be made: {metacontroller.last(done.stderr)}")
+        raise ReleaseError(f"{what} cannot be made: {metacontroller.last_line(done.stderr)}")
 
 
 def write_checksums(dist: Path) -> None:

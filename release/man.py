@@ -33,13 +33,13 @@ def page() -> str:
     lines = [
         f'.TH KUBECTL\\-TAPP 1 "" "TApp {VERSION}" "User Commands"',
         ".SH NAME",
-        f"kubectl\\-tapp \\- {_roff(_first(whole.help))}",
+        f"kubectl\\-tapp \\- {_roff(_first_sentence(whole.help))}",
         ".SH SYNOPSIS",
         f".B {_roff(_NAME)}",
         ".I command",
         "[options]",
         ".SH DESCRIPTION",
-        *_text(whole.help),
+        *_paragraphs(whole.help),
         ".SH OPTIONS",
         "Every command takes these behind its name.",
         *_options(whole, _NAME),
@@ -47,7 +47,7 @@ def page() -> str:
     ]
     for name, each in commands(whole, _NAME):
         lines += [f'.SS "{_roff(name)}"', f".B {_roff(_usage(each, name))}", ".PP"]
-        lines += [*_text(each.help), *_options(each, name), *_examples(each)]
+        lines += [*_paragraphs(each.help), *_options(each, name), *_examples(each)]
     codes = whole.epilog.removeprefix("Exit codes: ").rstrip(".").split(", ")
     lines.append(".SH EXIT STATUS")
     for code in codes:
@@ -136,12 +136,12 @@ def _context(each: Any, name: str) -> Any:
     return each.context_class(each, info_name=name, **command().context_settings)
 
 
-def _first(text: str) -> str:
+def _first_sentence(text: str) -> str:
     """Returns the first sentence without its full stop, for `whatis`."""
     return text.partition(". ")[0].rstrip(".")
 
 
-def _text(text: str) -> list[str]:
+def _paragraphs(text: str) -> list[str]:
     parts = [" ".join(part.split()) for part in text.replace("\b", "").split("\n\n")]
     return [line for part in parts if part for line in (_roff(part), ".PP")][:-1]
 

@@ -46,7 +46,7 @@ def manifests(environment: Mapping[str, str] = os.environ) -> list[Document]:
             raise ReleaseError(
                 f"Metacontroller's manifests cannot be had from {source()}: set"
                 " METACONTROLLER_MANIFESTS to manifests/production of a checkout of that version"
-                f" ({last(str(error))})"
+                f" ({last_line(str(error))})"
             ) from None
     directory = Path(given)
     if not (directory / "kustomization.yaml").is_file():
@@ -72,7 +72,7 @@ def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.enviro
             raise ReleaseError(
                 f"Metacontroller's chart {version()} cannot be had from {REPOSITORY}: set"
                 " METACONTROLLER_CHART to deploy/helm/metacontroller of a checkout of that version"
-                f" ({last(done.stderr)})"
+                f" ({last_line(done.stderr)})"
             )
         return
     found = run(helm, "show", "chart", given)
@@ -80,7 +80,7 @@ def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.enviro
     if content.get("version") != version():
         raise ReleaseError(
             f"METACONTROLLER_CHART={given} is not Metacontroller's chart {version()}"
-            f" ({last(found.stderr) or content.get('version')})"
+            f" ({last_line(found.stderr) or content.get('version')})"
         )
     (chart / "charts").mkdir()
     if Path(given).is_dir():
@@ -94,7 +94,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, text=True, capture_output=True, check=False)  # noqa: S603
 
 
-def last(output: str) -> str:
+def last_line(output: str) -> str:
     """Returns the last line of a tool's output that is not blank."""
     lines = [line for line in output.strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""

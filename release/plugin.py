@@ -30,7 +30,7 @@ from .kustomize import ROOT, Document, ReleaseError
 from .man import PAGE
 
 NAME = "kubectl-tapp"
-COMPLETES = "kubectl_complete-tapp"
+COMPLETION = "kubectl_complete-tapp"
 ARCHIVE = re.compile(
     rf"{NAME}-{re.escape(VERSION)}-(?P<os>linux|darwin)-(?P<arch>amd64|arm64)\.tar\.gz"
 )
@@ -41,7 +41,7 @@ import os
 from kubectl_tapp.entry import complete, main
 complete() if os.environ.get("KUBECTL_TAPP_COMPLETES") else main()
 """
-_COMPLETE = f"""\
+_COMPLETION_SCRIPT = f"""\
 #!/bin/sh
 # What kubectl calls to complete the words behind `kubectl tapp`: {NAME} itself, by another name.
 KUBECTL_TAPP_COMPLETES=1 exec {NAME} "$@"
@@ -78,29 +78,31 @@ def build(directory: Path) -> Path:
         ]
         data = [
             f"--add-data={ROOT / own}{os.pathsep}{Path(theirs).parent}"
-            for own, theirs in (*shipped(), *_page())
+            for own, theirs in (*files_of_plugin(), *_files_of_web_page())
         ]
         done = metacontroller.run(*freeze, *options, *data, entry)
         whole = place / "dist" / NAME
         if done.returncode != 0 or not whole.is_dir():
-            raise ReleaseError(f"the plugin cannot be frozen: {metacontroller.last(done.stderr)}")
+            raise ReleaseError(
+                f"the plugin cannot be frozen: {metacontroller.last_line(done.stderr)}"
+            )
         _add_files(whole)
         said = metacontroller.run(whole / NAME, "--version")
         if said.stdout.strip() != VERSION:
             raise ReleaseError(
-                f"the frozen plugin does not start: {metacontroller.last(said.stderr)}"
+                f"the frozen plugin does not start: {metacontroller.last_line(said.stderr)}"
             )
         pack(whole, made)
     return made
 
 
-def shipped() -> list[tuple[str, str]]:
+def files_of_plugin() -> list[tuple[str, str]]:
     """Returns the files of the repository that the plugin reads, and their paths in the plugin."""
     included = _project()["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     return sorted(included.items())
 
 
-def _page() -> list[tuple[str, str]]:
+def _files_of_web_page() -> list[tuple[str, str]]:
     files = (ROOT / "kubectl_tapp" / "web" / "static").iterdir()
     return [(str(file.relative_to(ROOT)),) * 2 for file in sorted(files)]
 
@@ -112,25 +114,25 @@ def _project() -> Document:
 
 def _add_files(whole: Path) -> None:
     """Adds completion, the manual page, and the licenses of all packages."""
-    script = whole / COMPLETES
-    script.write_text(_COMPLETE, encoding="utf-8")
+    script = whole / COMPLETION
+    script.write_text(_COMPLETION_SCRIPT, encoding="utf-8")
     script.chmod(0o755)
     shutil.copy(ROOT / "LICENSE", whole)
     (whole / "man").mkdir()
     shutil.copy(PAGE, whole / "man")
     for found in bundled():
-        for text in licences(found):
-            _add(text, whole / "licenses" / found.metadata["Name"])
-    _add(Path(os.__file__).parent / "LICENSE.txt", whole / "licenses" / "Python")
+        for text in license_files(found):
+            _add_file(text, whole / "licenses" / found.metadata["Name"])
+    _add_file(Path(os.__file__).parent / "LICENSE.txt", whole / "licenses" / "Python")
 
 
-def _add(file: Path, place: Path) -> None:
+def _add_file(file: Path, place: Path) -> None:
     if file.exists():
         place.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, place)
 
 
-def licences(found: Distribution) -> Iterator[Path]:
+def license_files(found: Distribution) -> Iterator[Path]:
     """Yields the license files of a package."""
     for file in found.files or ():
         if re.match(r"(LICEN[CS]E|COPYING|NOTICE)", file.name):
@@ -154,10 +156,10 @@ def pack(whole: Path, archive: Path) -> None:
     """Packs regular files only, because krew does not unpack links."""
     with tarfile.open(archive, "w:gz", dereference=True) as packed:
         for file in sorted(each for each in whole.rglob("*") if each.is_file()):
-            packed.add(file, f"{NAME}/{file.relative_to(whole)}", filter=_ownerless)
+            packed.add(file, f"{NAME}/{file.relative_to(whole)}", filter=_normalized)
 
 
-def _ownerless(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def _normalized(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     executable = entry.mode & stat.S_IXUSR
     entry.mode = 0o755 if executable else 0o644
     entry.uid = entry.gid = entry.mtime = 0
@@ -209,9 +211,9 @@ _CAVEATS = f"""\
 The cluster needs TApp itself: see the home page.
 
 kubectl completes the words behind `kubectl tapp` where it finds
-{COMPLETES} on PATH. krew does not put it there:
+{COMPLETION} on PATH. krew does not put it there:
 
-  ln -s "$(dirname "$(readlink -f "$(command -v {NAME})")")/{COMPLETES}" \\
+  ln -s "$(dirname "$(readlink -f "$(command -v {NAME})")")/{COMPLETION}" \\
     "${{KREW_ROOT:-$HOME/.krew}}/bin/"
 """
 

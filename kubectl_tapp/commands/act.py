@@ -113,12 +113,12 @@ def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
 
     Raises CommandError if the service would not accept the edit.
     """
-    from kubectl_tapp.forecast.meaning import meaning  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.forecast.meaning import decide_edit  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.show.plan import print_plan  # noqa: PLC0415
 
     registration = session.cluster.registration(seen)
     try:
-        expected, concerned = meaning(seen, edited, registration, session.now())
+        expected, concerned = decide_edit(seen, edited, registration, session.now())
     except WireError as error:
         where = f"{error.path}: " if error.path else ""
         raise CommandError(f"{where}{error.message}; nothing was written") from None

@@ -68,14 +68,14 @@ def list_tapps(
 def _print(session: Session, found: list[Document], with_namespace: bool, wide: bool) -> None:
     from rich.text import Text  # noqa: PLC0415 - it costs start time
 
-    from kubectl_tapp.show.columns import fitted  # noqa: PLC0415
+    from kubectl_tapp.show.columns import fitted_table  # noqa: PLC0415
 
     heads = [*(["NAMESPACE"] if with_namespace else []), *_HEADS]
     heads += ["TEMPLATES", "IMAGES"] if wide else []
     cells = [_cells(tapp, session.now()) for tapp in found]
     rows = [{head: Text(printable(each[head])) for head in heads} for each in cells]
     given = [step for step in _GIVE_WAY if step[0] in heads]
-    session.console.print(fitted(heads, rows, session.console.width, given))
+    session.console.print(fitted_table(heads, rows, session.console.width, given))
 
 
 def _cells(tapp: Document, now: float) -> dict[str, str]:

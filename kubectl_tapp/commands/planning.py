@@ -34,7 +34,7 @@ from kubectl_tapp.forecast import assumed, schema
 from kubectl_tapp.forecast.fail_if import read_condition
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.foresee import as_running, forecast
-from kubectl_tapp.forecast.taken import with_taken
+from kubectl_tapp.forecast.taken import with_existing_children
 from kubectl_tapp.show.page import page
 from kubectl_tapp.show.plan import as_document, print_plan
 from tapp.words.times import written
@@ -113,7 +113,7 @@ def _without_cluster(session: Session, options: PlanOptions) -> Forecast:
         wrong = tuple(each for each in schema.mistakes(edited) if each not in known)
         assumptions = Assumptions(options.broken, wrong, made_up=True)
         found = forecast(observed, edited, registration, now, assumptions)
-    notes = (*found.notes, *assumed.said(found, observed.tapp, edited))
+    notes = (*found.notes, *assumed.assumption_sentences(found, observed.tapp, edited))
     return replace(found, notes=notes)
 
 
@@ -153,7 +153,7 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
         )
         found = forecast(observed, edited, registration, now, assumptions)
     if not found.refused:
-        found = with_taken(cluster, observed.tapp, found)
+        found = with_existing_children(cluster, observed.tapp, found)
     return replace(found, stuck=(*found.stuck, *tried.stuck))
 
 

@@ -63,8 +63,8 @@ def _shown(session: Session, observed: Observed, unfold: bool) -> "RenderableTyp
     from kubectl_tapp.show import status as show_status  # noqa: PLC0415 - it costs start time
 
     if PODS in observed.unread:
-        return show_status.shown_told(observed, session.console, unfold=unfold)
-    return show_status.shown(_inspected(session, observed), session.console, unfold=unfold)
+        return show_status.status_text_from_status(observed, session.console, unfold=unfold)
+    return show_status.status_text(_inspected(session, observed), session.console, unfold=unfold)
 
 
 def _print(session: Session, observed: Observed, unfold: bool) -> None:
@@ -87,7 +87,7 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
         _print(session, observed, unfold)
         before = Changes(_inspected(session, observed))
         for newer in _polled(session, observed):
-            for line in before.until(_inspected(session, newer)):
+            for line in before.lines_since_last_look(_inspected(session, newer)):
                 session.say(line)
     session.note(f"note: TApp {observed.name} is gone")
 

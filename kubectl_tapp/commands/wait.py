@@ -62,7 +62,7 @@ def wait(
 
     reached: dict[Goal, Callable[[Progress], bool]] = {
         Goal.READY: lambda now: now.ready,
-        Goal.AVAILABLE: lambda now: now.enough,
+        Goal.AVAILABLE: lambda now: now.has_minimum,
         Goal.STUCK: lambda _now: False,
     }
     messages = {Goal.READY: "it is Ready", Goal.AVAILABLE: "enough instances are available"}

@@ -123,7 +123,7 @@ def _stuck_reason(current: Progress, goal: WaitGoal, tapp: Document) -> str:
             f"nobody has acted on its generation {current.generation}: are Metacontroller and the "
             f"service running? {events} shows what they complain of"
         )
-    return current.stuck(goal.ids)
+    return current.stuck_reason(goal.ids)
 
 
 def _never_stuck_message(goal: WaitGoal) -> str:

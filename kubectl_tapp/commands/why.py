@@ -16,19 +16,19 @@ def why(session: Session, name: Name, ids: Ids = None, output: Output = None) ->
     """
     from kubectl_tapp.decide.inspection import inspect  # noqa: PLC0415
     from kubectl_tapp.show.documents import why_document  # noqa: PLC0415 - it costs start time
-    from kubectl_tapp.show.why import lines  # noqa: PLC0415
+    from kubectl_tapp.show.why import why_lines  # noqa: PLC0415
 
     observed = session.cluster.observe(name, events=True)
     everyone = not ids or ids == ["all"]
     found = inspect(session.cluster, observed, session.now())
     chosen = list(found.cases) if everyone else _chosen(ids or [], list(found.cases))
-    found.obstacles.matter(chosen)
+    found.obstacles.limit_lookups_to(chosen)
     if EVENTS in found.observed.unread:
         session.note(f"note: {found.observed.unread[EVENTS]}")
     if output is not None:
         session.say(formatted(why_document(found, chosen), output))
         return
-    for line in lines(found, chosen, everyone=everyone):
+    for line in why_lines(found, chosen, everyone=everyone):
         session.say(line)
 
 

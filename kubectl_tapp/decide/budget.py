@@ -20,13 +20,13 @@ class Limit:
     problem: str = ""  # why the value is invalid, or an empty string
 
     @property
-    def must_stay(self) -> int:
+    def must_stay_available(self) -> int:
         """Number of instances that must stay available; all of them if the budget is invalid."""
         return self.should_run if self.allowed is None else max(0, self.should_run - self.allowed)
 
-    def may_go(self, serving: int) -> int:
+    def may_become_unavailable(self, serving: int) -> int:
         """Returns how many more instances may become unavailable if `serving` instances serve."""
-        return max(0, serving - self.must_stay)
+        return max(0, serving - self.must_stay_available)
 
     @property
     def sentence(self) -> str:
@@ -35,14 +35,17 @@ class Limit:
             return self.problem
         name = self.name.removeprefix("spec.updateStrategy.")
         value = f"{self.value}" if self.value == self.allowed else f"{self.value} ({self.allowed})"
-        return f"{name} {value} of {self.should_run}: {self.must_stay} must stay available"
+        return (
+            f"{name} {value} of {self.should_run}: {self.must_stay_available} must stay available"
+        )
 
     def sentence_now(self, serving: int) -> str:
         """Returns the sentence with the current numbers: `..., 3 are, so 0 more may go`."""
         if self.allowed is None:
             return self.problem
         more = "more " if serving < self.should_run else ""
-        return f"{self.sentence}, {serving} {are(serving)}, so {self.may_go(serving)} {more}may go"
+        count = self.may_become_unavailable(serving)
+        return f"{self.sentence}, {serving} {are(serving)}, so {count} {more}may go"
 
 
 def are(number: int) -> str:
@@ -50,7 +53,7 @@ def are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def allowed(budget: Budget) -> int | None:
+def max_unavailable_of(budget: Budget) -> int | None:
     """Returns how many instances a budget allows to be unavailable, or None if it is invalid."""
     return None if budget.least is None else budget.should_run - budget.least
 
@@ -61,7 +64,7 @@ def limits(plan: Plan) -> tuple[Limit, Limit]:
     users = Counter(each.template.name == rolling for each in plan.instances if each.should_run)
     first, second = (
         Limit(
-            *(each.name, each.value, allowed(each), each.should_run, users[is_rolling]),
+            *(each.name, each.value, max_unavailable_of(each), each.should_run, users[is_rolling]),
             problem=each.problem,
         )
         for each, is_rolling in ((budgets.rolling, True), (budgets.force, False))

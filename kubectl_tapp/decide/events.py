@@ -11,16 +11,19 @@ from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.refused import REASON
 from tapp.words.times import UNKNOWN, seconds
 
-_SHOWN, _OF_TAPP = 5, 2  # The most Events that are printed, of an instance and of the TApp
-_UNPLACED = "FailedScheduling"
+_MAX_OF_INSTANCE, _MAX_OF_TAPP = (
+    5,
+    2,
+)  # The most Events that are printed, of an instance and of the TApp
+_FAILED_SCHEDULING = "FailedScheduling"
 # The container's name in a field path such as `spec.containers{web}`
-_CONTAINER = re.compile(r"\{([^{}]*)\}$")
+_CONTAINER_IN_PATH = re.compile(r"\{([^{}]*)\}$")
 
 
 def failing_syncs(view: Inspection) -> list[str]:
     """Returns sentences about failed syncs of the whole TApp that still fail, newest first."""
-    now, found = view.plan.now, view.obstacles.of_tapp[:_OF_TAPP]
-    return [f"{REASON}{_when(each.at, each.count, now)}: {each.text}" for each in found]
+    now, found = view.plan.now, view.obstacles.of_tapp[:_MAX_OF_TAPP]
+    return [f"{REASON}{_count_and_age(each.at, each.count, now)}: {each.text}" for each in found]
 
 
 def of_instance(view: Inspection, id: int) -> list[Document]:
@@ -34,25 +37,25 @@ def of_instance(view: Inspection, id: int) -> list[Document]:
     pod = view.pod(id)
     found = []
     for event in view.observed.events:
-        about = _object(event)
+        about = _involved_object(event)
         kind, other = about.get("kind"), about.get("name", "")
         if kind == "Pod" and other == name:
-            is_true = instance.should_run if pod is None else _of_pod(event, pod)
+            is_true = instance.should_run if pod is None else _is_about_current_problem(event, pod)
         else:
             is_claim = kind == "PersistentVolumeClaim" and other.endswith(f"-{name}")
-            is_true = is_claim and not _has_all(view.observed.claims, other)
+            is_true = is_claim and not _has_requested_volume(view.observed.claims, other)
         if is_true:
             found.append(event)
-    return newest(found)[:_SHOWN]
+    return newest(found)[:_MAX_OF_INSTANCE]
 
 
-def _of_pod(event: Document, pod: Document) -> bool:
+def _is_about_current_problem(event: Document, pod: Document) -> bool:
     """Returns True if the Event is about this pod, and no later success has made it obsolete."""
-    about = _object(event)
+    about = _involved_object(event)
     if about.get("uid") != pod["metadata"]["uid"]:
         return False
-    named = _CONTAINER.search(str(about.get("fieldPath") or ""))
-    worked = [_true_since(pod, "PodScheduled")] if event.get("reason") == _UNPLACED else []
+    named = _CONTAINER_IN_PATH.search(str(about.get("fieldPath") or ""))
+    worked = [_true_since(pod, "PodScheduled")] if event.get("reason") == _FAILED_SCHEDULING else []
     for status in container_statuses(pod):
         running = (status.get("state") or {}).get("running")
         if running and (named is None or status.get("name") == named[1]):
@@ -67,7 +70,7 @@ def _true_since(pod: Document, type_: str) -> float:
     return seconds(found.get("lastTransitionTime")) if found.get("status") == "True" else UNKNOWN
 
 
-def _has_all(claims: Iterable[Document], name: str) -> bool:
+def _has_requested_volume(claims: Iterable[Document], name: str) -> bool:
     """Returns True if the claim has a volume of the requested size."""
     for claim in claims:
         if claim["metadata"]["name"] == name:
@@ -78,7 +81,7 @@ def _has_all(claims: Iterable[Document], name: str) -> bool:
     return False
 
 
-def _object(event: Document) -> Document:
+def _involved_object(event: Document) -> Document:
     return event.get("involvedObject") or {}
 
 
@@ -93,9 +96,10 @@ def newest(events: Iterable[Document]) -> list[Document]:
 def describe(event: Document, now: float) -> str:
     """Returns the Event as a sentence with its reason, count and age."""
     message = " ".join(str(event.get("message") or "").split())
-    return f"{event.get('reason')}{_when(last_seen(event), event_count(event), now)}: {message}"
+    when = _count_and_age(last_seen(event), event_count(event), now)
+    return f"{event.get('reason')}{when}: {message}"
 
 
-def _when(at: float, count: int, now: float) -> str:
+def _count_and_age(at: float, count: int, now: float) -> str:
     often = f" {count} times, last" if count > 1 else ""
     return f"{often} {short_duration(now - at)} ago"

@@ -23,7 +23,7 @@ from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide_or_fail
 from kubectl_tapp.decide.obstacles import Obstacles
-from kubectl_tapp.decide.standing import STILL, Standing, missed, standing
+from kubectl_tapp.decide.standing import PASSIVE_ACTIONS, Standing, missing_since, standing
 from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
@@ -38,11 +38,11 @@ from tapp.words.times import UNKNOWN
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, TEMPLATE_HASH, InstanceStatus
 
 # Reasons for which a container waits during a normal start
-_QUIET_WAITS = ("ContainerCreating", "PodInitializing")
+_NORMAL_WAITS = ("ContainerCreating", "PodInitializing")
 
 
 # Conditions whose problem is also the reason of a decision about an instance
-_OF_INSTANCES = (
+_REPORTED_BY_INSTANCES = (
     Type.TEMPLATE_NOT_FOUND, Type.INVALID_BUDGET, Type.CREATION_BLOCKED, Type.UNREADABLE_PODS,
 )  # fmt: skip
 
@@ -90,11 +90,15 @@ class Inspection:
     @cached_property
     def standings(self) -> dict[int, Standing]:
         """Instance number to how the instance stands, sorted by number."""
-        missing, found = missed(self.plan), dict[int, Standing]()
+        missing, found = missing_since(self.plan), dict[int, Standing]()
         for id, case in self.cases.items():
-            obstacle = self.obstacles.of.get(id, "")
+            obstacle = self.obstacles.by_instance.get(id, "")
             one = standing(self.plan, missing, *case, pod=self.pod(id), obstacle=obstacle)
-            if self.idle and one.disposition is Disposition.MOVING and case[1].action not in STILL:
+            if (
+                self.idle
+                and one.disposition is Disposition.MOVING
+                and case[1].action not in PASSIVE_ACTIONS
+            ):
                 one = replace(one, text=f"waits for a controller to act: {one.text}")
             found[id] = one
         return found
@@ -116,10 +120,10 @@ class Inspection:
         return refusals(self.plan)
 
     @property
-    def refused_beyond(self) -> list[Finding]:
+    def refusals_beyond_instances(self) -> list[Finding]:
         """The refusals that the decisions about single instances do not mention already."""
-        covered = {*_OF_INSTANCES}
-        if missed(self.plan).keys() <= self.obstacles.of.keys():
+        covered = {*_REPORTED_BY_INSTANCES}
+        if missing_since(self.plan).keys() <= self.obstacles.by_instance.keys():
             covered |= {Type.PODS_NOT_CREATED}
         pods = {f"{self.name}-{id}" for id in self.plan.troubles}
         if pods.issuperset(one.name for one in self.plan.overdue.pods):
@@ -127,14 +131,14 @@ class Inspection:
         return [found for found in self.refused if found.type not in covered]
 
     @cached_property
-    def taken(self) -> list[int]:
+    def updated_now(self) -> list[int]:
         """Numbers of the instances that the next sync updates."""
         return [i.id for i, verdict in self.plan.cases if is_update(verdict)]
 
     @property
     def serving(self) -> int:
         """Number of available instances that the next sync does not update."""
-        return len(self.plan.available - set(self.taken))
+        return len(self.plan.available - set(self.updated_now))
 
     def pod(self, id: int) -> Document | None:
         """Returns the instance's pod as the API server stores it, or None."""
@@ -160,7 +164,7 @@ class Inspection:
             revision=revision,
             outdated=outdated and instance.should_run,
             image=", ".join(each.get("image", "") for each in main),
-            state=_state(instance, verdict, document),
+            state=_pod_state(instance, verdict, document),
             ready=f"{sum(bool(each.get('ready')) for each in counted)}/{len(main)}",
             restarts=sum(each.get("restartCount") or 0 for each in shown),
             node=pod.node,
@@ -205,13 +209,13 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
     plan = decide_or_fail(observed, registration, now, memo)
     metadata = observed.tapp["metadata"]
     behind = observed_generation(observed.tapp) != metadata.get("generation")
-    acting = any(verdict.action not in STILL for _, verdict in plan.cases)
+    acting = any(verdict.action not in PASSIVE_ACTIONS for _, verdict in plan.cases)
     if refusals and not observed.events and (behind or plan.not_created or acting):
         observed = cluster.with_events(observed)
     return Inspection(observed, plan, Obstacles(cluster, observed, plan))
 
 
-def _state(instance: Instance, verdict: Verdict, document: Document) -> str:
+def _pod_state(instance: Instance, verdict: Verdict, document: Document) -> str:
     """Returns the pod's state as one word, such as `kubectl get pods` shows it.
 
     The most specific state comes first: a deletion, a silent node, then a container's error.
@@ -232,7 +236,7 @@ def _state(instance: Instance, verdict: Verdict, document: Document) -> str:
     for status in container_statuses(document):
         state = status.get("state") or {}
         waiting = (state.get("waiting") or {}).get("reason")
-        if waiting and waiting not in _QUIET_WAITS:
+        if waiting and waiting not in _NORMAL_WAITS:
             return str(waiting)
         ended = state.get("terminated") or {}
         if ended.get("exitCode"):
@@ -249,7 +253,7 @@ def _state(instance: Instance, verdict: Verdict, document: Document) -> str:
 
 
 _UNKNOWN = "?"
-_COUNTS = {"ready": "ready", "updatedReplicas": "up to date", "availableReplicas": "available"}
+_PHRASES = {"ready": "ready", "updatedReplicas": "up to date", "availableReplicas": "available"}
 
 
 def rows_of_status(observed: Observed) -> list[Row]:
@@ -274,7 +278,7 @@ def counts_of_status(observed: Observed) -> list[str]:
     """Returns the TApp's state as a word, and the counts in its status, as phrases."""
     status = observed.tapp.get("status") or {}
     parts = [str(status.get("appStatus", "without a status"))]
-    parts += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]
+    parts += [f"{status[key]} {word}" for key, word in _PHRASES.items() if key in status]
     kept = status.get("kept") or {}
     parts += [f"kept: {ids} at {revision}" for revision, ids in kept.items()]
     return [*parts, *([clause] if (clause := unobserved(observed.tapp)) else [])]

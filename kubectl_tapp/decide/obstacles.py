@@ -13,17 +13,19 @@ from kubectl_tapp.base.observed import Document, Observed, by_name
 from kubectl_tapp.base.reading import conditions_by_type, last_write
 from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
 from kubectl_tapp.cluster.belonging import ownership_advice
-from kubectl_tapp.decide.refused import WHOLE, Child, Refusal, refusals
-from kubectl_tapp.decide.standing import STILL
+from kubectl_tapp.decide.refused import WHOLE_SYNC, Child, Refusal, refusals
+from kubectl_tapp.decide.standing import PASSIVE_ACTIONS
 from tapp.decide.instances import Instance
 from tapp.plan import Plan
 from tapp.storage.claims import Claims
 from tapp.words.quoted import short
 from tapp.words.times import seconds
 
-MOST = 25  # Missing objects of at most this many instances are looked up by name
-_SLACK = 60.0  # Seconds until the service notices a missing pod; refusals from this time count, too
-_LASTS = 1300.0
+MAX_LOOKUPS = 25  # Missing objects of at most this many instances are looked up by name
+_NOTICE_SECONDS = (
+    60.0  # Seconds until the service notices a missing pod; refusals from this time count, too
+)
+_REFUSAL_LIFETIME = 1300.0
 """A refusal older than this is over, in seconds: Metacontroller would have reported it again. Its
 longest back-off is 1,000 s, and up to 300 s pass between two Events of a TApp."""
 _BOUNDLESS = float("inf")
@@ -39,38 +41,42 @@ class _Missing:
 
 
 class Obstacles:
-    """The obstacles of one TApp: `of` for each instance, `of_tapp` for the whole TApp."""
+    """The obstacles of one TApp: `by_instance` for each instance, `of_tapp` for the whole TApp."""
 
     def __init__(self, cluster: ClusterAccess, observed: Observed, plan: Plan) -> None:
-        """Nothing is read from the cluster before `of` is used."""
+        """Nothing is read from the cluster before `by_instance` is used."""
         self._cluster, self._observed, self._plan = cluster, observed, plan
         self._known = by_name(observed.pods)
         self._ids: Collection[int] | None = None
         self._pods, self._unread = dict[str, Document](), ""
         self._claims: dict[str, Document] = {}
 
-    def matter(self, ids: Collection[int]) -> None:
+    def limit_lookups_to(self, ids: Collection[int]) -> None:
         """Limits the lookups of missing objects to those of the given instances."""
         self._ids = frozenset(ids)
 
     @cached_property
-    def of(self) -> dict[int, str]:
+    def by_instance(self) -> dict[int, str]:
         """Instance number to a sentence about its obstacle.
 
-        At most `MOST` instances are looked up by the names of their pods and claims.
+        At most `MAX_LOOKUPS` instances are looked up by the names of their pods and claims.
         """
         observed, plan, ids = self._observed, self._plan, self._ids
-        missing = [each for each in _missing(observed, plan) if ids is None or each.id in ids]
-        looked = missing[:MOST]
+        missing = [
+            each
+            for each in _instances_lacking_children(observed, plan)
+            if ids is None or each.id in ids
+        ]
+        looked = missing[:MAX_LOOKUPS]
         pods = [f"{observed.name}-{each.id}" for each in looked if each.pod is not None]
         claims = [name for each in looked for name in each.claims.values()]
         space = observed.tapp["metadata"]["namespace"]
-        self._pods, self._unread = _named(self._cluster, PODS, pods, space)
-        self._claims, _ = _named(self._cluster, CLAIMS, claims, space)
-        texts = {each.id: self._of_missing(each) for each in missing}
+        self._pods, self._unread = _look_up(self._cluster, PODS, pods, space)
+        self._claims, _ = _look_up(self._cluster, CLAIMS, claims, space)
+        texts = {each.id: self._obstacle_to_creation(each) for each in missing}
         for instance, verdict in plan.cases:
-            if verdict.action not in STILL and instance.pod is not None:
-                texts.setdefault(instance.id, self._of_change(instance))
+            if verdict.action not in PASSIVE_ACTIONS and instance.pod is not None:
+                texts.setdefault(instance.id, self._obstacle_to_change(instance))
         return {id: text for id, text in sorted(texts.items()) if text}
 
     @cached_property
@@ -80,71 +86,71 @@ class Obstacles:
     @property
     def of_tapp(self) -> list[Refusal]:
         """Refusals of the whole TApp that still apply, newest first."""
-        now, answered = self._plan.now, _newest_answer(self._observed)
+        now, answered = self._plan.now, _last_action_of_service(self._observed)
         revisions = {("controllerrevision", name) for name in by_name(self._observed.revisions)}
         found = [
             each
             for each in self._refused
-            if now - each.at < _LASTS
-            and (each.about != WHOLE or each.at >= answered)
+            if now - each.at < _REFUSAL_LIFETIME
+            and (each.about != WHOLE_SYNC or each.at >= answered)
             and each.about is not None
-            and each.about[0] in {WHOLE[0], "controllerrevision"}
+            and each.about[0] in {WHOLE_SYNC[0], "controllerrevision"}
             and each.about not in revisions
         ]
         return [*{each.text: each for each in reversed(found)}.values()][::-1]
 
-    def _of_missing(self, missing: _Missing) -> str:
+    def _obstacle_to_creation(self, missing: _Missing) -> str:
         parts = []
         if missing.pod is not None:
-            parts.append(self._of_pod(missing))
+            parts.append(self._obstacle_to_pod(missing))
         for template, name in missing.claims.items():
-            owner = self._whose(self._claims.get(name))
-            text = self._said(missing.since, ("persistentvolumeclaim", name))
+            owner = self._owner_phrase(self._claims.get(name))
+            text = self._refusal_since(missing.since, ("persistentvolumeclaim", name))
             if owner:
                 parts.append(f"a claim of the name of its claim {template} {owner}")
             elif text:
                 parts.append(f"the API server refuses its claim {template}: {text}")
         return "; ".join(part for part in parts if part)
 
-    def _of_pod(self, missing: _Missing) -> str:
+    def _obstacle_to_pod(self, missing: _Missing) -> str:
         name = f"{self._observed.name}-{missing.id}"
         # Metacontroller writes no Event if another object has the name already. So the newest Event
         # may be about an earlier problem, and the owner is the actual obstacle.
-        if owner := self._whose(self._pods.get(name)):
+        if owner := self._owner_phrase(self._pods.get(name)):
             return f"a pod of its name {owner}"
-        if text := self._said(missing.since, ("pod", name), None):
+        if text := self._refusal_since(missing.since, ("pod", name), None):
             return f"the API server refuses its pod: {text}"
         unread = self._unread
         return unread and f"a pod of its name may be there, which you may not read: {unread}"
 
-    def _whose(self, item: Document | None) -> str:
+    def _owner_phrase(self, item: Document | None) -> str:
         """Returns half a sentence about the object's owner, or an empty string.
 
         The string is empty if there is no such object or the object belongs to the TApp.
         """
         return "" if item is None else ownership_advice(item, self._observed.tapp)
 
-    def _of_change(self, instance: Instance) -> str:
+    def _obstacle_to_change(self, instance: Instance) -> str:
         name = f"{self._observed.name}-{instance.id}"
         pod = self._known[name]["metadata"]
         since = max(last_write(pod), seconds(pod.get("creationTimestamp")))
-        text = self._said(since, ("pod", name), None)
+        text = self._refusal_since(since, ("pod", name), None)
         return text and f"the API server refuses that: {text}"
 
-    def _said(self, since: float, *about: Child | None) -> str:
+    def _refusal_since(self, since: float, *about: Child | None) -> str:
         """Returns the newest refusal since then about the first of these children that has one."""
         late = [each for each in self._refused if each.at >= since]
         return next((each.text for one in about for each in late if each.about == one), "")
 
 
-def _named(
+def _look_up(
     cluster: ClusterAccess, resource: str, names: list[str], namespace: str
 ) -> tuple[dict[str, Document], str]:
     found = cluster.get_named(resource, names, namespace) if names else []
     return ({}, short(found)) if isinstance(found, str) else (by_name(found), "")
 
 
-def _missing(observed: Observed, plan: Plan) -> Iterable[_Missing]:
+def _instances_lacking_children(observed: Observed, plan: Plan) -> Iterable[_Missing]:
     """Yields the instances that lack a pod or claim that an earlier sync should have created."""
     since = {id: seconds(at) for at, ids in plan.not_created.items() for id in ids}
     own = Claims(plan.world)
@@ -162,7 +168,9 @@ def _missing(observed: Observed, plan: Plan) -> Iterable[_Missing]:
         claims = {template: name for template, name in claims.items() if name not in known}
         begun = since[instance.id] if pod is None else seconds(pod["metadata"]["creationTimestamp"])
         if pod is None or claims:
-            yield _Missing(instance.id, begun if pod is None else None, claims, begun - _SLACK)
+            yield _Missing(
+                instance.id, begun if pod is None else None, claims, begun - _NOTICE_SECONDS
+            )
 
 
 def _claims_used(pod: Document) -> Iterable[str]:
@@ -172,7 +180,7 @@ def _claims_used(pod: Document) -> Iterable[str]:
             yield str(name)
 
 
-def _newest_answer(observed: Observed) -> float:
+def _last_action_of_service(observed: Observed) -> float:
     """Returns when the service last acted: a condition changed, or a pod was created."""
     times = [each.get("lastTransitionTime") for each in conditions_by_type(observed.tapp).values()]
     times += [pod["metadata"].get("creationTimestamp") for pod in observed.pods]

@@ -11,7 +11,7 @@ from tapp.words.ranges import id_list, name_list
 from tapp.words.reasons import Reason
 
 
-def span(rows: Iterable[Row], now: float) -> str:
+def age_range(rows: Iterable[Row], now: float) -> str:
     """Returns how long these rows have been in their state: an age, or the range of ages."""
     ages = sorted(now - row.since for row in rows if row.since is not None)
     if not ages:
@@ -20,13 +20,13 @@ def span(rows: Iterable[Row], now: float) -> str:
     return first if first == last else f"{first}..{last}"
 
 
-def places(rows: Iterable[Row]) -> str:
+def node_phrase(rows: Iterable[Row]) -> str:
     """Returns the name of the rows' node, or how many nodes they are on."""
     nodes = {row.node for row in rows if row.node}
     return next(iter(nodes), "") if len(nodes) <= 1 else f"{len(nodes)} nodes"
 
 
-def budget(view: Inspection) -> list[str]:
+def budget_lines(view: Inspection) -> list[str]:
     """Returns the arithmetic of the budgets, one line each.
 
     The first line says how many instances should run and are available; the others say how many of
@@ -37,7 +37,7 @@ def budget(view: Inspection) -> list[str]:
     count = len(plan.available)
     text = f"{plan.budgets.should_run} should run, {count} {are(count)} available"
     text += f" (not {id_list(unavailable)})" if unavailable else ""
-    text += f", updated now: {id_list(view.taken)}" if view.taken else ""
+    text += f", updated now: {id_list(view.updated_now)}" if view.updated_now else ""
     if plan.budgets.strategy.paused:
         text += "; updates are paused"
     rolling, force = limits(plan)
@@ -54,11 +54,11 @@ def budget(view: Inspection) -> list[str]:
 
 def budget_block(view: Inspection) -> list[str]:
     """Returns the lines about the budgets, preceded by an empty line."""
-    first, *rest = budget(view)
+    first, *rest = budget_lines(view)
     return ["", f"budget: {first}", *(f"  {line}" for line in rest)]
 
 
-def going_on_block(view: Inspection) -> list[str]:
+def continuation_block(view: Inspection) -> list[str]:
     """Returns how updates that a partition or a pause keeps back go on, after an empty line.
 
     The list is empty if nothing is kept back.
@@ -76,5 +76,5 @@ def going_on_block(view: Inspection) -> list[str]:
 
 def refused_block(view: Inspection) -> list[str]:
     """Returns the refusals that no instance's line mentions, preceded by an empty line."""
-    found = [f"{each.type}: {each.message}" for each in view.refused_beyond]
+    found = [f"{each.type}: {each.message}" for each in view.refusals_beyond_instances]
     return ["", *found] if found else []

@@ -19,7 +19,7 @@ from tapp.words.reasons import Disposition
 
 Ids = list[int]
 # The most reasons in a sentence and on a progress line, and characters of each of the latter
-_SHOWN, _FEW, _LONGEST = 5, 2, 60
+_MAX_REASONS, _MAX_REASONS_IN_LINE, _MAX_CHARACTERS = 5, 2, 60
 _PREFIX = "spec.updateStrategy."
 
 
@@ -27,8 +27,8 @@ class Progress:
     """The progress of a TApp at one moment.
 
     `answered` is True if the service has handled this generation of the spec. Only then `ready`,
-    `enough` and `stalled` come from its conditions. `fingerprint` differs after a child was
-    created, deleted, started or reported a new status.
+    `has_minimum` and `stalled_message` come from its conditions. `fingerprint` differs after a
+    child was created, deleted, started or reported a new status.
     """
 
     def __init__(self, view: Inspection) -> None:
@@ -43,63 +43,67 @@ class Progress:
             for type, each in conditions_by_type(tapp).items()
             if self.answered and each.get("status") == "True"
         }
-        self.ready, self.enough = "Ready" in told, "Available" in told
-        self.stalled = told.get(Type.STALLED, "")
+        self.ready, self.has_minimum = "Ready" in told, "Available" in told
+        self.stalled_message = told.get(Type.STALLED, "")
         self.paused = plan.budgets.strategy.paused
         self.fingerprint = _fingerprint(plan, tapp)
 
-    def of(self, disposition: Disposition) -> dict[str, Ids]:
+    def grouped_by_brief(self, disposition: Disposition) -> dict[str, Ids]:
         """Returns the instances with this disposition, grouped by their short reason."""
         return grouped((x.brief, x.id) for x in self._standings if x.disposition is disposition)
 
     @property
-    def moving(self) -> dict[str, Ids]:
+    def progressing(self) -> dict[str, Ids]:
         """Each action that is in progress, with the instances that it affects."""
-        return self.of(Disposition.MOVING)
+        return self.grouped_by_brief(Disposition.MOVING)
 
     def is_done(self, ids: Collection[int] | None) -> bool:
         """Returns True if these instances are as the spec asks.
 
         None means all instances; the TApp must then not be Stalled either.
         """
-        return self.answered and not self.left(ids) and not (ids is None and self.stalled)
+        return (
+            self.answered
+            and not self.unfinished(ids)
+            and not (ids is None and self.stalled_message)
+        )
 
-    def left(self, ids: Collection[int] | None) -> Ids:
+    def unfinished(self, ids: Collection[int] | None) -> Ids:
         """Returns which of these instances, or of all, are not as the spec asks."""
-        return [each.id for each in self._left(ids)]
+        return [each.id for each in self._unfinished(ids)]
 
-    def _left(self, ids: Collection[int] | None) -> list[Standing]:
+    def _unfinished(self, ids: Collection[int] | None) -> list[Standing]:
         return [
             each
             for each in self._standings
             if each.disposition is not Disposition.DONE and (ids is None or each.id in ids)
         ]
 
-    def stuck(self, ids: Collection[int] | None) -> str:
+    def stuck_reason(self, ids: Collection[int] | None) -> str:
         """Returns why the remaining instances will never progress, or an empty string if they may.
 
         While any instance progresses, its part of a budget may become free for others. The TApp as
         a whole is also stuck if its condition Stalled says so. Instances on hold do not count as
         stuck, because a person will remove the hold.
         """
-        left = [each for each in self._left(ids) if not each.on_hold]
-        blocked = self.of(Disposition.BLOCKED)
+        left = [each for each in self._unfinished(ids) if not each.on_hold]
+        blocked = self.grouped_by_brief(Disposition.BLOCKED)
         on_hold = any(each.on_hold for each in self._standings)
-        if left and not self.moving and (blocked or not on_hold):
-            return self._described(left)
-        return self.stalled if ids is None else ""
+        if left and not self.progressing and (blocked or not on_hold):
+            return self._reasons_of(left)
+        return self.stalled_message if ids is None else ""
 
     @property
     def is_waiting(self) -> bool:
         """True if an instance waits for other instances or for a person."""
-        return bool(self.of(Disposition.HELD))
+        return bool(self.grouped_by_brief(Disposition.HELD))
 
     @property
     def is_blocked(self) -> bool:
         """True if an instance makes no progress without somebody's help."""
-        return bool(self.of(Disposition.BLOCKED))
+        return bool(self.grouped_by_brief(Disposition.BLOCKED))
 
-    def _described(self, left: Iterable[Standing]) -> str:
+    def _reasons_of(self, left: Iterable[Standing]) -> str:
         """Returns the reasons why these instances do not progress.
 
         An instance that waits for a budget waits for all instances that use it up, so the reasons
@@ -108,24 +112,27 @@ class Progress:
         held = [each for each in left if each.disposition is Disposition.HELD]
         whose = self._standings if held else left
         blocked = [each for each in whose if each.disposition is Disposition.BLOCKED]
-        named, waiting = _named(blocked), _named(held)
-        more = [f"and {len(named) - _SHOWN} more"] if len(named) > _SHOWN else []
-        return "; ".join([*named[:_SHOWN], *more, *waiting])
+        named, waiting = _sentences(blocked), _sentences(held)
+        more = [f"and {len(named) - _MAX_REASONS} more"] if len(named) > _MAX_REASONS else []
+        return "; ".join([*named[:_MAX_REASONS], *more, *waiting])
 
     def line(self, ids: Collection[int] | None) -> str:
         """Returns one line: `3 of 6 done; starting: 2; waiting: 4,5 (maxUnavailable ...)`."""
         total = len(self._standings) if ids is None else len(ids)
-        parts = [f"{total - len(self.left(ids))} of {total} done"]
+        parts = [f"{total - len(self.unfinished(ids))} of {total} done"]
         parts += [] if self.answered else ["no controller has acted on its newest spec yet"]
-        parts += [f"{what}: {id_list(found)}" for what, found in self.moving.items()]
-        held = [(why.removeprefix(_PREFIX), x) for why, x in self.of(Disposition.HELD).items()]
+        parts += [f"{what}: {id_list(found)}" for what, found in self.progressing.items()]
+        held = [
+            (why.removeprefix(_PREFIX), x)
+            for why, x in self.grouped_by_brief(Disposition.HELD).items()
+        ]
         parts += [f"waiting: {id_list(found)} ({why})" for why, found in held]
-        blocked = list(self.of(Disposition.BLOCKED).items())[:_FEW]
-        parts += [f"{id_list(found)}: {short(why, _LONGEST)}" for why, found in blocked]
+        blocked = list(self.grouped_by_brief(Disposition.BLOCKED).items())[:_MAX_REASONS_IN_LINE]
+        parts += [f"{id_list(found)}: {short(why, _MAX_CHARACTERS)}" for why, found in blocked]
         return "; ".join(parts)
 
 
-def _named(left: Iterable[Standing]) -> list[str]:
+def _sentences(left: Iterable[Standing]) -> list[str]:
     found = grouped((each.text, each.id) for each in left)
     return [f"{instances_phrase(ids)}: {text}" for text, ids in found.items()]
 

@@ -17,18 +17,18 @@ from kubectl_tapp.base.reading import event_count, last_seen
 from tapp.words.quoted import short
 
 REASON = "SyncError"
-_HEAD = re.compile(r"^(?:\(combined from similar events\): )?(?:Sync error: )?")
+_PREFIX = re.compile(r"^(?:\(combined from similar events\): )?(?:Sync error: )?")
 _CHILDREN = re.compile(r"can't reconcile children for [^\s:]+ [^\s:]+: ")
-_ABOUT = re.compile(
+_CHILD_REFUSED = re.compile(
     r"(?:^|, |: )(?:can't delete \S+ \S+: )?"
     r'(pod|persistentvolumeclaim|controllerrevision)s?(?:\.apps)? "([^"]+)" (?=is |not )',
     re.IGNORECASE,
 )
-_SHOWN = 5  # Number of Events that are read: each has all refusals of its sync
+_MAX_EVENTS = 5  # Number of Events that are read: each has all refusals of its sync
 
 # The kind (`pod`, `persistentvolumeclaim` or `controllerrevision`) and the name of a child
 Child = tuple[str, str]
-WHOLE: Child = ("sync", "")  # Stands for a sync that failed before it tried any child
+WHOLE_SYNC: Child = ("sync", "")  # Stands for a sync that failed before it tried any child
 
 
 @dataclass(frozen=True)
@@ -49,20 +49,22 @@ def refusals(events: Iterable[Document], uid: str) -> list[Refusal]:
         if event.get("reason") == REASON and (event.get("involvedObject") or {}).get("uid") == uid
     ]
     found = []
-    for event in sorted(ours, key=last_seen, reverse=True)[:_SHOWN]:
-        text = _HEAD.sub("", " ".join(str(event.get("message") or "").split()), count=1)
+    for event in sorted(ours, key=last_seen, reverse=True)[:_MAX_EVENTS]:
+        text = _PREFIX.sub("", " ".join(str(event.get("message") or "").split()), count=1)
         children = _CHILDREN.match(text)
-        told = [(WHOLE, text)] if children is None else _parts(text[children.end() :])
+        told = (
+            [(WHOLE_SYNC, text)] if children is None else _refusals_by_child(text[children.end() :])
+        )
         at, count = last_seen(event), event_count(event)
         found += [Refusal(about, short(said), at, count) for about, said in told]
     return found
 
 
-def _parts(text: str) -> Iterator[tuple[Child | None, str]]:
+def _refusals_by_child(text: str) -> Iterator[tuple[Child | None, str]]:
     """Yields the refusals of one sync, each with its child, or None if the text names no child."""
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
-    found = list(_ABOUT.finditer(text))
+    found = list(_CHILD_REFUSED.finditer(text))
     head = text[: found[0].start()] if found else text
     if head:
         yield None, head

@@ -20,15 +20,18 @@ from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import InstanceStatus
 
-STILL = (Action.KEEP, Action.ABSENT)  # Actions that change nothing
+PASSIVE_ACTIONS = (Action.KEEP, Action.ABSENT)  # Actions that change nothing
 _NOT_CREATED = "not created: the events of the TApp say why"
-_ACTING = {
+_PHRASES_OF_ACTIONS = {
     Action.CREATE: "being created", Action.ADOPT: "being labelled",
     Action.MARK: "leaving their Services", Action.UPDATE: "being updated in place",
     Action.RECREATE: "getting new pods", Action.DELETE: "being stopped",
 }  # fmt: skip
-_PREPARING = {Reason.TERMINATING: "ending", Reason.PULLING: "pulling images first"}
-_STARTING = {InstanceStatus.UPDATING: "being updated in place", InstanceStatus.PENDING: "starting"}
+_PHRASES_OF_REASONS = {Reason.TERMINATING: "ending", Reason.PULLING: "pulling images first"}
+_PHRASES_OF_STATUSES = {
+    InstanceStatus.UPDATING: "being updated in place",
+    InstanceStatus.PENDING: "starting",
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Standing:
     since: float | None = None
 
 
-def missed(plan: Plan) -> dict[int, float]:
+def missing_since(plan: Plan) -> dict[int, float]:
     """Returns the instances that lack the pod that the service requested, each with the time.
 
     The time is when the service first missed the pod, in epoch seconds.
@@ -64,18 +67,18 @@ def standing(  # noqa: PLR0913 - each is a part of what is known
 ) -> Standing:
     """Returns how the instance stands, from the decision, its pod and a refused write, if any."""
     if plan.world.tapp.metadata.deletion_timestamp is not None:
-        return _ending(plan, instance, pod)
+        return _standing_during_deletion(plan, instance, pod)
     since = missing.get(instance.id)
     overdue = since is not None and plan.now - since >= TROUBLE_AFTER
     disposition, brief = _disposition(plan, instance, decision, obstacle, overdue=overdue)
-    text = _text(plan, instance, decision, pod, obstacle, overdue=overdue)
+    text = _reason_sentence(plan, instance, decision, pod, obstacle, overdue=overdue)
     if pod is not None:
-        since = _since(instance, pod)
+        since = _state_since(instance, pod)
     on_hold = disposition is Disposition.HELD and decision.reason is Reason.HELD
     return Standing(instance.id, disposition, brief, text, on_hold, since)
 
 
-def _ending(plan: Plan, instance: Instance, pod: Document | None) -> Standing:
+def _standing_during_deletion(plan: Plan, instance: Instance, pod: Document | None) -> Standing:
     """Returns the standing of an instance whose TApp is being deleted."""
     if pod is None:
         return Standing(instance.id, Disposition.DONE, text="gone: the TApp is being deleted")
@@ -83,7 +86,7 @@ def _ending(plan: Plan, instance: Instance, pod: Document | None) -> Standing:
     stuck = trouble is not None and trouble.text and instance.pod and instance.pod.terminating
     disposition = Disposition.BLOCKED if stuck else Disposition.MOVING
     text += f"; {trouble.text}" if trouble is not None and stuck else ""
-    return Standing(instance.id, disposition, "ending", text, since=_since(instance, pod))
+    return Standing(instance.id, disposition, "ending", text, since=_state_since(instance, pod))
 
 
 def _disposition(
@@ -91,36 +94,40 @@ def _disposition(
 ) -> tuple[Disposition, str]:
     """Returns the first disposition that applies to the instance, with a few words for it."""
     reason, action, available = decision.reason, decision.action, instance.id in plan.available
-    if blocked := _blocked(plan, instance, decision, obstacle, overdue=overdue):
+    if blocked := _blocking_reason(plan, instance, decision, obstacle, overdue=overdue):
         return Disposition.BLOCKED, blocked
-    if reason.disposition is Disposition.DONE and not instance.should_run and action in STILL:
+    if (
+        reason.disposition is Disposition.DONE
+        and not instance.should_run
+        and action in PASSIVE_ACTIONS
+    ):
         return Disposition.DONE, ""
     # Checked before the action, because the service may still write a notice to the pod on hold.
     if reason is Reason.HELD:
         # The reasons of the holds differ, so the line names the command that shows them.
-        return Disposition.HELD, f"their pods are on hold; {_why(plan)} has the reasons"
+        return Disposition.HELD, f"their pods are on hold; {_why_command(plan)} has the reasons"
     if isinstance(decision.change, Mark) and not decision.change.drain:
         return Disposition.MOVING, "being marked"
-    if action in _ACTING:
-        return Disposition.MOVING, _ACTING[action]
+    if action in _PHRASES_OF_ACTIONS:
+        return Disposition.MOVING, _PHRASES_OF_ACTIONS[action]
     if reason.disposition is Disposition.HELD:
         return Disposition.HELD, decision.message
-    if reason in _PREPARING:
-        return Disposition.MOVING, _PREPARING[reason]
+    if reason in _PHRASES_OF_REASONS:
+        return Disposition.MOVING, _PHRASES_OF_REASONS[reason]
     if available and reason in {Reason.UP_TO_DATE, Reason.KEPT}:
         return Disposition.DONE, ""
     if available:
         # For example an image that somebody has set on the pod by hand.
         return Disposition.HELD, decision.message
-    return Disposition.MOVING, _STARTING.get(instance.status, "not yet available")
+    return Disposition.MOVING, _PHRASES_OF_STATUSES.get(instance.status, "not yet available")
 
 
-def _why(plan: Plan) -> str:
+def _why_command(plan: Plan) -> str:
     metadata = plan.world.tapp.metadata
     return shell_command("why", metadata.name, namespace=metadata.namespace)
 
 
-def _blocked(
+def _blocking_reason(
     plan: Plan, instance: Instance, decision: Verdict, obstacle: str, *, overdue: bool
 ) -> str:
     if overdue:
@@ -136,7 +143,7 @@ def _blocked(
     return trouble.text
 
 
-def _text(  # noqa: PLR0913 - as `standing`
+def _reason_sentence(  # noqa: PLR0913 - as `standing`
     plan: Plan,
     instance: Instance,
     decision: Verdict,
@@ -153,7 +160,7 @@ def _text(  # noqa: PLR0913 - as `standing`
         return _NOT_CREATED
     fine = not instance.should_run or instance.id in plan.available
     if reason != Reason.UP_TO_DATE and (fine or reason != Reason.KEPT):
-        word = reason if action in STILL else f"{action}, {reason}"
+        word = reason if action in PASSIVE_ACTIONS else f"{action}, {reason}"
         return f"{word}: {decision.message}" + (f"; {detail}" if detail else "")
     if fine:
         return obstacle
@@ -161,10 +168,10 @@ def _text(  # noqa: PLR0913 - as `standing`
     # The unready containers below say the same in fewer words.
     if waits and not unready_reasons(pod or {}):
         return f"not available: {'; '.join(text for text in (detail, waits) if text)}"
-    return f"not available: {detail or _not_yet(plan, instance, pod)}"
+    return f"not available: {detail or _unavailable_reason(plan, instance, pod)}"
 
 
-def _not_yet(plan: Plan, instance: Instance, document: Document | None) -> str:
+def _unavailable_reason(plan: Plan, instance: Instance, document: Document | None) -> str:
     pod = instance.pod
     if pod is None or not pod.node:
         known = pod.conditions.get("PodScheduled") if pod is not None else None
@@ -186,7 +193,7 @@ def _not_yet(plan: Plan, instance: Instance, document: Document | None) -> str:
     return "it is Ready, but has not been for long enough (minReadySeconds, or a probe's run)"
 
 
-def _since(instance: Instance, document: Document) -> float | None:
+def _state_since(instance: Instance, document: Document) -> float | None:
     """Returns the newest time in the pod's status, in epoch seconds.
 
     None if the status has no time.

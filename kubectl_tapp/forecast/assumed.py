@@ -1,7 +1,7 @@
 """Assumptions of a plan without a cluster: all components and StorageClasses exist.
 
-Without these assumptions, a plan would report refusals that most clusters would not cause. `said`
-tells the user what was assumed.
+Without these assumptions, a plan would report refusals that most clusters would not cause.
+`assumption_sentences` tells the user what was assumed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ def _storage_class(name: str) -> Document:
     }
 
 
-def said(found: Forecast, *tapps: Document) -> Iterator[str]:
+def assumption_sentences(found: Forecast, *tapps: Document) -> Iterator[str]:
     """Yields a sentence for each assumption that affects a plan of these TApps."""
     if "grown" in found.claims.values():
         yield "StorageClasses are assumed to let claims grow (allowVolumeExpansion: true)"

@@ -18,17 +18,17 @@ from tapp.kube.stored import PROBE
 from tapp.words.times import seconds
 
 # Fields of a pod spec that decide which nodes fit
-_ASKED = (
+_SCHEDULING_FIELDS = (
     *("nodeSelector", "affinity", "topologySpreadConstraints"),
     *("priorityClassName", "runtimeClassName"),
 )
-_OF_NODES = "node.kubernetes.io/"  # Prefix of the tolerations that admission adds to pods
+_NODE_TOLERATIONS = "node.kubernetes.io/"  # Prefix of the tolerations that admission adds to pods
 Demands = tuple[object, ...]
 
 
-def unplaced(pods: Iterable[Document]) -> dict[str, tuple[Demands, str]]:
+def pods_without_node(pods: Iterable[Document]) -> dict[str, tuple[Demands, str]]:
     """Returns the pods without a node: name to scheduling demands and the scheduler's message."""
-    told = ((pod, _unschedulable(pod)) for pod in pods)
+    told = ((pod, _scheduler_message(pod)) for pod in pods)
     return {
         pod["metadata"]["name"]: (demands(pod), message)
         for pod, message in told
@@ -36,7 +36,7 @@ def unplaced(pods: Iterable[Document]) -> dict[str, tuple[Demands, str]]:
     }
 
 
-def _unschedulable(pod: Document) -> str | None:
+def _scheduler_message(pod: Document) -> str | None:
     if (pod.get("spec") or {}).get("nodeName"):
         return None
     scheduled = conditions_by_type(pod).get("PodScheduled") or {}
@@ -49,7 +49,7 @@ def demands(pod: Document) -> Demands:
     tolerated = [
         item
         for item in spec.get("tolerations") or []
-        if not str(item.get("key") or "").startswith(_OF_NODES)
+        if not str(item.get("key") or "").startswith(_NODE_TOLERATIONS)
     ]
     claims = [
         (volume.get("persistentVolumeClaim") or {}).get("claimName")
@@ -59,7 +59,7 @@ def demands(pod: Document) -> Demands:
         (each.get("name"), asked_for(each.get("resources")).get("requests"), _host_ports(each))
         for each in containers(spec)
     ]
-    rest = tuple(spec.get(field) or None for field in _ASKED)
+    rest = tuple(spec.get(field) or None for field in _SCHEDULING_FIELDS)
     scheduler = spec.get("schedulerName") or "default-scheduler"
     return (*rest, scheduler, tolerated, [claim for claim in claims if claim], asked)
 
@@ -72,7 +72,9 @@ TICK = 1 / 16  # Seconds between two simulated times; times that should be equal
 STARTING = ("ContainerCreating", "PodInitializing")
 _OVERHEAD = 0.5  # Seconds that a simulated pod needs to be scheduled and observed
 PATIENCE = 120.0  # Seconds after which a start counts as failed, if no start was observed
-_LATE = 60.0  # A pod that still exists this many seconds after its grace period does not terminate
+_DELETION_OVERDUE = (
+    60.0  # A pod that still exists this many seconds after its grace period does not terminate
+)
 
 
 @dataclass
@@ -156,12 +158,14 @@ def behaviour(
         for container in containers(body.get("spec") or {}):
             image = container.get("image", "")
             known.paces[image] = pace
-            known.passes[image] = max(pace.ready - _period(container) / 2, 0.0)
+            known.passes[image] = max(pace.ready - _probe_period(container) / 2, 0.0)
     known.reports_generation = not pods or any(
         (pod.get("status") or {}).get("observedGeneration") for pod in pods
     )
-    known.unplaced = unplaced(pods)
-    known.staying = frozenset(str(pod["metadata"]["uid"]) for pod in pods if _does_not_go(pod, now))
+    known.unplaced = pods_without_node(pods)
+    known.staying = frozenset(
+        str(pod["metadata"]["uid"]) for pod in pods if _does_not_terminate(pod, now)
+    )
     return known
 
 
@@ -170,20 +174,20 @@ def in_ticks(seconds: float) -> float:
     return ceil(seconds / TICK) * TICK
 
 
-def _period(container: Document) -> float:
+def _probe_period(container: Document) -> float:
     probe = container.get("readinessProbe") or container.get("startupProbe")
     if not isinstance(probe, dict):
         return 0.0
     return float(probe.get("periodSeconds") or PROBE["periodSeconds"])
 
 
-def _does_not_go(pod: Document, now: float) -> bool:
+def _does_not_terminate(pod: Document, now: float) -> bool:
     deleted = pod["metadata"].get("deletionTimestamp")
-    return bool(deleted) and now - seconds(deleted) > _LATE
+    return bool(deleted) and now - seconds(deleted) > _DELETION_OVERDUE
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenImage:
     """An image that fails in at least one pod and runs well in none."""
 
     image: str  # the image as written in the pods' specs
@@ -192,7 +196,7 @@ class Broken:
     how: str  # `pull`, `crash` or `unready`
 
 
-def broken_images(pods: Iterable[Document], now: float, patience: float) -> list[Broken]:
+def broken_images(pods: Iterable[Document], now: float, patience: float) -> list[BrokenImage]:
     """Returns the images that fail in at least one container and run well in none."""
     well, failing = set[str](), dict[str, list[tuple[str, str, str]]]()
     for pod in pods:
@@ -204,7 +208,7 @@ def broken_images(pods: Iterable[Document], now: float, patience: float) -> list
             elif (found := _failure(item, now, patience)) is not None:
                 failing.setdefault(image, []).append((pod["metadata"]["name"], *found))
     return [
-        Broken(image, failed[0][1], tuple(name for name, _, _ in failed), failed[0][2])
+        BrokenImage(image, failed[0][1], tuple(name for name, _, _ in failed), failed[0][2])
         for image, failed in sorted(failing.items())
         if image and image not in well
     ]
@@ -224,7 +228,7 @@ def _failure(status: Mapping[str, Any], now: float, patience: float) -> tuple[st
     return None
 
 
-def take_as_broken(known: Behaviour, broken: Iterable[Broken], assumed: Iterable[str]) -> None:
+def mark_as_broken(known: Behaviour, broken: Iterable[BrokenImage], assumed: Iterable[str]) -> None:
     """Lets every container with one of these images fail."""
     for item in broken:
         where = {"crash": known.crashing_images, "unready": known.unready_images}

@@ -61,25 +61,27 @@ def read_condition(text: str) -> Condition:
     """Reads a condition from the command line; raises UsageError with the valid forms."""
     match = _CONDITION.fullmatch(text)
     if match is None:
-        raise _no_condition(text, "write WORD or WORD>NUMBER, such as recreate or unavailable>2")
+        raise _invalid_condition(
+            text, "write WORD or WORD>NUMBER, such as recreate or unavailable>2"
+        )
     word, compare, number, unit = match.groups()
     if word not in _MEASURES:
-        raise _no_condition(text, f"{word!r} is none of {', '.join(_MEASURES)}")
+        raise _invalid_condition(text, f"{word!r} is none of {', '.join(_MEASURES)}")
     if compare is None:
         if word in _EXAMPLES:
-            raise _no_condition(text, f"{word} needs a limit, such as {_EXAMPLES[word]}")
+            raise _invalid_condition(text, f"{word} needs a limit, such as {_EXAMPLES[word]}")
         compare, number = ">", "0"
     if unit in _UNITS and word != "duration":
-        raise _no_condition(text, f"{word} is a number, not a time")
+        raise _invalid_condition(text, f"{word} is a number, not a time")
     if unit == "%" and word != "unavailable":
-        raise _no_condition(text, f"only unavailable can be a percentage, not {word}")
+        raise _invalid_condition(text, f"only unavailable can be a percentage, not {word}")
     if word == "duration" and not unit:
-        raise _no_condition(text, "a duration has a unit: 90s, 10m or 2h")
+        raise _invalid_condition(text, "a duration has a unit: 90s, 10m or 2h")
     return Condition(text.strip(), word, compare, float(number), unit or "")
 
 
 _EXAMPLES = {"unavailable": "unavailable>2", "duration": "duration>10m"}
 
 
-def _no_condition(text: str, why: str) -> CommandError:
+def _invalid_condition(text: str, why: str) -> CommandError:
     return UsageError(f"--fail-if {text!r}: {why}")

@@ -20,7 +20,7 @@ from kubectl_tapp.forecast.behaviour import (
     behaviour,
     broken_images,
     in_ticks,
-    take_as_broken,
+    mark_as_broken,
 )
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
@@ -29,7 +29,7 @@ from kubectl_tapp.forecast.templates import (
     other_fields,
     template_bodies,
     template_changes,
-    unreached,
+    unaffected_children,
 )
 from kubectl_tapp.forecast.timing import Durations, Timing, timing
 from simulator.api.store import ApiError
@@ -39,7 +39,7 @@ from tapp.plan import Plan
 from tapp.words.kinds import PLAIN
 from tapp.words.ranges import name_list
 
-QUIET = 900.0  # A forecast ends after at least this many seconds without a change
+QUIET_SECONDS = 900.0  # A forecast ends after at least this many seconds without a change
 _NOTHING = Assumptions()
 
 
@@ -51,27 +51,27 @@ def forecast(
     assumptions: Assumptions = _NOTHING,
 ) -> Forecast:
     """Returns the forecast of the edit; a TApp without a uid does not exist yet."""
-    edited, now = _placed(edited, observed.tapp), in_ticks(now)
+    edited, now = _without_server_fields(edited, observed.tapp), in_ticks(now)
     base = Forecast(
         observed.name,
         edited["metadata"]["namespace"],
         templates=template_changes(observed, edited),
         fields=other_fields(observed.tapp, edited),
-        remarks=(*assumptions.remarks, *unreached(observed.tapp, edited)),
+        remarks=(*assumptions.remarks, *unaffected_children(observed.tapp, edited)),
     )
     if observed.tapp["metadata"].get("deletionTimestamp"):
         return replace(base, refused=(f"TApp {observed.name} is being deleted",))
     if assumptions.refused:
         return replace(base, refused=assumptions.refused)
     before = decide_if_readable(observed, registration, now)
-    times = Timing() if assumptions.made_up else _times(observed, before)
+    times = Timing() if assumptions.made_up else _observed_times(observed, before)
     paces = _paces(observed.tapp, edited, times)
     known = behaviour(paces, observed.pods, now)
     broken = broken_images(observed.pods, now, max(known.patience, 60.0))
-    take_as_broken(known, broken, assumptions.broken)
+    mark_as_broken(known, broken, assumptions.broken)
     try:
         runner = Run(observed, registration, known, now)
-        log = runner.play(edited, _quiet(edited, known))
+        log = runner.play(edited, _quiet_seconds(edited, known))
     except ApiError as error:
         return replace(base, refused=(str(error),))
     if log.refused:
@@ -84,7 +84,7 @@ def forecast(
     if log.gave_up:
         notes.append("it was not followed for longer than 30 days")
     outcomes = Outcomes(observed, edited, before, log, now)
-    return outcomes.forecast(base, pace=_sources(edited, times), notes=notes)
+    return outcomes.forecast(base, pace=_timing_sentences(edited, times), notes=notes)
 
 
 def as_running(tapp: Document, registration: Registration, now: float) -> Observed:
@@ -93,13 +93,13 @@ def as_running(tapp: Document, registration: Registration, now: float) -> Observ
     The rest of its cluster is assumed (`assumed.py`). Raises hooks.wire.decode.WireError if the
     TApp is invalid.
     """
-    tapp, now = _placed(tapp, tapp), in_ticks(now)
+    tapp, now = _without_server_fields(tapp, tapp), in_ticks(now)
     nothing = {**tapp, "metadata": {**tapp["metadata"], "uid": None}}
     empty = Observed(nothing, storage_classes=assumed.storage_classes())
     known = behaviour(_paces(tapp, tapp, Timing()), [], now)
     runner = Run(empty, registration, known, now - 3600)
     try:
-        log = runner.play(tapp, _quiet(tapp, known))
+        log = runner.play(tapp, _quiet_seconds(tapp, known))
     except ApiError as error:
         raise WireError("", str(error)) from None
     if log.refused:
@@ -118,12 +118,12 @@ def as_running(tapp: Document, registration: Registration, now: float) -> Observ
     )
 
 
-def _placed(edited: Document, live: Document) -> Document:
+def _without_server_fields(edited: Document, live: Document) -> Document:
     """Returns the TApp with a namespace and the CRD's defaults, without fields that servers set."""
     edited = copy.deepcopy(edited)
     metadata = edited.setdefault("metadata", {})
     metadata.setdefault("namespace", live["metadata"].get("namespace") or "default")
-    for name in _OF_THE_SERVER:
+    for name in _SERVER_METADATA:
         metadata.pop(name, None)
     edited.pop("status", None)
     if isinstance(edited.get("spec"), dict):
@@ -131,7 +131,7 @@ def _placed(edited: Document, live: Document) -> Document:
     return edited
 
 
-_OF_THE_SERVER = (
+_SERVER_METADATA = (
     "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields",
     "ownerReferences",
 )  # fmt: skip
@@ -139,7 +139,7 @@ _OF_THE_SERVER = (
 the simulated cluster, so garbage collection would delete the TApp."""
 
 
-def _times(observed: Observed, plan: Plan | None) -> Timing:
+def _observed_times(observed: Observed, plan: Plan | None) -> Timing:
     instances = [] if plan is None else plan.instances
     templates = {i.pod.name: i.template.name for i in instances if i.pod is not None}
     return timing(observed, templates) if instances else Timing()
@@ -154,7 +154,7 @@ def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durati
     ]
 
 
-def _sources(edited: Document, times: Timing) -> list[str]:
+def _timing_sentences(edited: Document, times: Timing) -> list[str]:
     """Returns a sentence for each template about its assumed times and their sources."""
     found = []
     for name, body in template_bodies(edited).items():
@@ -170,11 +170,11 @@ def _sources(edited: Document, times: Timing) -> list[str]:
     return found
 
 
-def _quiet(edited: Document, known: Behaviour) -> float:
+def _quiet_seconds(edited: Document, known: Behaviour) -> float:
     """Returns after how many seconds without a change the forecast ends."""
     spec: dict[str, Any] = edited.get("spec") or {}
     strategy = spec.get("updateStrategy")
     in_place = strategy.get("inPlaceUpdateStrategy") if isinstance(strategy, dict) else None
     grace = in_place.get("gracePeriodSeconds") if isinstance(in_place, dict) else None
     waits = [value for value in (spec.get("minReadySeconds"), grace) if isinstance(value, int)]
-    return max(QUIET, 4 * known.patience) + sum(waits)
+    return max(QUIET_SECONDS, 4 * known.patience) + sum(waits)

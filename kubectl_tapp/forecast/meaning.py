@@ -19,7 +19,7 @@ from tapp.words.ranges import id_list
 from tapp.words.times import written
 
 
-def meaning(
+def decide_edit(
     observed: Observed, edited: Document, registration: Registration, now: float
 ) -> tuple[Forecast, list[int]]:
     """Decides once about the edited TApp, and returns a forecast and the affected instances.
@@ -31,26 +31,26 @@ def meaning(
     # later sync or for another instance.
     options = replace(registration.options, max_new_pods_bytes=1 << 60)
     registration = registration._replace(options=options)
-    after = decide(replace(observed, tapp=_at_once(edited)), registration, now)
+    after = decide(replace(observed, tapp=_without_order(edited)), registration, now)
     before = decide_if_readable(observed, registration, now)
     base = Forecast(
         observed.name,
         edited["metadata"].get("namespace") or "default",
         templates=template_changes(observed, edited),
         fields=other_fields(observed.tapp, edited),
-        at_once=_at_once_said(after),
+        at_once=_updated_together(after),
         played=False,
     )
-    outcomes = Outcomes(observed, edited, before, _run_log(after), now)
+    outcomes = Outcomes(observed, edited, before, _as_run_log(after), now)
     concerned = (
         [each.id for each in after.instances if each.wanted]
         if before is None
-        else touched(before, after)
+        else affected_instances(before, after)
     )
     return outcomes.forecast(base, pace=(), notes=()), concerned
 
 
-def _at_once(edited: Document) -> Document:
+def _without_order(edited: Document) -> Document:
     """Returns the TApp with podManagementPolicy Parallel, so that no instance waits for another."""
     spec = edited.get("spec") or {}
     if spec.get("podManagementPolicy") != "OrderedReady":
@@ -58,7 +58,7 @@ def _at_once(edited: Document) -> Document:
     return {**edited, "spec": {**spec, "podManagementPolicy": "Parallel"}}
 
 
-def _at_once_said(after: Plan) -> str:
+def _updated_together(after: Plan) -> str:
     """Returns a phrase if several instances off the rolling template are updated together.
 
     Their budget is 100%, unless updateStrategy.forceUpdate.maxUnavailable is set.
@@ -77,13 +77,13 @@ def _at_once_said(after: Plan) -> str:
     return f"{id_list(ids)} at once ({left or 'none'} {stay} available)"
 
 
-def touched(before: Plan, after: Plan) -> list[int]:
+def affected_instances(before: Plan, after: Plan) -> list[int]:
     """Returns the instances for which the edit changes the revision or whether they should run."""
-    known, wanted = _meanings(before), _meanings(after)
+    known, wanted = _desired_states(before), _desired_states(after)
     return sorted(id for id in {*known, *wanted} if known.get(id) != wanted.get(id))
 
 
-def _meanings(plan: Plan) -> dict[int, tuple[object, ...]]:
+def _desired_states(plan: Plan) -> dict[int, tuple[object, ...]]:
     return {
         each.id: (each.killed, getattr(each.template, "revision", each.template.name))
         for each in plan.instances
@@ -91,7 +91,7 @@ def _meanings(plan: Plan) -> dict[int, tuple[object, ...]]:
     }
 
 
-def _run_log(after: Plan) -> RunLog:
+def _as_run_log(after: Plan) -> RunLog:
     """Returns the record of a run that carries out the whole decision at once."""
     acts, left = due_writes(after)
     made = [act.instance for act in acts if act.verb == "create" and act.instance is not None]

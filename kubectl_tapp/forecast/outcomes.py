@@ -11,7 +11,14 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.decide.budget import Limit, limits
 from kubectl_tapp.edit.revisions import written_by_service
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome, Rest, Step
-from kubectl_tapp.forecast.run_log import DecidedWrite, RunLog, Write, paused, stuck, unavailable
+from kubectl_tapp.forecast.run_log import (
+    DecidedWrite,
+    RunLog,
+    Write,
+    paused_sentences,
+    stuck_sentences,
+    unavailable,
+)
 from kubectl_tapp.forecast.templates import template_bodies, templates_of
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Adopt, Mark, Resize, Update
@@ -24,7 +31,7 @@ from tapp.words.groups import grouped
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.vocabulary import TEMPLATE_HASH
 
-_FORCING = (Effect.RECREATE, Effect.RESOURCES, Effect.RESIZE)
+_FORCING_RECREATION = (Effect.RECREATE, Effect.RESOURCES, Effect.RESIZE)
 
 
 @dataclass
@@ -49,7 +56,7 @@ class Outcomes:
             templates_of, (self.observed.tapp, self.edited)
         )
         cases = [] if log.last is None else log.last.cases
-        self._left: dict[int, Verdict] = {instance.id: verdict for instance, verdict in cases}
+        self._undone: dict[int, Verdict] = {instance.id: verdict for instance, verdict in cases}
         self._bodies = self._known_bodies()
         self._fields: dict[tuple[str, str], tuple[str, ...]] = {}
 
@@ -62,7 +69,7 @@ class Outcomes:
         return replace(
             base,
             instances=tuple(self._instance(id, claims) for id in ids),
-            services=self._became("Service", "changed"),
+            services=self._effects_on("Service", "changed"),
             steps=self._steps() if log.played else (),
             writes=self._writes() if log.played else (),
             limits=self._limits(),
@@ -70,14 +77,14 @@ class Outcomes:
             unavailable_before=0 if self.before is None else unavailable(self.before),
             unavailable_worst=max([count for _, count in unavailable_then], default=0),
             unavailable=unavailable_then,
-            duration=self._since(log.ended),
+            duration=self._seconds_from_now(log.ended),
             pace=tuple(pace),
-            stuck=tuple(stuck(log)),
-            paused=tuple(paused(log)),
+            stuck=tuple(stuck_sentences(log)),
+            paused=tuple(paused_sentences(log)),
             refusals=self._refusals(),
             notes=tuple(notes),
             states={
-                id: tuple((self._since(at), state) for at, state in spans)
+                id: tuple((self._seconds_from_now(at), state) for at, state in spans)
                 for id, spans in sorted(log.states.items())
             },
             claims=claims,
@@ -88,7 +95,7 @@ class Outcomes:
         found = self.log.rest
         if found is None:
             return None
-        return Rest(tuple(found.ids), self._since(found.at), round(found.seconds, 2))
+        return Rest(tuple(found.ids), self._seconds_from_now(found.at), round(found.seconds, 2))
 
     # Instances.
 
@@ -108,10 +115,10 @@ class Outcomes:
         waits = self._waits_for(id)
         if waits and outcome is Outcome.UNCHANGED:
             outcome = Outcome.WAITING
-        left = self._left.get(id)
+        left = self._undone.get(id)
         if outcome is Outcome.UNCHANGED and left is not None and left.reason == Reason.KEPT:
             verdict = left
-        fields = self._forcing(first, outcome, verdict)
+        fields = self._fields_forcing_recreation(first, outcome, verdict)
         return InstanceForecast(
             id=id,
             outcome=outcome,
@@ -120,8 +127,8 @@ class Outcomes:
             fields=fields,
             reason="" if verdict is None else verdict.reason,
             message="" if verdict is None else verdict.message,
-            began=self._since(done[0].at) if done and later is None else None,
-            done=self._done(id, done) if later is None else None,
+            began=self._seconds_from_now(done[0].at) if done and later is None else None,
+            done=self._done_at(id, done) if later is None else None,
             waits_for=waits,
             claims=self._claims_of(id, claims),
         )
@@ -161,7 +168,7 @@ class Outcomes:
             return Outcome.LABELLED, written
         return Outcome.UNCHANGED, None
 
-    def _forcing(
+    def _fields_forcing_recreation(
         self, first: Instance | None, outcome: Outcome, verdict: Verdict | None
     ) -> tuple[str, ...]:
         """Returns the fields of the template that require a new pod."""
@@ -176,7 +183,7 @@ class Outcomes:
         key = old, last.template.revision
         if key not in self._fields:
             templates = self._templates
-            before = self._body(old, first.id)
+            before = self._template_body(old, first.id)
             new = None if templates is None else templates.body_of(first.id)
             ignores = last.template.ignores_resources
             found = (
@@ -184,10 +191,12 @@ class Outcomes:
                 if before is not None and new is not None
                 else []
             )
-            self._fields[key] = tuple(item.path for item in found if item.effect in _FORCING)
+            self._fields[key] = tuple(
+                item.path for item in found if item.effect in _FORCING_RECREATION
+            )
         return self._fields[key]
 
-    def _body(self, revision: str, id: int) -> Document | None:
+    def _template_body(self, revision: str, id: int) -> Document | None:
         """Returns the template of a revision, with the placeholders of this instance filled."""
         templates = self._templates_before
         if templates is not None:
@@ -209,15 +218,15 @@ class Outcomes:
                     found[resolved.revision] = body
         return found
 
-    def _done(self, id: int, done: list[DecidedWrite]) -> float | None:
+    def _done_at(self, id: int, done: list[DecidedWrite]) -> float | None:
         """Returns when the instance changed last after a write, in seconds from now, or None."""
         spans = self.log.states.get(id)
         if not done or not spans:
             return None
-        return self._since(max(spans[-1][0], done[-1].at))
+        return self._seconds_from_now(max(spans[-1][0], done[-1].at))
 
     def _waits_for(self, id: int) -> str:
-        verdict = None if id in self._later else self._left.get(id)
+        verdict = None if id in self._later else self._undone.get(id)
         if verdict is not None and verdict.reason.disposition is not Disposition.DONE:
             return verdict.message
         return ""
@@ -250,12 +259,12 @@ class Outcomes:
         begin = max(bisect_right(looks, at, key=itemgetter(0)) - 1, 0)
         end = bisect_left(looks, until, key=itemgetter(0))
         return Step(
-            self._since(at),
+            self._seconds_from_now(at),
             **{kind: tuple(sorted(ids)) for kind, ids in groups.items()},
             unavailable=max([count for _, count in looks[begin:end]], default=0),
         )
 
-    def _since(self, at: float) -> float:
+    def _seconds_from_now(self, at: float) -> float:
         return round(max(at - self.now, 0.0), 2)
 
     def _writes(self) -> tuple[Write, ...]:
@@ -268,14 +277,14 @@ class Outcomes:
                 refused.add(key)
             found.append(
                 Write(
-                    self._since(act.at),
+                    self._seconds_from_now(act.at),
                     *(act.verb, act.kind, act.name, act.paths, act.outcome, act.message),
                 )
             )
         return tuple(found)
 
     def _unavailable(self) -> tuple[tuple[float, int], ...]:
-        counts = [(self._since(at), count) for at, count in self.log.looks]
+        counts = [(self._seconds_from_now(at), count) for at, count in self.log.looks]
         return tuple(
             each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)
             if each[1] != last[1]
@@ -297,9 +306,9 @@ class Outcomes:
 
     def _claims(self) -> dict[str, str]:
         kept = {claim["metadata"]["name"]: "kept" for claim in self.observed.claims}
-        return kept | self._became("PersistentVolumeClaim", "grown")
+        return kept | self._effects_on("PersistentVolumeClaim", "grown")
 
-    def _became(self, kind: str, updated: str) -> dict[str, str]:
+    def _effects_on(self, kind: str, updated: str) -> dict[str, str]:
         """Returns name to `created`, `deleted` or `updated`'s value, for children of a kind."""
         rest = () if self.log.rest is None else self.log.rest.acts
         results = {"create": "created", "delete": "deleted", "update": updated}

@@ -1,7 +1,7 @@
 """Runs a TApp on the simulated cluster, and records the decisions and writes.
 
 `Run.play` is the entry point. The simulated Metacontroller calls the service's functions in this
-process (`InProcess`). A run ends if nothing has changed for some time.
+process (`InProcessHooks`). A run ends if nothing has changed for some time.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,8 +23,14 @@ from kubectl_tapp.base.reading import conditions_by_type
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import MEMORY
 from kubectl_tapp.forecast.behaviour import TICK, Behaviour
-from kubectl_tapp.forecast.run_log import DecidedWrite, RunLog, Unplayed, due_writes, unavailable
-from kubectl_tapp.forecast.turns import PlayedTurns, waiting
+from kubectl_tapp.forecast.run_log import (
+    DecidedWrite,
+    RemainingUpdates,
+    RunLog,
+    due_writes,
+    unavailable,
+)
+from kubectl_tapp.forecast.turns import SimulatedUpdates, waiting_for_update
 from simulator.api.admission import Policy, lean_pods
 from simulator.api.store import ApiError
 from simulator.metacontroller.hook_client import HttpResponse
@@ -45,7 +51,7 @@ from tapp.words.vocabulary import LAST_APPLIED, InstanceStatus
 from tapp.world import Options
 
 
-class InProcess:
+class InProcessHooks:
     """Stands in for the service: calls its functions, and answers errors as the service does."""
 
     def __init__(
@@ -87,7 +93,7 @@ class InProcess:
         return finalize(Request(body, Parent, self._memo), self._options, self._clock())[0]
 
 
-LONGEST = 30 * 24 * 3600.0  # Simulated seconds after which a forecast gives up
+MAX_SECONDS = 30 * 24 * 3600.0  # Simulated seconds after which a forecast gives up
 _NO_RESYNC = 10**9  # Seconds between syncs without an event; a resync would not change the forecast
 # Seconds for which the simulated Metacontroller collects events before a sync
 SYNC_DELAY = 3 * TICK
@@ -102,15 +108,15 @@ class Run:
         """Builds the simulated cluster at the time `now`, in seconds since the epoch."""
         self.log = RunLog()
         self._name = observed.name
-        self._before: dict[int, tuple[str, str]] = {}
+        self._states: dict[int, tuple[str, str]] = {}
         self._plan: Plan | None = None
         self._verdicts: dict[int, Verdict] = {}
         self._changed = now
-        self._turns = PlayedTurns()
-        self._enough = self._judging = False
+        self._turns = SimulatedUpdates()
+        self._is_repeating = self._is_last_decision = False
         controller, options = registration
         clock = clock_at(now, TICK)
-        self.hook = InProcess(options, clock.unix, self._on_plan)
+        self.hook = InProcessHooks(options, clock.unix, self._on_plan)
         behaviour.resizes = options.resize
         self.world: World = seeded(
             _objects(observed),
@@ -122,7 +128,7 @@ class Run:
             silent_nodes=silent_nodes(observed, controller, now),
             policies=_policies(observed.pods),
             decorators=[_without_resync(shipped.manifest(shipped.DECORATOR))]
-            if _is_served(observed)
+            if _pod_status_is_written(observed)
             else (),
             keep_calls=1,
         )
@@ -153,13 +159,13 @@ class Run:
         """
         log = self.log
         self.apply(edited)
-        self._follow(patience, lambda: self._enough)
-        if self._enough:
+        self._follow(patience, lambda: self._is_repeating)
+        if self._is_repeating:
             spec, stopped = edited["spec"], self.now
             strategy = {**(spec.get("updateStrategy") or {}), "paused": True}
             self.apply({**edited, "spec": {**spec, "updateStrategy": strategy}})
             self._follow(patience, lambda: False)
-            log.rest = self._rest(edited, stopped)
+            log.rest = self._remaining_updates(edited, stopped)
         log.last, log.ended = self._plan, self._changed
         if log.rest is not None:
             log.ended += log.rest.seconds
@@ -173,7 +179,7 @@ class Run:
         """
         clock, log = self.world.clock, self.log
         count = len(self.world.writes)
-        limit = self._changed + LONGEST
+        limit = self._changed + MAX_SECONDS
         while clock.has_foreground_timers and not until():
             if self.now - self._changed > patience or not clock.step():
                 break
@@ -181,33 +187,33 @@ class Run:
                 log.gave_up = True
                 break
             if len(self.world.writes) != count:
-                self._note_writes(self.world.writes[count:])
+                self._record_writes(self.world.writes[count:])
                 count = len(self.world.writes)
 
-    def _rest(self, edited: Document, stopped: float) -> Unplayed:
+    def _remaining_updates(self, edited: Document, stopped: float) -> RemainingUpdates:
         """Decides once more, without the pause, about the instances that were not updated yet.
 
         Writes to these instances since the pause are removed from the record, because they only
         undo the preparations of an update.
         """
-        played, self._judging = self._plan, True
+        played, self._is_last_decision = self._plan, True
         self.apply(edited)
-        self._follow(LONGEST, lambda: self._plan is not played)
+        self._follow(MAX_SECONDS, lambda: self._plan is not played)
         last = self._plan
         assert last is not None  # noqa: S101 - many were decided before
-        ids = {each.id for each in waiting(last)}
+        ids = {each.id for each in waiting_for_update(last)}
         log = self.log
         log.acts = [x for x in log.acts if x.at < stopped or x.instance not in ids]
         acts, _ = due_writes(last)
         coming = tuple(x for x in acts if x.instance is None or x.instance in ids)
-        return Unplayed(coming, self._changed, self._turns.seconds(last))
+        return RemainingUpdates(coming, self._changed, self._turns.seconds(last))
 
     def _on_plan(self, plan: Plan) -> None:
         log, away = self.log, unavailable(plan)
         self._plan = plan
-        if self._judging:
+        if self._is_last_decision:
             return
-        self._enough = self._enough or self._turns.enough(plan)
+        self._is_repeating = self._is_repeating or self._turns.is_repeating(plan)
         for patch in patches(plan):
             self.world.clock.after(TICK, partial(self._resize, patch))
         log.first = log.first or plan
@@ -219,11 +225,11 @@ class Run:
             there.add(instance.id)
             state = _state(plan, instance)
             uid = instance.pod.uid if instance.pod is not None else ""
-            if self._before.get(instance.id) != (state, uid):
-                self._note_state(plan.now, instance.id, state, uid)
-        for id in [id for id in self._before if id not in there]:
-            self._note_state(plan.now, id, "none", "")
-            del self._before[id]
+            if self._states.get(instance.id) != (state, uid):
+                self._record_state(plan.now, instance.id, state, uid)
+        for id in [id for id in self._states if id not in there]:
+            self._record_state(plan.now, id, "none", "")
+            del self._states[id]
 
     def _resize(self, patch: Patch) -> None:
         """Patches a pod's resources as the service does; a later sync retries a refused patch."""
@@ -236,14 +242,14 @@ class Run:
             )
             self._changed = self.now
 
-    def _note_state(self, at: float, id: int, state: str, uid: str) -> None:
-        self._before[id] = state, uid
+    def _record_state(self, at: float, id: int, state: str, uid: str) -> None:
+        self._states[id] = state, uid
         self._changed = at
         spans = self.log.states.setdefault(id, [])
         if not spans or spans[-1][1] != state:
             spans.append((at, state))
 
-    def _note_writes(self, writes: Iterable[Write]) -> None:
+    def _record_writes(self, writes: Iterable[Write]) -> None:
         for write in writes:
             if write.kind == "TApp" or write.outcome == "no-op":
                 continue
@@ -317,7 +323,7 @@ def _policies(pods: list[Document]) -> list[Policy]:
     return [lean_pods] if applied and all('"spec":' not in text for text in applied) else []
 
 
-def _is_served(observed: Observed) -> bool:
+def _pod_status_is_written(observed: Observed) -> bool:
     """Returns True unless a condition says that nobody writes the pods' status."""
     found = conditions_by_type(observed.tapp).get("PodStatusNotWritten") or {}
     return found.get("status") != "True"

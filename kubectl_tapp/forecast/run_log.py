@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kubectl_tapp.base.words import instances_phrase
-from kubectl_tapp.decide.standing import missed, standing
+from kubectl_tapp.decide.standing import missing_since, standing
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.rollout import DELAYED
@@ -15,9 +15,12 @@ from tapp.words.kinds import SERVICE
 from tapp.words.reasons import Disposition, Reason
 
 # Outcomes of writes that are normal or that Metacontroller retries
-_PASSING = ("ok", "no-op", "Conflict", "NotFound")
-_MEANT = (Reason.PAUSED, Reason.HELD)  # Reasons for which a user lets instances wait on purpose
-_SHOWN = 5  # The most refused writes that are listed
+_HARMLESS_OUTCOMES = ("ok", "no-op", "Conflict", "NotFound")
+_INTENDED_WAITS = (
+    Reason.PAUSED,
+    Reason.HELD,
+)  # Reasons for which a user lets instances wait on purpose
+_MAX_REFUSALS = 5  # The most refused writes that are listed
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class DecidedWrite(Write):
 
 
 @dataclass(frozen=True)
-class Unplayed:
+class RemainingUpdates:
     """Updates that were not simulated, because they repeat the simulated ones."""
 
     # the writes that follow, according to one more decision; their times mean nothing
@@ -70,7 +73,7 @@ class RunLog:
     ended: float = 0.0  # when the last change happened, in seconds since the epoch
     refused: str = ""  # why the hooks cannot read the TApp, or empty
     gave_up: bool = False
-    rest: Unplayed | None = None  # updates that follow and were not simulated
+    rest: RemainingUpdates | None = None  # updates that follow and were not simulated
     played: bool = True  # True if it was simulated to its end; False if it is one decision
 
 
@@ -79,7 +82,7 @@ def unavailable(plan: Plan) -> int:
     return plan.budgets.should_run - len(plan.available)
 
 
-def stuck(log: RunLog) -> list[str]:
+def stuck_sentences(log: RunLog) -> list[str]:
     """Returns sentences about instances that do not reach their goal, and about refused writes."""
     last = log.last
     if last is None:
@@ -90,7 +93,7 @@ def stuck(log: RunLog) -> list[str]:
         pairs = zip(last.instances, last.decisions, strict=True)
     else:
         pairs = last.cases
-    missing = missed(last)
+    missing = missing_since(last)
     stands = (
         (standing(last, missing, *pair), pair[1].reason)
         for pair in pairs
@@ -99,20 +102,20 @@ def stuck(log: RunLog) -> list[str]:
     left = grouped(
         (each.text, each.id)
         for each, reason in stands
-        if each.disposition is not Disposition.DONE and reason not in _MEANT
+        if each.disposition is not Disposition.DONE and reason not in _INTENDED_WAITS
     )
     found = [f"{instances_phrase(ids)}: {text}" for text, ids in left.items()]
     if not log.played:
         return found
-    refused = {act.name: act for act in log.acts if act.outcome not in _PASSING}
+    refused = {act.name: act for act in log.acts if act.outcome not in _HARMLESS_OUTCOMES}
     found += [
         f"{act.verb} {act.kind} {act.name} is refused: {act.message}"
-        for act in list(refused.values())[:_SHOWN]
+        for act in list(refused.values())[:_MAX_REFUSALS]
     ]
     return found
 
 
-def paused(log: RunLog) -> list[str]:
+def paused_sentences(log: RunLog) -> list[str]:
     """Returns a sentence about the instances that wait because updates are paused."""
     last = log.last
     cases = [] if last is None else last.cases
@@ -155,7 +158,9 @@ def due_writes(after: Plan) -> tuple[list[DecidedWrite], list[tuple[Instance, Ve
     claims += [("delete", claim.metadata.name) for claim in after.claims.delete]
     claims += [("update", name) for name in after.growth.to]
     acts += [DecidedWrite(after.now, verb, "PersistentVolumeClaim", name) for verb, name in claims]
-    acts += [DecidedWrite(after.now, verb, "Service", name) for verb, name in _of_services(after)]
+    acts += [
+        DecidedWrite(after.now, verb, "Service", name) for verb, name in _service_writes(after)
+    ]
     return acts, left
 
 
@@ -171,7 +176,7 @@ def _new_claims(after: Plan, acts: list[DecidedWrite]) -> Iterator[str]:
             yield from (n for n in names if n not in known and n not in after.world.claims)
 
 
-def _of_services(after: Plan) -> Iterator[tuple[str, str]]:
+def _service_writes(after: Plan) -> Iterator[tuple[str, str]]:
     name, services = after.world.tapp.metadata.name, after.services
     known = after.world.plain.get(SERVICE, {})
     for id in services.apply:

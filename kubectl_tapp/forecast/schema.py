@@ -18,12 +18,12 @@ UNCHECKED = (
     "no API server was asked: the CRD's rules between fields, most of Kubernetes' rules for pods, "
     "quotas, admission and your rights were not checked; plan with a cluster checks them"
 )
-_MOST = 10  # The most mistakes that are listed
+_MAX_MISTAKES = 10  # The most mistakes that are listed
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
     "number": (int, float),
 }  # fmt: skip
-_ONE_OF: dict[str, tuple[str, ...]] = {
+_VALID_VALUES: dict[str, tuple[str, ...]] = {
     "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
     "protocol": ("TCP", "UDP", "SCTP"),
     "scheme": ("HTTP", "HTTPS"),
@@ -46,14 +46,14 @@ _BOUNDS: dict[str, tuple[int, int]] = {
 }  # fmt: skip
 """Field of a pod to its least and greatest value. Source: k8s.io/kubernetes,
 pkg/apis/core/validation."""
-_FREE = ("labels", "annotations", "matchLabels", "nodeSelector", "limits", "requests")
+_FREE_FIELDS = ("labels", "annotations", "matchLabels", "nodeSelector", "limits", "requests")
 
 
 def mistakes(tapp: Document) -> tuple[str, ...]:
     """Returns sentences about mistakes for which an API server would refuse the TApp."""
     versions = shipped.manifest(shipped.DEFINITION)["spec"]["versions"]
     schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    found: list[str] = list(_checked("spec", tapp.get("spec"), schema))
+    found: list[str] = list(_value_mistakes("spec", tapp.get("spec"), schema))
     spec = tapp.get("spec")
     if isinstance(spec, dict):
         pool = spec.get("templatePool")
@@ -62,12 +62,12 @@ def mistakes(tapp: Document) -> tuple[str, ...]:
             bodies |= {f"spec.templatePool.{name}": body for name, body in pool.items()}
         for path, body in bodies.items():
             pod = body.get("spec") if isinstance(body, dict) else None
-            found += _of_pod(f"{path}.spec", pod)
-    more = [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
-    return (*found[:_MOST], *more)
+            found += _pod_mistakes(f"{path}.spec", pod)
+    more = [f"and {len(found) - _MAX_MISTAKES} more"] if len(found) > _MAX_MISTAKES else []
+    return (*found[:_MAX_MISTAKES], *more)
 
 
-def _checked(path: str, value: Any, schema: Document) -> Iterator[str]:
+def _value_mistakes(path: str, value: Any, schema: Document) -> Iterator[str]:
     """Yields the mistakes of a value; null is ignored, because the API server drops most nulls."""
     if value is None:
         return
@@ -76,10 +76,10 @@ def _checked(path: str, value: Any, schema: Document) -> Iterator[str]:
             yield f"{path}: Invalid value: must be an integer or a string"
         return
     kind = schema.get("type")
-    if kind in _TYPES and not _is_of(value, kind):
+    if kind in _TYPES and not _has_type(value, kind):
         yield f"{path}: Invalid value: must be of type {kind}"
         return
-    yield from _bounded(path, value, schema)
+    yield from _bound_mistakes(path, value, schema)
     if isinstance(value, dict):
         properties, rest = schema.get("properties") or {}, schema.get("additionalProperties")
         for key in schema.get("required") or ():
@@ -88,19 +88,19 @@ def _checked(path: str, value: Any, schema: Document) -> Iterator[str]:
         for key, item in value.items():
             inner = properties.get(key, rest)
             if isinstance(inner, dict):
-                yield from _checked(f"{path}.{key}", item, inner)
+                yield from _value_mistakes(f"{path}.{key}", item, inner)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _checked(f"{path}[{index}]", item, schema.get("items") or {})
+            yield from _value_mistakes(f"{path}[{index}]", item, schema.get("items") or {})
 
 
-def _is_of(value: Any, kind: str) -> bool:
+def _has_type(value: Any, kind: str) -> bool:
     if isinstance(value, bool) or kind == "boolean":
         return isinstance(value, bool) and kind == "boolean"
     return isinstance(value, _TYPES[kind])
 
 
-def _bounded(path: str, value: Any, schema: Document) -> Iterator[str]:
+def _bound_mistakes(path: str, value: Any, schema: Document) -> Iterator[str]:
     if (enum := schema.get("enum")) and value not in enum:
         yield f"{path}: Unsupported value: {value!r}: supported values: {', '.join(map(str, enum))}"
     if isinstance(value, str) and not re.search(schema.get("pattern") or "", value):
@@ -123,24 +123,24 @@ _SIZES = (
 )  # fmt: skip
 
 
-def _of_pod(path: str, value: Any, section: str = "") -> Iterator[str]:
+def _pod_mistakes(path: str, value: Any, section: str = "") -> Iterator[str]:
     """Yields the mistakes in a pod spec; `section` is the field that contains `value`."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _of_pod(f"{path}[{index}]", item, section)
+            yield from _pod_mistakes(f"{path}[{index}]", item, section)
     if not isinstance(value, dict):
         return
     for key, item in value.items():
-        if key not in _FREE:
+        if key not in _FREE_FIELDS:
             place = f"{path}.{key}"
-            yield from _of_field(place, key, item, section)
-            yield from _of_pod(place, item, key)
+            yield from _field_mistakes(place, key, item, section)
+            yield from _pod_mistakes(place, item, key)
 
 
-def _of_field(path: str, key: str, value: Any, section: str) -> Iterator[str]:
+def _field_mistakes(path: str, key: str, value: Any, section: str) -> Iterator[str]:
     """Yields the mistakes of one field of a pod spec; `section` is the field that contains it."""
     if isinstance(value, str) and "$(" not in value:
-        values = _ONE_OF.get(key)
+        values = _VALID_VALUES.get(key)
         if values and value not in values:
             yield f"{path}: Unsupported value: {value!r}: supported: {', '.join(values)}"
         if section == "ports" and key == "name" and not is_port_name(value):

@@ -20,12 +20,14 @@ from tapp.storage.claims import instance_number
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
 
-_FEW = 100  # Names in one call of kubectl; for more names all objects of the namespace are listed
-_LONGEST = 200  # Characters of a list of names
+_MAX_NAMED = (
+    100  # Names in one call of kubectl; for more names all objects of the namespace are listed
+)
+_MAX_CHARACTERS = 200  # Characters of a list of names
 _POD = "a pod of its name is there already"
 
 
-def with_taken(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forecast:
+def with_existing_children(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forecast:
     """Returns the forecast, corrected for existing pods and claims that are not the TApp's."""
     name, space = found.name, found.namespace
     rest = () if found.rest is None else found.rest.instances
@@ -37,45 +39,47 @@ def with_taken(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forec
     there: dict[str, dict[str, str]] = {}
     unread = []
     for resource, names in ((PODS, [f"{name}-{id}" for id in ids]), (CLAIMS, claims)):
-        items = _named(cluster, resource, names, space)
+        items = _look_up(cluster, resource, names, space)
         if isinstance(items, str):
             unread.append(f"nobody knows which {resource} are there already: {items}")
             items = []
-        there[resource] = {x["metadata"]["name"]: w for x in items if (w := _whose(x, tapp))}
+        there[resource] = {x["metadata"]["name"]: w for x in items if (w := _owner_phrase(x, tapp))}
     pods = {
         id: whose
         for pod, whose in there[PODS].items()
         if (id := instance_number(pod, f"{name}-")) is not None
     }
-    found = _without(found, pods, there[CLAIMS].keys())
+    found = _without_creations(found, pods, there[CLAIMS].keys())
     stuck = [
-        f"{_there('pod', [f'{name}-{id}' for id in taken])}, so none is created for "
-        f"{instances_phrase(taken)}: {_each(taken)} {whose}"
+        f"{_existing('pod', [f'{name}-{id}' for id in taken])}, so none is created for "
+        f"{instances_phrase(taken)}: {_it_or_each(taken)} {whose}"
         for whose, taken in grouped((whose, id) for id, whose in pods.items()).items()
     ]
     used = [
-        f"{_there('claim', names)} and will be used: {_each(names)} {whose}"
+        f"{_existing('claim', names)} and will be used: {_it_or_each(names)} {whose}"
         for whose, names in grouped((whose, name) for name, whose in there[CLAIMS].items()).items()
     ]
     return replace(found, stuck=(*found.stuck, *stuck), remarks=(*found.remarks, *used, *unread))
 
 
-def _there(word: str, names: list[str]) -> str:
+def _existing(word: str, names: list[str]) -> str:
     are = "is" if len(names) == 1 else "are"
-    return f"{plural(len(names), word)} {short(', '.join(names), _LONGEST)} {are} there already"
+    return (
+        f"{plural(len(names), word)} {short(', '.join(names), _MAX_CHARACTERS)} {are} there already"
+    )
 
 
-def _each(names: Sized) -> str:
+def _it_or_each(names: Sized) -> str:
     return "it" if len(names) == 1 else "each"
 
 
-def _named(
+def _look_up(
     cluster: ClusterAccess, resource: str, names: list[str], space: str
 ) -> list[Document] | str:
     """Returns the existing objects with these names, or why they cannot be read."""
     if not names:
         return []
-    if len(names) <= _FEW:
+    if len(names) <= _MAX_NAMED:
         return cluster.get_named(resource, names, space)
     known = set(names)
     try:
@@ -84,7 +88,7 @@ def _named(
         return str(error)
 
 
-def _whose(item: Document, tapp: Document) -> str:
+def _owner_phrase(item: Document, tapp: Document) -> str:
     """Returns who owns the object and how the TApp can adopt it.
 
     The text is empty if the object belongs to the TApp.
@@ -98,7 +102,7 @@ def _whose(item: Document, tapp: Document) -> str:
     return text
 
 
-def _without(found: Forecast, pods: Mapping[int, str], claims: Iterable[str]) -> Forecast:
+def _without_creations(found: Forecast, pods: Mapping[int, str], claims: Iterable[str]) -> Forecast:
     """Returns the forecast without the creation of these pods and claims."""
     kept = dict.fromkeys(claims, "kept")
 

@@ -83,7 +83,7 @@ def _without_templates(spec: Any) -> Document:
     return {key: value for key, value in spec.items() if key not in _OF_TEMPLATES}
 
 
-def unreached(before: Document, after: Document) -> tuple[str, ...]:
+def unaffected_children(before: Document, after: Document) -> tuple[str, ...]:
     """Returns sentences about changes that do not affect existing pods or claims.
 
     Larger claims are left out, because the decisions report these. A TApp without a uid does not
@@ -94,23 +94,23 @@ def unreached(before: Document, after: Document) -> tuple[str, ...]:
         return ()
     kept = new.update_strategy.partition not in {0, "0%"}
     return (
-        *_of_service(old.service_name, new.service_name, kept),
-        *_of_claims(
+        *_service_sentences(old.service_name, new.service_name, kept),
+        *_claim_sentences(
             claim_templates(old), claim_templates(new), kept, tapp_command(before, "restart")
         ),
     )
 
 
-_KEPT = "; whom the partition keeps comes back with"
+_KEPT_INSTANCES = "; whom the partition keeps comes back with"
 
 
-def _of_service(old: str, new: str, kept: bool) -> Iterator[str]:
+def _service_sentences(old: str, new: str, kept: bool) -> Iterator[str]:
     if old != new:
-        more = f"{_KEPT} what it had" if kept else ""
+        more = f"{_KEPT_INSTANCES} what it had" if kept else ""
         yield f"spec.serviceName changes: host names of pods that there are stay as they are{more}"
 
 
-def _of_claims(
+def _claim_sentences(
     old: dict[str, Document], new: dict[str, Document], kept: bool, restart: str
 ) -> Iterator[str]:
     for name in sorted(new.keys() - old.keys()):
@@ -121,7 +121,7 @@ def _of_claims(
     for name in sorted(old.keys() - new.keys()):
         yield (
             f"claim template {name!r} goes: its claims stay, and pods that there are go on using "
-            f"them until they are made anew{f'{_KEPT} its own' if kept else ''}"
+            f"them until they are made anew{f'{_KEPT_INSTANCES} its own' if kept else ''}"
         )
     for name in sorted(old.keys() & new.keys()):
         before, after = (comparable(each[name]["spec"]) for each in (old, new))

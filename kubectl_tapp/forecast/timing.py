@@ -24,7 +24,7 @@ BEGIN, READY, SWAP, STOP = 5.0, 5.0, 3.0, 5.0
 until a container runs with another image in place; until a container stops."""
 TIMES = ("begin", "ready", "swap", "stop")  # Names of these times, as fields of `Durations`
 LONGEST = 3600.0  # Longer intervals have another cause, such as a person who debugs the pod
-_SEEN = 5.0  # Seconds that may pass between the end of a pod and the creation of the next
+_CREATION_DELAY = 5.0  # Seconds that may pass between the end of a pod and the creation of the next
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,9 @@ class Timing:
 
 def timing(observed: Observed, templates: dict[str, str]) -> Timing:
     """Reads the times of all pods; `templates` maps the name of a pod to its template."""
-    samples = [(templates.get(pod["metadata"]["name"], ""), _of_pod(pod)) for pod in observed.pods]
+    samples = [
+        (templates.get(pod["metadata"]["name"], ""), _samples_of(pod)) for pod in observed.pods
+    ]
     by_template = {name: _merged(found) for name, found in grouped(samples).items()}
     return Timing(by_template, _merged(by_template.values()))
 
@@ -87,31 +89,31 @@ def _merged(found: Iterable[Samples]) -> Samples:
     return {what: [time for each in known for time in each[what]] for what in TIMES}
 
 
-def _of_pod(pod: Document) -> Samples:
+def _samples_of(pod: Document) -> Samples:
     samples, status, meta = _merged(()), pod.get("status") or {}, pod["metadata"]
-    created, grace = _at(meta.get("creationTimestamp")), _grace(pod.get("spec") or {})
+    created, grace = _parsed_time(meta.get("creationTimestamp")), _grace(pod.get("spec") or {})
     mains = [item for item in status.get("containerStatuses") or [] if isinstance(item, dict)]
     running = [(item.get("state") or {}).get("running") or {} for item in mains]
-    started = [_at(item.get("startedAt")) for item in running]
-    replaced = [_replaced(pod, item) for item in mains]
+    started = [_parsed_time(item.get("startedAt")) for item in running]
+    replaced = [_end_of_replaced(pod, item) for item in mains]
     first = not any(item.get("restartCount") for item in mains)
     known = [time for time in started if time is not None]
     if known and len(known) == len(mains):
         if created is not None and first:
-            _note(samples["begin"], created, max(known))
+            _add_sample(samples["begin"], created, max(known))
         if all(
             ended is not None or not item.get("restartCount")
             for item, ended in zip(mains, replaced, strict=True)
         ):
-            _note(samples["ready"], max(known), _ready_since(pod))
+            _add_sample(samples["ready"], max(known), _ready_since(pod))
     for ended, time in zip(replaced, started, strict=True):
         if ended is not None:
-            _note(samples["swap"], ended, time)
-            _note(samples["stop"], _known(last_write(meta)), ended, grace)
+            _add_sample(samples["swap"], ended, time)
+            _add_sample(samples["stop"], _seconds_or_none(last_write(meta)), ended, grace)
     return samples
 
 
-def _replaced(pod: Document, container: Document) -> float | None:
+def _end_of_replaced(pod: Document, container: Document) -> float | None:
     """Returns when the container ended that an update in place replaced by this one.
 
     None if no update has replaced a container.
@@ -122,7 +124,7 @@ def _replaced(pod: Document, container: Document) -> float | None:
     ended = (container.get("lastState") or {}).get("terminated") or {}
     if ran is None or not ran.id or ended.get("containerID") != ran.id:
         return None
-    return _at(ended.get("finishedAt"))
+    return _parsed_time(ended.get("finishedAt"))
 
 
 def _grace(spec: Document) -> float:
@@ -134,28 +136,28 @@ def _ready_since(pod: Document) -> float | None:
     """Returns when all containers became ready; readiness gates are not part of a start."""
     known = conditions_by_type(pod)
     ready = known.get("ContainersReady") or known.get("Ready") or {}
-    return _at(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
+    return _parsed_time(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
 
 
-def _note(
+def _add_sample(
     samples: list[float], before: float | None, after: float | None, most: float = LONGEST
 ) -> None:
     """Adds the seconds between two times as a sample, if they are plausible.
 
-    A sample is at most `most` seconds long. An interval that is longer by more than `_SEEN` has
-    another cause and is ignored.
+    A sample is at most `most` seconds long. An interval that is longer by more than
+    `_CREATION_DELAY` has another cause and is ignored.
     """
     if (
         before is not None
         and after is not None
-        and 0 <= after - before <= min(most + _SEEN, LONGEST)
+        and 0 <= after - before <= min(most + _CREATION_DELAY, LONGEST)
     ):
         samples.append(min(after - before, most))
 
 
-def _at(text: str | None) -> float | None:
-    return _known(seconds(text))
+def _parsed_time(text: str | None) -> float | None:
+    return _seconds_or_none(seconds(text))
 
 
-def _known(at: float) -> float | None:
+def _seconds_or_none(at: float) -> float | None:
     return None if at == UNKNOWN else at

@@ -1,13 +1,13 @@
 """Decides when enough updates of a long rollout were simulated, and estimates the rest.
 
-After `PLAYED` times the budget, all further updates repeat the ones before. The rest takes the
-average time of the simulated instances.
+After `SIMULATED_BUDGETS` times the budget, all further updates repeat the ones before. The rest
+takes the average time of the simulated instances.
 """
 
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from kubectl_tapp.decide.budget import allowed
+from kubectl_tapp.decide.budget import max_unavailable_of
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE
 from tapp.decide.rollout import DELAYED
@@ -16,74 +16,76 @@ from tapp.plan import Plan
 from tapp.words.groups import grouped
 from tapp.words.reasons import Reason
 
-PLAYED = 8  # Number of times that each budget is used in a simulation
-Made = tuple[str, ...]  # A template's name and its images
-_COMING = (*DELAYED, Reason.PULLING)
+SIMULATED_BUDGETS = 8  # Number of times that each budget is used in a simulation
+TemplateImages = tuple[str, ...]  # A template's name and its images
+_UPDATE_FOLLOWS = (*DELAYED, Reason.PULLING)
 
 
-def waiting(plan: Plan) -> list[Instance]:
+def waiting_for_update(plan: Plan) -> list[Instance]:
     """Returns the available instances that are still to be updated."""
     return [
         instance
         for instance, verdict in plan.cases
         if instance.id in plan.available
-        and (verdict.action in DISRUPTIVE or verdict.reason in _COMING)
+        and (verdict.action in DISRUPTIVE or verdict.reason in _UPDATE_FOLLOWS)
     ]
 
 
 @dataclass
-class PlayedTurns:
+class SimulatedUpdates:
     """The simulated updates, grouped by their budget."""
 
-    # name of the budget to seconds for each instance, after `enough` was True
+    # name of the budget to seconds for each instance, after `is_repeating` was True
     pace: dict[str, float] = field(default_factory=dict)
-    _began: dict[str, float] = field(default_factory=dict)
-    _taken: dict[str, dict[int, Made]] = field(default_factory=lambda: defaultdict(dict))
+    _began_at: dict[str, float] = field(default_factory=dict)
+    _updated: dict[str, dict[int, TemplateImages]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
     """Name of the budget to instance number to the template and images of the update."""
 
-    def enough(self, plan: Plan) -> bool:
+    def is_repeating(self, plan: Plan) -> bool:
         """Returns True if the remaining updates only repeat those simulated so far.
 
-        True if each budget that instances wait for was used `PLAYED` times, and each template and
-        image that they wait for has started somewhere: a new one might fail.
+        True if each budget that instances wait for was used `SIMULATED_BUDGETS` times, and each
+        template and image that they wait for has started somewhere: a new one might fail.
         """
         for instance, verdict in plan.cases:
             if verdict.action in DISRUPTIVE:
-                budget = _budget(plan, instance)
-                self._began.setdefault(budget, plan.now)
-                self._taken[budget][instance.id] = _made_of(instance)
-        rows = grouped((_budget(plan, each), each) for each in waiting(plan))
-        if not self._taken or not rows:
+                budget = _budget_name(plan, instance)
+                self._began_at.setdefault(budget, plan.now)
+                self._updated[budget][instance.id] = _template_images(instance)
+        rows = grouped((_budget_name(plan, each), each) for each in waiting_for_update(plan))
+        if not self._updated or not rows:
             return False
         away, long, pace = {instance.id for instance, _ in plan.cases}, False, {}
         for budget, row in rows.items():
-            taken = self._taken[budget]
+            taken = self._updated[budget]
             done = [id for id in taken if id in plan.available and id not in away]
-            turns = PLAYED * _allowed(plan, row[0])
+            turns = SIMULATED_BUDGETS * _budget_size(plan, row[0])
             came_up = {taken[id] for id in done}
-            if len(done) < turns or not came_up.issuperset(map(_made_of, row)):
+            if len(done) < turns or not came_up.issuperset(map(_template_images, row)):
                 return False
             long = long or len(row) > turns
-            pace[budget] = (plan.now - self._began[budget]) / len(done)
+            pace[budget] = (plan.now - self._began_at[budget]) / len(done)
         self.pace = pace
         return long
 
     def seconds(self, plan: Plan) -> float:
         """Returns the seconds for the waiting instances; different budgets are used in parallel."""
-        rows = grouped((_budget(plan, each), each.id) for each in waiting(plan))
+        rows = grouped((_budget_name(plan, each), each.id) for each in waiting_for_update(plan))
         return max((self.pace.get(name, 0.0) * len(ids) for name, ids in rows.items()), default=0.0)
 
 
-def _made_of(instance: Instance) -> Made:
+def _template_images(instance: Instance) -> TemplateImages:
     template = instance.template
     return template.name, *(template.images.values() if isinstance(template, Template) else ())
 
 
-def _budget(plan: Plan, instance: Instance) -> str:
+def _budget_name(plan: Plan, instance: Instance) -> str:
     return plan.budgets.limit_of(instance, plan.world.tapp.spec.rolling_name).name
 
 
-def _allowed(plan: Plan, instance: Instance) -> int:
+def _budget_size(plan: Plan, instance: Instance) -> int:
     limit = plan.budgets.limit_of(instance, plan.world.tapp.spec.rolling_name)
-    found = allowed(limit)
+    found = max_unavailable_of(limit)
     return limit.should_run if found is None else max(found, 1)

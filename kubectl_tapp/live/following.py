@@ -1,8 +1,8 @@
 """Keeps models of TApps up to date by watches, and gives the page their changes.
 
-`Live` has a follower for each list or TApp that a page shows. A follower runs in a thread, watches
-the objects, computes the model after each change (`model.py`), and records what differs. The page
-polls for the changes since its last response.
+`Followers` has a follower for each list or TApp that a page shows. A follower runs in a thread,
+watches the objects, computes the model after each change (`model.py`), and records what differs.
+The page polls for the changes since its last response.
 
 No response waits for a change. A browser opens six connections for all of its tabs, so a tab with
 an open request would take a connection from the others.
@@ -38,15 +38,15 @@ from kubectl_tapp.decide.inspection import Inspection, inspect
 from kubectl_tapp.edit import revisions
 from kubectl_tapp.live import model
 
-_PAUSE, _SHARE, _LOOK = 0.2, 2, 5.0
+_MIN_PAUSE, _PAUSE_FACTOR, _MAX_PAUSE = 0.2, 2, 5.0
 """Between two looks: the least number of seconds, the least multiple of the time that the last look
 took, and the most seconds, because ages change without an event."""
-_AGAIN, _PATIENT = 1.0, 10.0
+_RESTART_PAUSE, _EVENTS_INTERVAL = 1.0, 10.0
 """Seconds until a lost watch is started again, and between two reads of Events."""
-_IDLE, _HIDDEN = 10.0, 150.0
+_IDLE_VISIBLE, _IDLE_HIDDEN = 10.0, 150.0
 """Seconds that a follower runs after the last request of a visible page and of a hidden page.
 Browsers let a hidden page run only once a minute."""
-_LOG, _KEPT = 200, 100
+_MAX_TIMELINE, _MAX_CHANGES = 200, 100
 """Entries of a timeline, and changes that a follower keeps for its pages."""
 _KEYED = ("tiles", "rows", "log")  # Parts of a model whose items change one by one
 
@@ -61,8 +61,8 @@ class Follower(ABC):
         self._lock = threading.Lock()
         # A version begins with this token, so versions of an earlier follower are not known here.
         self._own, self._number = secrets.token_hex(4), 0
-        self._changes: deque[dict[str, Any]] = deque(maxlen=_KEPT)
-        self._read_until = time.monotonic() + _IDLE
+        self._changes: deque[dict[str, Any]] = deque(maxlen=_MAX_CHANGES)
+        self._read_until = time.monotonic() + _IDLE_VISIBLE
         self._changed, self._stopped = threading.Event(), threading.Event()
         self._watched: list[Watched] = []
         threading.Thread(target=self._run, daemon=True).start()
@@ -103,7 +103,7 @@ class Follower(ABC):
         `hidden`: the page is in a tab that nobody sees, and asks again less often.
         """
         with self._lock:
-            until = time.monotonic() + (_HIDDEN if hidden else _IDLE)
+            until = time.monotonic() + (_IDLE_HIDDEN if hidden else _IDLE_VISIBLE)
             self._read_until = max(self._read_until, until)
             known = {f"{self._own}.{self._number - n}": n for n in range(len(self._changes) + 1)}
             behind = known.get(version)
@@ -116,16 +116,16 @@ class Follower(ABC):
     def _run(self) -> None:
         while self.is_read:
             try:
-                self._follow()
+                self._watch_and_look()
             except CommandError as error:
                 self.publish(lost=str(error))
             for each in self._watched:
                 each.stop()
-            self._stopped.wait(_AGAIN)
+            self._stopped.wait(_RESTART_PAUSE)
         self.stop()
 
     @abstractmethod
-    def _follow(self) -> None:
+    def _watch_and_look(self) -> None:
         """Starts the watches and looks at the objects until a watch ends.
 
         The thread calls this method again after a pause.
@@ -136,7 +136,7 @@ class Follower(ABC):
         self._watched.append(watched)
         return watched
 
-    def _look(self, look: Callable[[], None]) -> None:
+    def _look_after_changes(self, look: Callable[[], None]) -> None:
         """Calls `look` after each change until a watch ends.
 
         Raises CommandError if a watch ended with an error.
@@ -147,8 +147,8 @@ class Follower(ABC):
             look()
             if any(each.ended for each in self._watched):
                 break  # `look` ends a watch, for example if the TApp is gone
-            self._stopped.wait(max(_PAUSE, _SHARE * (time.monotonic() - begun)))
-            self._changed.wait(_LOOK)
+            self._stopped.wait(max(_MIN_PAUSE, _PAUSE_FACTOR * (time.monotonic() - begun)))
+            self._changed.wait(_MAX_PAUSE)
         if error := next((each.error for each in self._watched if each.error), ""):
             raise CommandError(error)
 
@@ -156,7 +156,7 @@ class Follower(ABC):
 class FollowedList(Follower):
     """The rows of all TApps that the user may list: in all namespaces, or in the current one."""
 
-    def _follow(self) -> None:
+    def _watch_and_look(self) -> None:
         cluster = self.session.cluster
         try:
             known, scope = cluster.list(TAPPS, all_namespaces=True), ["--all-namespaces"]
@@ -171,12 +171,12 @@ class FollowedList(Follower):
         def look() -> None:
             for each in (found := {it["metadata"]["uid"]: it for it in watched.current(known)}):
                 if each not in rows or rows[each][0] != found[each]:
-                    rows[each] = found[each], model.row_of(found[each])
+                    rows[each] = found[each], model.list_row(found[each])
             shown = {uid: rows[uid][1] for uid in found}
             self.publish(rows=shown, lost="", now=self.session.now())
-            watched.ended |= watched.forbidden and time.monotonic() - begun > _LOOK
+            watched.ended |= watched.forbidden and time.monotonic() - begun > _MAX_PAUSE
 
-        self._look(look)
+        self._look_after_changes(look)
 
 
 class FollowedTApp(Follower):
@@ -189,13 +189,15 @@ class FollowedTApp(Follower):
         self._log: dict[str, model.Model] = {}
         super().__init__(session.with_options(namespace=namespace))
 
-    def note(self, text: str, ids: str = "", key: str = "", at: float | None = None) -> None:
+    def add_to_timeline(
+        self, text: str, ids: str = "", key: str = "", at: float | None = None
+    ) -> None:
         """Adds an entry to the timeline of the TApp."""
         at = self.session.now() if at is None else at
         log = {**self._log, key or f"{at}{ids}{text}": {"at": at, "text": text, "ids": ids}}
-        self._log = dict(sorted(log.items(), key=lambda it: float(it[1]["at"]))[-_LOG:])
+        self._log = dict(sorted(log.items(), key=lambda it: float(it[1]["at"]))[-_MAX_TIMELINE:])
 
-    def _follow(self) -> None:
+    def _watch_and_look(self) -> None:
         cluster = self.session.cluster
         try:
             tapp = cluster.get(TAPPS, self._name)
@@ -228,9 +230,10 @@ class FollowedTApp(Follower):
                 self.publish(gone=f"TApp {self._name} is gone")
                 watched[TAPPS].ended = True
                 return
-            # A user who may read objects of a kind but not watch them gets a new read after _LOOK.
+            # If the user may read objects of a kind but not watch them, they are read again after a
+            # pause.
             deaf = (kind for kind, it in watched.items() if it.forbidden and kind != EVENTS)
-            if time.monotonic() - begun > _LOOK and not {*deaf} <= {*observed.unread}:
+            if time.monotonic() - begun > _MAX_PAUSE and not {*deaf} <= {*observed.unread}:
                 watched[TAPPS].ended = True
             # The spec now asks for children of other kinds, which need new watches.
             watched[TAPPS].ended |= optional_kinds(tapps[0]) != plain
@@ -246,11 +249,11 @@ class FollowedTApp(Follower):
             }
             observed = replace(observed, tapp=tapps[0], **owned)
             for event in watched[EVENTS].current([]):
-                self.note(**model.note_of(event))
+                self.add_to_timeline(**model.timeline_entry(event))
             if PODS in observed.unread:
-                found = model.told(observed)
+                found = model.model_from_status(observed)
             else:
-                now, patient = time.monotonic(), time.monotonic() - self._asked > _PATIENT
+                now, patient = time.monotonic(), time.monotonic() - self._asked > _EVENTS_INTERVAL
                 self.view = inspect(
                     cluster, replace(observed, events=[] if patient else observed.events),
                     self.session.now(), registration, memo, refusals=patient,
@@ -260,12 +263,12 @@ class FollowedTApp(Follower):
                 if history[0] != version:
                     unread = REVISIONS in observed.unread
                     history = version, [] if unread else revisions.history_of(observed)
-                found = model.shown(self.view, history[1])
-            for ids, text in model.news(self.model.get("tiles"), found["tiles"]):
-                self.note(text, ids)
+                found = model.model_of(self.view, history[1])
+            for ids, text in model.tile_changes(self.model.get("tiles"), found["tiles"]):
+                self.add_to_timeline(text, ids)
             self.publish(**found, log=self._log, lost="", gone="", now=self.session.now())
 
-        self._look(look)
+        self._look_after_changes(look)
 
     def why(self, id: int) -> model.Model:
         """Returns the explanation of one instance, with the Events of its pod.
@@ -278,10 +281,10 @@ class FollowedTApp(Follower):
         observed = self.view.observed
         with suppress(KubectlError):
             observed = self.session.cluster.with_events(replace(observed, events=[]), about)
-        return model.why(self.view, id, observed.events)
+        return model.explanation_of(self.view, id, observed.events)
 
 
-class Live:
+class Followers:
     """The followers of one server, one for each list or TApp that a page shows."""
 
     def __init__(self, session: Session) -> None:
@@ -289,19 +292,19 @@ class Live:
         self._session, self._lock = session, threading.Lock()
         self._known: dict[tuple[str, str], Follower] = {}
 
-    def everything(self) -> Follower:
+    def all_tapps(self) -> Follower:
         """Returns the follower of all TApps."""
-        return self._followed(("", ""), lambda: FollowedList(self._session))
+        return self._follower(("", ""), lambda: FollowedList(self._session))
 
-    def one(self, namespace: str, name: str) -> FollowedTApp:
+    def one_tapp(self, namespace: str, name: str) -> FollowedTApp:
         """Returns the follower of one TApp."""
-        found = self._followed(
+        found = self._follower(
             (namespace, name), lambda: FollowedTApp(self._session, namespace, name)
         )
         assert isinstance(found, FollowedTApp)  # noqa: S101 - a key with a name
         return found
 
-    def _followed(self, key: tuple[str, str], begin: Callable[[], Follower]) -> Follower:
+    def _follower(self, key: tuple[str, str], begin: Callable[[], Follower]) -> Follower:
         with self._lock:
             self._known = {other: each for other, each in self._known.items() if each.is_read}
             return self._known.setdefault(key, self._known.get(key) or begin())

@@ -1,7 +1,7 @@
 """The values that the page of `kubectl tapp web` shows, computed from an inspection of a TApp.
 
-`row_of` makes a row of the list of TApps. `shown` makes the model of a single TApp, `why` the
-explanation of one of its instances. All values can be written as JSON.
+`list_row` makes a row of the list of TApps. `model_of` makes the model of a single TApp,
+`explanation_of` the explanation of one of its instances. All values can be written as JSON.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,27 +27,27 @@ from kubectl_tapp.edit.edits import spec_of
 from kubectl_tapp.edit.revisions import HistoryEntry
 from kubectl_tapp.show.documents import status_document, why_document
 from kubectl_tapp.show.reminders import reminders
-from kubectl_tapp.show.status import changed, headline
-from kubectl_tapp.show.why import cases
+from kubectl_tapp.show.status import grouped_changes, headline
+from kubectl_tapp.show.why import explain_instances
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list, ranges
 from tapp.words.reasons import Disposition
 
 Model = dict[str, Any]
-_OF_STATUS = {
+_KINDS_BY_STATUS = {
     "Running": "ok", "Succ": "ok", "PodSucc": "ok", "Killed": "stopped", "Failed": "bad",
     "PodFailed": "bad", "Unknown": "bad", "?": "unknown",
 }  # fmt: skip
 """The kind of tile for each state in a TApp's status; any other state counts as moving."""
 
 
-def row_of(tapp: Document) -> Model:
+def list_row(tapp: Document) -> Model:
     """Returns the row of a TApp in the list, computed from the TApp alone, without its pods."""
     metadata, status = tapp["metadata"], tapp.get("status") or {}
     observed, known = Observed(tapp), conditions_by_type(tapp)
     strip: list[list[Any]] = []
     for row in rows_of_status(observed):
-        kind = _kind_told(row)
+        kind = _kind_from_status(row)
         if strip and strip[-1][0] == kind:
             strip[-1][1] += 1
         else:
@@ -68,22 +68,22 @@ def row_of(tapp: Document) -> Model:
     }
 
 
-def _kind_told(row: Row) -> str:
-    kind = _OF_STATUS.get(row.state, "moving")
+def _kind_from_status(row: Row) -> str:
+    kind = _KINDS_BY_STATUS.get(row.state, "moving")
     return "old" if row.outdated and kind == "ok" else kind
 
 
-def told(observed: Observed) -> Model:
+def model_from_status(observed: Observed) -> Model:
     """Returns the model of a TApp whose pods the user may not read, from the TApp's status."""
     tiles = {
-        row.id: {"state": row.state, "kind": _kind_told(row), "template": row.template}
+        row.id: {"state": row.state, "kind": _kind_from_status(row), "template": row.template}
         for row in rows_of_status(observed)
     }
     notes = [observed.unread[PODS], *sentences_of_status(observed)]
     return {"tiles": tiles, "head": {"replicas": len(tiles), "notes": notes}}
 
 
-def shown(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
+def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     """Returns the model of a TApp: its instances, budget, templates, history and notices."""
     plan, tapp, spec = view.plan, view.observed.tapp, spec_of(view.observed.tapp)
     known, document = Progress(view), status_document(view)
@@ -91,8 +91,8 @@ def shown(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     runs = grouped((row.revision, row.id) for row in view.rows)
     copies, users = canaries.canary_copies(tapp), template_users(spec)
     kept = {id for ids in plan.partition.kept.values() for id in ids} & view.cases.keys()
-    stuck = known.stuck(None) if known.answered else ""
-    # The sentence in `stuck` names the instances that wait and their reasons already.
+    stuck = known.stuck_reason(None) if known.answered else ""
+    # The sentence in `stuck_reason` names the instances that wait and their reasons already.
     waiting = [] if stuck else document["waits"]
     waits = [f"{id_list(each['instances'])}: {each['message']}" for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
@@ -110,12 +110,12 @@ def shown(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
             "notes": [each for each in notes if each],
         },
         "budget": {
-            "must": limit.must_stay, "may": limit.may_go(serving),
+            "must": limit.must_stay_available, "may": limit.may_become_unavailable(serving),
             "gone": limit.should_run - serving, "have": serving,
             "sentences": document["budget"]["sentences"],
         },
         "partition": {"size": plan.partition.size, "kept": sorted(kept)},
-        "moving": [[text, id_list(ids)] for text, ids in known.moving.items()],
+        "moving": [[text, id_list(ids)] for text, ids in known.progressing.items()],
         "templates": [
             {
                 "name": name, "images": _images(spec.find_template(name)),
@@ -160,7 +160,7 @@ def _images(template: Document | None) -> dict[str, str]:
     return {str(each.get("name")): str(each.get("image", "")) for each in containers}
 
 
-def why(view: Inspection, id: int, events: Iterable[Document]) -> Model:
+def explanation_of(view: Inspection, id: int, events: Iterable[Document]) -> Model:
     """Returns the explanation of one instance: its verdict, its containers and its Events."""
     pod = view.pod(id) or {}
     known = (pod.get("status") or {}).get("containerStatuses") or []
@@ -173,7 +173,7 @@ def why(view: Inspection, id: int, events: Iterable[Document]) -> Model:
         for number in [each.get("restartCount", 0)]
     ]
     found: Model = why_document(view, [id])["instances"][0]
-    hold = cases(view, [id])[0].hold.removesuffix("; ")
+    hold = explain_instances(view, [id])[0].hold.removesuffix("; ")
     return found | {
         # Without a text after "hold: " the verdict has the reason of the hold already.
         "hold": hold.removesuffix("hold: "),
@@ -182,14 +182,14 @@ def why(view: Inspection, id: int, events: Iterable[Document]) -> Model:
     }
 
 
-def note_of(event: Document) -> Model:
+def timeline_entry(event: Document) -> Model:
     """Returns the timeline entry for an Event of the TApp."""
     count = f" ({event_count(event)} times)" if event_count(event) > 1 else ""
     text = f"{event.get('reason')}: {' '.join(str(event.get('message') or '').split())}{count}"
     return {"text": text, "key": event["metadata"]["uid"], "at": last_seen(event)}
 
 
-def news(
+def tile_changes(
     before: Mapping[int, Model] | None, after: Mapping[int, Model]
 ) -> Iterator[tuple[str, str]]:
     """Yields the instances whose tiles changed alike, with the change as text.
@@ -197,10 +197,10 @@ def news(
     `before` is None for the first look, which has no changes.
     """
     known = after if before is None else before
-    told = ({id: _said(tile) for id, tile in tiles.items()} for tiles in (known, after))
-    for ids, old, new in changed(*told):
+    texts = ({id: _tile_text(tile) for id, tile in tiles.items()} for tiles in (known, after))
+    for ids, old, new in grouped_changes(*texts):
         yield ranges(ids), f"{old or 'none'} → {new or 'none'}"
 
 
-def _said(tile: Model) -> str:
+def _tile_text(tile: Model) -> str:
     return " ".join(str(tile[key]) for key in ("state", "ready", "image") if tile.get(key))

@@ -1,7 +1,7 @@
 """Tables that fit the width of the terminal.
 
-`fitted` shrinks or removes columns in a given order until the table fits. `plain_table` leaves the
-widths to rich.
+`fitted_table` shrinks or removes columns in a given order until the table fits. `plain_table`
+leaves the widths to rich.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,9 +12,11 @@ from rich.text import Text
 from kubectl_tapp.base.errors import printable
 
 GAP = 2  # Blanks between two columns
-Step = tuple[str, int]  # A heading, and the width to which its column shrinks; 0 removes the column
+ShrinkStep = tuple[
+    str, int
+]  # A heading, and the width to which its column shrinks; 0 removes the column
 # Columns whose cells are shortened at the beginning, because the end has the tag
-_ENDS = frozenset({"IMAGE", "IMAGES"})
+_SHORTENED_AT_START = frozenset({"IMAGE", "IMAGES"})
 
 
 def plain_table(heads: Mapping[str, bool], rows: Iterable[Sequence[str | Text]]) -> Table:
@@ -27,8 +29,11 @@ def plain_table(heads: Mapping[str, bool], rows: Iterable[Sequence[str | Text]])
     return result
 
 
-def fitted(
-    heads: Sequence[str], rows: Sequence[Mapping[str, Text]], width: int, steps: Sequence[Step]
+def fitted_table(
+    heads: Sequence[str],
+    rows: Sequence[Mapping[str, Text]],
+    width: int,
+    steps: Sequence[ShrinkStep],
 ) -> Table:
     """Returns a table of these rows that is at most `width` characters wide.
 
@@ -40,12 +45,15 @@ def fitted(
     for head, most in widths.items():
         result.add_column(head, no_wrap=True, overflow="ellipsis", width=most)
     for row in rows:
-        result.add_row(*(_cut(row[head], most, head) for head, most in widths.items()))
+        result.add_row(*(_shortened(row[head], most, head) for head, most in widths.items()))
     return result
 
 
 def _widths(
-    heads: Sequence[str], rows: Sequence[Mapping[str, Text]], width: int, steps: Sequence[Step]
+    heads: Sequence[str],
+    rows: Sequence[Mapping[str, Text]],
+    width: int,
+    steps: Sequence[ShrinkStep],
 ) -> dict[str, int]:
     widths = {
         head: max(len(head), *(row[head].cell_len for row in rows)) if rows else len(head)
@@ -61,7 +69,7 @@ def _widths(
     return widths
 
 
-def _cut(cell: Text, most: int, head: str) -> Text:
-    if head not in _ENDS or len(cell) <= most:
+def _shortened(cell: Text, most: int, head: str) -> Text:
+    if head not in _SHORTENED_AT_START or len(cell) <= most:
         return cell
     return Text(f"...{cell.plain[3 - most :]}", style=cell.style)

@@ -9,9 +9,9 @@ import msgspec
 from hooks.explain import explain
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.inspection import Inspection, Row
-from kubectl_tapp.decide.phrases import budget
-from kubectl_tapp.show.status import waiting
-from kubectl_tapp.show.why import cases
+from kubectl_tapp.decide.phrases import budget_lines
+from kubectl_tapp.show.status import reasons_by_instances
+from kubectl_tapp.show.why import explain_instances
 from tapp.words.times import written
 
 
@@ -20,7 +20,7 @@ def status_document(view: Inspection) -> dict[str, Any]:
     return {
         **_head(view),
         "instances": [_row(row) for row in view.rows],
-        "waits": [{"instances": ids, "message": text} for text, ids in waiting(view)],
+        "waits": [{"instances": ids, "message": text} for text, ids in reasons_by_instances(view)],
         **_tail(view),
     }
 
@@ -37,7 +37,7 @@ def why_document(view: Inspection, ids: Iterable[int]) -> dict[str, Any]:
             "containers": list(case.containers),
             "events": list(case.events),
         }
-        for case in cases(view, ids)
+        for case in explain_instances(view, ids)
     ]
     return {**_head(view), "instances": found, **_tail(view)}
 
@@ -55,7 +55,7 @@ def _head(view: Inspection) -> dict[str, Any]:
 def _tail(view: Inspection) -> dict[str, Any]:
     explanation = explain(view.plan)
     return {
-        "budget": explanation["budget"] | {"sentences": budget(view)},
+        "budget": explanation["budget"] | {"sentences": budget_lines(view)},
         "refused": msgspec.to_builtins(explanation["refused"]),
         "events": failing_syncs(view),
         "unread": dict(view.observed.unread),

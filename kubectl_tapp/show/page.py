@@ -12,11 +12,20 @@ from kubectl_tapp.base.words import instances_phrase, rounded_duration
 from kubectl_tapp.forecast.forecast import Forecast, Outcome, Step, TemplateChange
 from kubectl_tapp.show.page_style import STYLE
 from kubectl_tapp.show.page_timeline import availability, legend, timeline
-from kubectl_tapp.show.plan import EFFECTS, ORDER, and_so_on, folds, headline, shown, why, written
+from kubectl_tapp.show.plan import (
+    EFFECTS,
+    ORDER,
+    grouped_outcomes,
+    headline,
+    json_line,
+    outcome_reason,
+    rest_line,
+    writes_by_kind,
+)
 from tapp.words.ranges import id_list
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_STEPS = 60  # Number of steps in the table; the pictures show all steps
+_MAX_STEPS = 60  # Number of steps in the table; the pictures show all steps
 
 
 def page(forecast: Forecast) -> str:
@@ -40,7 +49,7 @@ def page(forecast: Forecast) -> str:
 
 def _sections(forecast: Forecast) -> list[str]:
     return [
-        _numbers(forecast),
+        _cards(forecast),
         _notes(forecast.stuck, "What gets stuck", ""),
         _notes(forecast.paused, "What is paused", "warn"),
         _notes([f"{type}: {text}" for type, text in forecast.refusals], "Conditions", "warn"),
@@ -55,7 +64,7 @@ def _sections(forecast: Forecast) -> list[str]:
     ]
 
 
-def _numbers(forecast: Forecast) -> str:
+def _cards(forecast: Forecast) -> str:
     counts = Counter(each.outcome for each in forecast.instances)
     allowed = [limit.allowed for limit in forecast.limits if limit.allowed is not None]
     numbers = " and ".join(str(number) for number in dict.fromkeys(allowed))
@@ -69,7 +78,7 @@ def _numbers(forecast: Forecast) -> str:
         ),
     ]
     cards += [
-        ("bad" if outcome in _BAD else "", str(counts[outcome]), str(outcome))
+        ("bad" if outcome in _BAD_OUTCOMES else "", str(counts[outcome]), str(outcome))
         for outcome in reversed(ORDER)
         if counts[outcome]
     ]
@@ -82,7 +91,7 @@ def _numbers(forecast: Forecast) -> str:
     return f'<div class="numbers">{items}</div>'
 
 
-_BAD = (Outcome.RECREATED, Outcome.DELETED, Outcome.WAITING)
+_BAD_OUTCOMES = (Outcome.RECREATED, Outcome.DELETED, Outcome.WAITING)
 
 
 def _notes(lines: Iterable[str], title: str, kind: str) -> str:
@@ -112,8 +121,8 @@ def _template(change: TemplateChange) -> list[str]:
 
 
 def _change(template: str, path: str, before: object, after: object, means: str) -> str:
-    old = f"<del><code>{escape(shown(before))}</code></del>" if before is not None else ""
-    new = f"<ins><code>{escape(shown(after))}</code></ins>" if after is not None else ""
+    old = f"<del><code>{escape(json_line(before))}</code></del>" if before is not None else ""
+    new = f"<ins><code>{escape(json_line(after))}</code></ins>" if after is not None else ""
     between = " → " if old and new else ""
     return (
         f"<tr><td>{escape(template)}</td><td><code>{escape(path)}</code></td>"
@@ -133,39 +142,41 @@ def _pictures(forecast: Forecast) -> str:
         parts.append("<section><h2>Unavailable at a time</h2>")
         parts.append(f'<div class="scroll" tabindex="0">{picture}</div></section>')
     if forecast.rest is not None:
-        told = and_so_on(forecast.rest)
+        told = rest_line(forecast.rest)
         parts.append(_notes([f"The pictures show what was played; {told}"], "After that", "note"))
     return "".join(parts)
 
 
 def _instances(forecast: Forecast) -> str:
     rows = []
-    for ids, each in folds(forecast.instances):
+    for ids, each in grouped_outcomes(forecast.instances):
         kind = str(each.outcome).replace(" ", "-")
         count = f" ({len(ids)})" if len(ids) > 1 else ""
         rows.append(
             f"<tr><td>{escape(id_list(ids))}{count}</td>"
             f'<td><span class="fate {kind}">{escape(each.outcome)}</span></td>'
-            f"<td>{escape(why(each))}</td></tr>"
+            f"<td>{escape(outcome_reason(each))}</td></tr>"
         )
     head = "<tr><th>Instances</th><th>What becomes of them</th><th>Why</th></tr>"
     return _table("Instances", head, rows)
 
 
 def _steps(forecast: Forecast) -> str:
-    rows = [_step(step) for step in forecast.steps[:_STEPS]]
-    more = len(forecast.steps) - _STEPS
+    rows = [_step(step) for step in forecast.steps[:_MAX_STEPS]]
+    more = len(forecast.steps) - _MAX_STEPS
     if more > 0:
         rows.append(f'<tr><td></td><td colspan="2">and {more} more steps</td></tr>')
     if forecast.rest is not None:
-        text = f"{escape(and_so_on(forecast.rest))}: {escape(id_list(forecast.rest.instances))}"
+        text = f"{escape(rest_line(forecast.rest))}: {escape(id_list(forecast.rest.instances))}"
         rows.append(f'<tr><td></td><td colspan="2">{text}</td></tr>')
     head = '<tr><th class="right">After</th><th>What is written</th><th class="right">'
     return _table("Order", f"{head}Unavailable</th></tr>", rows)
 
 
 def _step(step: Step) -> str:
-    text = ", ".join(f"{word} {id_list(ids)}" for word, ids in written(step)) or "labels only"
+    text = (
+        ", ".join(f"{word} {id_list(ids)}" for word, ids in writes_by_kind(step)) or "labels only"
+    )
     return (
         f'<tr><td class="right">{escape(rounded_duration(step.at))}</td><td>{escape(text)}</td>'
         f'<td class="right">{step.unavailable}</td></tr>'

@@ -14,15 +14,15 @@ from tapp.words.ranges import id_list
 
 WIDTH, LEFT, RIGHT = 1100.0, 112.0, 24.0
 ROW, BAR, TOP = 26.0, 16.0, 30.0
-FITS = 15  # Characters that fit beside a row
-MOST_ROWS = 250  # A picture with more rows than this would not be readable
+MAX_LABEL_CHARACTERS = 15  # Characters that fit beside a row
+MAX_ROWS = 250  # A picture with more rows than this would not be readable
 STATES = {
     "available": "available", "updating": "restarts in place", "stopping": "stops",
     "missing": "has no pod yet", "starting": "starts", "broken": "does not come up",
     "ended": "has run to its end",
 }  # fmt: skip
-_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
-_TICKS = 9
+_TICK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
+_MAX_TICKS = 9
 Spans = tuple[tuple[float, str], ...]
 
 
@@ -40,11 +40,13 @@ class Scale:
 
     def ticks(self) -> list[float]:
         """Returns the times in seconds that are labelled on the axis."""
-        step = next((step for step in _STEPS if self.end / step <= _TICKS), self.end / _TICKS)
+        step = next(
+            (step for step in _TICK_STEPS if self.end / step <= _MAX_TICKS), self.end / _MAX_TICKS
+        )
         return [step * number for number in range(int(self.end / step) + 1)]
 
 
-def rows(forecast: Forecast) -> list[tuple[list[int], Spans]]:
+def grouped_rows(forecast: Forecast) -> list[tuple[list[int], Spans]]:
     """Groups instances that pass through the same states at the same times, sorted by number."""
     later = () if forecast.rest is None else forecast.rest.instances
     states = {id: spans for id, spans in forecast.states.items() if id not in set(later)}
@@ -57,7 +59,7 @@ def _shape(spans: Spans) -> Spans:
                  for number, (at, state) in enumerate(spans))  # fmt: skip
 
 
-def shown_seconds(forecast: Forecast) -> float:
+def simulated_seconds(forecast: Forecast) -> float:
     """Returns the seconds of the forecast that were simulated, without the estimated rest."""
     return forecast.duration if forecast.rest is None else forecast.rest.at
 
@@ -67,10 +69,10 @@ def timeline(forecast: Forecast) -> str:
 
     The string is empty if the forecast has no states.
     """
-    found = rows(forecast)
+    found = grouped_rows(forecast)
     if not found:
         return ""
-    shown, scale = found[:MOST_ROWS], Scale(shown_seconds(forecast))
+    shown, scale = found[:MAX_ROWS], Scale(simulated_seconds(forecast))
     height = TOP + ROW * len(shown) + 8
     parts = [_axis(scale, height)]
     for number, (ids, spans) in enumerate(shown):
@@ -84,7 +86,7 @@ def timeline(forecast: Forecast) -> str:
 
 def _row(ids: list[int], spans: Spans, y: float, scale: Scale, *, striped: bool) -> str:
     name = id_list(ids)
-    name = name if len(name) <= FITS else f"{name[: FITS - 1]}…"
+    name = name if len(name) <= MAX_LABEL_CHARACTERS else f"{name[: MAX_LABEL_CHARACTERS - 1]}…"
     parts = []
     if striped:
         wide = WIDTH - RIGHT
@@ -123,7 +125,7 @@ def availability(forecast: Forecast) -> str:
         if limit.allowed is not None and limit.allowed <= 2 * most
     }
     tallest = max([most, *limits.values()])
-    scale, height, base = Scale(shown_seconds(forecast)), 170.0, 148.0
+    scale, height, base = Scale(simulated_seconds(forecast)), 170.0, 148.0
 
     def y(count: float) -> float:
         return base - (base - TOP - 12) * count / tallest

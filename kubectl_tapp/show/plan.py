@@ -31,9 +31,9 @@ from tapp.words.quoted import short
 from tapp.words.ranges import id_list, ranges
 
 # Numbers of steps that are printed at the beginning and at the end of a long list
-HEAD, TAIL = 8, 2
-LONGEST = 60  # Characters of a value in a difference
-_FEW = 2  # Lists of more instances than this are followed by their count
+FIRST_STEPS, LAST_STEPS = 8, 2
+MAX_VALUE_CHARACTERS = 60  # Characters of a value in a difference
+_COUNTED_ABOVE = 2  # Lists of more instances than this are followed by their count
 SIGNS = {
     Outcome.UNCHANGED: ("·", "dim"), Outcome.LABELLED: ("~", "cyan"),
     Outcome.IN_PLACE: ("~", "yellow"), Outcome.RECREATED: ("±", "red"),
@@ -138,19 +138,19 @@ def _print_difference(  # noqa: PLR0913, PLR0917
     console: Console, path: str, before: Any, after: Any, effect: str, indent: str = ""
 ) -> None:
     if before is None:
-        sign, style, values = "+", "green", shown(after)
+        sign, style, values = "+", "green", json_line(after)
     elif after is None:
-        sign, style, values = "-", "red", shown(before)
+        sign, style, values = "-", "red", json_line(before)
     else:
-        sign, style, values = "~", "yellow", f"{shown(before)} → {shown(after)}"
+        sign, style, values = "~", "yellow", f"{json_line(before)} → {json_line(after)}"
     tail = f"  [dim]# {escape(effect)}[/]" if effect else ""
     line = f"  {indent}[{style}]{sign}[/] {escape(path)}: {escape(values)}{tail}"
     console.print(line, soft_wrap=True)
 
 
-def shown(value: Any) -> str:
-    """Returns the value as one line of JSON, shortened to `LONGEST` characters."""
-    return short(msgspec.json.encode(value).decode(), LONGEST)
+def json_line(value: Any) -> str:
+    """Returns the value as one line of JSON, shortened to `MAX_VALUE_CHARACTERS` characters."""
+    return short(msgspec.json.encode(value).decode(), MAX_VALUE_CHARACTERS)
 
 
 def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> None:
@@ -161,23 +161,28 @@ def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> N
     for _ in range(4):
         table.add_column(overflow="fold")
     each_alone = [([each.id], each) for each in forecast.instances]
-    for ids, each in folds(forecast.instances) if folded else each_alone:
+    for ids, each in grouped_outcomes(forecast.instances) if folded else each_alone:
         sign, style = SIGNS[each.outcome]
         text = f"{id_list(ids)}" + (f" ({len(ids)})" if len(ids) > 1 else "")
         table.add_row(
-            f"  [{style}]{sign}[/]", text, f"[{style}]{each.outcome}[/]", escape(why(each))
+            f"  [{style}]{sign}[/]",
+            text,
+            f"[{style}]{each.outcome}[/]",
+            escape(outcome_reason(each)),
         )
     console.print(table)
 
 
-def folds(instances: Iterable[InstanceForecast]) -> list[tuple[list[int], InstanceForecast]]:
+def grouped_outcomes(
+    instances: Iterable[InstanceForecast],
+) -> list[tuple[list[int], InstanceForecast]]:
     """Groups instances of equal outcome and reason; the most disruptive outcomes come first."""
-    groups = grouped(((each.outcome, why(each)), each) for each in instances)
+    groups = grouped(((each.outcome, outcome_reason(each)), each) for each in instances)
     ordered = sorted(groups.values(), key=lambda group: -ORDER.index(group[0].outcome))
     return [([each.id for each in group], group[0]) for group in ordered]
 
 
-def why(each: InstanceForecast) -> str:
+def outcome_reason(each: InstanceForecast) -> str:
     """Returns the reason for the instance's outcome, and what happens to its claims."""
     parts = []
     match each.outcome:
@@ -205,19 +210,19 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
         return
     console.print("\n[bold]Order[/]")
     steps = list(forecast.steps)
-    hidden = steps[HEAD:-TAIL] if len(steps) > HEAD + TAIL + 1 else []
-    for step in steps[:HEAD] if hidden else steps:
+    hidden = steps[FIRST_STEPS:-LAST_STEPS] if len(steps) > FIRST_STEPS + LAST_STEPS + 1 else []
+    for step in steps[:FIRST_STEPS] if hidden else steps:
         console.print(f"  {escape(step_line(step))}", soft_wrap=True)
     if hidden:
         until = rounded_duration(hidden[-1].at)
         console.print(f"  [dim]… {len(hidden)} more steps like these, until {until}[/]")
-        for step in steps[-TAIL:]:
+        for step in steps[-LAST_STEPS:]:
             console.print(f"  {escape(step_line(step))}", soft_wrap=True)
     if forecast.rest is not None:
-        console.print(f"  [dim]… {and_so_on(forecast.rest)}[/]")
+        console.print(f"  [dim]… {rest_line(forecast.rest)}[/]")
 
 
-def and_so_on(rest: Rest) -> str:
+def rest_line(rest: Rest) -> str:
     """Returns a sentence about the instances whose updates follow in the same way."""
     return f"and so on: {len(rest.instances)} more, about {rounded_duration(rest.seconds)}"
 
@@ -225,14 +230,14 @@ def and_so_on(rest: Rest) -> str:
 def step_line(step: Step) -> str:
     """Returns a line with the step's time, writes and number of unavailable instances."""
     parts = [
-        f"{word} {id_list(ids)}" + (f" ({len(ids)})" if len(ids) > _FEW else "")
-        for word, ids in written(step)
+        f"{word} {id_list(ids)}" + (f" ({len(ids)})" if len(ids) > _COUNTED_ABOVE else "")
+        for word, ids in writes_by_kind(step)
     ]
     away = f"  ({step.unavailable} unavailable)" if step.unavailable else ""
     return f"{'+' + rounded_duration(step.at):>9}  {', '.join(parts) or 'labels only'}{away}"
 
 
-def written(step: Step) -> list[tuple[str, tuple[int, ...]]]:
+def writes_by_kind(step: Step) -> list[tuple[str, tuple[int, ...]]]:
     """Returns each kind of write in the step, with the numbers of its instances."""
     groups = (
         ("update in place", step.updated),
@@ -297,12 +302,12 @@ def as_document(forecast: Forecast) -> dict[str, Any]:
     }
     document["unavailable"] = [{"at": at, "instances": count} for at, count in forecast.unavailable]
     for part in ("instances", "limits"):
-        document[part] = [_camel(each) for each in document[part]]
+        document[part] = [_with_camel_case(each) for each in document[part]]
     document["summary"] = headline(forecast) if not forecast.refused else "refused"
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(_camel(document)))
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(_with_camel_case(document)))
     return plain
 
 
-def _camel(fields: dict[str, Any]) -> dict[str, Any]:
+def _with_camel_case(fields: dict[str, Any]) -> dict[str, Any]:
     """Returns the fields with their names in camelCase, as in Kubernetes' APIs."""
     return {re.sub("_(.)", lambda it: it[1].upper(), key): each for key, each in fields.items()}

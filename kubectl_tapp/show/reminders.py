@@ -6,14 +6,14 @@ easily forgotten, because all instances run well.
 """
 
 from kubectl_tapp.decide.inspection import Inspection
-from kubectl_tapp.decide.phrases import going_on_block
+from kubectl_tapp.decide.phrases import continuation_block
 from kubectl_tapp.edit.adoption import lost_label
 from kubectl_tapp.edit.canaries import left_over
 
 
 def reminders_block(view: Inspection) -> list[str]:
     """Returns the reminders with their commands, preceded by an empty line."""
-    found = [*going_on_block(view)[1:], *reminders(view)]
+    found = [*continuation_block(view)[1:], *reminders(view)]
     return ["", *found] if found else []
 
 

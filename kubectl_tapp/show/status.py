@@ -1,7 +1,8 @@
 """The text of `kubectl tapp status`: a headline, a table of instances, the budget, and reasons.
 
-`shown` is the entry point. `shown_told` is used if the user may not read pods, and shows the TApp's
-status alone. `Changes` prints the changes between two looks, for `--watch` without a terminal.
+`status_text` is the entry point. `status_text_from_status` is used if the user may not read pods,
+and shows the TApp's status alone. `Changes` prints the changes between two looks, for `--watch`
+without a terminal.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,53 +24,55 @@ from kubectl_tapp.decide.inspection import (
     rows_of_status,
     sentences_of_status,
 )
-from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
+from kubectl_tapp.decide.phrases import age_range, budget_block, node_phrase, refused_block
 from kubectl_tapp.edit.revisions import SHORT_HASH
-from kubectl_tapp.show.columns import Step, fitted
+from kubectl_tapp.show.columns import ShrinkStep, fitted_table
 from kubectl_tapp.show.reminders import reminders_block
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list, ranges
 from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
 
-FEW = 24  # TApps with more instances than this show equal instances in one line
-_IMAGE = 48
-_HEADS = ("ID", "TEMPLATE", "REVISION", "IMAGE", "STATE", "READY", "RESTARTS", "NODE", "SINCE")
-_GIVE_WAY: Sequence[Step] = (
+_MAX_UNFOLDED = 24  # TApps with more instances than this show equal instances in one line
+_IMAGE_WIDTH = 48
+_HEADINGS = ("ID", "TEMPLATE", "REVISION", "IMAGE", "STATE", "READY", "RESTARTS", "NODE", "SINCE")
+_SHRINK_STEPS: Sequence[ShrinkStep] = (
     *(("IMAGE", 22), ("NODE", 16), ("IMAGE", 14), ("RESTARTS", 0), ("NODE", 0), ("SINCE", 0)),
     *(("TEMPLATE", 14), ("IMAGE", 0), ("STATE", 14), ("READY", 0), ("STATE", 8), ("TEMPLATE", 0)),
     *(("STATE", 7), ("REVISION", 0)),
 )
 """Columns in the order in which they shrink or disappear on a narrow terminal. The instance number
 is never shortened, and the revision disappears last."""
-_GOOD = ("Running", "Succ")
-_NEUTRAL = (
+_GOOD_STATES = ("Running", "Succ")
+_NEUTRAL_STATES = (
     "Held", "Killed", "Terminating", "Killing", "Pending", "Updating", "Draining", "NotCreated",
 )  # fmt: skip
-_SHOWN = 10
+_MAX_REASONS = 10
 
 
-def shown(view: Inspection, console: Console, *, unfold: bool = False) -> RenderableType:
+def status_text(view: Inspection, console: Console, *, unfold: bool = False) -> RenderableType:
     """Returns the whole output of `status` for the width of the console.
 
     `unfold` prints a line for each instance. Otherwise equal instances of a large TApp share a
     line.
     """
-    unfold = unfold or len(view.rows) <= FEW
+    unfold = unfold or len(view.rows) <= _MAX_UNFOLDED
     rows = table(view.rows, view.plan.now, console.width, unfold=unfold)
-    return _together(headline(view), rows, sentences(view))
+    return _stacked(headline(view), rows, lines_below_table(view))
 
 
-def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
+def status_text_from_status(
+    observed: Observed, console: Console, *, unfold: bool = False
+) -> RenderableType:
     """Returns the output of `status` from the TApp's status alone, if its pods cannot be read."""
     namespace = observed.tapp["metadata"]["namespace"]
     head = f"{namespace}/{observed.name}: {', '.join(counts_of_status(observed))}"
     rows = rows_of_status(observed)
-    found = table(rows, 0.0, console.width, unfold=unfold or len(rows) <= FEW)
-    return _together(head, found, ["", *sentences_of_status(observed)])
+    found = table(rows, 0.0, console.width, unfold=unfold or len(rows) <= _MAX_UNFOLDED)
+    return _stacked(head, found, ["", *sentences_of_status(observed)])
 
 
-def _together(head: str, rows: Table, lines: Iterable[str]) -> Group:
+def _stacked(head: str, rows: Table, lines: Iterable[str]) -> Group:
     parts = [rows] if rows.row_count else []
     return Group(
         Text(printable(head), style="bold"), *parts, *(Text(printable(line)) for line in lines)
@@ -109,9 +112,9 @@ def _runs(view: Inspection, id: int) -> bool:
 
 def table(rows: Iterable[Row], now: float, width: int, *, unfold: bool) -> Table:
     """Returns the table of instances: a line for each row, or for each group of equal rows."""
-    groups = grouped((row.id if unfold else _equal(row), row) for row in rows).values()
+    groups = grouped((row.id if unfold else _folding_key(row), row) for row in rows).values()
     lines = [{head: _cell(cell) for head, cell in _cells(group, now).items()} for group in groups]
-    return fitted(_HEADS, lines, width, _GIVE_WAY)
+    return fitted_table(_HEADINGS, lines, width, _SHRINK_STEPS)
 
 
 def _cells(group: list[Row], now: float) -> dict[str, Any]:
@@ -124,8 +127,8 @@ def _cells(group: list[Row], now: float) -> dict[str, Any]:
         "STATE": Text(printable(first.state), style=_style(first)),
         "READY": first.ready,
         "RESTARTS": str(first.restarts) if first.ready else "",
-        "NODE": places(group),
-        "SINCE": span(group, now),
+        "NODE": node_phrase(group),
+        "SINCE": age_range(group, now),
     }
 
 
@@ -134,7 +137,7 @@ def _cell(value: Any) -> Text:
     return value if isinstance(value, Text) else Text(printable(value))
 
 
-def _equal(row: Row) -> tuple[object, ...]:
+def _folding_key(row: Row) -> tuple[object, ...]:
     return (row.template, row.revision, row.outdated, row.image, row.state, row.ready, row.restarts)
 
 
@@ -145,26 +148,26 @@ def _revision(row: Row) -> str:
 
 def _image(image: str) -> str:
     """Returns the image's name, shortened at its beginning, because its end has the tag."""
-    return image if len(image) <= _IMAGE else f"...{image[3 - _IMAGE :]}"
+    return image if len(image) <= _IMAGE_WIDTH else f"...{image[3 - _IMAGE_WIDTH :]}"
 
 
 def _style(row: Row) -> str:
     full = row.ready.partition("/")
-    if row.state in _GOOD:
+    if row.state in _GOOD_STATES:
         return "green" if full[0] == full[2] or row.state == "Succ" else "yellow"
-    return "yellow" if row.state in _NEUTRAL else "red"
+    return "yellow" if row.state in _NEUTRAL_STATES else "red"
 
 
-def sentences(view: Inspection) -> list[str]:
+def lines_below_table(view: Inspection) -> list[str]:
     """Returns the lines below the table: budget, waiting instances, refusals and failed syncs."""
     going = deletion_message(view.observed.tapp)
     lines = ["", going] if going else [*(["", view.idle] if view.idle else []), *budget_block(view)]
-    waits = waiting(view)
+    waits = reasons_by_instances(view)
     if waits:
         lines.append("")
-        lines += [f"{id_list(ids)}: {text}" for text, ids in waits[:_SHOWN]]
-        if len(waits) > _SHOWN:
-            others = [id for _, ids in waits[_SHOWN:] for id in ids]
+        lines += [f"{id_list(ids)}: {text}" for text, ids in waits[:_MAX_REASONS]]
+        if len(waits) > _MAX_REASONS:
+            others = [id for _, ids in waits[_MAX_REASONS:] for id in ids]
             why = tapp_command(view.observed.tapp, "why", ranges(others))
             lines.append(f"{id_list(others)}: see {why}")
     refused = [] if going else refused_block(view)
@@ -172,7 +175,7 @@ def sentences(view: Inspection) -> list[str]:
     return lines if going else lines + reminders_block(view)
 
 
-def waiting(view: Inspection) -> list[tuple[str, list[int]]]:
+def reasons_by_instances(view: Inspection) -> list[tuple[str, list[int]]]:
     """Returns the reasons why instances are not as the spec asks, each with its instances."""
     return [*grouped((x.text, x.id) for x in view.standings.values() if x.text).items()]
 
@@ -182,18 +185,18 @@ class Changes:
 
     def __init__(self, view: Inspection) -> None:
         """`view` is the first look, which the caller has shown completely."""
-        self._rows = {row.id: _told(row) for row in view.rows}
-        self._waits = {text for text, _ in waiting(view)}
+        self._rows = {row.id: _row_text(row) for row in view.rows}
+        self._waits = {text for text, _ in reasons_by_instances(view)}
         self._head = headline(view)
 
-    def until(self, view: Inspection) -> Iterator[str]:
+    def lines_since_last_look(self, view: Inspection) -> Iterator[str]:
         """Yields a line for each group of equal changes and for each new reason."""
         at = written(view.plan.now)
-        rows = {row.id: _told(row) for row in view.rows}
-        for ids, before, after in changed(self._rows, rows):
+        rows = {row.id: _row_text(row) for row in view.rows}
+        for ids, before, after in grouped_changes(self._rows, rows):
             change = f"{before} -> {after or 'gone'}" if before else after
             yield f"{at}  {id_list(ids)}: {change}"
-        waits = waiting(view)
+        waits = reasons_by_instances(view)
         yield from (
             f"{at}  {id_list(ids)}: {text}" for text, ids in waits if text not in self._waits
         )
@@ -203,7 +206,7 @@ class Changes:
         self._rows, self._waits, self._head = rows, {text for text, _ in waits}, head
 
 
-def changed(
+def grouped_changes(
     before: Mapping[int, str], after: Mapping[int, str]
 ) -> Iterator[tuple[list[int], str, str]]:
     """Groups instances whose text changed alike, and yields the numbers, the old and the new text.
@@ -215,6 +218,6 @@ def changed(
     yield from ((ids, *texts) for texts, ids in groups.items())
 
 
-def _told(row: Row) -> str:
+def _row_text(row: Row) -> str:
     parts = [row.state, f"{row.ready} ready" if row.ready else "", row.image]
     return ", ".join(part for part in parts if part)

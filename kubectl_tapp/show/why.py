@@ -1,8 +1,9 @@
 """The text of `kubectl tapp why`: each instance's decision, with its reason.
 
-`lines` is the entry point. It explains each instance with its containers and Events (`cases`), and
-puts instances with equal explanations into one block. Lines about the whole TApp follow: the
-budget, refusals, failed syncs, and how updates that a person has stopped go on.
+`why_lines` is the entry point. It explains each instance with its containers and Events
+(`explain_instances`), and puts instances with equal explanations into one block. Lines about the
+whole TApp follow: the budget, refusals, failed syncs, and how updates that a person has stopped go
+on.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -19,7 +20,7 @@ from kubectl_tapp.base.reading import (
 from kubectl_tapp.base.words import plural, short_duration
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.inspection import Inspection, Row
-from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
+from kubectl_tapp.decide.phrases import age_range, budget_block, node_phrase, refused_block
 from kubectl_tapp.show.reminders import reminders_block
 from tapp.decide.judge import Action
 from tapp.declared.templates import Template
@@ -29,11 +30,11 @@ from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, seconds
 
 # With more blocks than this, instances that share verdict, state and template share a block
-FEW = 24
+_MAX_BLOCKS = 24
 
 
 @dataclass(frozen=True)
-class Case:
+class Explanation:
     """The explanation of one instance."""
 
     row: Row  # the instance's row in the table of `kubectl tapp status`
@@ -57,7 +58,7 @@ class Case:
         )
 
 
-def cases(view: Inspection, ids: Iterable[int]) -> list[Case]:
+def explain_instances(view: Inspection, ids: Iterable[int]) -> list[Explanation]:
     """Returns the explanation of each of the given instances, in the given order."""
     rows = {row.id: row for row in view.rows}
     found = []
@@ -69,22 +70,22 @@ def cases(view: Inspection, ids: Iterable[int]) -> list[Case]:
             action = Action.ABSENT if pod is None else Action.DELETE
             reason = Reason.DELETING
         found.append(
-            Case(
+            Explanation(
                 row=rows[id],
                 action=action,
                 reason=reason,
                 available=id in view.plan.available,
                 text=view.standings[id].text or f"{verdict.reason}: it {verdict.message}",
-                containers=_containers(view, id, pod),
+                containers=_problems_of_pod(view, id, pod),
                 events=[describe(event, view.plan.now) for event in of_instance(view, id)],
-                obstacle=view.obstacles.of.get(id, ""),
-                hold=_hold(view, id),
+                obstacle=view.obstacles.by_instance.get(id, ""),
+                hold=_hold_line_start(view, id),
             )
         )
     return found
 
 
-def _hold(view: Inspection, id: int) -> str:
+def _hold_line_start(view: Inspection, id: int) -> str:
     """Returns the beginning of the line about the pod's hold, or an empty string without a reason.
 
     The caller appends the command that removes the hold. If the hold delays something now, the
@@ -99,25 +100,25 @@ def _hold(view: Inspection, id: int) -> str:
     return f"hold: {hold.reason!r}, which keeps nothing back now; "
 
 
-def _containers(view: Inspection, id: int, pod: Document | None) -> list[str]:
+def _problems_of_pod(view: Inspection, id: int, pod: Document | None) -> list[str]:
     if pod is None:
         return []
     trouble = view.plan.troubles.get(id)
     well = id in view.plan.available and not (trouble and trouble.text)
-    return container_lines(pod, view.plan.now, well=well)
+    return pod_problems(pod, view.plan.now, well=well)
 
 
-def lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
+def why_lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
     """Returns the output of `why`: a block for each group of equal instances, then the whole TApp.
 
     `everyone` is True if the user named no instances. Instances that are up to date and available
     then share a single line.
     """
-    known = cases(view, ids)
+    known = explain_instances(view, ids)
     fine = [case.row.id for case in known if case.is_fine] if everyone else []
     others = [case for case in known if case.row.id not in set(fine)]
-    groups = grouped((_alike(case), case) for case in others)
-    if len(groups) > FEW:
+    groups = grouped((_grouping_key(case), case) for case in others)
+    if len(groups) > _MAX_BLOCKS:
         groups = grouped(((case.text, case.row.state, case.row.template), case) for case in others)
     going = deletion_message(view.observed.tapp)
     result = [f"TApp {view.name} is being deleted", f"    {going}"] if going else []
@@ -131,17 +132,17 @@ def lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
     return result if going else result + reminders_block(view)
 
 
-def _alike(case: Case) -> Hashable:
+def _grouping_key(case: Explanation) -> Hashable:
     """Returns a key; instances with an equal key share a block of the output."""
     texts = (case.text, case.hold, *case.containers, None, *case.events)
     return (texts, case.row.state, case.row.ready, case.row.template, case.row.revision)
 
 
-def _block(view: Inspection, group: Sequence[Case]) -> list[str]:
+def _block(view: Inspection, group: Sequence[Explanation]) -> list[str]:
     first, rows = group[0], [case.row for case in group]
     result = [f"{id_list([row.id for row in rows])}: {first.text}"]
     result.append(f"    {_pod_line(view, rows)}")
-    if any(_alike(case) != _alike(first) for case in group):
+    if any(_grouping_key(case) != _grouping_key(first) for case in group):
         result.append(f"    for example {first.row.id}:")
     if first.hold:
         held = ranges([case.row.id for case in group if case.hold == first.hold])
@@ -156,8 +157,8 @@ def _pod_line(view: Inspection, rows: Sequence[Row]) -> str:
     instance, _ = view.cases[first.id]
     if instance.pod is None:
         return f"no pod ({first.state}); template {first.template}"
-    where = f" on {node}" if (node := places(rows)) else ""
-    how_long = f" for {text}" if (text := span(rows, view.plan.now)) else ""
+    where = f" on {node}" if (node := node_phrase(rows)) else ""
+    how_long = f" for {text}" if (text := age_range(rows, view.plan.now)) else ""
     # The line with the verdict above says already that the pod is on hold.
     state = "Running" if first.state == "Held" else first.state
     text = f"pod {state}, {first.ready} ready{where}{how_long}; template {first.template}"
@@ -166,7 +167,7 @@ def _pod_line(view: Inspection, rows: Sequence[Row]) -> str:
     return text
 
 
-def container_lines(pod: Document, now: float, *, well: bool = False) -> list[str]:
+def pod_problems(pod: Document, now: float, *, well: bool = False) -> list[str]:
     """Returns a line for each problem that the pod's status shows: deletion, node, containers.
 
     `well` leaves out how containers terminated before their last restart. It is True for an
@@ -181,22 +182,22 @@ def container_lines(pod: Document, now: float, *, well: bool = False) -> list[st
     result = [*late, *([f"pod: {': '.join(text for text in why if text)}"] if any(why) else [])]
     scheduled = conditions_by_type(pod).get("PodScheduled") or {}
     if scheduled.get("status") == "False":
-        result.append(f"no node: {_reason(scheduled)}")
+        result.append(f"no node: {_reason_and_message(scheduled)}")
     probes = pending_probes(pod)
     for each in container_statuses(pod):
-        texts = _container(each, now, probes.get(each.get("name", ""), ""), well=well)
+        texts = _container_problems(each, now, probes.get(each.get("name", ""), ""), well=well)
         result += [f"container {each.get('name')}: {text}" for text in texts]
     return result
 
 
-def _container(status: Document, now: float, probe: str, *, well: bool) -> list[str]:
+def _container_problems(status: Document, now: float, probe: str, *, well: bool) -> list[str]:
     state, before = status.get("state") or {}, status.get("lastState") or {}
     result = []
     if waiting := state.get("waiting"):
-        result.append(f"waiting: {_reason(waiting)}")
+        result.append(f"waiting: {_reason_and_message(waiting)}")
     if ended := state.get("terminated"):
         if ended.get("exitCode") or not status.get("ready", True):
-            result.append(f"ended {_ended(ended, now)}")
+            result.append(f"ended {_termination(ended, now)}")
     elif state.get("running") and not status.get("ready"):
         started = short_duration(now - seconds(state["running"].get("startedAt")))
         why = f": its {probe} probe has not passed" if probe else ""
@@ -204,16 +205,16 @@ def _container(status: Document, now: float, probe: str, *, well: bool) -> list[
     restarts = status.get("restartCount") or 0
     if restarts and not well and (last := before.get("terminated")):
         times = f"restarted {restarts} {plural(restarts, 'time')}"
-        result.append(f"{times}; before, it ended {_ended(last, now)}")
+        result.append(f"{times}; before, it ended {_termination(last, now)}")
     return result
 
 
-def _reason(waiting: Document) -> str:
+def _reason_and_message(waiting: Document) -> str:
     parts = [waiting.get("reason"), " ".join((waiting.get("message") or "").split())]
     return ": ".join(part for part in parts if part)
 
 
-def _ended(ended: Document, now: float) -> str:
+def _termination(ended: Document, now: float) -> str:
     reason = f" ({ended['reason']})" if ended.get("reason") else ""
     when = f" {short_duration(now - seconds(at))} ago" if (at := ended.get("finishedAt")) else ""
     text = " ".join((ended.get("message") or "").split())

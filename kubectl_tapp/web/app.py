@@ -1,4 +1,4 @@
-"""The HTTP server of the page: `create_app` builds it, and `Door` checks each request.
+"""The HTTP server of the page: `create_app` builds it, and `AccessGuard` checks each request.
 
 Only a browser of this user may use the server. Requests of other users of the machine, of other web
 pages in the same browser, and by other host names for this address are refused. A request needs a
@@ -20,9 +20,9 @@ from werkzeug.exceptions import HTTPException
 
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.live.following import Follower, Live
+from kubectl_tapp.live.following import Follower, Followers
 from kubectl_tapp.web.changes import Changes
-from kubectl_tapp.web.peer import may_enter
+from kubectl_tapp.web.peer import may_be_same_user
 
 HOST = "127.0.0.1"
 POLICY = (
@@ -42,21 +42,21 @@ _FILES = {
     **{f"/{each}": (each, "text/javascript") for each in _SCRIPTS},
 }  # fmt: skip
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
-_LARGEST = 1 << 20  # Bytes of the largest request body
+_MAX_BODY = 1 << 20  # Bytes of the largest request body
 _OWN_HOST = re.compile(rf"{re.escape(HOST)}:[0-9]{{1,5}}")
-_SOON = 120.0  # Seconds in which the started browser must open its address
-_USED = "this address was good for one browser of the user, once, for two minutes: "
-_PRINTED = "open the address that `kubectl tapp web` printed"
+_ONE_USE_SECONDS = 120.0  # Seconds in which the started browser must open its address
+_ONE_USE_EXPLAINED = "this address was good for one browser of the user, once, for two minutes: "
+_OPEN_PRINTED_ADDRESS = "open the address that `kubectl tapp web` printed"
 
 
-class Door:
+class AccessGuard:
     """Checks requests; its cookie and key are new for each start of the server."""
 
     def __init__(self, port: int) -> None:
         """`port` is the port of the server."""
         self._secret, self._cookie, self._key = (secrets.token_urlsafe(32) for _ in range(3))
         self._port, self._name = port, f"tapp-{port}"
-        self._once, self._until, self._lock = "", 0.0, threading.Lock()
+        self._one_use_secret, self._one_use_until, self._lock = "", 0.0, threading.Lock()
 
     @property
     def address(self) -> str:
@@ -66,10 +66,13 @@ class Door:
     def address_for_one_use(self) -> str:
         """Returns the address for a browser's command line.
 
-        It lets one browser in, once, within `_SOON` seconds.
+        It lets one browser in, once, within `_ONE_USE_SECONDS` seconds.
         """
-        self._once, self._until = secrets.token_urlsafe(32), time.monotonic() + _SOON
-        return f"http://{HOST}:{self._port}/?once={self._once}"
+        self._one_use_secret, self._one_use_until = (
+            secrets.token_urlsafe(32),
+            time.monotonic() + _ONE_USE_SECONDS,
+        )
+        return f"http://{HOST}:{self._port}/?once={self._one_use_secret}"
 
     def check(self, first: str) -> Response | None:
         """Returns the response to a request that is refused or redirected, or None to go on.
@@ -77,13 +80,15 @@ class Door:
         A browser that uses one of the two addresses is redirected to the page, at the path `first`.
         """
         if not _OWN_HOST.fullmatch(request.host):
-            return _failed(403, f"this page is at {HOST}:{self._port}, and has no other name")
-        if self._enters():
-            return self._opened(first)
-        problem = self._problem()
-        return _failed(403, problem) if problem else None
+            return _error_response(
+                403, f"this page is at {HOST}:{self._port}, and has no other name"
+            )
+        if self._has_secret():
+            return self._redirect_to_page(first)
+        problem = self._refusal_reason()
+        return _error_response(403, problem) if problem else None
 
-    def _enters(self) -> bool:
+    def _has_secret(self) -> bool:
         """Returns True if the request has the user's secret, or the unused secret for one use."""
         key, once = (request.args.get(each, "") for each in ("key", "once"))
         if (request.method, request.path) != ("GET", "/"):
@@ -93,15 +98,15 @@ class Door:
         # Checked first: another user, who can read the browser's command line, must not be able to
         # use up the address.
         client = int(request.environ.get("REMOTE_PORT") or 0)
-        if not once or not may_enter(client, self._port):
+        if not once or not may_be_same_user(client, self._port):
             return False
         with self._lock:
-            fits = _equal(once, self._once) and time.monotonic() <= self._until
+            fits = _equal(once, self._one_use_secret) and time.monotonic() <= self._one_use_until
             if fits:
-                self._once = ""
+                self._one_use_secret = ""
         return fits
 
-    def _problem(self) -> str:
+    def _refusal_reason(self) -> str:
         """Returns why the request is refused, or an empty string if the page has sent it."""
         # The browser's port may differ from the server's: ssh and VS Code forward ports.
         origins = [f"http://{request.host}", *([""] if request.method == "GET" else [])]
@@ -113,9 +118,9 @@ class Door:
             known = known and _equal(request.headers.get(KEY, ""), self._key)
         if known:
             return ""
-        return (_USED if "once" in request.args else "") + _PRINTED
+        return (_ONE_USE_EXPLAINED if "once" in request.args else "") + _OPEN_PRINTED_ADDRESS
 
-    def _opened(self, first: str) -> Response:
+    def _redirect_to_page(self, first: str) -> Response:
         """Redirects from the address with the secret to the page, and sets the cookie.
 
         Browsers send a strict cookie only after a navigation from the same site. If another page or
@@ -134,12 +139,16 @@ def _equal(one: str, other: str) -> bool:
     return secrets.compare_digest(one.encode(), other.encode())
 
 
-def create_app(session: Session, door: Door, *, first: str = "/", read_only: bool = False) -> Flask:
+def create_app(
+    session: Session, door: AccessGuard, *, first: str = "/", read_only: bool = False
+) -> Flask:
     """Returns the WSGI application; `first` is the path shown first: `/` or `/NAMESPACE/NAME`."""
     app = Flask(__name__, static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = _LARGEST
-    live = app.extensions["live"] = Live(session)
-    changes = Changes(session, lambda space, name, text: live.one(space, name).note(text))
+    app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY
+    live = app.extensions["live"] = Followers(session)
+    changes = Changes(
+        session, lambda space, name, text: live.one_tapp(space, name).add_to_timeline(text)
+    )
 
     @app.before_request
     def _checked() -> Response | None:
@@ -150,13 +159,15 @@ def create_app(session: Session, door: Door, *, first: str = "/", read_only: boo
         answer.headers.update(HEADERS)
         return answer
 
-    app.register_error_handler(Exception, _answer_to)
+    app.register_error_handler(Exception, _response_to)
     doors: dict[str, Any] = {
         **dict.fromkeys(_FILES, _file),
         "/api/settings": lambda: {"readOnly": read_only},
-        "/api/tapps": lambda: _changes(live.everything()),
-        "/api/tapp": lambda: _changes(live.one(*_named(request.args))),
-        "/api/why": lambda: live.one(*_named(request.args)).why(int(request.args.get("id", -1))),
+        "/api/tapps": lambda: _changes_since(live.all_tapps()),
+        "/api/tapp": lambda: _changes_since(live.one_tapp(*_namespace_and_name(request.args))),
+        "/api/why": lambda: live.one_tapp(*_namespace_and_name(request.args)).why(
+            int(request.args.get("id", -1))
+        ),
     }
     for path, function in doors.items():
         app.add_url_rule(path, path, function, methods=["GET"])
@@ -164,19 +175,21 @@ def create_app(session: Session, door: Door, *, first: str = "/", read_only: boo
     def changing() -> Any:
         asked = request.get_json()
         if read_only:
-            return _failed(403, "this page was started with --read-only")
+            return _error_response(403, "this page was started with --read-only")
         if not isinstance(asked, dict):
             raise CommandError("a change is a JSON object")
         if request.path == "/api/do":
             return changes.do(str(asked.get("key")))
-        return changes.plan(*_named(asked), str(asked.get("change")), asked.get("values"))
+        return changes.plan(
+            *_namespace_and_name(asked), str(asked.get("change")), asked.get("values")
+        )
 
     for path in ("/api/plan", "/api/do"):
         app.add_url_rule(path, path, changing, methods=["POST"])
     return app
 
 
-def _named(asked: Mapping[str, Any]) -> tuple[str, str]:
+def _namespace_and_name(asked: Mapping[str, Any]) -> tuple[str, str]:
     """Returns the namespace and the name of a TApp; raises CommandError if one is not a valid name.
 
     So no parameter can begin with a hyphen, which kubectl would take for an option.
@@ -188,7 +201,7 @@ def _named(asked: Mapping[str, Any]) -> tuple[str, str]:
     return namespace, name
 
 
-def _changes(followed: Follower) -> Response:
+def _changes_since(followed: Follower) -> Response:
     """Returns the changes since the version that the page has."""
     hidden = request.args.get("hidden") == "true"
     found = followed.since(request.args.get("since", ""), hidden=hidden)
@@ -201,17 +214,17 @@ def _file() -> Response:
     return Response(file.read_text(encoding="utf-8"), mimetype=kind)
 
 
-def _failed(code: int, text: str) -> Response:
+def _error_response(code: int, text: str) -> Response:
     return Response(msgspec.json.encode({"error": text}), code, mimetype="application/json")
 
 
-def _answer_to(error: Exception) -> Response:
+def _response_to(error: Exception) -> Response:
     """Returns a JSON response with one sentence about the error."""
     if isinstance(error, HTTPException):
-        return _failed(error.code or 500, str(error))
+        return _error_response(error.code or 500, str(error))
     if isinstance(error, CommandError):
         changed = error.code == Exit.CHANGED or getattr(error, "reason", "") == "Conflict"
-        return _failed(409 if changed else 400, str(error))
+        return _error_response(409 if changed else 400, str(error))
     if isinstance(error, ValueError):
-        return _failed(400, str(error))
-    return _failed(500, f"this is a fault of kubectl-tapp: {type(error).__name__}: {error}")
+        return _error_response(400, str(error))
+    return _error_response(500, f"this is a fault of kubectl-tapp: {type(error).__name__}: {error}")

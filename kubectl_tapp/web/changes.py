@@ -19,8 +19,8 @@ from kubectl_tapp.commands import hold, restart, verbs
 from kubectl_tapp.commands.proposal import Proposal
 from kubectl_tapp.commands.verb_options import Verb
 
-_KEPT = 32  # Number of plans that are remembered; the page has to request an older plan again
-_SECONDS = 8.0  # Seconds that a response waits for the change; later the timeline shows its result
+_MAX_PLANS = 32  # Number of plans that are remembered; the page has to request an older plan again
+_MAX_WAIT = 8.0  # Seconds that a response waits for the change; later the timeline shows its result
 
 
 def partition(verb: Verb, to: str) -> None:
@@ -43,7 +43,7 @@ class Changes:
 
     def __init__(self, session: Session, tell: Callable[[str, str, str], None]) -> None:
         """`tell` adds to a TApp's timeline; its arguments are namespace, name and text."""
-        self._session, self._tell = session, tell
+        self._session, self._add_to_timeline = session, tell
         self._planned: dict[str, tuple[str, str, str, Proposal]] = {}
 
     def plan(self, namespace: str, name: str, change: str, values: object) -> dict[str, str]:
@@ -52,11 +52,11 @@ class Changes:
         Raises CommandError if the change is not possible.
         """
         session = self._session.with_options(namespace=namespace)
-        found = Proposal(session, name, OFFERED.get(change, _unknown), _read(change, values))
+        found = Proposal(session, name, OFFERED.get(change, _unknown), _converted(change, values))
         key = secrets.token_urlsafe(16) if found.can_be_done else ""
         if key:
             self._planned[key] = namespace, name, change, found
-            for old in [*self._planned][:-_KEPT]:
+            for old in [*self._planned][:-_MAX_PLANS]:
                 self._planned.pop(old, None)
         return {"text": found.text, "key": key}
 
@@ -64,7 +64,7 @@ class Changes:
         """Carries out the plan with this key, and returns its output.
 
         Raises CommandError if the change fails; with `Exit.CHANGED` a new plan is needed. A change
-        that takes longer than `_SECONDS` goes on after the response.
+        that takes longer than `_MAX_WAIT` goes on after the response.
         """
         # Removed first, so that a second click cannot carry out the plan again.
         planned = self._planned.pop(key, None)
@@ -78,11 +78,13 @@ class Changes:
                 found.do()
             except CommandError as error:
                 errors.append(error)
-            self._tell(namespace, name, f"{change}: {errors[0] if errors else 'asked for here'}")
+            self._add_to_timeline(
+                namespace, name, f"{change}: {errors[0] if errors else 'asked for here'}"
+            )
 
         work = threading.Thread(target=run, daemon=True)
         work.start()
-        work.join(_SECONDS)
+        work.join(_MAX_WAIT)
         if errors:
             raise errors[0]
         return {"text": found.heard.out.getvalue(), "going": work.is_alive()}
@@ -92,7 +94,7 @@ def _unknown(_verb: Verb) -> None:
     raise UsageError("there is no such change")
 
 
-def _read(change: str, values: object) -> dict[str, Any]:
+def _converted(change: str, values: object) -> dict[str, Any]:
     signature = inspect.signature(OFFERED.get(change, _unknown), eval_str=True)
     known = dict([*signature.parameters.items()][1:])
     if not isinstance(values, dict) or not values.keys() <= known.keys():

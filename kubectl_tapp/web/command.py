@@ -67,7 +67,7 @@ def web(
     serve(session, first, port, browser=not no_browser, read_only=read_only)
 
 
-_STARTING = 2.0  # Seconds that the end waits for a browser that is being started
+_BROWSER_START_SECONDS = 2.0  # Seconds that the end waits for a browser that is being started
 
 
 def serve(session: Session, first: str, port: int, *, browser: bool, read_only: bool) -> None:
@@ -78,7 +78,7 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
     """
     from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415
 
-    from kubectl_tapp.web.app import HOST, Door, create_app  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.web.app import HOST, AccessGuard, create_app  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.web.opening import opener  # noqa: PLC0415
 
     class Handler(WSGIRequestHandler):
@@ -97,17 +97,19 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
             raise UsageError(f"port {port} cannot be used: {error.strerror}") from None
         taken.listen()
         port = taken.getsockname()[1]
-        door = Door(port)
+        door = AccessGuard(port)
         app = create_app(session, door, first=first, read_only=read_only)
         server = make_server(
             HOST, port, app, threaded=True, request_handler=Handler, fd=taken.fileno()
         )
-        _say(session, f"The page is at {door.address}")
-        _say(session, "Whoever has this address may do what your kubectl may. Ctrl-C ends it.")
+        _print_now(session, f"The page is at {door.address}")
+        _print_now(
+            session, "Whoever has this address may do what your kubectl may. Ctrl-C ends it."
+        )
         if is_pod():
-            _say(session, _how_to_reach_the_pod(port))
+            _print_now(session, _how_to_reach_the_pod(port))
             browser = False
-        before = signal.signal(signal.SIGTERM, _end)
+        before = signal.signal(signal.SIGTERM, _interrupt)
         opening = threading.Thread(daemon=True)
         try:
             if browser:
@@ -123,10 +125,10 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
             app.extensions["live"].stop()
             server.server_close()
             _try_to_say(session, "\nEnded.")
-            opening.join(_STARTING)
+            opening.join(_BROWSER_START_SECONDS)
 
 
-def _say(session: Session, text: str) -> None:
+def _print_now(session: Session, text: str) -> None:
     """Prints a line and flushes it, because the output may be a pipe."""
     session.say(text)
     sys.stdout.flush()
@@ -135,7 +137,7 @@ def _say(session: Session, text: str) -> None:
 def _try_to_say(session: Session, text: str) -> None:
     """Prints a line if somebody still reads: the terminal or the pipe may have been closed."""
     with suppress(OSError):
-        _say(session, text)
+        _print_now(session, text)
 
 
 def _how_to_reach_the_pod(port: int) -> str:
@@ -146,5 +148,5 @@ def _how_to_reach_the_pod(port: int) -> str:
     return f"This is a pod. Run `{command}` on your machine, and open the address there."
 
 
-def _end(*_: object) -> NoReturn:
+def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kubectl_tapp.web.peer import is_wsl
 
-_TEXT = {
+_TEXT_BROWSERS = {
     "browsh", "carbonyl", "cha", "chawan", "edbrowse", "elinks", "felinks", "links", "links2",
     "lynx", "retawq", "w3m", "www-browser",
 }  # fmt: skip
@@ -28,7 +28,7 @@ def opener(address: str, say: Callable[[str], None]) -> Callable[[], None]:
     because the lookup changes environment variables of the process for a moment.
     """
     chosen = [each for each in os.environ.get("BROWSER", "").split(os.pathsep) if each]
-    usable = [_command(each) for each in chosen if not is_text(each)]
+    usable = [_command(each) for each in chosen if not is_text_browser(each)]
     if chosen and not usable:
         said = (
             f"No browser was started: BROWSER is {os.pathsep.join(chosen)}, which shows text only."
@@ -49,12 +49,12 @@ def opener(address: str, say: Callable[[str], None]) -> Callable[[], None]:
     return run
 
 
-def is_text(command: str) -> bool:
+def is_text_browser(command: str) -> bool:
     """Returns True if the command starts a text browser, also if it is a link to one."""
     name = _words(command)[0]
     names = {Path(name).name, Path(shutil.which(name) or name).resolve().name}
     shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or is_wsl()
-    return bool(names & (_TEXT if shown else _TEXT | _CHOOSERS))
+    return bool(names & (_TEXT_BROWSERS if shown else _TEXT_BROWSERS | _CHOOSERS))
 
 
 def _command(given: str) -> str:

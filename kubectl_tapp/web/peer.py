@@ -16,7 +16,7 @@ _ESTABLISHED = "01"
 _LOOPBACK = "127.0.0.1", "::ffff:127.0.0.1"
 
 
-def may_enter(client: int, server: int) -> bool:
+def may_be_same_user(client: int, server: int) -> bool:
     """Returns True if the client's socket may belong to the server's user.
 
     `client` and `server` are the ports of both ends, on 127.0.0.1. Only Linux has the table. A
@@ -35,7 +35,7 @@ def owner_of(client: int, server: int) -> int | None:
     response.
     """
     ports = f":{client:04X}", f":{server:04X}"
-    ends = [tuple(_written(address) + port for port in ports) for address in _LOOPBACK]
+    ends = [tuple(_as_in_table(address) + port for port in ports) for address in _LOOPBACK]
     for table in _TABLES:
         try:
             lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
@@ -48,7 +48,7 @@ def owner_of(client: int, server: int) -> int | None:
     return None
 
 
-def _written(address: str) -> str:
+def _as_in_table(address: str) -> str:
     """Returns an IP address as the table shows it: 32-bit words in the machine's byte order."""
     packed = ipaddress.ip_address(address).packed
     words = (packed[at : at + 4] for at in range(0, len(packed), 4))

@@ -16,7 +16,7 @@ import yaml
 from hooks.version import VERSION
 from kubectl_tapp.main import command
 from release import chart, man, plugin
-from release.__main__ import main, page
+from release.__main__ import checked_page, main
 from release.kustomize import ROOT, ReleaseError
 from tests.contract.charts import IMAGE
 
@@ -94,7 +94,7 @@ def test_archives_of_another_version_are_refused(tmp_path: Path) -> None:
 def test_a_page_that_is_none_is_refused(home: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version", VERSION, "--image", IMAGE, "--home", home]) == 1
     assert f"PAGE={home} is no page" in capsys.readouterr().err
-    assert page(f"{HOME}/") == HOME
+    assert checked_page(f"{HOME}/") == HOME
 
 
 def test_what_is_packed_are_plain_files_that_say_nothing_of_who_packed_them(tmp_path: Path) -> None:
@@ -112,13 +112,15 @@ def test_what_is_packed_are_plain_files_that_say_nothing_of_who_packed_them(tmp_
     assert members["kubectl-tapp/kubectl-tapp"].mode == 0o755
 
 
-def test_the_licences_of_what_the_plugin_brings_along_are_known() -> None:
+def test_every_bundled_package_has_a_license_file() -> None:
     """Each of these packages has a text; all that the wheel needs is among them."""
     names = {found.metadata["Name"].lower() for found in plugin.bundled()}
     assert {"pydantic", "pydantic_core", "typer", "rich", "msgspec"} <= names
     assert not {"gunicorn", "gevent", "pytest"} & names
     assert [
-        found.metadata["Name"] for found in plugin.bundled() if not list(plugin.licences(found))
+        found.metadata["Name"]
+        for found in plugin.bundled()
+        if not list(plugin.license_files(found))
     ] == []
 
 

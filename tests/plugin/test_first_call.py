@@ -10,7 +10,7 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.cluster.first_call import FirstCall
 from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.live.following import Live
+from kubectl_tapp.live.following import Followers
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_see import web
 from tests.scenarios.life import Life
@@ -55,8 +55,8 @@ def test_a_command_logs_in_once(login: Login, line: str) -> None:
 
 
 def test_a_page_with_several_readers_logs_in_once(login: Login) -> None:
-    live = Live(Session(login, login.world.clock.unix))
-    followers = [live.everything(), live.one("default", "web")]
+    live = Followers(Session(login, login.world.clock.unix))
+    followers = [live.all_tapps(), live.one_tapp("default", "web")]
     for each in followers:
         while "lost" not in each.since("")["changes"][0]:
             threading.Event().wait(0.05)

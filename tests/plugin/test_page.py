@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.show.page import page
-from kubectl_tapp.show.page_timeline import MOST_ROWS, rows
+from kubectl_tapp.show.page_timeline import MAX_ROWS, grouped_rows
 from tests.plugin.pages import HOSTILE, eventful, foreseen
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.scenarios.apps import tapp
@@ -92,8 +92,8 @@ def test_the_pictures_are_xml_with_a_name(everything: Forecast) -> None:
 def test_instances_that_do_the_same_share_a_row() -> None:
     strategy = {"updateStrategy": {"maxUnavailable": "10%"}}
     found = foreseen(tapp(replicas=60, **strategy), tapp("web:2", replicas=60, **strategy))
-    assert [len(ids) for ids, _ in rows(found)] == [6] * 10
-    assert len(rows(found)) < MOST_ROWS
+    assert [len(ids) for ids, _ in grouped_rows(found)] == [6] * 10
+    assert len(grouped_rows(found)) < MAX_ROWS
 
 
 def test_an_edit_that_is_refused_has_a_page_of_its_own(tmp_path: Path) -> None:

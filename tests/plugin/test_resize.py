@@ -7,7 +7,7 @@ import pytest
 from kubectl_tapp.cluster.registration import service_options
 from kubectl_tapp.forecast.forecast import Forecast, Outcome
 from kubectl_tapp.forecast.foresee import forecast
-from kubectl_tapp.show.plan import why
+from kubectl_tapp.show.plan import outcome_reason
 from simulator.objects.clock import EPOCH
 from tapp.declared.differences import Effect
 from tapp.world import Options
@@ -29,7 +29,7 @@ def test_pods_are_resized_one_after_the_other(more: Document) -> None:
     assert [each.outcome for each in found.instances] == [Outcome.IN_PLACE] * 3
     restarts = "; by its resizePolicy it restarts web" if more else ""
     said = f"template 'default' changes resources of web, native in place{restarts}"
-    assert {why(each) for each in found.instances} == {said}
+    assert {outcome_reason(each) for each in found.instances} == {said}
     (change,) = found.templates
     assert {line.effect for line in change.differences} == {Effect.RESIZE}
     assert found.unavailable_worst == (1 if more else 0)

@@ -69,7 +69,7 @@ def both(life: Life, edit: Callable[[Document], None]) -> tuple[Forecast, Foreca
     document = edited(life, edit)
     short = foretell(life, document, broken=BROKEN)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(turns, "PLAYED", 10**6)
+        patched.setattr(turns, "SIMULATED_BUDGETS", 10**6)
         return short, foretell(life, document, broken=BROKEN)
 
 
@@ -217,8 +217,8 @@ def test_as_many_turns_as_a_person_reads(life: Life) -> None:
     """However many instances there are; the others are counted, with the time that they take."""
     found = foretell(life, edited(life, with_variable))
     assert found.rest is not None
-    assert len([step for step in found.steps if step.recreated]) == turns.PLAYED + 1
-    assert len(found.rest.instances) == ROW - turns.PLAYED - 1
+    assert len([step for step in found.steps if step.recreated]) == turns.SIMULATED_BUDGETS + 1
+    assert len(found.rest.instances) == ROW - turns.SIMULATED_BUDGETS - 1
     assert found.duration == pytest.approx(found.rest.at + found.rest.seconds, abs=0.1)
 
 
@@ -229,7 +229,7 @@ def life() -> Life:
 
 
 def test_a_short_row_is_played_to_its_end() -> None:
-    life = life_of(2 * turns.PLAYED)
+    life = life_of(2 * turns.SIMULATED_BUDGETS)
     assert foretell(life, edited(life, with_variable)).rest is None
 
 
@@ -275,7 +275,7 @@ def test_however_many_and_however_slow(
 def test_text_page_and_document_say_who_follows(life: Life, tmp_path: Any) -> None:
     """Once each, with their number and the time; conditions count all of them."""
     words = ["plan", "web", "--restart"]
-    rest = ROW - turns.PLAYED - 1
+    rest = ROW - turns.SIMULATED_BUDGETS - 1
     text = kubectl_tapp(StandIn(life.world), *words)
     (line,) = [each for each in text.lines if "and so on" in each]
     assert line.startswith(f"  … and so on: {rest} more, about ")
@@ -285,7 +285,7 @@ def test_text_page_and_document_say_who_follows(life: Life, tmp_path: Any) -> No
     said = kubectl_tapp(StandIn(life.world), *words, *conditions, "-o", "json")
     assert said.code == 3
     document = json.loads(said.out)
-    assert document["rest"]["instances"] == f"{turns.PLAYED + 1}-{ROW - 1}"
+    assert document["rest"]["instances"] == f"{turns.SIMULATED_BUDGETS + 1}-{ROW - 1}"
     assert {each["outcome"] for each in document["instances"]} == {"recreated"}
     assert page.read_text().count(f"and so on: {rest} more") == 2
 

@@ -388,8 +388,8 @@ def test_an_image_set_by_hand_is_not_done_and_neither_is_a_spec_without_a_genera
         return Progress(Inspection(seen, plan, Obstacles(cluster, seen, plan)))
 
     found = progress(observed)
-    assert found.left(None) == [2]
-    assert found.stuck(None) == "instance 2: ImagesEdited: it runs web:2"
+    assert found.unfinished(None) == [2]
+    assert found.stuck_reason(None) == "instance 2: ImagesEdited: it runs web:2"
     unnumbered = with_meta(observed.tapp, generation=None)
     assert not progress(replace(observed, tapp=unnumbered)).answered
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from demo.web import passing, session_of, template
+from demo.web import running_in_real_time, session_of, template
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.web.app import Door, create_app
+from kubectl_tapp.web.app import AccessGuard, create_app
 from tests.builders import manifest
 from tests.plugin.standin import StandIn
 from tests.scenarios.life import Life
@@ -36,7 +36,7 @@ class Served:
     """
 
     standin: StandIn
-    door: Door
+    door: AccessGuard
     port: int
 
     @property
@@ -84,23 +84,26 @@ def until(page: "Page", fact: Callable[[], bool]) -> None:
 
 @contextmanager
 def on_port(
-    standin: StandIn, port: int = 0, door: Door | None = None, **more: Any
+    standin: StandIn, port: int = 0, door: AccessGuard | None = None, **more: Any
 ) -> Iterator[Served]:
     """Serves the page while the cluster's time passes.
 
     Port 0 is a free port. `door` has the secrets of an earlier start.
     """
-    with passing(standin), serving(session_of(standin), port, door, **more) as (opened, found):
+    with (
+        running_in_real_time(standin),
+        serving(session_of(standin), port, door, **more) as (opened, found),
+    ):
         yield Served(standin, opened, found)
 
 
 @contextmanager
 def serving(
-    session: Session, port: int, door: Door | None = None, **more: Any
-) -> Iterator[tuple[Door, int]]:
+    session: Session, port: int, door: AccessGuard | None = None, **more: Any
+) -> Iterator[tuple[AccessGuard, int]]:
     """Serves the page; yields its access control and port."""
     server = make_server("127.0.0.1", port, _late, threaded=True, request_handler=_Quiet)
-    door = door or Door(server.server_port)
+    door = door or AccessGuard(server.server_port)
     server.app = app = create_app(session, door, **more)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -190,7 +190,7 @@ def test_a_change_shows_its_plan_and_is_done(
 ) -> None:
     """Nothing is written before `Do it`, and afterwards what the plan said."""
     case = CASES[name]
-    monkeypatch.setattr("kubectl_tapp.web.changes._SECONDS", 2.0)
+    monkeypatch.setattr("kubectl_tapp.web.changes._MAX_WAIT", 2.0)
     with on_port(_begun(name, case), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for()

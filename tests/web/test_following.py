@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from demo.web import session_of
-from kubectl_tapp.live.following import FollowedTApp, Live
+from kubectl_tapp.live.following import FollowedTApp, Followers
 from simulator.api.store import ForbiddenError
 from simulator.objects.objects import name_of
 from tapp.words.kinds import SERVICE
@@ -31,11 +31,11 @@ def sees(followed: FollowedTApp, fact: Callable[[], bool]) -> bool:
 
 def test_services_are_watched_and_not_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that somebody deletes is missed at once, and a template of them is noticed."""
-    monkeypatch.setattr("kubectl_tapp.live.following._LOOK", 1.0)
+    monkeypatch.setattr("kubectl_tapp.live.following._MAX_PAUSE", 1.0)
     exposed = tapp(replicas=2, serviceTemplate={"spec": {"ports": [{"port": 80}]}})
     standin = StandIn(Life(exposing=True).apply(exposed).world)
-    live = Live(session_of(standin))
-    followed = live.one("default", "shop")
+    live = Followers(session_of(standin))
+    followed = live.one_tapp("default", "shop")
 
     def services() -> list[str]:
         assert followed.view is not None
@@ -71,8 +71,8 @@ def test_a_change_that_is_refused_is_said() -> None:
     template = life.tapp["spec"]["template"]
     containers = [{**each, "image": "nginx:9"} for each in template["spec"]["containers"]]
     life.begin_patch(template={**template, "spec": {"containers": containers}}).world.run(30)
-    live = Live(session_of(StandIn(life.world)))
-    followed = live.one("default", "shop")
+    live = Followers(session_of(StandIn(life.world)))
+    followed = live.one_tapp("default", "shop")
     try:
         assert sees(followed, lambda: "frozen" in str(followed.model.get("head")))
     finally:

@@ -18,7 +18,7 @@ import pytest
 
 from kubectl_tapp.main import run
 from kubectl_tapp.web import app, peer
-from kubectl_tapp.web.opening import is_text, opener
+from kubectl_tapp.web.opening import is_text_browser, opener
 from tests.web.served import Served, cluster, on_port, tapp
 
 SECONDS = 120.0
@@ -93,7 +93,7 @@ def test_an_address_for_one_use_is_good_for_a_short_time(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who finds it in a log later has nothing."""
-    monkeypatch.setattr(app, "_SOON", -1.0)
+    monkeypatch.setattr(app, "_ONE_USE_SECONDS", -1.0)
     assert ask(served.door.address_for_one_use()).status == 403
 
 
@@ -154,12 +154,12 @@ def test_who_may_use_it_stands_in_the_kernels_table(
     monkeypatch.setattr(peer, "_TABLES", (str(tmp_path / "none"), str(table)))
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr("platform.release", lambda: kernel)
-    assert peer.may_enter(0xC350, 0x1F90) is entered
+    assert peer.may_be_same_user(0xC350, 0x1F90) is entered
 
 
 def test_a_socket_of_ipv6_is_found_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Some programs reach 127.0.0.1 by a mapped address."""
-    mapped = peer._written("::ffff:127.0.0.1")
+    mapped = peer._as_in_table("::ffff:127.0.0.1")
     line = f"0: {mapped}:C350 {mapped}:1F90 01 0:0 00:0 0 4711 0 1 1"
     (tmp_path / "tcp6").write_text(f"header\n{line}\n", encoding="ascii")
     monkeypatch.setattr(peer, "_TABLES", (str(tmp_path / "tcp6"),))
@@ -337,4 +337,4 @@ def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("command", ['"', "w3m '", "firefox", "/snap/bin/firefox", "code --open"])
 def test_other_commands_are_no_browsers_of_the_terminal(command: str) -> None:
     """Also those that no shell understands."""
-    assert not is_text(command)
+    assert not is_text_browser(command)

@@ -240,7 +240,7 @@ def test_who_may_read_and_not_watch_sees_it_a_little_later(
     page: "Page", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All is read again from time to time then."""
-    monkeypatch.setattr("kubectl_tapp.live.following._LOOK", 1.0)
+    monkeypatch.setattr("kubectl_tapp.live.following._MAX_PAUSE", 1.0)
     standin = cluster(tapp())
     standin.forbid("watch pods", "watch tapps")
     with on_port(standin, first="/default/shop") as served:
@@ -256,7 +256,7 @@ def test_what_went_before_a_watch_began_is_not_shown_for_ever(
     page: "Page", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pod that was read, and deleted before the watch told of any."""
-    monkeypatch.setattr("kubectl_tapp.live.following._LOOK", 1.0)
+    monkeypatch.setattr("kubectl_tapp.live.following._MAX_PAUSE", 1.0)
     standin = cluster(tapp())
     ghost = {**standin.world.get("Pod", "shop-3")}
     ghost["metadata"] = {**ghost["metadata"], "uid": "gone", "name": "shop-9"}

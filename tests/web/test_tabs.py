@@ -179,7 +179,7 @@ def test_a_slow_plan_keeps_no_other_tab_from_its_answers(page: "Page") -> None:
 class Still(Follower):
     """Follows nothing: tests publish."""
 
-    def _follow(self) -> None:
+    def _watch_and_look(self) -> None:
         self._stopped.wait(60)
 
 
@@ -197,9 +197,9 @@ def test_a_reader_gets_what_it_has_not_seen() -> None:
         second = followed.since(first["version"])
         assert second["changes"] == [{"a": 2}, {"rows": {"x": 3, "y": None}}]
         assert other.since(second["version"])["changes"] == [{"whole": True}]
-        for number in range(following._KEPT):
+        for number in range(following._MAX_CHANGES):
             followed.publish(a=number)
-        assert len(followed.since(second["version"])["changes"]) == following._KEPT
+        assert len(followed.since(second["version"])["changes"]) == following._MAX_CHANGES
         followed.publish(a="more")
         assert followed.since(second["version"])["changes"][0]["whole"] is True
     finally:
