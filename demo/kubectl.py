@@ -4,7 +4,6 @@ It understands the calls of the plugin: get, list, watch, patch (JSON and merge 
 and resourceVersion), create, replace, evictions and dry runs. It answers in kubectl's words.
 """
 
-import copy
 import json
 import queue
 import threading
@@ -186,12 +185,7 @@ class Kubectl:
         return document if dry else dict(self.world.apply(document))
 
     def _update(self, kind: Kind, changed: Document, dry: bool) -> Document:
-        cluster: Any = self.world.cluster
-        if dry:
-            # A shallow copy without listeners, so that no watch and no controller sees the write.
-            cluster = copy.copy(cluster)
-            cluster._objects = {each: dict(found) for each, found in cluster._objects.items()}
-            cluster._homes, cluster._listeners = dict(cluster._homes), []
+        cluster = self.world.cluster.detached_copy() if dry else self.world.cluster
         return dict(cluster.update(kind, changed))
 
     def _evict(self, eviction: Document, options: dict[str, str]) -> str:

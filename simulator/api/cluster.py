@@ -9,6 +9,7 @@ collector, kubelets) react to the events of `Cluster.subscribe`.
 
 import random
 from collections.abc import Callable, Sequence
+from copy import copy
 from itertools import count
 
 from simulator.api.admission import Admission
@@ -85,6 +86,13 @@ class Cluster:
     def subscribe(self, listener: Callable[[Event], None]) -> None:
         """Calls the listener at every committed change, in order."""
         self._listeners.append(listener)
+
+    def detached_copy(self) -> "Cluster":
+        """Returns a copy without listeners, for dry runs: its writes do not change this cluster."""
+        found = copy(self)
+        found._objects = {kind: dict(objects) for kind, objects in self._objects.items()}
+        found._locations, found._listeners = dict(self._locations), []
+        return found
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """Returns the object, or raises NotFoundError."""
