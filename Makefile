@@ -36,6 +36,10 @@ install: $(VENV)/.ready ## Create the virtualenv with pinned requirements, kubec
 demo: $(VENV)/.small ## Play a TApp's life on an embedded cluster, by the real service (ALL=1: more; WEB=1: a page)
 	$(BIN)/python -m demo $(if $(ALL),--all) $(if $(WEB),--web)
 
+.PHONY: shell
+shell: $(VENV)/.small ## Open a shell with kubectl and kubectl tapp on an embedded cluster
+	@$(BIN)/python -m demo.shell
+
 .PHONY: film
 film: $(VENV)/.small ## Write the demo as a moving picture, docs/img/demo.svg
 	$(BIN)/python -m demo --film docs/img/demo.svg

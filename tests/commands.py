@@ -9,7 +9,7 @@ output; `...` at their end stands for any text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +71,51 @@ def block(name: str) -> Block:
     return found
 
 
+RANDOM = (
+    (r"\btapp-e2e-\w+\b", "default"),
+    (r"\b\d{4}-\d\d-\d\dT[\d:]+Z", "TIME"),
+    (r"\b(about|after) \d+ s\b", "AGE"),
+    (r"\b(?:\d+[dhms])+\b", "AGE"),
+    (r"\b(?:(?:fake|node)-\d|\d nodes)\b", "NODE"),
+    (r"(?<=endpointslice.discovery.k8s.io/served-)\w{5}", "ANY"),
+    (r"\bErrImagePull\b", "ImagePullBackOff"),  # a kubelet reports now one, now the other
+)
+"""Patterns of what differs from run to run, and what they are replaced by before a comparison."""
+
+
+def without_random(output: str) -> list[list[str]]:
+    """Returns the words of each line that is not empty, without what differs from run to run."""
+    for pattern, word in RANDOM:
+        output = re.sub(pattern, word, output)
+    return [line.split() for line in output.splitlines() if line.strip()]
+
+
+def matches(printed: str, shown: str) -> bool:
+    """Returns True if a command printed what the page shows.
+
+    In the page, `...` at the end of a line or as the last line stands for anything.
+    """
+    expected, found = without_random(shown), without_random(printed)
+    if expected and expected[-1] == ["..."]:
+        expected.pop()
+        found = found[: len(expected)]
+    return len(expected) == len(found) and all(
+        words[:-1] == line[: len(words) - 1] if words[-1] == "..." else words == line
+        for words, line in zip(expected, found, strict=True)
+    )
+
+
+def run(block: Block, shell: Callable[[str], str]) -> None:
+    """Types the commands of a block into a shell, and compares what they print with the page."""
+    if not block.shows:
+        shell(block.text)
+        return
+    typed = [(command, shown, shell(command)) for command, shown in block.steps]
+    story = "".join(f"$ {command}\n{printed.rstrip()}\n" for command, _, printed in typed)
+    wrong = [command for command, shown, printed in typed if not matches(printed, shown)]
+    assert wrong == [], f"{block.name}: the page shows something else of {wrong}. Seen:\n{story}"
+
+
 RECIPES = tuple(each.name for each in blocks() if each.name.startswith("docs/recipes.md: "))
 ALONE = (
     "README.md: TApp for today's Kubernetes 1",
@@ -87,6 +132,10 @@ ALONE = (
     *RECIPES,
 )
 """Blocks that run each on its own, in a namespace of the running service."""
+TUTORIAL = tuple(
+    each.name for each in blocks() if each.name.startswith("docs/tutorial.md: ") and each.shows
+)
+"""Run by tests/scenarios/test_tutorial.py in the demo's shell, from the first to the last."""
 BY_HELM = (
     "README.md: Install on a cluster 2",
     "docs/upgrade.md: Upgrade 1",
@@ -121,6 +170,7 @@ _MAKE = "targets of this repository: .ci/run and the workflows run them"
 _FETCHED = "fetches Metacontroller's manifests from GitHub; tests/e2e/test_least_privilege.py"
 NOT_HERE = {
     "README.md: Try it 1": _MAKE,
+    "docs/tutorial.md: 1. Open a shell 1": "tests/scenarios/test_tutorial.py starts this shell",
     "README.md: Install on a cluster 1": "needs Docker; tests/e2e/test_real_install.py plays it",
     "README.md: Make a release 1": "needs Docker, a registry; tests/e2e/test_release.py releases",
     "CONTRIBUTING.md: Before you send a change 1": _MAKE,

@@ -16,11 +16,12 @@ from tests.commands import (
     PAGES,
     RECIPES,
     ROOT,
+    TUTORIAL,
     Block,
     blocks,
 )
 
-RUN = (*ALONE, *BY_HELM, *BY_KUBECTL, *FROM_SOURCE)
+RUN = (*ALONE, *TUTORIAL, *BY_HELM, *BY_KUBECTL, *FROM_SOURCE)
 
 
 def test_every_block_is_run_once_or_it_is_said_why_not() -> None:

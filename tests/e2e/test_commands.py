@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 import yaml
 
-from tests.commands import ALONE, Block, block
+from tests.commands import ALONE, block, run
 
 from .app import GROUP, App, tapp, template
 from .cluster import REPOSITORY, Cluster
@@ -22,50 +22,8 @@ from .kubelet import FakeKubelet
 from .plugin import Plugin
 
 pytestmark = pytest.mark.e2e
-CHANCE = (
-    (r"\btapp-e2e-\w+\b", "default"),
-    (r"\b\d{4}-\d\d-\d\dT[\d:]+Z", "TIME"),
-    (r"\b(about|after) \d+ s\b", "AGE"),
-    (r"\b(?:\d+[dhms])+\b", "AGE"),
-    (r"\b(?:(?:fake|node)-\d|\d nodes)\b", "NODE"),
-    (r"(?<=endpointslice.discovery.k8s.io/served-)\w{5}", "ANY"),
-    (r"\bErrImagePull\b", "ImagePullBackOff"),
-)
-"""What differs from run to run; of the last one a kubelet says now the one word, now the other."""
-
-
 ASKS = r"(?m)^(kubectl tapp (?:set|advance) (?!.* -y\b).*)$"
 """Without a terminal these write nothing, unless the question is answered beforehand."""
-
-
-def plain(said: str) -> list[list[str]]:
-    """The words of each line that has any, without what is chance."""
-    for pattern, word in CHANCE:
-        said = re.sub(pattern, word, said)
-    return [line.split() for line in said.splitlines() if line.strip()]
-
-
-def as_shown(seen: str, shown: str) -> bool:
-    """True if what was printed is what the page says; `...` at an end stands for anything."""
-    there, here = plain(shown), plain(seen)
-    if there and there[-1] == ["..."]:
-        there.pop()
-        here = here[: len(there)]
-    return len(there) == len(here) and all(
-        words[:-1] == line[: len(words) - 1] if words[-1] == "..." else words == line
-        for words, line in zip(there, here, strict=True)
-    )
-
-
-def run(each: Block, shell: Callable[[str], str]) -> None:
-    """Types a block; what is printed must be as shown."""
-    if not each.shows:
-        shell(each.text)
-        return
-    seen = [(command, shown, shell(command)) for command, shown in each.steps]
-    story = "".join(f"$ {command}\n{said.rstrip()}\n" for command, _, said in seen)
-    wrong = [command for command, shown, said in seen if not as_shown(said, shown)]
-    assert wrong == [], f"{each.name}: of {wrong} the page shows something else. Seen:\n{story}"
 
 
 class Scene:
