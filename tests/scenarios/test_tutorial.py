@@ -49,7 +49,7 @@ def test_the_tutorial_shows_what_its_commands_print(shell: Callable[[str], str])
 @pytest.mark.parametrize(
     ("line", "printed"),
     [
-        ("kubectl get pods", "No resources found.\n"),
+        ("kubectl get services", "No resources found.\n"),
         ("kubectl get nonsense", "error: the server doesn't have"),
         ("kubectl logs web-0", "error: this shell's kubectl does not have `logs`\n"),
         ("kubectl apply -f missing.yaml", "No such file or directory"),
