@@ -24,8 +24,8 @@ import yaml
 from demo.kubectl import Kubectl, RefusedError, split
 from demo.service import ROOT, serve
 from demo.stage import Stage
-from demo.web import BAD_IMAGE, passing
-from kubectl_tapp.cluster.kubectl import Finished
+from demo.web import BAD_IMAGE, running_in_real_time
+from kubectl_tapp.cluster.kubectl import CallResult
 from simulator.api.store import ApiError
 from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import UnknownKindError
@@ -69,25 +69,25 @@ class Calls:
             yield {"out": done.out}
         yield {"code": done.code, "err": done.err}
 
-    def _run(self, arguments: list[str], stdin: str) -> Finished:
+    def _run(self, arguments: list[str], stdin: str) -> CallResult:
         words, options = split(arguments)
         verb = words[0] if words else ""
         machine = "--output" in options or "--raw" in options
         try:
             if verb in ("apply", "create") and not machine and "--filename" in options:
-                return Finished(0, self._apply(stdin, options), "")
+                return CallResult(0, self._apply(stdin, options), "")
             if verb == "delete" and len(words) > 1:
-                return Finished(0, self._delete(words, options), "")
+                return CallResult(0, self._delete(words, options), "")
             if verb == "get" and not machine:
-                return Finished(0, self._names(words, arguments), "")
+                return CallResult(0, self._names(words, arguments), "")
         except UnknownKindError:
-            return Finished(1, "", "error: the server doesn't have this resource type\n")
+            return CallResult(1, "", "error: the server doesn't have this resource type\n")
         except (RefusedError, yaml.YAMLError) as error:
-            return Finished(1, "", f"error: {error}\n")
+            return CallResult(1, "", f"error: {error}\n")
         except ApiError as error:
-            return Finished(1, "", f"Error from server ({error.reason}): {error}\n")
+            return CallResult(1, "", f"Error from server ({error.reason}): {error}\n")
         if verb not in ("get", "patch", "create", "replace", "apply", "config"):
-            return Finished(1, "", f"error: this shell's kubectl does not have `{verb}`\n")
+            return CallResult(1, "", f"error: this shell's kubectl does not have `{verb}`\n")
         return self._kubectl.run(arguments, stdin)
 
     def _apply(self, manifests: str, options: dict[str, str]) -> str:
@@ -177,7 +177,7 @@ def main() -> int:
         stage = Stage(url)
         # The plugin's processes use the machine's time, so the cluster has to do the same.
         stage.world.clock.now = time.time() - EPOCH.timestamp()
-        stage.world.kubelet.behaviour.bad_images.add(BAD_IMAGE)
+        stage.world.kubelet.levers.bad_images.add(BAD_IMAGE)
         stage.settle()
         kubectl = Kubectl(stage.world)
         place = Path(directory)
@@ -190,7 +190,7 @@ def main() -> int:
             "PS1": "tapp$ ",
             "KUBECTL": "kubectl",
         }
-        with _Server(path, Calls(kubectl)) as server, passing(kubectl):
+        with _Server(path, Calls(kubectl)) as server, running_in_real_time(kubectl):
             thread = threading.Thread(target=server.serve_forever, daemon=True)
             thread.start()
             print(WELCOME, end="", flush=True)
