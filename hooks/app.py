@@ -7,7 +7,7 @@ with the path of what is wrong, everything unexpected is a 500 without a traceba
 import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import metadata
 from typing import Any
@@ -31,13 +31,14 @@ from hooks.service.pacing import Pacer, asked_by
 from hooks.service.pool import in_pool
 from hooks.service.settings import Settings
 from hooks.service.turns import Turns
-from hooks.sync import decide, sync
+from hooks.sync import Synced, decide, sync
 from hooks.version import VERSION
 from hooks.wire.decode import WireError
 from hooks.wire.memo import UNNAMED, AppName, Memo
 from hooks.wire.request import Request, customize_parent, encode
 from hooks.wire.split import Pieces, split
 from tapp.answer.children import NamespaceMissingError
+from tapp.answer.conditions import Conditions
 from tapp.declared.model import Parent, TApp
 from tapp.plan import Plan
 
@@ -76,7 +77,7 @@ def create_app(
     metrics.BODY_LIMIT.set(settings.max_body_bytes)
     pacer = pacer or Pacer(settings.pace_seconds, settings.pace_pod_seconds)
     bodies = Bodies(settings.max_body_bytes, settings.body_seconds)
-    hooks = _Hooks(settings, clock, pacer, _teller(settings), resize or _resizer(settings))
+    hooks = _Hooks(settings, clock, pacer, _recorder(settings), resize or _resizer(settings))
 
     def hook(name: str, answer: Answering) -> None:
         seconds, sizes = metrics.SECONDS.labels(name), metrics.BODY_BYTES.labels(name)
@@ -136,12 +137,12 @@ class _Hooks:
         settings: Settings,
         clock: Callable[[], float],
         pacer: Pacer,
-        tell: Callable[[Plan, Mapping[str, Any]], None],
+        record: Callable[[Plan, Conditions], None],
         resizer: Callable[[Plan], None],
     ) -> None:
-        """See `create_app`; `tell` and `resizer` are called after each sync."""
+        """See `create_app`; `record` and `resizer` are called after each sync."""
         self._options, self._clock, self._pacer = settings.options, clock, pacer
-        self._tell, self._resizer = tell, resizer
+        self._record, self._resizer = record, resizer
         self._memo, self._turns = Memo(settings.memo_bytes), Turns()
         self.all: dict[str, Answering] = {
             "sync": self._sync,
@@ -169,25 +170,26 @@ class _Hooks:
         if waited:
             metrics.PACED.observe(waited)
         with self._turns.turn(pieces.cached.app.namespace):
-            text, made, status = in_pool(self._decide, pieces, now, waited)
-            self._tell(made, status)
-            self._resizer(made)
+            text, synced = in_pool(self._decide, pieces, now, waited)
+            self._record(synced.plan, synced.conditions)
+            self._resizer(synced.plan)
         self._pacer.answered(asked)
         return text, waited
 
-    def _decide(self, pieces: Pieces, now: float, waited: float) -> tuple[bytes, Plan, Any]:
+    def _decide(self, pieces: Pieces, now: float, waited: float) -> tuple[bytes, Synced]:
         started = time.perf_counter()
-        known = self._memo.of(pieces.parent)  # by others, while this one waited
+        known = self._memo.of(pieces.parent)  # other requests may have added to it meanwhile
         asked = Request(structs.replace(pieces, cached=known), TApp, self._memo)
-        answer, made = sync(asked, self._options, now)
+        synced = sync(asked, self._options, now)
+        answer = synced.answer
         if waited and "resyncAfterSeconds" in answer:
             answer["resyncAfterSeconds"] = max(SOONEST, answer["resyncAfterSeconds"] - waited)
         metrics.PODS_READ.inc(asked.read)
         metrics.PODS_KNOWN.inc(len(asked.pods) - asked.read)
         metrics.MEMO_BYTES.set(self._memo.size)
         text = encode(answer)
-        _log_plan(made, time.perf_counter() - started)
-        return text, made, answer["status"]
+        _log_plan(synced.plan, time.perf_counter() - started)
+        return text, synced
 
     def _finalize(self, body: bytes, now: float) -> bytes:
         asked = Request(body, Parent, self._memo)
@@ -218,20 +220,22 @@ def _add_errors(app: Flask) -> None:
     app.register_error_handler(Exception, _bug)
 
 
-def _teller(settings: Settings) -> Callable[[Plan, Mapping[str, Any]], None]:
-    """The teller of Events after each sync; without Events no client is even imported."""
+def _recorder(settings: Settings) -> Callable[[Plan, Conditions], None]:
+    """Returns the function that writes Events after each sync."""
     if not settings.events:
-        return lambda _plan, _status: None
-    from hooks.service.cluster import Cluster  # noqa: PLC0415 - as it says
+        return lambda _plan, _conditions: None
+    # Without the component nothing of its client is imported.
+    from hooks.service.cluster import Cluster  # noqa: PLC0415
 
     return Recorder(Cluster(settings.events_account).create, socket.gethostname()).tell
 
 
 def _resizer(settings: Settings) -> Callable[[Plan], None]:
-    """The sender of resizes after each sync, likewise."""
+    """Returns the function that sends resizes after each sync."""
     if not settings.resize:
         return lambda _plan: None
-    from hooks.service.cluster import Cluster  # noqa: PLC0415 - as above
+    # Without the component nothing of its client is imported.
+    from hooks.service.cluster import Cluster  # noqa: PLC0415
     from hooks.service.resizes import Resizer  # noqa: PLC0415
 
     return Resizer(Cluster(settings.events_account, component="resize").resize).ask
@@ -256,20 +260,20 @@ def _add_probes(app: Flask) -> None:
         return Response(metrics.exposition(), content_type=metrics.CONTENT_TYPE)
 
 
-def _log_plan(decided: Any, seconds: float) -> None:
-    meta = decided.world.tapp.metadata
-    fields = {
+def _log_plan(plan: Plan, seconds: float) -> None:
+    meta = plan.world.tapp.metadata
+    fields: dict[str, Any] = {
         "hook": "sync",
         "parent": f"{meta.namespace}/{meta.name}",
         "generation": meta.generation,
-        **counts(decided),
+        **counts(plan),
         "milliseconds": round(seconds * 1000, 1),
     }
     LOGGER.info("sync", extra={"fields": fields})
     for action, number in fields["actions"].items():
         if action != "Keep":
             metrics.ACTIONS.labels(action).inc(number)
-    for outcome, number in holds(decided).items():
+    for outcome, number in holds(plan).items():
         metrics.HOLDS.labels(outcome).inc(number)
 
 

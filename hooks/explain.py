@@ -1,39 +1,40 @@
-"""The decisions of a sync for a person: `POST /plan`, and the counts in the log."""
+"""The decisions of a sync for a person: the answer of `POST /plan`, and counts for the log."""
 
 from collections import Counter
 from typing import Any
 
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Mark
-from tapp.decide.judge import UP_TO_DATE
-from tapp.decide.pod_holds import WISHES, carried_marks
+from tapp.decide.pod_holds import PENDING_ACTIONS, carried_markers
+from tapp.decide.verdicts import UP_TO_DATE
 from tapp.plan import Plan
 from tapp.words.kinds import SERVICE
 from tapp.words.quoted import short
 
-_LONGEST = 1_000  # Characters of a text in it that quotes its author, once for each instance
+_LONGEST = 1_000  # Characters of a text that quotes the author, which is there for each instance
 
 
 def explain(plan: Plan) -> dict[str, Any]:
-    """The answer of `POST /plan` (docs/protocol.md): verdicts, budgets, what becomes of children.
+    """Returns the answer of `POST /plan` (docs/protocol.md).
 
-    A budget that makes no sense is null; `services` are there where the registration has them, and
-    `claims.grow`, name -> storage, where any of those that stay grows.
+    An invalid budget is null. `services` are there if the registration has them, and `claims.grow`
+    if a claim grows.
     """
-    budgets, claims, history, services = plan.budgets, plan.claims, plan.history, plan.services
-    grow = {"grow": plan.growth.to} if plan.growth.to else {}
+    budgets, storage = plan.budgets, plan.findings.storage
+    claims, history, services = storage.claims, storage.history, storage.services
+    grow = {"grow": storage.growth.to} if storage.growth.to else {}
     answer: dict[str, Any] = {
         "instances": [
             {
-                "id": instance.id,
-                "status": instance.status,
-                "template": short(instance.template.name, _LONGEST),
-                "available": instance.id in plan.available,
-                "action": verdict.action,
-                "reason": verdict.reason,
-                "message": short(verdict.message, _LONGEST),
+                "id": case.instance.id,
+                "status": case.instance.status,
+                "template": short(case.instance.template_name, _LONGEST),
+                "available": case.instance.id in plan.available,
+                "action": case.decision.action,
+                "reason": case.decision.reason,
+                "message": short(case.decision.message, _LONGEST),
             }
-            for instance, verdict in zip(plan.instances, plan.decisions, strict=True)
+            for case in plan.cases
         ],
         "budget": {
             "shouldRun": budgets.should_run,
@@ -69,10 +70,11 @@ def explain(plan: Plan) -> dict[str, Any]:
 
 
 def counts(plan: Plan) -> dict[str, dict[str, int]]:
-    """Counts of instances by action and by reason: for the log and the metrics."""
-    actions = Counter([verdict.action.value for _, verdict in plan.cases])
-    reasons = Counter([verdict.reason for _, verdict in plan.cases])
-    current = len(plan.decisions) - len(plan.cases)
+    """Counts instances by the action and by the reason of their decision."""
+    decisions = [case.decision for case in plan.notable]
+    actions = Counter([decision.action.value for decision in decisions])
+    reasons = Counter([decision.reason for decision in decisions])
+    current = len(plan.cases) - len(plan.notable)
     if current:
         actions[UP_TO_DATE.action.value] += current
         reasons[UP_TO_DATE.reason] += current
@@ -80,15 +82,15 @@ def counts(plan: Plan) -> dict[str, dict[str, int]]:
 
 
 def holds(plan: Plan) -> dict[str, int]:
-    """Holds on pods, for the metrics: pods that are told what is wanted, and limits that passed."""
+    """Counts holds: pods that get a new pending action, and pods whose time limit has passed."""
     found = {"asked": 0, "expired": 0}
-    for instance, decision in plan.cases:
-        pod = instance.pod
-        asked = None if pod is None else plan.pod_holds.asked.get(pod.name)
-        if asked is None or pod is None:
+    for case in plan.notable:
+        pod, decision = case.instance.pod, case.decision
+        request = None if pod is None else plan.findings.holds.requests.get(pod.name)
+        if request is None or pod is None:
             continue
         if isinstance(decision.change, Mark):
-            found["asked"] += asked.wish != carried_marks(pod).wanted
-        elif decision.action in WISHES:
-            found["expired"] += asked.expired
+            found["asked"] += request.action != carried_markers(pod).wanted
+        elif decision.action in PENDING_ACTIONS:
+            found["expired"] += request.expired
     return found

@@ -1,11 +1,11 @@
-"""The finalize hook: what is left of a TApp that is going -> what may stay for now."""
+"""The finalize hook: decides what may stay while a TApp is being deleted."""
 
 from typing import Any
 
 from hooks.wire.request import Request
 from tapp.answer.children import Child
 from tapp.answer.ending import status_of
-from tapp.answer.render import kept_plain, kept_revision, marked_pod
+from tapp.answer.render import kept_plain, kept_revision, marked_pod, unchanged_pod
 from tapp.decide.teardown import Teardown, tear_down
 from tapp.declared.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
 from tapp.pod.pod import Pod
@@ -15,7 +15,7 @@ from tapp.world import Options
 def finalize(
     request: Request[Parent], options: Options, now: float
 ) -> tuple[dict[str, Any], Teardown]:
-    """Answers with `status`, `children` that stay, and `finalized`; the spec need not be valid."""
+    """Answers a finalize call with `status`, the `children` that stay, and `finalized`."""
     decided = tear_down(
         request.parent,
         request.part_of_spec(ClaimPolicy),
@@ -35,7 +35,7 @@ def finalize(
         "status": status_of(decided, request.status, numbers),
         "children": [
             *(kept_revision(revision) for revision in decided.revisions),
-            *(request.kept_claim(claim) for claim in decided.claims),
+            *(request.unchanged_claims[claim.metadata.name] for claim in decided.claims),
             *(kept_plain(child) for child in decided.plain),
             *(_child(request, decided, pod) for pod in decided.pods),
         ],
@@ -47,5 +47,7 @@ def finalize(
 
 
 def _child(request: Request[Parent], decided: Teardown, pod: Pod) -> Child:
-    mark = decided.marks.get(pod.name)
-    return request.kept(pod, None) if mark is None else marked_pod(request.manifest(pod), mark)
+    mark, manifests = decided.marks.get(pod.name), request.manifests
+    if mark is None:
+        return unchanged_pod(pod, manifests)
+    return marked_pod(manifests[pod.name], mark)

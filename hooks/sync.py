@@ -1,33 +1,41 @@
-"""The sync hook: what is there -> what should be there."""
+"""The sync hook: from the request to the answer. To follow a sync, begin here.
 
-from typing import Any
+1. `Request` reads bytes into values (`hooks/wire/`).
+2. `make_plan` decides everything, as a pure function of these values (`tapp/plan.py`).
+3. `tapp/answer/` makes the documents of the answer: the conditions, the status, the children.
+"""
+
+from typing import Any, NamedTuple
 
 from hooks.wire.request import Request, world_of
 from tapp.answer.children import desired_children
-from tapp.answer.kstatus import recheck
-from tapp.answer.status import summarize
+from tapp.answer.conditions import Conditions, conditions_of, recheck
+from tapp.answer.status import status_of
 from tapp.declared.model import TApp
-from tapp.plan import Plan, plan
+from tapp.plan import Plan, make_plan
 from tapp.world import Options
 
 
+class Synced(NamedTuple):
+    """The result of a sync call."""
+
+    answer: dict[str, Any]  # `status`, `children` and, if due, `resyncAfterSeconds`
+    plan: Plan
+    conditions: Conditions  # what `status.conditions` says
+
+
 def decide(request: Request[TApp], options: Options, now: float) -> Plan:
-    """Returns what a sync call decides about every instance."""
-    return plan(world_of(request), options, now)
+    return make_plan(world_of(request), options, now)
 
 
-def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str, Any], Plan]:
-    """Answers a sync call, and gives the plan behind it.
-
-    The answer has `status`, `children`, and `resyncAfterSeconds` where due. Raises
-    NamespaceMissingError: see `desired_children`.
-    """
-    decided = decide(request, options, now)
-    status = summarize(decided)
+def sync(request: Request[TApp], options: Options, now: float) -> Synced:
+    """Answers a sync call. Raises NamespaceMissingError as `desired_children` does."""
+    plan = decide(request, options, now)
+    conditions = conditions_of(plan)
     answer: dict[str, Any] = {
-        "status": status,
-        "children": desired_children(decided, options, request),
+        "status": status_of(plan, conditions),
+        "children": desired_children(plan),
     }
-    if (wait := recheck(decided, status)) is not None:
+    if (wait := recheck(plan, conditions)) is not None:
         answer["resyncAfterSeconds"] = wait
-    return answer, decided
+    return Synced(answer, plan, conditions)

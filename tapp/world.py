@@ -1,8 +1,8 @@
-"""Input of a sync: the TApp with its children, and the operator's choices."""
+"""What a sync decides on: the TApp with its children, and the operator's options."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from tapp.declared.lookup import Templates
 from tapp.declared.model import TApp
@@ -18,46 +18,50 @@ class Options:
     """The operator's choices for all TApps; `hooks.service.settings` reads the environment."""
 
     delete_pod_after_app_finish: bool = True  # keep finished pods until the whole app has finished
-    toleration_seconds: int = SECONDS  # the cluster's, for not-ready and unreachable
-    lost_node_seconds: int = 300  # seconds of silence until a node is lost (`forceDeletePod`)
-    unschedulable_seconds: int = 300  # until a pod without a node is trouble
-    start_seconds: int = 600  # until a pod whose containers do not start is trouble
-    max_new_pods_bytes: int = 32 << 20  # bytes of all that one answer writes anew, about
+    toleration_seconds: int = SECONDS  # the cluster's default for not-ready and unreachable nodes
+    lost_node_seconds: int = 300  # seconds of silence after which a node is lost (`forceDeletePod`)
+    unschedulable_seconds: int = 300  # after which a pod without a node is trouble
+    start_seconds: int = 600  # after which a pod whose containers do not start is trouble
+    max_new_pods_bytes: int = 32 << 20  # about how many bytes one answer writes anew
     max_pullers: int = 10  # how many pods of a TApp pull images at once (`prePull`)
-    pull_seconds: int = 600  # how long updates wait for one that does not start
+    pull_seconds: int = 600  # how long updates wait for a puller that does not start
     resize: bool = False  # whether the service may resize pods (`resources: InPlace`)
-    puller_image: str = "registry.k8s.io/pause:3.10.1"  # what runs in them: small, and it waits
+    puller_image: str = "registry.k8s.io/pause:3.10.1"  # the small image in which pullers wait
 
 
 @dataclass(frozen=True)
 class Declared:
-    """Rights of a hook beyond pods and claims, by the CompositeController that asks."""
+    """What the CompositeController that sends the request lets a hook do beyond pods and claims."""
 
-    revisions: bool = False  # ControllerRevisions are children, and are never updated (`OnDelete`)
+    revisions: bool = False  # ControllerRevisions are children and never updated (`OnDelete`)
     growing_claims: bool = False  # claims are updated, too (`InPlace`)
-    plain: Set[Kind] = frozenset()  # these are children, and are updated (`InPlace`)
+    plain: Set[Kind] = frozenset()  # these kinds are children and updated (`InPlace`)
 
 
-NOTHING_MORE: Final = Declared()  # Pods and claims alone
+NOTHING_MORE: Final = Declared()
 
 
 @dataclass
 class World:
-    """The content of a request."""
+    """The content of a request, as values."""
 
-    tapp: TApp  # the parent
-    templates: Templates  # its templates, looked up by name
+    tapp: TApp
+    templates: Templates  # the templates of its spec
     pods: Mapping[int, Pod] = field(default_factory=dict)  # instance number -> pod
-    foreign: list[Pod] = field(default_factory=list)  # whose name is no instance's
+    foreign: list[Pod] = field(default_factory=list)  # pods whose name is no instance's
     claims: Mapping[str, ClaimObject] = field(default_factory=dict)  # claim name -> claim
-    namespace_uid: str | None = None  # uid of the TApp's Namespace, None where the request has none
+    # Claim name -> the answer that leaves the claim as it is (`tapp/storage/unchanged_claims.py`)
+    unchanged_claims: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    namespace_uid: str | None = None  # uid of the TApp's Namespace; None if the request lacks it
     # ControllerRevision name -> ControllerRevision
     revisions: Mapping[str, RevisionObject] = field(default_factory=dict)
-    declared: Declared = NOTHING_MORE  # what the registration lets a hook do
-    # StorageClass name -> whether its claims may grow; None where the request shows none at all
+    declared: Declared = NOTHING_MORE
+    # StorageClass name -> whether claims of it may grow; None if the request has no StorageClass
     storage_classes: Mapping[str, bool] | None = None
-    pullers: Mapping[str, Pod] = field(default_factory=dict)  # name -> pod of ours that pulls
-    # kind -> name -> child, of each kind of `PLAIN`
+    pullers: Mapping[str, Pod] = field(
+        default_factory=dict
+    )  # name -> pod of ours that pulls images
+    # Kind -> name -> child, for each kind of `PLAIN`
     plain: Mapping[Kind, Mapping[str, Manifest]] = field(default_factory=dict)
-    # a pod -> its labels, annotations and spec: few are looked at
-    manifest_of: Callable[[Pod], Manifest] = lambda pod: pod.manifest
+    # Pod name -> labels, annotations and spec, for the few pods that are written or compared
+    manifests: Mapping[str, Manifest] = field(default_factory=dict)

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -19,6 +19,7 @@ from typing import Any, Final
 from hooks.service import metrics
 from hooks.service.answers import UnansweredError, WriteRefusedError
 from hooks.service.logs import LOGGER
+from tapp.answer.conditions import Conditions
 from tapp.answer.events import Event, events
 from tapp.declared.model import TApp
 from tapp.plan import Plan
@@ -77,11 +78,11 @@ class Recorder:
         self._logged = float("-inf")
         self._pid = 0
 
-    def tell(self, plan: Plan, status: Mapping[str, Any]) -> None:
+    def tell(self, plan: Plan, conditions: Conditions) -> None:
         """Queues the Events of a sync. Does not wait for the API server, and never raises."""
         try:
             tapp = plan.world.tapp
-            for event in events(plan, status):
+            for event in events(plan, conditions):
                 if self._may_write(tapp, event):
                     self._put(document_of(tapp, event, plan.now, self._instance))
         except Exception as error:  # noqa: BLE001 - no error here may fail the sync

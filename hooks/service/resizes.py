@@ -18,7 +18,7 @@ from typing import Any
 from hooks.service import metrics
 from hooks.service.answers import UnansweredError, WriteRefusedError
 from hooks.service.logs import LOGGER
-from tapp.answer.resizes import Patch, patches
+from tapp.answer.resize_patches import Patch, patches
 from tapp.plan import Plan
 
 Document = dict[str, Any]

@@ -1,5 +1,10 @@
-"""One pod's JSON, read: what it tells, and the answer that leaves it alone."""
+"""Reads the JSON of a pod into a `Pod`.
 
+A pod that the API server accepts can be read. Another one is read as far as possible and says what
+is wrong, because a hook that fails would stop the whole TApp.
+"""
+
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -7,7 +12,6 @@ import msgspec
 from msgspec import Raw
 
 from hooks.wire.decode import WireError, as_deep_as_readable, check_identity, child_path, decoded
-from tapp.answer.render import kept_pod
 from tapp.kube.objects import PodMeta, PodObject, PodStatus
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
@@ -20,52 +24,66 @@ _decode_pod = msgspec.json.Decoder(PodObject).decode
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """One pod of a request, read. It refers to nothing of the request and may outlive it."""
+    """A pod of a request. It refers to nothing of the request, so a memo may keep it."""
 
-    key: str  # its key in the request
-    pod: Pod  # what it tells
-    number: int | None  # its instance's number, None where its name is no instance's
-    # what leaves it alone, whatever is decided: to make it anew at each sync would take three times
-    # as long as all the rest; None where that depends on its template, because Metacontroller has
-    # not applied it, or left no trace of that
-    answer: Raw | None
+    key: str  # the pod's key in the request
+    pod: Pod
+    number: int | None  # the number of its instance; None if its name is no instance's
 
     @property
     def may_be_kept(self) -> bool:
-        """True if it is small: not one of the few that nobody made out, or that is not ours."""
+        """Returns True for a small object: only unreadable pods and pods of others are large."""
         return not self.pod.foreign and not self.pod.unreadable
 
 
-def manifest_of(text: bytes | Raw) -> Manifest:
-    """A pod's labels, annotations and spec, from a text that was read before."""
-    return as_deep_as_readable(lambda read: Manifest(_split(read, "")[0]), text)
+class Manifests(Mapping[str, Manifest]):
+    """The manifests of the pods of a request, by name; each is decoded when it is looked up.
+
+    Only pods that the answer writes to are looked up, which are few.
+    """
+
+    def __init__(self, pods: Mapping[str, ObservedPod], texts: Mapping[str, Raw]) -> None:
+        self._pods, self._texts = pods, texts
+
+    def __getitem__(self, name: str) -> Manifest:
+        observed = self._pods[name]
+        if observed.pod.foreign:
+            return observed.pod.manifest
+        text = self._texts[observed.key]
+        return as_deep_as_readable(lambda read: Manifest(_split(read, "")[0]), text)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pods)
+
+    def __len__(self) -> int:
+        return len(self._pods)
 
 
 def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> ObservedPod:
-    """Reads a pod. One that is of an odd shape is read as far as it can be, and says so.
+    """Reads a pod of a composite hook's request.
 
-    `key` is its key in the request, `prefix` the begin of its instances' names: `APP-`. Raises
-    WireError: it is no JSON, has no name, or is of another namespace than this.
+    `key` is the pod's key in the request, and `prefix` is `APP-`, with which the names of instances
+    begin. Raises WireError if the text is no JSON, or the pod has no name or another namespace.
     """
     path = child_path(POD, key)
     pod, manifest = _read(text, path)
     check_identity(path, pod.name, manifest.namespace, namespace)
-    answer = None
-    if manifest.projected is not None:
-        # A copy, because msgspec's encoder leaves room for half as much again behind its result.
-        answer = Raw(bytes(memoryview(msgspec.json.encode(kept_pod(manifest, None)))))
-    return ObservedPod(key, pod, instance_number(pod.name, prefix), answer)
+    pod = msgspec.structs.replace(pod, unchanged=manifest.unchanged())
+    return ObservedPod(key, pod, instance_number(pod.name, prefix))
 
 
 def observe_alone(text: bytes | Raw, path: str) -> Pod:
-    """Reads a pod that comes without its TApp. Raises WireError: it is no JSON, or has no name."""
+    """Reads the pod of a decorator hook's request, which has no TApp.
+
+    Raises WireError if the text is no JSON, or the pod has no name.
+    """
     found, _ = _read(text, path)
     check_identity(path, found.name, None, "")
     return found
 
 
 def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:
-    """A pod, and its labels, annotations and spec. WireError: it is no JSON, or has no name."""
+    """Reads a pod and its manifest. Raises WireError if it is no JSON, or has no name."""
 
     def found(text: bytes | Raw) -> tuple[Pod, Manifest]:
         pod, unreadable = _split(text, path)
@@ -79,7 +97,7 @@ def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:
 
 
 def _split(text: bytes | Raw, path: str) -> tuple[PodObject, str]:
-    """The parts of a pod, and what keeps them from being read as they should be."""
+    """Returns the parts of a pod, and why some are unreadable, or ""."""
     try:
         return _decode_pod(text), ""
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -98,7 +116,10 @@ _decode_status = msgspec.json.Decoder(PodStatus | None).decode
 
 
 def _salvaged(text: bytes | Raw, path: str) -> PodObject:
-    """A pod of unexpected shape, as far as it can be read; its name is a must."""
+    """Reads as much as possible of a pod with an unexpected shape.
+
+    Raises WireError without a name: nothing else tells which pod the answer has to keep.
+    """
     skeleton = decoded(_decode_skeleton, text, path)
     metadata = skeleton.metadata
     if "name" not in metadata:

@@ -1,7 +1,7 @@
-"""Metacontroller's documents: request bytes to a `World`, an answer to bytes.
+"""Reads the requests of the composite hooks: bytes to a `World`.
 
-Hook protocol v1 and v2 differ only in the keys of the children, which are not read: names come from
-the objects. Source: Metacontroller pkg/controller/composite/api.
+Hook protocols v1 and v2 differ only in the keys of the children. Keys are not read, because names
+come from the objects. Source: Metacontroller pkg/controller/composite/api.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,15 +16,11 @@ from pydantic import BaseModel, ValidationError
 from hooks.wire.declared import declared
 from hooks.wire.decode import WireError, by_name, child_path, decoded, refuse_twice
 from hooks.wire.memo import Cached, CachedApp, CachedSpec, Memo, pod_bytes
-from hooks.wire.observe import ObservedPod, manifest_of, observe
+from hooks.wire.observe import Manifests, ObservedPod, observe
 from hooks.wire.split import Pieces, split
-from tapp.answer.children import Child
-from tapp.answer.claim_answers import Document, kept_claim, unchanged_claim
-from tapp.answer.render import kept_pod
 from tapp.decide.pulls import is_puller
 from tapp.declared.lookup import Templates
 from tapp.declared.model import Parent, TApp
-from tapp.declared.templates import Template
 from tapp.kube.objects import (
     ClaimObject,
     PlainObject,
@@ -35,6 +31,7 @@ from tapp.kube.objects import (
 from tapp.kube.parts import map_in, map_of
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
+from tapp.storage.unchanged_claims import Document, kept_claim, unchanged_claim
 from tapp.words.kinds import CLAIM, PLAIN, POD, REVISION, Kind
 from tapp.world import Declared, World
 
@@ -69,17 +66,17 @@ _decode_named = msgspec.json.Decoder(_Named).decode
 
 
 class Request(Generic[P]):
-    """A sync or finalize request, checked: identity is there, and every child has a name.
+    """A sync or finalize request that was checked: each object has a name.
 
-    Children are by name; `plain` has all of each kind of `PLAIN`. `spec` is the parent's templates
-    with its spec, None where the model has none; `namespace_uid` None where the request shows none;
-    `storage_classes` as in `World`, where claims may grow; `read` how many pods were read anew.
+    Children are by name; `plain` has those of each kind of `PLAIN`. `spec` is the templates of the
+    parent; None for a model without a spec. `read` counts the pods that were not in the memo. The
+    other attributes are those of `World`.
     """
 
     def __init__(self, body: bytes | Pieces, model: type[P], memo: Memo) -> None:
-        """Reads a request, split or not; `model` is `TApp`, or `Parent` without its spec.
+        """Reads a request. `model` is `TApp`, or `Parent` to ignore the spec.
 
-        Raises WireError: it is not one, with the path of what is wrong.
+        Raises WireError with the path of what is wrong.
         """
         self._pieces = pieces = split(body, memo) if isinstance(body, bytes) else body
         self.parent, self.spec = _parent(pieces, model)
@@ -104,7 +101,8 @@ class Request(Generic[P]):
         read = partial(_claim, unchanged_claim if growing else kept_claim)
         found = by_name(CLAIM, pieces.children[CLAIM], namespace, read)
         self.claims = {name: claim for name, (claim, _) in found.items()}
-        self._kept_claims = {name: kept for name, (_, kept) in found.items()}
+        self.unchanged_claims = {name: unchanged for name, (_, unchanged) in found.items()}
+        self.manifests = Manifests(self.pods, pieces.children[POD])
         self.storage_classes: dict[str, bool] | None = None
         if self.claims and growing:
             self.storage_classes = _storage_classes(pieces.related)
@@ -114,36 +112,19 @@ class Request(Generic[P]):
 
     @property
     def status(self) -> dict[str, Any]:
-        """The parent's status as it was last written; Metacontroller sets `observedGeneration`."""
+        """Returns the parent's status without `observedGeneration`, which Metacontroller sets."""
         status = map_of(_status(self._pieces))
         return {key: value for key, value in status.items() if key != "observedGeneration"}
 
     def part_of_spec(self, part: type[M]) -> M:
-        """A part of the spec, whatever else it holds; its defaults where it cannot be read."""
+        """Returns a part of the spec of a TApp that need not be valid; defaults if unreadable."""
         try:
             return part.model_validate(_field(self._pieces, "spec") or {})
         except (ValidationError, WireError):
             return part()
 
-    def kept(self, pod: Pod, template: Template | None) -> Child:
-        """The answer to a pod that stays as it is; `template` as in `render.kept_pod`."""
-        answer = self.pods[pod.name].answer
-        return kept_pod(manifest_of(self._text(pod)), template) if answer is None else answer
-
-    def kept_claim(self, claim: ClaimObject) -> dict[str, Any]:
-        """The answer to a claim that stays as it is."""
-        return self._kept_claims[claim.metadata.name]
-
-    def manifest(self, pod: Pod) -> Manifest:
-        """A pod's labels, annotations and spec."""
-        return pod.manifest if pod.foreign else manifest_of(self._text(pod))
-
-    def _text(self, pod: Pod) -> Raw:
-        return self._pieces.children[POD][self.pods[pod.name].key]
-
 
 def world_of(request: Request[TApp]) -> World:
-    """The world that the decisions look at: pods by their instance's number."""
     pods: dict[int, Pod] = {}
     foreign, pullers = [], {}
     ours = f"{request.parent.metadata.name}-pull-x"
@@ -164,37 +145,38 @@ def world_of(request: Request[TApp]) -> World:
         pods,
         foreign,
         request.claims,
+        request.unchanged_claims,
         request.namespace_uid,
         revisions=request.revisions,
         declared=request.declared,
         storage_classes=request.storage_classes,
         pullers=pullers,
         plain=request.plain,
-        manifest_of=request.manifest,
+        manifests=request.manifests,
     )
 
 
 def templates_of(parent: TApp) -> Templates:
-    """The templates of a TApp, none of them looked at yet."""
     meta = parent.metadata
     return Templates(parent.spec, meta.name, meta.namespace)
 
 
 def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
-    """The parent of a customize request, whether claims may be made, and what is declared.
+    """Reads a customize request: its parent, whether it may have claims, and what is declared.
 
-    They are made by claim templates, also by those that are gone, of whom a partition keeps. The
-    rest of the spec plays no part: Metacontroller calls this before finalize too, and a TApp that
-    makes no sense must still be deletable. Raises WireError: it is not one.
+    Raises WireError if it is no such request.
     """
     request = decoded(_decode_customize, body, "")
+    # Metacontroller sends this request before finalize, too, and a TApp with an invalid spec must
+    # still be deletable. So only two fields are read.
     spec = map_in(request.parent, "spec")
+    # Instances that a partition keeps may have claims of templates that the spec has no longer.
     keeps = map_in(spec, "updateStrategy").get("partition")
     claims = bool(spec.get("volumeClaimTemplates") or keeps)
     return _validated(Parent, request.parent), claims, declared(request.controller)
 
 
-encode = msgspec.json.encode  # An answer as bytes: compact, keys in the order given
+encode = msgspec.json.encode  # An answer as bytes, with its keys in the order given
 
 
 def _parent(pieces: Pieces, model: type[P]) -> tuple[P, CachedSpec | None]:
@@ -212,11 +194,11 @@ def _parent(pieces: Pieces, model: type[P]) -> tuple[P, CachedSpec | None]:
     return parent, spec
 
 
-_FIELDS = ("apiVersion", "kind", "metadata")  # The fields of every parent; without them it is none
+_FIELDS = ("apiVersion", "kind", "metadata")  # The fields that every parent has
 
 
 def _status(pieces: Pieces) -> Any:
-    """The parent's status, None where it cannot be read: it is written anew by each sync."""
+    """Returns the parent's status; None if unreadable, because each sync writes it anew."""
     try:
         return _field(pieces, "status")
     except WireError:
@@ -240,7 +222,7 @@ def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Cached[ObservedPod
 
 
 def _revision(raw: Raw, path: str) -> tuple[str, str | None, RevisionObject]:
-    """A ControllerRevision; one of an odd shape has nothing but its name."""
+    """Reads a ControllerRevision; of an unexpected shape only its name."""
     try:
         item: RevisionObject = _decode_revision(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -252,7 +234,7 @@ def _revision(raw: Raw, path: str) -> tuple[str, str | None, RevisionObject]:
 def _claim(
     answer: Callable[[ClaimObject], Document], raw: Raw, path: str
 ) -> tuple[str, str | None, tuple[ClaimObject, Document]]:
-    """A claim, and the answer that leaves it alone, which `answer` makes."""
+    """Reads a claim, and makes the answer that leaves it as it is by `answer`."""
 
     def answered(text: bytes | Raw) -> tuple[ClaimObject, Document]:
         claim: ClaimObject = _decode_claim(text)
@@ -276,7 +258,7 @@ def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -
 
 
 def _storage_classes(related: Mapping[str, Mapping[str, Raw]] | None) -> dict[str, bool] | None:
-    """StorageClass -> whether its claims may grow, if it is readable; None where none is shown."""
+    """Returns readable StorageClass -> whether its claims may grow; None without StorageClasses."""
     shown = (related or {}).get("StorageClass.storage.k8s.io/v1")
     if shown is None:
         return None
@@ -297,7 +279,7 @@ def _validated(model: type[M], document: Mapping[str, Any]) -> M:
 
 
 def _path(document: Any, places: tuple[int | str, ...]) -> str:
-    """The path of an error, without pydantic's own additions such as the type of a union."""
+    """Returns the path of an error, without additions of pydantic such as the type of a union."""
     path = ""
     for place in places:
         if not isinstance(document, (dict, list)):

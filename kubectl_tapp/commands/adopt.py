@@ -99,20 +99,25 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
     plan = verb.plan_for(after)
     mine = {each.id for each in taken if each.resource == PODS}
     means = grouped(
-        (f"{_WHAT_HAPPENS.get(str(it.action), 'stays')} ({it.reason}: {it.message})", instance.id)
-        for instance, it in zip(plan.instances, plan.decisions, strict=True)
-        if instance.id in mine
+        (
+            f"{_WHAT_HAPPENS.get(str(case.decision.action), 'stays')} "
+            f"({case.decision.reason}: {case.decision.message})",
+            case.instance.id,
+        )
+        for case in plan.cases
+        if case.instance.id in mine
     )
     unowned = [
         each.item["metadata"]["name"]
         for each in taken
         if each.resource == CLAIMS and lacks_namespace_owner(each.item, seen.namespace)
     ]
-    if means or plan.growth.to or unowned:
+    growing = plan.findings.storage.growth.to
+    if means or growing or unowned:
         session.say("Then")
     for text, ids in means.items():
         session.say(f"  pod {verb.name}-N (N: {id_list(ids)}) {text}")
-    grown = sorted(names & plan.growth.to.keys())
+    grown = sorted(names & growing.keys())
     if unowned:
         session.say(f"  claims get their Namespace as a second owner: {', '.join(unowned)}")
     if grown:

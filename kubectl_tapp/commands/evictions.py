@@ -7,7 +7,6 @@ service to restart the containers within the budget.
 """
 
 import json
-from dataclasses import replace
 
 from kubectl_tapp.base.arguments import name_suggestion
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
@@ -18,10 +17,10 @@ from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.commands.waiting import WaitGoal, poll_until_done, wait
 from kubectl_tapp.commands.writes import annotate, write_each
 from kubectl_tapp.edit import edits
+from tapp.decide.cases import Case, ids_of
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Verdict
-from tapp.decide.rollout import is_update, spend
-from tapp.declared.templates import Template
+from tapp.decide.rollout import spend
+from tapp.decide.verdicts import Action, Verdict
 from tapp.plan import Plan
 from tapp.pod.pod import Pod
 from tapp.words.ranges import id_list
@@ -108,17 +107,17 @@ def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
     hold = instance.pod.spec.hold
     if hold is not None and hold.covers(Wish.RECREATE):
         return f"its pod is on hold ({hold.reason!r})"
-    taken = {each.id for each, verdict in plan.cases if is_update(verdict)}
+    taken = set(ids_of(case for case in plan.notable if case.decision.is_update))
     if id in taken:
         return "it is about to be updated"
     wanted = Verdict(Action.RECREATE, Reason.RESTART_ASKED, "a person asks for a new pod")
-    serving = replace(plan.serving, available=plan.serving.available - taken)
+    serving = plan.serving.without(taken)
     rolling = plan.world.tapp.spec.rolling_name
-    verdict = spend([(instance, wanted)], serving, plan.budgets, rolling).get(id, wanted)
+    verdict = spend([Case(instance, wanted)], serving, plan.budgets, rolling).get(id, wanted)
     # Waiting does not help with these reasons: only an edit of the spec does.
     if verdict.reason in (Reason.PAUSED, Reason.INVALID_BUDGET):
         raise CommandError(f"instance {id} is not restarted: {verdict.message}", Exit.STUCK)
-    return "" if is_update(verdict) else verdict.message
+    return "" if verdict.is_update else verdict.message
 
 
 def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
@@ -183,7 +182,7 @@ def _check_container(plan: Plan, pods: dict[int, Pod], container: str | None) ->
         if container is None or instance.id not in pods:
             continue
         template, told = instance.template, pods[instance.id].spec
-        known = set(template.images) & set(told.images) if isinstance(template, Template) else set()
+        known = set(template.images) & set(told.images) if template is not None else set()
         if container not in known:
             message = f"instance {instance.id} has no container {container!r} that keeps running"
             raise UsageError(message + name_suggestion(container, known))

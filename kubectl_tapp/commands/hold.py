@@ -23,7 +23,7 @@ from tapp.words.vocabulary import HOLD, HOLD_FOR
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tapp.decide.judge import Verdict
+    from tapp.decide.verdicts import Verdict
     from tapp.pod.pod import Pod
 
 _NOTHING_YET = "up to date: the service has nothing to do with it now"

@@ -15,7 +15,7 @@ from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
 
 if TYPE_CHECKING:
-    from tapp.decide.judge import Verdict
+    from tapp.decide.verdicts import Verdict
     from tapp.pod.pod import Pod
 
 
@@ -86,9 +86,10 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
     """
     session = verb.session
     plan = verb.plan_for(replace(verb.seen, pods=_annotated(verb, pods, annotations)))
-    cases = zip(plan.instances, plan.verdicts, plan.decisions, strict=True)
     found = grouped(
-        (describe(*both), instance.id) for instance, *both in cases if instance.id in pods
+        (describe(case.verdict, case.decision), case.instance.id)
+        for case in plan.cases
+        if case.instance.id in pods
     )
     session.say(f"TApp {verb.name}{how}:")
     for line in (*first, *(f"{id_list(those)}  {text}" for text, those in found.items())):

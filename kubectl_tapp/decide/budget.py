@@ -61,7 +61,7 @@ def max_unavailable_of(budget: Budget) -> int | None:
 def limits(plan: Plan) -> tuple[Limit, Limit]:
     """Returns the budget of the rolling template, and the budget of all other templates."""
     budgets, rolling = plan.budgets, plan.world.tapp.spec.rolling_name
-    users = Counter(each.template.name == rolling for each in plan.instances if each.should_run)
+    users = Counter(each.template_name == rolling for each in plan.instances if each.should_run)
     first, second = (
         Limit(
             *(each.name, each.value, max_unavailable_of(each), each.should_run, users[is_rolling]),

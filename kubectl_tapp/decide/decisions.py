@@ -9,7 +9,7 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.cluster.registration import Registration
 from tapp.declared.model import TApp
-from tapp.plan import Plan, plan
+from tapp.plan import Plan, make_plan
 
 MEMORY = 256 * 1024 * 1024  # Bytes that a cache may hold for repeated decisions about one TApp
 
@@ -23,7 +23,7 @@ def decide(
     hooks.wire.decode.WireError if the TApp is invalid.
     """
     request = Request(observed.sync_request(registration.controller), TApp, memo or Memo(0))
-    return plan(world_of(request), registration.options, now)
+    return make_plan(world_of(request), registration.options, now)
 
 
 def decide_or_fail(

@@ -33,7 +33,7 @@ def of_instance(view: Inspection, id: int) -> list[Document]:
     Left out are also Events of a problem that is solved: the pod has a node, the container started,
     or the claim has its volume.
     """
-    name, (instance, _) = f"{view.name}-{id}", view.cases[id]
+    name, instance = f"{view.name}-{id}", view.cases[id].instance
     pod = view.pod(id)
     found = []
     for event in view.observed.events:

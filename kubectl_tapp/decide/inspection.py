@@ -23,12 +23,11 @@ from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide_or_fail
 from kubectl_tapp.decide.obstacles import Obstacles
-from kubectl_tapp.decide.standing import PASSIVE_ACTIONS, Standing, missing_since, standing
+from kubectl_tapp.decide.standing import PASSIVE_ACTIONS, Standing, standing_of
 from tapp.answer.refusals import refusals
+from tapp.decide.cases import Case, ids_of
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Verdict
-from tapp.decide.rollout import is_update
-from tapp.declared.templates import Template
+from tapp.decide.verdicts import Verdict
 from tapp.plan import Plan
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.conditions import KSTATUS, Finding, Type
@@ -82,22 +81,21 @@ class Inspection:
         return str(self.observed.tapp["metadata"]["namespace"])
 
     @cached_property
-    def cases(self) -> dict[int, tuple[Instance, Verdict]]:
-        """Instance number to the instance and its decision, sorted by number."""
-        pairs = zip(self.plan.instances, self.plan.decisions, strict=True)
-        return {instance.id: (instance, verdict) for instance, verdict in pairs}
+    def cases(self) -> dict[int, Case]:
+        """Instance number to the instance with its decision, sorted by number."""
+        return {case.instance.id: case for case in self.plan.cases}
 
     @cached_property
     def standings(self) -> dict[int, Standing]:
         """Instance number to how the instance stands, sorted by number."""
-        missing, found = missing_since(self.plan), dict[int, Standing]()
+        found = dict[int, Standing]()
         for id, case in self.cases.items():
             obstacle = self.obstacles.by_instance.get(id, "")
-            one = standing(self.plan, missing, *case, pod=self.pod(id), obstacle=obstacle)
+            one = standing_of(self.plan, case, pod=self.pod(id), obstacle=obstacle)
             if (
                 self.idle
                 and one.disposition is Disposition.MOVING
-                and case[1].action not in PASSIVE_ACTIONS
+                and case.decision.action not in PASSIVE_ACTIONS
             ):
                 one = replace(one, text=f"waits for a controller to act: {one.text}")
             found[id] = one
@@ -112,7 +110,7 @@ class Inspection:
     @cached_property
     def rows(self) -> list[Row]:
         """A row for each instance, sorted by number."""
-        return [self._row(*case) for case in self.cases.values()]
+        return [self._row(case) for case in self.cases.values()]
 
     @cached_property
     def refused(self) -> list[Finding]:
@@ -123,17 +121,17 @@ class Inspection:
     def refusals_beyond_instances(self) -> list[Finding]:
         """The refusals that the decisions about single instances do not mention already."""
         covered = {*_REPORTED_BY_INSTANCES}
-        if missing_since(self.plan).keys() <= self.obstacles.by_instance.keys():
+        if self.plan.findings.missing.pods_since.keys() <= self.obstacles.by_instance.keys():
             covered |= {Type.PODS_NOT_CREATED}
         pods = {f"{self.name}-{id}" for id in self.plan.troubles}
-        if pods.issuperset(one.name for one in self.plan.overdue.pods):
+        if pods.issuperset(one.name for one in self.plan.findings.overdue.pods):
             covered |= {Type.PODS_NOT_DELETED}
         return [found for found in self.refused if found.type not in covered]
 
     @cached_property
     def updated_now(self) -> list[int]:
         """Numbers of the instances that the next sync updates."""
-        return [i.id for i, verdict in self.plan.cases if is_update(verdict)]
+        return ids_of(case for case in self.plan.notable if case.decision.is_update)
 
     @property
     def serving(self) -> int:
@@ -144,23 +142,24 @@ class Inspection:
         """Returns the instance's pod as the API server stores it, or None."""
         return self.pods.get(f"{self.name}-{id}")
 
-    def _row(self, instance: Instance, verdict: Verdict) -> Row:
-        template, pod = instance.template, instance.pod
+    def _row(self, case: Case) -> Row:
+        instance, verdict = case.instance, case.decision
+        pod = instance.pod
         document = self.pods.get(pod.name) if pod is not None else None
         if pod is None or document is None:
             state = instance.status.value
             if verdict.reason.disposition is Disposition.BLOCKED:
                 state = verdict.reason
             since = self.standings[instance.id].since
-            return Row(instance.id, template.name, state=state, since=since)
+            return Row(instance.id, instance.template_name, state=state, since=since)
         shown = container_statuses(document)
         main = document.get("spec", {}).get("containers") or []
         counted = document.get("status", {}).get("containerStatuses") or []
         revision = (document["metadata"].get("labels") or {}).get(TEMPLATE_HASH, "")
-        outdated = not instance.updated and not pod.terminating and isinstance(template, Template)
+        outdated = not instance.updated and not pod.terminating and instance.template is not None
         return Row(
             id=instance.id,
-            template=template.name,
+            template=instance.template_name,
             revision=revision,
             outdated=outdated and instance.should_run,
             image=", ".join(each.get("image", "") for each in main),
@@ -209,8 +208,8 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
     plan = decide_or_fail(observed, registration, now, memo)
     metadata = observed.tapp["metadata"]
     behind = observed_generation(observed.tapp) != metadata.get("generation")
-    acting = any(verdict.action not in PASSIVE_ACTIONS for _, verdict in plan.cases)
-    if refusals and not observed.events and (behind or plan.not_created or acting):
+    acting = any(case.decision.action not in PASSIVE_ACTIONS for case in plan.notable)
+    if refusals and not observed.events and (behind or plan.findings.missing.pods or acting):
         observed = cluster.with_events(observed)
     return Inspection(observed, plan, Obstacles(cluster, observed, plan))
 

@@ -74,8 +74,9 @@ class Obstacles:
         self._pods, self._unread = _look_up(self._cluster, PODS, pods, space)
         self._claims, _ = _look_up(self._cluster, CLAIMS, claims, space)
         texts = {each.id: self._obstacle_to_creation(each) for each in missing}
-        for instance, verdict in plan.cases:
-            if verdict.action not in PASSIVE_ACTIONS and instance.pod is not None:
+        for case in plan.notable:
+            instance = case.instance
+            if case.decision.action not in PASSIVE_ACTIONS and instance.pod is not None:
                 texts.setdefault(instance.id, self._obstacle_to_change(instance))
         return {id: text for id, text in sorted(texts.items()) if text}
 
@@ -152,7 +153,7 @@ def _look_up(
 
 def _instances_lacking_children(observed: Observed, plan: Plan) -> Iterable[_Missing]:
     """Yields the instances that lack a pod or claim that an earlier sync should have created."""
-    since = {id: seconds(at) for at, ids in plan.not_created.items() for id in ids}
+    since = plan.findings.missing.pods_since
     own = Claims(plan.world)
     known = {claim["metadata"]["name"] for claim in observed.claims}
     readable = CLAIMS not in observed.unread
@@ -161,7 +162,7 @@ def _instances_lacking_children(observed: Observed, plan: Plan) -> Iterable[_Mis
         pod = pods.get(f"{observed.name}-{instance.id}")
         if pod is None and instance.id not in since:
             continue
-        claims = own.of(instance.made) if readable else {}
+        claims = own.of(instance.source) if readable else {}
         if pod is not None:
             used = set(_claims_used(pod)) if claims else set()
             claims = {template: name for template, name in claims.items() if name in used}

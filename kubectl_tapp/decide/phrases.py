@@ -7,6 +7,7 @@ from kubectl_tapp.base.words import plural, short_duration
 from kubectl_tapp.decide.budget import are, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
 from tapp.answer.kept import kept_back
+from tapp.decide.cases import ids_of
 from tapp.words.ranges import id_list, name_list
 from tapp.words.reasons import Reason
 
@@ -45,7 +46,7 @@ def budget_lines(view: Inspection) -> list[str]:
     lines = [text]
     if rolling.instances or not force.instances:
         lines.append(f"template {name}: {rolling.sentence_now(view.serving)}")
-    others = sorted({i.template.name for i in plan.instances if i.should_run} - {name})
+    others = sorted({i.template_name for i in plan.instances if i.should_run} - {name})
     if others:
         who = f"{plural(len(others), 'template')} {name_list(others)}"
         lines.append(f"{who}: {force.sentence_now(view.serving)}")
@@ -65,7 +66,7 @@ def continuation_block(view: Inspection) -> list[str]:
     """
     plan = view.plan
     found = [f"partition: {kept}"] if (kept := kept_back(plan)) else []
-    paused = [i.id for i, verdict in plan.cases if verdict.reason is Reason.PAUSED]
+    paused = ids_of(case for case in plan.notable if case.decision.reason is Reason.PAUSED)
     if paused:
         found.append(
             f"paused: instances {id_list(paused)} wait for updates; "

@@ -1,19 +1,20 @@
 """The standing of each instance, in the words that all commands and the page share.
 
-`standing` is the entry point. It combines the service's decision about an instance with its pod's
-status and with obstacles that the service cannot see.
+`standing_of` is the entry point. It combines the service's decision about an instance with the
+status of its pod and with obstacles that the service cannot see.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kubectl_tapp.base.hints import shell_command
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import container_statuses, unready_reasons
+from tapp.decide.cases import Case
 from tapp.decide.changes import Mark
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Verdict
+from tapp.decide.serving import ServingState
+from tapp.decide.verdicts import Action, Verdict
 from tapp.plan import Plan
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.reasons import Disposition, Reason
@@ -48,27 +49,14 @@ class Standing:
     since: float | None = None
 
 
-def missing_since(plan: Plan) -> dict[int, float]:
-    """Returns the instances that lack the pod that the service requested, each with the time.
-
-    The time is when the service first missed the pod, in epoch seconds.
-    """
-    return {id: seconds(at) for at, ids in plan.not_created.items() for id in ids}
-
-
-def standing(  # noqa: PLR0913 - each is a part of what is known
-    plan: Plan,
-    missing: Mapping[int, float],
-    instance: Instance,
-    decision: Verdict,
-    *,
-    pod: Document | None = None,
-    obstacle: str = "",
+def standing_of(
+    plan: Plan, case: Case, *, pod: Document | None = None, obstacle: str = ""
 ) -> Standing:
     """Returns how the instance stands, from the decision, its pod and a refused write, if any."""
+    instance, decision = case.instance, case.decision
     if plan.world.tapp.metadata.deletion_timestamp is not None:
         return _standing_during_deletion(plan, instance, pod)
-    since = missing.get(instance.id)
+    since = plan.findings.missing.pods_since.get(instance.id)
     overdue = since is not None and plan.now - since >= TROUBLE_AFTER
     disposition, brief = _disposition(plan, instance, decision, obstacle, overdue=overdue)
     text = _reason_sentence(plan, instance, decision, pod, obstacle, overdue=overdue)
@@ -179,7 +167,7 @@ def _unavailable_reason(plan: Plan, instance: Instance, document: Document | Non
             return "its pod has no node yet"
         detail = ": ".join(text for text in (known.reason, known.message) if text)
         return f"its pod waits for a node: {detail}"
-    if instance.id in plan.serving.deletion_unconfirmed:
+    if plan.serving.states.get(instance.id) is ServingState.DELETION_UNCONFIRMED:
         return "its pod may be going: a deletion was asked for a moment ago, and is not confirmed"
     if instance.update.unfinished:
         return f"its update in place is under way: {', '.join(instance.update.unfinished)}"

@@ -178,7 +178,7 @@ def _pods(
             template.revision in accepted_hashes and not affects_all_pods
         ):
             continue
-        instance = Instance(id, None, template, service_name=spec.service_name)
+        instance = Instance(id, None, name, template, service_name=spec.service_name)
         volumes = claims_of(tapp.metadata.name, id, claim_templates(spec))
         document = NewPods(tapp, toleration_seconds).of(instance, template, volumes)
         yield f"pods of template {name!r}", changed or affects_all_pods, document

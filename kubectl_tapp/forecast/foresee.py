@@ -141,7 +141,7 @@ the simulated cluster, so garbage collection would delete the TApp."""
 
 def _observed_times(observed: Observed, plan: Plan | None) -> Timing:
     instances = [] if plan is None else plan.instances
-    templates = {i.pod.name: i.template.name for i in instances if i.pod is not None}
+    templates = {i.pod.name: i.template_name for i in instances if i.pod is not None}
     return timing(observed, templates) if instances else Timing()
 
 

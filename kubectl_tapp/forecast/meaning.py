@@ -13,7 +13,8 @@ from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
 from kubectl_tapp.forecast.run_log import RunLog, due_writes, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
-from tapp.decide.rollout import is_update
+from tapp.decide.cases import Case
+from tapp.decide.verdicts import UP_TO_DATE
 from tapp.plan import Plan
 from tapp.words.ranges import id_list
 from tapp.words.times import written
@@ -66,9 +67,9 @@ def _updated_together(after: Plan) -> str:
     spec = after.world.tapp.spec
     rolling = spec.rolling_name
     ids = [
-        instance.id
-        for instance, verdict in after.cases
-        if is_update(verdict) and spec.template_name(instance.id) != rolling
+        case.instance.id
+        for case in after.notable
+        if case.decision.is_update and spec.template_name(case.instance.id) != rolling
     ]
     if len(ids) <= 1:
         return ""
@@ -85,7 +86,7 @@ def affected_instances(before: Plan, after: Plan) -> list[int]:
 
 def _desired_states(plan: Plan) -> dict[int, tuple[object, ...]]:
     return {
-        each.id: (each.killed, getattr(each.template, "revision", each.template.name))
+        each.id: (each.killed, each.template.revision if each.template else each.template_name)
         for each in plan.instances
         if each.wanted
     }
@@ -98,6 +99,12 @@ def _as_run_log(after: Plan) -> RunLog:
     # The condition CreationBlocked covers only instances whose pod was requested. The pods that
     # this decision creates count as requested, so that the forecast has the condition.
     asked = {written(after.now): made} if made else {}
-    last = replace(after, cases=left, troubles={}, not_created=asked)
+    missing = replace(after.findings.missing, pods=asked)
+    last = replace(
+        after,
+        cases=[Case(one, left.get(one.id, UP_TO_DATE)) for one in after.instances],
+        troubles={},
+        findings=replace(after.findings, missing=missing),
+    )
     looks = [(after.now, unavailable(after))]
     return RunLog(looks, acts, first=after, last=last, ended=after.now, played=False)

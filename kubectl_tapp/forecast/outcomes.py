@@ -23,7 +23,7 @@ from kubectl_tapp.forecast.templates import template_bodies, templates_of
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Adopt, Mark, Resize, Update
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Verdict
+from tapp.decide.verdicts import Action, Verdict
 from tapp.declared.differences import Effect, differences
 from tapp.declared.templates import Template
 from tapp.plan import Plan
@@ -55,8 +55,8 @@ class Outcomes:
         self._templates_before, self._templates = map(
             templates_of, (self.observed.tapp, self.edited)
         )
-        cases = [] if log.last is None else log.last.cases
-        self._undone: dict[int, Verdict] = {instance.id: verdict for instance, verdict in cases}
+        cases = [] if log.last is None else log.last.notable
+        self._undone: dict[int, Verdict] = {case.instance.id: case.decision for case in cases}
         self._bodies = self._known_bodies()
         self._fields: dict[tuple[str, str], tuple[str, ...]] = {}
 
@@ -105,7 +105,7 @@ class Outcomes:
         due = done if later is None else [later]
         outcome, verdict = self._outcome(first, last, due)
         current = last or first
-        template = "" if current is None else current.template.name
+        template = "" if current is None else current.template_name
         containers = dict.fromkeys(
             name
             for act in due
@@ -178,7 +178,7 @@ class Outcomes:
             return ()
         last = self._last.get(first.id)
         old = first.pod.spec.template_hash or ""
-        if last is None or not isinstance(last.template, Template):
+        if last is None or last.template is None:
             return ()
         key = old, last.template.revision
         if key not in self._fields:

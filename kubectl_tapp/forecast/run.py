@@ -40,9 +40,9 @@ from simulator.recording import Write
 from simulator.seed import clock_at, seeded
 from simulator.world import World
 from tapp.answer.children import NamespaceMissingError
-from tapp.answer.resizes import Patch, patches
+from tapp.answer.resize_patches import Patch, patches
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Verdict
+from tapp.decide.verdicts import Verdict
 from tapp.declared.model import Parent, TApp
 from tapp.plan import Plan
 from tapp.pod.lost import LEAST_SECONDS, told_silence
@@ -85,9 +85,9 @@ class InProcessHooks:
         return HttpResponse(200, encode(answer))
 
     def _sync(self, body: bytes) -> dict[str, Any]:
-        answer, decided = sync(Request(body, TApp, self._memo), self._options, self._clock())
-        self._on_plan(decided)
-        return answer
+        synced = sync(Request(body, TApp, self._memo), self._options, self._clock())
+        self._on_plan(synced.plan)
+        return synced.answer
 
     def _finalize(self, body: bytes) -> dict[str, Any]:
         return finalize(Request(body, Parent, self._memo), self._options, self._clock())[0]
@@ -217,7 +217,7 @@ class Run:
         for patch in patches(plan):
             self.world.clock.after(TICK, partial(self._resize, patch))
         log.first = log.first or plan
-        self._verdicts = {instance.id: verdict for instance, verdict in plan.cases}
+        self._verdicts = {case.instance.id: case.decision for case in plan.notable}
         if not log.looks or away != log.looks[-1][1]:
             log.looks.append((plan.now, away))
         there = set()

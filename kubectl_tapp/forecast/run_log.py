@@ -1,15 +1,15 @@
 """The record of a run: decisions, writes, and the instances that did not reach their goal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kubectl_tapp.base.words import instances_phrase
-from kubectl_tapp.decide.standing import missing_since, standing
-from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Verdict
+from kubectl_tapp.decide.standing import standing_of
+from tapp.decide.cases import ids_of
 from tapp.decide.rollout import DELAYED
+from tapp.decide.verdicts import Action, Verdict
 from tapp.plan import Plan
-from tapp.storage.claims import Claims, Made
+from tapp.storage.claims import Claims, PodSource
 from tapp.words.groups import grouped
 from tapp.words.kinds import SERVICE
 from tapp.words.reasons import Disposition, Reason
@@ -88,16 +88,10 @@ def stuck_sentences(log: RunLog) -> list[str]:
     if last is None:
         return []
     coming = set() if log.rest is None else set(log.rest.ids)
-    if log.played:
-        pairs: Iterable[tuple[Instance, Verdict]]
-        pairs = zip(last.instances, last.decisions, strict=True)
-    else:
-        pairs = last.cases
-    missing = missing_since(last)
     stands = (
-        (standing(last, missing, *pair), pair[1].reason)
-        for pair in pairs
-        if pair[0].id not in coming
+        (standing_of(last, case), case.decision.reason)
+        for case in (last.cases if log.played else last.notable)
+        if case.instance.id not in coming
     )
     left = grouped(
         (each.text, each.id)
@@ -118,8 +112,8 @@ def stuck_sentences(log: RunLog) -> list[str]:
 def paused_sentences(log: RunLog) -> list[str]:
     """Returns a sentence about the instances that wait because updates are paused."""
     last = log.last
-    cases = [] if last is None else last.cases
-    ids = [instance.id for instance, verdict in cases if verdict.reason == Reason.PAUSED]
+    cases = [] if last is None else last.notable
+    ids = ids_of(case for case in cases if case.decision.reason is Reason.PAUSED)
     return (
         [f"{instances_phrase(ids)}: updates are paused (spec.updateStrategy.paused)"] if ids else []
     )
@@ -131,19 +125,18 @@ _VERBS = {
 }  # fmt: skip
 
 
-def due_writes(after: Plan) -> tuple[list[DecidedWrite], list[tuple[Instance, Verdict]]]:
+def due_writes(after: Plan) -> tuple[list[DecidedWrite], dict[int, Verdict]]:
     """Returns the writes for everything that is due, and the instances for which nothing is due.
 
     An update that waits for its budget counts as due, because it happens without help. Each
     remaining instance comes with its decision, which has the reason.
     """
-    acts, left = [], []
-    for instance, verdict, decision in zip(
-        after.instances, after.verdicts, after.decisions, strict=True
-    ):
+    acts, left = [], dict[int, Verdict]()
+    for case in after.notable:
+        instance, decision = case.instance, case.decision
         if decision.reason == Reason.UP_TO_DATE:
             continue
-        due = verdict if decision.reason in DELAYED else decision
+        due = case.verdict if decision.reason in DELAYED else decision
         verb = None if due.reason == Reason.HELD else _VERBS.get(due.action)
         if verb is None and due.reason == Reason.TERMINATING:
             verb = "create" if instance.should_run else ""
@@ -153,10 +146,11 @@ def due_writes(after: Plan) -> tuple[list[DecidedWrite], list[tuple[Instance, Ve
                 DecidedWrite(after.now, verb, "Pod", name, instance=instance.id, verdict=due)
             )
         elif verb is None:
-            left.append((instance, due))
+            left[instance.id] = due
     claims = [("create", name) for name in _new_claims(after, acts)]
-    claims += [("delete", claim.metadata.name) for claim in after.claims.delete]
-    claims += [("update", name) for name in after.growth.to]
+    storage = after.findings.storage
+    claims += [("delete", claim.metadata.name) for claim in storage.claims.delete]
+    claims += [("update", name) for name in storage.growth.to]
     acts += [DecidedWrite(after.now, verb, "PersistentVolumeClaim", name) for verb, name in claims]
     acts += [
         DecidedWrite(after.now, verb, "Service", name) for verb, name in _service_writes(after)
@@ -165,19 +159,20 @@ def due_writes(after: Plan) -> tuple[list[DecidedWrite], list[tuple[Instance, Ve
 
 
 def _new_claims(after: Plan, acts: list[DecidedWrite]) -> Iterator[str]:
-    yield from (claim.name for claim in after.claims.create)
-    known, every = {claim.name for claim in after.claims.create}, Claims(after.world)
+    known = dict.fromkeys(claim.name for claim in after.findings.storage.claims.create)
+    every = Claims(after.world)
+    yield from known
     replaced = {
         act.instance for act in acts if act.verdict and act.verdict.action is Action.RECREATE
     }
     for instance in after.instances:
         if instance.id in replaced:
-            names = every.of(Made(instance.id, instance.template)).values()
+            names = every.of(PodSource(instance.id, instance.template)).values()
             yield from (n for n in names if n not in known and n not in after.world.claims)
 
 
 def _service_writes(after: Plan) -> Iterator[tuple[str, str]]:
-    name, services = after.world.tapp.metadata.name, after.services
+    name, services = after.world.tapp.metadata.name, after.findings.storage.services
     known = after.world.plain.get(SERVICE, {})
     for id in services.apply:
         if f"{name}-{id}" not in known:

@@ -8,10 +8,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from kubectl_tapp.decide.budget import max_unavailable_of
+from tapp.decide.cases import ids_of
 from tapp.decide.instances import Instance
-from tapp.decide.judge import DISRUPTIVE
 from tapp.decide.rollout import DELAYED
-from tapp.declared.templates import Template
 from tapp.plan import Plan
 from tapp.words.groups import grouped
 from tapp.words.reasons import Reason
@@ -24,10 +23,10 @@ _UPDATE_FOLLOWS = (*DELAYED, Reason.PULLING)
 def waiting_for_update(plan: Plan) -> list[Instance]:
     """Returns the available instances that are still to be updated."""
     return [
-        instance
-        for instance, verdict in plan.cases
-        if instance.id in plan.available
-        and (verdict.action in DISRUPTIVE or verdict.reason in _UPDATE_FOLLOWS)
+        case.instance
+        for case in plan.notable
+        if case.instance.id in plan.available
+        and (case.decision.is_update or case.decision.reason in _UPDATE_FOLLOWS)
     ]
 
 
@@ -49,15 +48,16 @@ class SimulatedUpdates:
         True if each budget that instances wait for was used `SIMULATED_BUDGETS` times, and each
         template and image that they wait for has started somewhere: a new one might fail.
         """
-        for instance, verdict in plan.cases:
-            if verdict.action in DISRUPTIVE:
+        for case in plan.notable:
+            instance = case.instance
+            if case.decision.is_update:
                 budget = _budget_name(plan, instance)
                 self._began_at.setdefault(budget, plan.now)
                 self._updated[budget][instance.id] = _template_images(instance)
         rows = grouped((_budget_name(plan, each), each) for each in waiting_for_update(plan))
         if not self._updated or not rows:
             return False
-        away, long, pace = {instance.id for instance, _ in plan.cases}, False, {}
+        away, long, pace = set(ids_of(plan.notable)), False, {}
         for budget, row in rows.items():
             taken = self._updated[budget]
             done = [id for id in taken if id in plan.available and id not in away]
@@ -78,7 +78,8 @@ class SimulatedUpdates:
 
 def _template_images(instance: Instance) -> TemplateImages:
     template = instance.template
-    return template.name, *(template.images.values() if isinstance(template, Template) else ())
+    images = () if template is None else template.images.values()
+    return instance.template_name, *images
 
 
 def _budget_name(plan: Plan, instance: Instance) -> str:

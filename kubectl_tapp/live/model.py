@@ -138,7 +138,8 @@ def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
 
 def _kinds(view: Inspection) -> Mapping[int, str]:
     found = {}
-    for id, (instance, _) in view.cases.items():
+    for id, case in view.cases.items():
+        instance = case.instance
         hold, stands = instance.pod and instance.pod.spec.hold, view.standings[id].disposition
         if stands is Disposition.BLOCKED:
             found[id] = "bad"

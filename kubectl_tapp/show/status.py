@@ -88,7 +88,7 @@ def headline(view: Inspection) -> str:
         f"{ready}/{view.plan.budgets.should_run} running",
         f"{len(view.plan.available)} available",
     ]
-    instances = [instance for instance, _ in view.cases.values()]
+    instances = [case.instance for case in view.cases.values()]
     kept = [instance.id for instance in instances if instance.kept]
     if outdated:
         parts.append(f"outdated: {id_list(outdated)}")
@@ -106,7 +106,7 @@ def headline(view: Inspection) -> str:
 
 
 def _runs(view: Inspection, id: int) -> bool:
-    instance, _ = view.cases[id]
+    instance = view.cases[id].instance
     return instance.should_run and instance.status is InstanceStatus.RUNNING
 
 

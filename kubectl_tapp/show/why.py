@@ -22,8 +22,7 @@ from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import age_range, budget_block, node_phrase, refused_block
 from kubectl_tapp.show.reminders import reminders_block
-from tapp.decide.judge import Action
-from tapp.declared.templates import Template
+from tapp.decide.verdicts import Action
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list, ranges
 from tapp.words.reasons import Reason
@@ -63,7 +62,7 @@ def explain_instances(view: Inspection, ids: Iterable[int]) -> list[Explanation]
     rows = {row.id: row for row in view.rows}
     found = []
     for id in ids:
-        _, verdict = view.cases[id]
+        verdict = view.cases[id].decision
         pod = view.pod(id)
         action, reason = verdict.action.value, verdict.reason.value
         if view.plan.world.tapp.metadata.deletion_timestamp is not None:
@@ -91,7 +90,7 @@ def _hold_line_start(view: Inspection, id: int) -> str:
     The caller appends the command that removes the hold. If the hold delays something now, the
     verdict's text has the reason of the hold already, and this line does not repeat the reason.
     """
-    instance, decision = view.cases[id]
+    instance, decision = view.cases[id].instance, view.cases[id].decision
     hold = None if instance.pod is None else instance.pod.spec.hold
     if hold is None or not hold.reason:
         return ""
@@ -154,7 +153,7 @@ def _block(view: Inspection, group: Sequence[Explanation]) -> list[str]:
 
 def _pod_line(view: Inspection, rows: Sequence[Row]) -> str:
     first = rows[0]
-    instance, _ = view.cases[first.id]
+    instance = view.cases[first.id].instance
     if instance.pod is None:
         return f"no pod ({first.state}); template {first.template}"
     where = f" on {node}" if (node := node_phrase(rows)) else ""
@@ -162,7 +161,7 @@ def _pod_line(view: Inspection, rows: Sequence[Row]) -> str:
     # The line with the verdict above says already that the pod is on hold.
     state = "Running" if first.state == "Held" else first.state
     text = f"pod {state}, {first.ready} ready{where}{how_long}; template {first.template}"
-    if first.outdated and isinstance(instance.template, Template):
+    if first.outdated and instance.template is not None:
         text += f", at {first.revision or 'no revision of ours'}, not {instance.template.revision}"
     return text
 

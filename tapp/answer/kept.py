@@ -8,7 +8,8 @@ from tapp.words.ranges import id_list, joined
 
 def kept_back(plan: Plan) -> str:
     """Returns which instances the partition keeps at an older revision, and how to go on, or ""."""
-    at = grouped((i.kept, i.id) for i, _ in plan.cases if i.kept)
+    instances = (case.instance for case in plan.notable)
+    at = grouped((item.kept, item.id) for item in instances if item.kept)
     if not at:
         return ""
     size, meta = plan.world.tapp.spec.update_strategy.partition, plan.world.tapp.metadata

@@ -1,29 +1,23 @@
-"""Conditions for tools that wait for any kind of object: Reconciling and Stalled, beside Ready.
+"""Stalled and Reconciling: conditions for tools that wait for any kind of object.
 
-kstatus (sigs.k8s.io/cli-utils) takes a TApp that is Stalled for failed and one that is Ready for
-current; all else is in progress. So `Stalled` says more than that something is degraded: waiting
-does not help. That is not known of a roll that has come further just now, as it has with every
-change of the spec: an instance that is broken is what the change may be there for. And a
-roll may be too late.
+For kstatus (sigs.k8s.io/cli-utils) a TApp that is Stalled has failed, a TApp that is Ready is
+current, and any other TApp is in progress. So Stalled says more than Degraded: waiting does not
+help. While a rollout makes progress (`Rollout.patience`), that is not known: the change may be
+there to repair the broken instances. A rollout that exceeds its deadline is Stalled, too.
 """
 
-from typing import Any
-
-from tapp.decide.instances import Instance
-from tapp.decide.judge import Verdict
+from tapp.decide.cases import Case
 from tapp.plan import Plan
 from tapp.words.conditions import Finding, Type
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
 from tapp.words.reasons import Disposition
 
-Document = dict[str, Any]
-
 _SHOWN = 5  # Number of different waits in a message before it says how many more instances wait
 
 
 def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> list[Finding]:
-    """Stalled, Reconciling or neither, by `Roll.patience`; a late roll is a refusal (`stalled`)."""
+    """Returns Stalled, Reconciling or nothing. `patience` is `Rollout.patience`."""
     if degraded.status == "True" and patience <= 0:
         return [Finding(Type.STALLED, "True", degraded.reason, degraded.message)]
     if progressing.status == "True":
@@ -31,21 +25,12 @@ def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> lis
     return []
 
 
-def recheck(plan: Plan, status: Document) -> float | None:
-    """Seconds after which to sync again: what the plan waits for, or the end of patience."""
-    degraded = any(
-        item["type"] == Type.DEGRADED and item["status"] == "True" for item in status["conditions"]
-    )
-    waits = [plan.roll.patience] if degraded and plan.roll.patience > 0 else []
-    return min([*waits, *([] if plan.recheck is None else [plan.recheck])], default=None)
-
-
 def stalled(plan: Plan) -> str:
-    """The instances that a late roll waits for, for what and since when; "" in time."""
-    roll = plan.roll
-    if not roll.late:
+    """Returns what a rollout that has exceeded its deadline waits for, "" if it has not."""
+    rollout = plan.findings.rollout
+    if not rollout.exceeded:
         return ""
-    waits = grouped((_wait(plan, *waiting), waiting[0].id) for waiting in roll.waiting)
+    waits = grouped((_wait(plan, case), case.instance.id) for case in rollout.waiting)
     parts = [
         f"instance{'s'[: len(ids) != 1]} {id_list(ids)}: {text}"
         for text, ids in list(waits.items())[:_SHOWN]
@@ -54,13 +39,14 @@ def stalled(plan: Plan) -> str:
     parts += [f"and {more} more"] if more else []
     limit = plan.world.tapp.spec.progress_deadline_seconds
     return (
-        f"nothing has come further since {roll.since} (spec.progressDeadlineSeconds: {limit}): "
+        f"nothing has come further since {rollout.since} (spec.progressDeadlineSeconds: {limit}): "
         f"{'; '.join(parts)}. The roll goes on as soon as one of them does; a changed template "
         "reaches at once those that are not available"
     )
 
 
-def _wait(plan: Plan, instance: Instance, decision: Verdict) -> str:
+def _wait(plan: Plan, case: Case) -> str:
+    instance, decision = case.instance, case.decision
     pod, trouble = instance.pod, plan.troubles.get(instance.id)
     held = decision.reason.disposition is Disposition.HELD
     if held or instance.id in plan.available:

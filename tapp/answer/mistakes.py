@@ -1,4 +1,4 @@
-"""Mistakes in a spec, or in an annotation of a pod or a template, whatever else there is."""
+"""Mistakes of the author in a spec, or in an annotation of a pod or a template."""
 
 from collections.abc import Callable, Iterable, Mapping
 

@@ -1,18 +1,92 @@
-"""What a sync notes in the TApp's status for later ones, as far as its instances tell.
+"""The notes in the TApp's status: what later syncs have to know of this one.
 
-docs/design.md, "What is remembered". `tapp/words/notes.py` has the form of each key.
+docs/design.md, "What is remembered". `tapp/words/notes.py` has the form of each note. A worker
+keeps nothing that a decision depends on, so any replica of the service may answer the next sync.
 """
 
-from tapp.decide.instances import Instance
+from typing import Any
+
+from tapp.decide.cases import Case
+from tapp.decide.rollout import BUDGET_REASONS
+from tapp.decide.serving import ServingState
+from tapp.decide.verdicts import Action
 from tapp.plan import Plan
-from tapp.words.notes import ReadyNote, UpdateNote, encode_names, encoded
+from tapp.words.notes import ReadyNote, UpdateNote, encode_groups, encode_names, encoded
+from tapp.words.ranges import ranges
+from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, noted_since, written
 
 
-def failures(plan: Plan, wanted: list[Instance]) -> dict[str, int]:
-    """Returns instance -> failed pods in a row, while no pod of it holds the number."""
+def notes_of(plan: Plan) -> dict[str, Any]:
+    """Returns the notes that are not empty, by their fields in the status."""
+    findings = plan.findings
+    notes = {
+        "outdated": _outdated(plan),
+        "held": ranges(
+            case.instance.id for case in plan.notable if case.decision.reason is Reason.HELD
+        ),
+        "replacing": _replacing(plan),
+        "failures": _failures(plan),
+        "settling": _settling(plan),
+        "pulling": encoded(findings.pulls.since),
+        "resizing": encoded(findings.resizes.since),
+        "turned": _turned(plan),
+        "unserved": {**findings.markers.unserved_since, **_undated(plan)},
+        "notCreated": encode_groups(findings.missing.pods),
+        "notOwned": encode_groups(findings.missing.claims),
+        "notExposed": encode_groups(findings.missing.services),
+        "kept": encode_groups(plan.partition.kept),
+        "progressed": encoded(findings.rollout.progressed),
+    }
+    return {key: value for key, value in notes.items() if value}
+
+
+def _outdated(plan: Plan) -> str:
+    """Returns the instances that run another revision than their template's."""
+    return ranges(
+        case.instance.id
+        for case in plan.notable
+        if case.instance.should_run
+        and case.instance.pod is not None
+        and not (case.instance.updated or case.instance.kept)
+    )
+
+
+def _replacing(plan: Plan) -> dict[str, str]:
+    """Returns instance -> uid of its pod, for pods that are replaced and were not available.
+
+    An entry stays while the instance waits for the budget: the deletion of its pod may not be
+    visible yet. An instance that was killed keeps an entry for its completed pod: if it is started
+    again before that pod is gone, it has not finished.
+    """
+    return {
+        str(instance.id): instance.pod.uid
+        for case in plan.notable
+        if (instance := case.instance).pod is not None
+        and instance.pod.uid
+        and instance.id not in plan.available
+        and (
+            case.decision.action is Action.RECREATE
+            or instance.leaving
+            or (
+                plan.serving.states.get(instance.id) is ServingState.DELETION_UNCONFIRMED
+                and _waits(case)
+            )
+        )
+    }
+
+
+def _waits(case: Case) -> bool:
+    delay = case.delay
+    return case.step is not None or (
+        delay is not None and delay.reason in (*BUDGET_REASONS, Reason.HELD)
+    )
+
+
+def _failures(plan: Plan) -> dict[str, int]:
+    """Returns instance -> failed pods in a row, while no pod of the instance has the number."""
     noted, result = plan.world.tapp.status.failures, {}
-    for instance in wanted:
+    for instance in plan.instances:
         if not instance.should_run:
             continue
         if instance.pace is not None:
@@ -24,8 +98,8 @@ def failures(plan: Plan, wanted: list[Instance]) -> dict[str, int]:
     return result
 
 
-def settling(plan: Plan) -> dict[str, str]:
-    """Returns update -> since when only time can prove the update."""
+def _settling(plan: Plan) -> dict[str, str]:
+    """Returns update in place -> since when only time can prove that it has finished."""
     noted = plan.world.tapp.status.settling
     keys = [
         UpdateNote(instance.id, instance.pod.generation).encode()
@@ -35,7 +109,7 @@ def settling(plan: Plan) -> dict[str, str]:
     return {key: noted_since(noted.get(key, ""), plan.now)[0] for key in keys}
 
 
-def undated(plan: Plan) -> dict[str, str]:
+def _undated(plan: Plan) -> dict[str, str]:
     """Returns since when pods are seen as they are whose condition Ready has no usable time."""
     return encoded(
         {
@@ -46,8 +120,8 @@ def undated(plan: Plan) -> dict[str, str]:
     )
 
 
-def turned(plan: Plan) -> dict[str, str]:
-    """Returns update -> the containers that the kubelet has seen are to start again."""
+def _turned(plan: Plan) -> dict[str, str]:
+    """Returns update in place -> containers that the kubelet knows it has to restart."""
     return encoded(
         {
             UpdateNote(instance.id, instance.pod.generation): encode_names(

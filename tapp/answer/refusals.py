@@ -1,4 +1,8 @@
-"""Refusals, and what to do about them: one condition per situation, while it lasts."""
+"""Refusals: what the service does not do, and what a person can do about it.
+
+One condition for each situation, while it lasts. `_CHECKS` lists all checks in the order of the
+conditions. A check returns None if there is nothing to say.
+"""
 
 from collections.abc import Callable
 
@@ -9,7 +13,6 @@ from tapp.decide.missing import Since, overdue, unseen_claims
 from tapp.decide.overdue import Overdue, claims_sentence, pods_sentence, services_sentence
 from tapp.decide.partition import UNKNOWN
 from tapp.declared.metadata import authors_metadata, edits
-from tapp.declared.templates import Template, Unresolved
 from tapp.plan import Plan
 from tapp.storage.claims import Claims
 from tapp.storage.growth import Obstacle
@@ -22,14 +25,13 @@ from tapp.words.vocabulary import RESTART_IN_PLACE
 
 
 def refusals(plan: Plan) -> list[Finding]:
-    """The conditions of all refused situations that the plan met, in a fixed order."""
     first, *others = [check(plan) for check in _CHECKS]
-    overdue = not_deleted(plan.overdue, plan.world.tapp.metadata.namespace)
+    overdue = not_deleted(plan.findings.overdue, plan.world.tapp.metadata.namespace)
     return [found for found in (first, *overdue, *others) if found is not None]
 
 
 def _pods_not_created(plan: Plan) -> Finding | None:
-    since = _since(overdue(plan.not_created, plan.now))
+    since = _since(overdue(plan.findings.missing.pods, plan.now))
     message = since and (
         f"instances {since}: their pods were asked for and are not there. The events of "
         f"the TApp have the API server's words (`kubectl describe tapp {_place(plan)}`); if they "
@@ -41,10 +43,7 @@ def _pods_not_created(plan: Plan) -> Finding | None:
 
 
 def not_deleted(overdue: Overdue, namespace: str) -> list[Finding]:
-    """Returns the conditions about overdue deletions, one for each kind of object.
-
-    Also of a TApp that is being deleted itself.
-    """
+    """Returns the conditions about overdue deletions, one for each kind of object."""
     pods = pods_sentence(overdue.pods, namespace)
     claims = claims_sentence(overdue.claims, namespace)
     services = services_sentence(overdue.services, namespace)
@@ -57,7 +56,7 @@ def not_deleted(overdue: Overdue, namespace: str) -> list[Finding]:
 
 
 def _claims_not_owned(plan: Plan) -> Finding | None:
-    found = overdue(plan.not_owned, plan.now)
+    found = overdue(plan.findings.missing.claims, plan.now)
     if not found:
         return None
     ids, own = {id for ids in found.values() for id in ids}, Claims(plan.world)
@@ -76,7 +75,7 @@ def _claims_not_owned(plan: Plan) -> Finding | None:
 
 
 def _place(plan: Plan) -> str:
-    """The TApp's name and namespace, as a command of kubectl names them."""
+    """Returns name and namespace of the TApp for a command of kubectl."""
     metadata = plan.world.tapp.metadata
     return f"{metadata.name} -n {metadata.namespace}"
 
@@ -86,8 +85,9 @@ def _since(found: Since) -> str:
 
 
 def _images_edited(plan: Plan) -> Finding | None:
-    edited = [pair for pair in plan.cases if pair[1].reason == Reason.IMAGES_EDITED]
-    message = joined([f"instance {i.id}: {v.message}" for i, v in edited], " instances")
+    edited = [case for case in plan.notable if case.decision.reason is Reason.IMAGES_EDITED]
+    texts = [f"instance {case.instance.id}: {case.decision.message}" for case in edited]
+    message = joined(texts, " instances")
     return refused(Type.IMAGES_EDITED, Reason.EDITED, message)
 
 
@@ -95,13 +95,13 @@ def _metadata_edited(plan: Plan) -> Finding | None:
     found: dict[str, list[int]] = {}
     for instance in plan.instances:
         pod, template = instance.pod, instance.template
-        if pod is None or not instance.updated or type(template) is not Template:
+        if pod is None or not instance.updated or template is None:
             continue
         if pod.spec.metadata and pod.spec.metadata != template.metadata:
             different = [*edits(pod.spec.metadata, template.metadata)]
             if any(not edit.is_there for edit in different):
-                # Who puts a key back after removing it is not seen in Metacontroller's copy.
-                manifest = plan.world.manifest_of(pod)
+                # Metacontroller's copy does not show that somebody has put a key back.
+                manifest = plan.world.manifests[pod.name]
                 whole = {"labels": manifest.labels, "annotations": manifest.annotations}
                 different = [*edits(authors_metadata(whole).summary(), template.metadata)]
             for edit in different:
@@ -118,12 +118,12 @@ def _metadata_edited(plan: Plan) -> Finding | None:
 
 def _template_not_found(plan: Plan) -> Finding | None:
     lost: dict[str, tuple[list[int], list[int]]] = {}
-    for instance, _ in plan.cases:
-        template = instance.template
-        if not instance.wanted or not isinstance(template, Unresolved):
+    for case in plan.notable:
+        instance, decided = case.instance, case.instance.decided
+        if not instance.wanted or decided is None:
             continue
-        if template.reason is Reason.TEMPLATE_NOT_FOUND:
-            kept, missing = lost.setdefault(template.message, ([], []))
+        if decided.reason is Reason.TEMPLATE_NOT_FOUND:
+            kept, missing = lost.setdefault(decided.message, ([], []))
             if instance.pod is not None:
                 kept.append(instance.id)
             elif instance.should_run:
@@ -159,17 +159,21 @@ def _revisions_not_found(plan: Plan) -> Finding | None:
 
 
 def _creation_blocked(plan: Plan) -> Finding | None:
-    found = {i.id: v.message for i, v in plan.cases if v.reason == Reason.BLOCKED}
-    asked = {id for ids in plan.not_created.values() for id in ids}
-    for id, why in plan.ahead.unmade.items():
-        if id in plan.world.pods or id in asked:
+    found = {
+        case.instance.id: case.decision.message
+        for case in plan.notable
+        if case.decision.reason is Reason.BLOCKED
+    }
+    requested = {id for ids in plan.findings.missing.pods.values() for id in ids}
+    for id, why in plan.problems.new_pod.items():
+        if id in plan.world.pods or id in requested:
             found.setdefault(id, why)
     parts = []
     if found:
         first = min(found)
         more = f" (and {len(found) - 1} more instances)" if len(found) > 1 else ""
         parts.append(f"instance {first}: {found[first]}{more}")
-    message = "; ".join([*parts, *plan.ahead.claims_alone])
+    message = "; ".join([*parts, *plan.problems.claims_alone])
     return refused(Type.CREATION_BLOCKED, Reason.BLOCKED, message)
 
 
@@ -190,7 +194,7 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
 
 
 def _claims_not_grown(plan: Plan) -> Finding | None:
-    obstacles, app = plan.growth.obstacles, plan.world.tapp.metadata.name
+    obstacles, app = plan.findings.storage.growth.obstacles, plan.world.tapp.metadata.name
 
     def messages(found: Obstacle) -> str:
         """Returns the command that shows the messages of the storage driver."""
@@ -222,7 +226,8 @@ def _services_not_created(plan: Plan) -> Finding | None:
             "no Service is made: spec.serviceTemplate needs metacontroller/components/services"
         )
         return refused(Type.SERVICES_NOT_CREATED, Reason.NOT_REGISTERED, message)
-    services, late = plan.services, overdue(plan.not_exposed, plan.now)
+    findings = plan.findings
+    services, absent = findings.storage.services, overdue(findings.missing.services, plan.now)
     parts = [
         f"spec.serviceTemplate{f', instances {id_list(ids)}' if ids else ''}: {problem}"
         for problem, ids in services.problems.items()
@@ -232,10 +237,10 @@ def _services_not_created(plan: Plan) -> Finding | None:
             f"instances {id_list(services.taken)}: a Service of their name is somebody else's, and "
             "is left alone; delete it, and the instance gets its own"
         )
-    if late:
+    if absent:
         parts.append(
-            f"instances {_since(late)}: their Services were asked for and are not there, or not as "
-            f"asked. The events of the TApp have the API server's words (`kubectl describe tapp "
+            f"instances {_since(absent)}: their Services were asked for and are not there, or not "
+            f"as asked. The events of the TApp have the API server's words (`kubectl describe tapp "
             f"{_place(plan)}`); if they "
             "say that it exists, that Service is not this TApp's"
         )
@@ -243,7 +248,11 @@ def _services_not_created(plan: Plan) -> Finding | None:
 
 
 def _unreadable_pods(plan: Plan) -> Finding | None:
-    left = [i for i, _ in plan.cases if i.pod is not None and i.pod.unreadable]
+    left = [
+        instance
+        for case in plan.notable
+        if (instance := case.instance).pod is not None and instance.pod.unreadable
+    ]
     if not left:
         return None
     first = left[0].pod.unreadable if left[0].pod is not None else ""
@@ -258,24 +267,26 @@ def _foreign_pods(plan: Plan) -> Finding | None:
 
 
 def _images_not_pulled(plan: Plan) -> Finding | None:
-    failed = joined(plan.pulls.failed)
+    failed = joined(plan.findings.pulls.failed)
     message = failed and f"{failed}: no instance is stopped for these images"
     return refused(Type.IMAGES_NOT_PULLED, Reason.PULL_FAILED, message)
 
 
 def _pullers_not_run(plan: Plan) -> Finding | None:
-    if not plan.pulls.unable:
+    pulls = plan.findings.pulls
+    if not pulls.unable:
         return None
-    message = f"images are not pulled first: {joined(plan.pulls.unable)}"
-    if until := plan.pulls.until:
+    message = f"images are not pulled first: {joined(pulls.unable)}"
+    if until := pulls.until:
         message += f". No update waits for that again until {until}; a later one tries again"
     return refused(Type.PULLERS_NOT_RUN, Reason.NO_PULLER, message)
 
 
 def _pods_not_resized(plan: Plan) -> Finding | None:
-    late = plan.resizes.late
-    message = joined([f"instance {id}: {why}" for id, why in late.items()], " instances")
-    if plan.resizes.deferred == set(late):
+    resizes = plan.findings.resizes
+    texts = [f"instance {id}: {why}" for id, why in resizes.overdue.items()]
+    message = joined(texts, " instances")
+    if resizes.deferred == set(resizes.overdue):
         return refused(Type.PODS_NOT_RESIZED, Reason.RESIZE_DEFERRED, message)
     return refused(Type.PODS_NOT_RESIZED, Reason.NOT_RESIZED, message)
 
@@ -285,7 +296,7 @@ def _unknown_containers(plan: Plan) -> Finding | None:
         template.name: template.not_restarted[0]
         for instance in plan.instances
         if instance.wanted
-        and isinstance(template := instance.template, Template)
+        and (template := instance.template) is not None
         and template.not_restarted
     }
     parts = [
@@ -297,7 +308,7 @@ def _unknown_containers(plan: Plan) -> Finding | None:
 
 
 def _pod_status_not_written(plan: Plan) -> Finding | None:
-    unserved = id_list(plan.marks.unserved)
+    unserved = id_list(plan.findings.markers.unserved)
     message = unserved and (
         f"instances {unserved}: nobody writes the status of their pods, which their "
         "readiness gate or their lost node waits for; install metacontroller/components/pod-status"
@@ -306,7 +317,7 @@ def _pod_status_not_written(plan: Plan) -> Finding | None:
 
 
 def _most_nodes_silent(plan: Plan) -> Finding | None:
-    nodes = plan.marks.nodes
+    nodes = plan.findings.markers.nodes
     if not nodes.guarded or plan.world.tapp.spec.never_migrate:
         return None
     message = (
@@ -317,7 +328,7 @@ def _most_nodes_silent(plan: Plan) -> Finding | None:
 
 
 def _invalid_lost_node_seconds(plan: Plan) -> Finding | None:
-    problem = plan.marks.lost_seconds_problem
+    problem = plan.findings.markers.lost_seconds_problem
     return refused(Type.INVALID_LOST_NODE_SECONDS, Reason.NOT_SECONDS, problem)
 
 

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
-from tapp.decide.changes import HoldMarks, Mark
+from tapp.decide.changes import HoldMarkers, Mark
 from tapp.decide.new_pod import labels_of, own_annotations
 from tapp.declared.metadata import Metadata, authors_metadata, guessed_before, written
 from tapp.declared.model import TApp
@@ -22,6 +23,7 @@ from tapp.kube.tolerations import without_limit
 from tapp.kube.writers import metadata_writers
 from tapp.pod.hold import NO_HOLD, hold_of
 from tapp.pod.manifest import Manifest, read_annotation
+from tapp.pod.pod import Pod
 from tapp.storage.history import NewRecord
 from tapp.words.vocabulary import (
     CHANGE_CAUSE,
@@ -48,6 +50,13 @@ from tapp.words.vocabulary import (
 Document = dict[str, Any]
 
 _LONGEST_CAUSE = 1_000  # Characters of a change-cause: it stands in every later request
+
+
+def unchanged_pod(
+    pod: Pod, manifests: Mapping[str, Manifest], template: Template | None = None
+) -> Document | Raw:
+    """Returns the answer that leaves a pod as it is; `template` as in `kept_pod`."""
+    return kept_pod(manifests[pod.name], template) if pod.unchanged is None else pod.unchanged
 
 
 def kept_pod(manifest: Manifest, template: Template | None) -> Document:
@@ -117,9 +126,9 @@ def overlaid_pod(  # noqa: PLR0913, PLR0917 - what is known of the update
     metadata["annotations"] = {**annotations, **own_annotations(template)}
     if record is not None:
         metadata["annotations"][IN_PLACE_UPDATE] = record
-    _mark(metadata, manifest, "annotations", **{DRAIN: "", LOST_NODE: ""})
+    _set(metadata, manifest, "annotations", **{DRAIN: "", LOST_NODE: ""})
     hold = hold_of(manifest.labels, manifest.annotations) or NO_HOLD
-    _tell(metadata, manifest, HoldMarks(hold.due_label))
+    _set_hold_markers(metadata, manifest, HoldMarkers(hold.due_label))
     document = {**kept, "metadata": metadata}
     if images:
         document["spec"] = _with_images(kept.get("spec") or {}, images, manifest)
@@ -153,10 +162,10 @@ def marked_pod(manifest: Manifest, mark: Mark) -> Document:
     labels = {key: value for key, value in map_in(metadata, "labels").items() if key != POD_STATUS}
     metadata["labels"] = labels | ({POD_STATUS: "true"} if mark.watched else {})
     metadata["annotations"] = dict(map_in(metadata, "annotations"))
-    _mark(metadata, manifest, "annotations", **{DRAIN: mark.drain, LOST_NODE: mark.lost})
-    _tell(metadata, manifest, mark.told)
+    _set(metadata, manifest, "annotations", **{DRAIN: mark.drain, LOST_NODE: mark.lost})
+    _set_hold_markers(metadata, manifest, mark.hold)
     if mark.forget:
-        _mark(metadata, manifest, "annotations", **{IN_PLACE_UPDATE: ""})
+        _set(metadata, manifest, "annotations", **{IN_PLACE_UPDATE: ""})
     document = {**kept, "metadata": metadata}
     if mark.tolerate:
         tolerations = without_limit(manifest.spec.get("tolerations") or [])
@@ -164,17 +173,21 @@ def marked_pod(manifest: Manifest, mark: Mark) -> Document:
     return document
 
 
-def _tell(metadata: Document, manifest: Manifest, told: HoldMarks) -> None:
-    _mark(metadata, manifest, "labels", **{HELD: told.label})
-    marks = {WANTED: told.wanted, WANTED_SINCE: told.since}
-    _mark(metadata, manifest, "annotations", **marks)
+def _set_hold_markers(metadata: Document, manifest: Manifest, hold: HoldMarkers) -> None:
+    _set(metadata, manifest, "labels", **{HELD: hold.label})
+    markers = {WANTED: hold.wanted, WANTED_SINCE: hold.since}
+    _set(metadata, manifest, "annotations", **markers)
 
 
-def _mark(metadata: Document, manifest: Manifest, part: str, **marks: str) -> None:
-    """Sets labels or annotations, or takes them back: emptied where they would stay otherwise."""
+def _set(metadata: Document, manifest: Manifest, part: str, **markers: str) -> None:
+    """Sets labels or annotations; "" removes one.
+
+    Metacontroller removes only what it has applied before. Another key is emptied, because leaving
+    it out of the answer would leave it on the pod.
+    """
     applied = map_in(map_in(manifest.projected, "metadata"), part)
     observed = manifest.labels if part == "labels" else manifest.annotations
-    for key, value in marks.items():
+    for key, value in markers.items():
         if value:
             metadata[part][key] = value
         elif key not in applied and observed.get(key):

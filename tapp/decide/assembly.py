@@ -1,81 +1,79 @@
-"""The instances, put together: all that is known of each, before any is judged.
+"""Assembles the instances: all that is known of each, before any is judged.
 
-Every rule finds its part of some instances, in the light of what the rules before it have found.
-Only here they come together, and nothing changes an instance afterwards.
+Each rule finds its part of some instances. Only here the parts come together, and nothing changes
+an instance afterwards. The order: first what the instance should run (spec or partition), because
+all other parts depend on the template; then the rest.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-
-import msgspec
-from msgspec.structs import asdict, replace
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from tapp.decide.comparison import compare
-from tapp.decide.instances import RECHECK, Instance, app_status, gives_way, instances_of
+from tapp.decide.instances import (
+    RECHECK,
+    Instance,
+    app_status,
+    gives_way,
+    observe_instances,
+    with_parts,
+)
 from tapp.decide.partition import Partition, partition_of
+from tapp.decide.pod_problems import CreationProblems, find_problems
 from tapp.decide.resizes import resize_states
-from tapp.decide.unmade import Ahead, look_ahead
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.pace import Pace, pace
-from tapp.storage.records import Recorded
+from tapp.storage.records import Records
 from tapp.words.vocabulary import AppStatus
 from tapp.world import Options, World
 
 
-@dataclass(frozen=True)
-class Assembly:
-    """All instances, and what has been found out beside them."""
-
-    instances: list[Instance]  # ascending: all below `spec.replicas`, then those that are to go
-    partition: Partition  # who is kept at which revision
-    ahead: Ahead  # for whom no pod could be made
+class Assembly(NamedTuple):
+    instances: list[Instance]  # ascending: all below `spec.replicas`, then those beyond
+    partition: Partition
+    problems: CreationProblems
     app_status: AppStatus  # `status.appStatus`
-    waits: list[float]  # seconds after which one of them is another
+    waits: list[float]  # seconds after which an instance is different
 
 
 def assemble(world: World, options: Options, now: float) -> Assembly:
-    """Puts together all that is known of each instance."""
-    observed, recorded = instances_of(world, now), Recorded(world)
-    partition, kept = partition_of(world, recorded, observed)
-    instances = _with(observed, kept)
-    ahead = look_ahead(world, recorded, instances, options, now)
+    instances, records = observe_instances(world, now), Records(world)
+    partition, kept = partition_of(world, records, instances)
+    if kept:
+        instances = [kept[item.id].of(item) if item.id in kept else item for item in instances]
+    problems = find_problems(world, records, instances, options, now)
     app = app_status(instances)
-    instances = _with(instances, compare(world, recorded, instances, options))
-    if world.tapp.spec.resizes:
-        instances = _with(instances, resize_states(instances, world, options, now))
+    comparisons = compare(world, records, instances, options)
+    resizes = resize_states(instances, world, options, now) if world.tapp.spec.resizes else {}
     paces = _paces(instances, world, now)
     removals = _removals(instances, app, world, options)
     waits = [max(each.due - now, RECHECK) for each in paces.values() if not each.is_due]
     waits += [RECHECK] if False in removals.values() else []
 
-    def whole(item: Instance) -> Instance:
-        unmade = (ahead.blocked if item.pod is None else ahead.unmade).get(item.id, "")
-        found, due = paces.get(item.id), removals.get(item.id, False)
-        if not (unmade or found or due):
-            return item
-        unfit = ahead.unfit.get(item.id, "")
-        return replace(item, unmade=unmade, unfit=unfit, pace=found, remove_finished=due)
-
-    return Assembly([whole(item) for item in instances], partition, ahead, app, waits)
-
-
-def _with(instances: list[Instance], parts: Mapping[int, msgspec.Struct]) -> list[Instance]:
-    """The instances with these parts of some of them; a part's fields are the instance's."""
-    if not parts:
-        return instances
-    return [
-        item if (part := parts.get(item.id)) is None else replace(item, **asdict(part))
+    touched = {*comparisons, *resizes, *problems.blocked, *problems.new_pod, *paces, *removals}
+    instances = [
+        with_parts(
+            item,
+            comparison=comparisons.get(item.id),
+            resize=resizes.get(item.id),
+            problems=problems.of(item),
+            pace=paces.get(item.id),
+            remove_finished=removals.get(item.id, False),
+        )
+        if item.id in touched
+        else item
         for item in instances
     ]
+    return Assembly(instances, partition, problems, app, waits)
 
 
 def _removals(
     instances: Iterable[Instance], app: AppStatus, world: World, options: Options
 ) -> dict[int, bool]:
-    """Finished instance whose pod is to go -> whether it may go now.
+    """Returns finished instance whose pod should be deleted -> whether it may be deleted now.
 
-    It goes only when the parent that we were sent already remembers how it ended: a status that
-    was decided but not written yet would be lost with the pod, and the instance would run again.
+    The pod goes only when the parent in the request already says how the instance ended. A status
+    that was decided and not written yet would be lost with the pod, and the instance would run
+    again.
     """
     if app is AppStatus.RUNNING and options.delete_pod_after_app_finish:
         return {}
@@ -88,7 +86,10 @@ def _removals(
 
 
 def _paces(instances: Iterable[Instance], world: World, now: float) -> dict[int, Pace]:
-    """Instance -> how soon its completed pod is replaced; at once for another template."""
+    """Returns instance -> how soon its completed pod is replaced.
+
+    Only a pod of the instance's own template has to wait: a new template may repair the instance.
+    """
     noted, found = world.tapp.status.failures, dict[int, Pace]()
     for instance in instances:
         pod = instance.pod

@@ -1,4 +1,4 @@
-"""Changes that a decision writes: a pod to make, to adopt, to update, to resize or to mark."""
+"""What a decision writes: a pod to create, or an existing pod to adopt, update, resize or mark."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -10,52 +10,56 @@ from tapp.pod.pod import Pod
 
 
 class Create(msgspec.Struct, frozen=True, gc=False):
-    """A pod to make from a template."""
+    """Creates a pod from a template."""
 
     template: Template
 
 
 class Adopt(msgspec.Struct, frozen=True, gc=False):
-    """A pod to write our labels on."""
+    """Writes our labels on a pod that the template already describes."""
 
     pod: Pod
     template: Template
 
 
 class Update(msgspec.Struct, frozen=True, gc=False):
-    """A pod to bring to a template in place."""
+    """Brings a pod to a template in place."""
 
     pod: Pod
-    template: Template  # what it shall run
+    template: Template
     images: Mapping[str, str]  # container name -> new image, for each container that restarts
-    restarts: tuple[str, ...] = ()  # those of them whose image stays the same, by another name
+    # those of them that keep their image and restart because it is written by another name
+    restarts: tuple[str, ...] = ()
 
 
 class Resize(msgspec.Struct, frozen=True, gc=False):
-    """A pod whose containers get other resources: for its subresource, not for the answer."""
+    """Changes the resources of containers through the subresource `resize`.
 
-    pod: Pod  # the pod, which stays as it is in the answer
-    template: Template  # what it shall run
-    resources: Mapping[str, Any]  # container -> its resources, whole
+    The pod stays as it is in the answer; the service sends the patch itself.
+    """
+
+    pod: Pod
+    template: Template
+    resources: Mapping[str, Any]  # container name -> all its resources
 
 
-class HoldMarks(NamedTuple):
-    """Marks that tell a pod of a hold on it; "" takes each of them back."""
+class HoldMarkers(NamedTuple):
+    """The markers on a pod about its hold; "" removes a marker."""
 
     label: str = ""  # the label of pods that are on hold
-    wanted: str = ""  # the annotation that says what is wanted of it
-    since: str = ""  # the annotation that says since when
+    wanted: str = ""  # the annotation with the pending action
+    since: str = ""  # the annotation that says since when the action is pending
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """A pod that stays, with what it is to carry (`marks.py`)."""
+    """Writes markers on a pod that stays (`markers.py`)."""
 
     pod: Pod
-    drain: str  # the annotation that asks to take it out of its Services; "" takes that back
-    lost: str  # the annotation that says since when its node is lost; "" takes that back
-    watched: bool  # whether its status is to be written
-    tolerate: bool  # whether it is to tolerate a node that is not heard of without limit
-    # whether the record of its last update goes, because that is over: the kubelet has not seen the
-    # toleration for a moment, and the update would look unfinished
+    drain: str  # the annotation that takes the pod out of its Services; "" removes it
+    lost: str  # the annotation that says since when the pod's node is lost; "" removes it
+    watched: bool  # whether the pod-status hook has to look at the pod
+    tolerate: bool  # whether the pod gets a toleration without time limit for a silent node
+    # Whether the record of the last update is removed because that update is over. The kubelet
+    # has not seen a new toleration for a moment, and the update would look unfinished meanwhile.
     forget: bool = False
-    told: HoldMarks = HoldMarks()  # what it is told of a hold on it
+    hold: HoldMarkers = HoldMarkers()

@@ -1,15 +1,15 @@
-"""Recorded templates of pods that differ in more than their hashes can tell.
+"""Compares the template that a pod was made of with the template that it should run.
 
-A template that is written in another way has another revision, and still its pod may be the one
-that it describes (`tapp/declared/meaning.py`): then nothing about it is to change but its labels.
+A template that is written in another way has another revision, and its pod may still be exactly the
+pod that it describes (`tapp/declared/meaning.py`). Then only the pod's labels change. The hashes in
+the labels of a pod cannot tell that, so the pod's own template is looked up: in the history, or in
+the copy that Metacontroller keeps of the pod it applied.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import msgspec
-
-from tapp.decide.instances import Instance
+from tapp.decide.instances import Comparison, Instance
 from tapp.declared.metadata import Metadata
 from tapp.declared.reads import restarting
 from tapp.declared.templates import Template, resolve, running
@@ -17,70 +17,58 @@ from tapp.kube.resources import Sizes, sizes_of, with_requests
 from tapp.kube.tolerations import of_pods
 from tapp.pod.applied import applied_body
 from tapp.pod.pod import Pod
-from tapp.storage.records import Recorded
+from tapp.storage.records import Records
 from tapp.world import Options, World
 
 
-class Comparison(msgspec.Struct, frozen=True, gc=False):
-    """The part of an `Instance` that a pod of another revision than its template's tells."""
-
-    template: Template
-    recorded: str = ""
-    alike: bool = False
-    respelled: bool = False
-    before: Metadata | None = None
-    rereads: tuple[str, ...] = ()
-
-
 def compare(
-    world: World, history: Recorded, instances: Iterable[Instance], options: Options
+    world: World, records: Records, instances: Iterable[Instance], options: Options
 ) -> dict[int, Comparison]:
-    """Finds what the templates of such pods were, and whether they mean what they are to run."""
+    """Compares the templates of all pods that have another revision than their template."""
     result = dict[int, Comparison]()
-    others = set[tuple[str | None, str]]()
+    different = set[tuple[str | None, str]]()
     pairs = _Pairs(world, options)
     for instance in instances:
         pod, template = instance.pod, instance.template
-        if pod is None or instance.updated or not isinstance(template, Template):
+        if pod is None or instance.updated or template is None:
             continue
         if pod.unreadable or pod.foreign:
             continue
-        same_spec = pod.spec.uniq_hash in template.hashes
-        if same_spec and pod.spec.metadata == template.metadata:
-            continue
-        recorded = _recorded(history, pod, instance.id, template.name)
-        told = None if recorded is None else Metadata(recorded.labels, recorded.annotations)
-        if same_spec:
-            result[instance.id] = Comparison(template, before=told)
+        same_hash = pod.spec.uniq_hash in template.hashes
+        if same_hash and pod.spec.metadata == template.metadata:
+            continue  # only images differ, and the hashes say that
+        recorded = _recorded(records, pod, instance)
+        metadata = None if recorded is None else Metadata(recorded.labels, recorded.annotations)
+        if same_hash:
+            result[instance.id] = Comparison(metadata=metadata)
             continue
         bare = pod.spec.bare_hash or ("" if recorded is None else recorded.hashes.bare)
-        pair = pod.spec.template_hash, template.revision
+        revisions = pod.spec.template_hash, template.revision
         before = recorded
-        if before is None and pair not in others:  # one that differs tells of all of its revision
+        # Metacontroller's copy is large. If one pod of a revision differs, all pods of it do.
+        if before is None and revisions not in different:
             before = _applied(world, pod)
-        found = Comparison(template, bare)
+        same_spec = same = False
         if before is not None:
-            compared = pairs.compared(before, template, again=recorded is not None)
-            # A tag's default comes about with the pod, and another tag in place does not change it.
-            if compared.bare and not compared.pulling.intersection(pod.spec.not_pulling):
-                found = Comparison(
-                    template,
-                    bare and template.hashes.bare,
-                    compared.alike,
-                    compared.alike and compared.whole,
-                )
-        again = () if found.alike else _rereads(pod, recorded, template)
-        result[instance.id] = msgspec.structs.replace(found, before=told, rereads=again)
-        if not found.alike:
-            others.add(pair)
+            found = pairs.compared(before, template, cached=recorded is not None)
+            # The API server defaults imagePullPolicy from the tag when a pod is created. An image
+            # that is changed in place does not change the policy of the pod.
+            if found.bare and not found.pulling.intersection(pod.spec.not_pulling):
+                bare = bare and template.hashes.bare
+                same_spec = found.same_spec
+                same = found.same_spec and found.same_rest
+        rereads = () if same_spec else _rereads(pod, recorded, template)
+        result[instance.id] = Comparison(bare, same_spec, same, metadata, rereads)
+        if not same_spec:
+            different.add(revisions)
     return result
 
 
 def _rereads(pod: Pod, recorded: Template | None, template: Template) -> tuple[str, ...]:
-    """Returns the containers whose environment has other resources than their template by now.
+    """Returns the containers whose environment has resources that the template has changed.
 
-    All that read any if nobody knows the resources of the pod's revision. The kubelet itself
-    restarts a container whose `resizePolicy` says so.
+    If the template of the pod is not known, all containers that read resources. A container that
+    the kubelet restarts itself, by its `resizePolicy`, is left out.
     """
     if not template.sizes or template.ignores_resources:
         return ()
@@ -102,50 +90,51 @@ def _sizes(template: Template) -> dict[str, Sizes]:
     return {each["name"]: sizes_of(with_requests(each.get("resources"))) for each in containers}
 
 
-def _recorded(history: Recorded, pod: Pod, instance: int, called: str) -> Template | None:
+def _recorded(records: Records, pod: Pod, instance: Instance) -> Template | None:
+    """Returns the template of a pod from the history, None if the history lacks it."""
     label = pod.spec.written or pod.spec.template_hash or ""
-    name = history.of_pod(pod, instance, called, ())
-    if not label or not name.startswith(label):
+    revision = records.of_pod(pod, instance.id, instance.template_name, ())
+    if not label or not revision.startswith(label):
         return None
-    return history.template(name, instance, called)
+    return records.template(revision, instance.id, instance.template_name)
 
 
 def _applied(world: World, pod: Pod) -> Template | None:
-    """The same as the pod's own text has it; None where that does not tell.
-
-    Resources there may be somebody's resize: they are believed only if the revision says so.
-    """
-    body = applied_body(world.manifest_of(pod))
+    """Returns the template of a pod from Metacontroller's copy, None if that does not say it."""
+    body = applied_body(world.manifests[pod.name])
     if body is None:
         return None
     found = resolve("", body, ignores_resources=world.tapp.spec.ignores_resources)
     if not isinstance(found, Template):
         return None
+    # The resources in the copy may be of a resize. They are believed if the revision says so, or if
+    # there are none.
     known = pod.spec.template_hash in (found.revision, found.other_revision)
     return found if known or found.hashes.whole == found.hashes.bare else None
 
 
 class _Compared(NamedTuple):
-    bare: bool  # whether they do, but for images, labels, annotations and resources
-    pulling: frozenset[str] = frozenset()  # containers that say only now that they pull always
-    alike: bool = False  # whether resources are the same, too, or are left to others
-    whole: bool = False  # whether all else is
+    bare: bool  # whether both mean the same, except for images, labels, annotations and resources
+    pulling: frozenset[str] = frozenset()  # containers that always pull, only in the new template
+    same_spec: bool = False  # whether the resources are the same, too, or left to others
+    same_rest: bool = False  # whether images, labels and annotations are the same
 
 
 class _Pairs:
-    """Compares templates, those of many pods once."""
+    """Compares templates; a pair that many pods share is compared once."""
 
     def __init__(self, world: World, options: Options) -> None:
         self._moved, self._seconds = world.tapp.spec.force_delete_pod, options.toleration_seconds
         self._known: dict[tuple[int, int], tuple[Template, Template, _Compared]] = {}
 
-    def compared(self, before: Template, template: Template, *, again: bool) -> _Compared:
-        """Compares two templates; remembers that if other pods may be made of them, too."""
+    def compared(self, before: Template, template: Template, *, cached: bool) -> _Compared:
+        """Compares two templates. `cached` is True if other pods may have the same two."""
         key = id(before), id(template)
         if key in self._known:
             return self._known[key][2]
         found = self._compare(before, template)
-        if again:  # with the templates: an id is that of another one when they are gone
+        if cached:
+            # With the templates: Python gives the id of an object away when the object is gone.
             self._known[key] = before, template, found
         return found
 
@@ -158,10 +147,10 @@ class _Pairs:
         ]
         if tolerated[0] != tolerated[1]:
             return _Compared(bare=False)
-        alike = template.ignores_resources or old.uniq == new.uniq
-        whole = (
+        same_spec = template.ignores_resources or old.uniq == new.uniq
+        same_rest = (
             before.images == template.images
             and before.labels == template.labels
             and before.annotations == template.annotations
         )
-        return _Compared(True, new.pulling - old.pulling, alike, whole)
+        return _Compared(True, new.pulling - old.pulling, same_spec, same_rest)

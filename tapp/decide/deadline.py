@@ -1,17 +1,21 @@
-"""Progress of a roll, and its end where there is none for `spec.progressDeadlineSeconds`.
+"""The progress of a rollout, and its deadline (`spec.progressDeadlineSeconds`).
 
-docs/design.md, "The deadline". A roll is on from the first instance that is to be updated, or is
-new, until all that should run are available. How far it has come are two counts, and the status
-notes the highest of each with the time: an instance that falls back and recovers, however often, is
-no progress.
+docs/design.md, "The deadline". A rollout is under way from the first instance that has to be
+updated, or is new, until all instances that should run are available. Its progress is a pair:
+
+    begun       wanted instances that need nothing more (their verdict is done)
+    available   those of them that are available, or should not run
+
+The status notes the highest value of each with the time at which one of them grew. The deadline
+counts from there. An instance that fails and recovers again and again makes no progress, because
+the highest values stay the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from tapp.decide.instances import Instance, is_fresh
-from tapp.decide.judge import Verdict
-from tapp.decide.rollout import is_update
+from tapp.decide.cases import Case
+from tapp.decide.instances import is_fresh
 from tapp.declared.model import TApp, TAppSpec
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.notes import ReachedNote, decoded
@@ -20,77 +24,75 @@ from tapp.words.times import noted_since
 
 
 @dataclass(frozen=True)
-class Roll:
-    """The course of a roll."""
+class Rollout:
+    """The rollout that is under way."""
 
-    # how far it has come -> since when, RFC 3339; empty where there is no roll
+    # Progress -> since when, RFC 3339; empty without a rollout
     progressed: Mapping[ReachedNote, str] = field(default_factory=dict)
     since: str = ""  # that time
-    waiting: Sequence[tuple[Instance, Verdict]] = ()  # those that are waited for, with decisions
-    late: bool = False  # whether nothing has come further for too long
-    waits: tuple[float, ...] = ()  # seconds after which it will be too long
-    # seconds for which what is wrong may still be put right by it, because it has come further just
-    # now; 0 where there is no roll
+    waiting: Sequence[Case] = ()  # the instances that the rollout waits for
+    exceeded: bool = False  # whether the deadline has passed
+    waits: tuple[float, ...] = ()  # seconds until the deadline
+    # Seconds in which the rollout may still repair what is broken, because it has made progress a
+    # moment ago; 0 without a rollout
     patience: float = 0.0
 
 
-def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
-    tapp: TApp,
-    instances: Sequence[Instance],
-    verdicts: Sequence[Verdict],
-    decisions: Sequence[Verdict],
-    available: Set[int],
-    now: float,
-) -> Roll:
-    """Follows the roll that is under way, if one is; the status says how far it had come.
+NO_ROLLOUT = Rollout()
 
-    The verdicts are judged alone; the decisions are what happens now.
-    """
+
+def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: float) -> Rollout:
+    """Follows the rollout that is under way, if any. The status has its progress so far."""
     limit = tapp.spec.progress_deadline_seconds
     if not limit:
-        return Roll()
+        return NO_ROLLOUT
     noted, generation = decoded(ReachedNote, tapp.status.progressed), tapp.metadata.generation
-    waiting, is_on, begun, ready = list[tuple[Instance, Verdict]](), bool(noted), 0, 0
-    for instance, verdict, decision in zip(instances, verdicts, decisions, strict=True):
+    waiting, is_on, begun, ready = list[Case](), bool(noted), 0, 0
+    for case in cases:
+        instance = case.instance
         if not instance.wanted:
             continue
-        done = verdict.reason.disposition is Disposition.DONE
+        done = case.verdict.reason.disposition is Disposition.DONE
         serves = instance.id in available or not instance.should_run
         begun += done
         ready += done and serves
-        if (done and serves) or not _is_waited_for(instance, decision, serves=serves):
+        if (done and serves) or not _is_waited_for(case, serves=serves):
             continue
-        waiting.append((instance, decision))
-        is_on = is_on or is_update(verdict) or is_fresh(tapp, instance.id)
+        waiting.append(case)
+        is_on = is_on or case.verdict.is_update or is_fresh(tapp, instance.id)
     if not waiting or not is_on:
-        return Roll()
+        return NO_ROLLOUT
     mine = [one for one in noted if one.generation == generation]
-    had = max(mine, default=ReachedNote(generation, -1, -1))
-    further = begun > had.begun or ready > had.available
-    since, at = noted_since("" if further else noted.get(had, ""), now)
-    reached = ReachedNote(generation, max(begun, had.begun), max(ready, had.available))
-    asked = _asked_to_wait(tapp.spec, waiting)
-    left = at + limit + asked - now
-    patience = max(0.0, at + min(limit, TROUBLE_AFTER) + asked - now)
+    best = max(mine, default=ReachedNote(generation, -1, -1))
+    further = begun > best.begun or ready > best.available
+    since, at = noted_since("" if further else noted.get(best, ""), now)
+    reached = ReachedNote(generation, max(begun, best.begun), max(ready, best.available))
+    requested = _requested_seconds(tapp.spec, waiting)
+    left = at + limit + requested - now
+    patience = max(0.0, at + min(limit, TROUBLE_AFTER) + requested - now)
     if tapp.spec.update_strategy.paused:
-        return Roll({reached: since}, since, waiting, patience=patience)
+        return Rollout({reached: since}, since, waiting, patience=patience)
     waits = (left,) if left > 0 else ()
-    return Roll({reached: since}, since, waiting, left <= 0, waits, patience)
+    return Rollout({reached: since}, since, waiting, left <= 0, waits, patience)
 
 
-def _is_waited_for(instance: Instance, decision: Verdict, *, serves: bool) -> bool:
-    """True if it is to come further, and neither its author nor a refusal keeps it where it is."""
+def _is_waited_for(case: Case, *, serves: bool) -> bool:
+    """Returns False if the author, a person or a refusal keeps an instance where it is.
+
+    A refusal counts only if the instance serves or has no pod. Another instance may recover.
+    """
+    instance, decision = case.instance, case.decision
     if decision.reason in (Reason.PAUSED, Reason.HELD) or not instance.should_run:
         return False
     refused = decision.reason.disposition is Disposition.BLOCKED
     return not (refused and (serves or instance.pod is None))
 
 
-def _asked_to_wait(spec: TAppSpec, waiting: Iterable[tuple[Instance, Verdict]]) -> float:
-    """Seconds that an update may take because its author has asked for that."""
+def _requested_seconds(spec: TAppSpec, waiting: Iterable[Case]) -> float:
+    """Returns the seconds that an update takes because the author has asked for them."""
     stopping = [
         pod.spec.grace_seconds * max(1, len(instance.update.unfinished))
-        for instance, _ in waiting
+        for instance in (case.instance for case in waiting)
         if (pod := instance.pod) is not None and (pod.terminating or instance.update.unfinished)
     ]
     grace = spec.update_strategy.in_place_update_strategy.grace_period_seconds

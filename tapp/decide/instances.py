@@ -1,7 +1,15 @@
-"""Instances, the numbers of a TApp: its pod, its template, its status, and what it may wait for."""
+"""Instances: the numbers of a TApp, and what is known of each before it is judged.
+
+`observe_instances` reads the pod, the spec and the status of each number. Other rules add their
+part (`assembly.py` calls them in order): the partition, the comparison of templates, resizes,
+problems of new pods, and pods that have ended.
+"""
+
+from typing import Final
 
 import msgspec
 
+from tapp.decide.verdicts import Verdict, no_template
 from tapp.declared.lookup import Templates
 from tapp.declared.metadata import Metadata
 from tapp.declared.model import TApp
@@ -13,7 +21,7 @@ from tapp.pod.pace import Pace
 from tapp.pod.pod import Pod
 from tapp.pod.resize import Resizing, Wanted
 from tapp.pod.trouble import TROUBLE_AFTER
-from tapp.storage.claims import Made
+from tapp.storage.claims import PodSource
 from tapp.words.notes import ReadyNote, UpdateNote, decode_names, decoded
 from tapp.words.times import UNKNOWN, noted_since, past
 from tapp.words.vocabulary import AppStatus, InstanceStatus
@@ -21,83 +29,156 @@ from tapp.world import World
 
 FINISHED = (InstanceStatus.SUCC, InstanceStatus.FAILED)
 KILLING = InstanceStatus.KILLING
-RECHECK = 1.0  # Seconds after which to look again where no event of the cluster will wake us
+RECHECK = 1.0  # Seconds after which to look again if no event of the cluster will start a sync
+
+
+class FromHistory(msgspec.Struct, frozen=True, gc=False):
+    """An instance as the history has it, for a partition (`kept_instances.py`)."""
+
+    # The revision at which the partition keeps the instance; "" for an instance at the newest
+    # revision, whose record differs from the spec in claims or Service
+    revision: str = ""
+    # The TApp as it was then; None if no record says more than the template
+    templates: Templates | None = None
+    additions: str = ""  # claims and Service that the spec has no longer, for a person; or ""
+    unknown: str = ""  # what the history does not say, for a person; or ""
+
+
+class Comparison(msgspec.Struct, frozen=True, gc=False):
+    """A pod's own template, compared with the one that it should run (`comparison.py`)."""
+
+    # The hash without images and resources (`Hashes.bare`) of the pod's template; "" if unknown
+    bare: str = ""
+    # Whether both mean the same, except for images, labels and annotations
+    same_spec: bool = False
+    same: bool = False  # whether both mean the same in everything
+    # Labels and annotations of the pod's template; None if the history lacks that template
+    metadata: Metadata | None = None
+    # Containers whose environment has resources that the template has changed since (`reads.py`)
+    rereads: tuple[str, ...] = ()
+
+
+NOT_COMPARED: Final = Comparison()
+
+
+class ResizeState(msgspec.Struct, frozen=True, gc=False):
+    """The resources of a pod, compared with those of its template (`resizes.py`)."""
+
+    wanted: Wanted  # what the pod lacks of the template's resources
+    progress: Resizing | None = None  # how far the kubelet is with them; None if it is done
+    infeasible: str = ""  # why the pod can never have the resources of its template, or ""
+
+
+class PodProblems(msgspec.Struct, frozen=True, gc=False):
+    """Why no pod can be made of an instance's template (`pod_problems.py`)."""
+
+    new_pod: str  # why no new pod can be created
+    # Why the pod that exists cannot become as its template says either; or ""
+    any_pod: str = ""
 
 
 class Instance(msgspec.Struct, frozen=True, gc=False):
-    """One number of a TApp, with all that its verdict depends on (`assembly.py`)."""
+    """One number of a TApp, with all that its verdict depends on.
 
-    id: int  # its number
-    pod: Pod | None  # the observed pod, if any
-    template: Template | Unresolved  # what it should run
-    status: InstanceStatus = InstanceStatus.NOT_CREATED  # in `status.statuses` as it is now
+    A part that is None does not apply to the instance.
+    """
+
+    id: int
+    pod: Pod | None
+    template_name: str
+    template: Template | None  # what the instance should run; None if `decided` says why not
+    decided: Verdict | None = None  # the verdict on an instance that has no template
+    status: InstanceStatus = InstanceStatus.NOT_CREATED  # its word in `status.statuses` now
     wanted: bool = True  # whether the number is below `spec.replicas`
-    killed: bool = False  # whether the author stopped it
+    killed: bool = False  # whether `spec.statuses` stops the instance
     should_run: bool = True  # wanted, and not run to its end: the base of every budget
-    remove_finished: bool = False  # whether its finished pod is due for removal
-    never_migrate: bool = False  # whether a completed pod of it is never replaced
-    updated: bool = False  # whether its pod carries the revision of its template
-    # the hash without images and resources (`Hashes.bare`) of the template whose revision its pod
-    # carries instead; "" where nobody can tell (`comparison.py`)
-    recorded: str = ""
-    alike: bool = False  # whether that one means the same, but for images, labels and annotations
-    respelled: bool = False  # whether it means the same in everything
-    # labels and annotations of the template whose revision its pod carries instead; None if the
-    # history lacks that template, or the pod has what its template says
-    before: Metadata | None = None
-    # containers whose environment has resources that its template has changed since (`reads.py`)
-    rereads: tuple[str, ...] = ()
-    # what its pod lacks of its template's resources (`resizes.py`); None where a change of these is
-    # not done in the pod
-    resize: Wanted | None = None
-    resizing: Resizing | None = None  # how far its template's resources are; None if done
-    infeasible: str = ""  # why its kubelet can never give its pod what its template asks for, or ""
-    leaving: bool = False  # its completed pod was to go because it was killed, and is there
-    # why its pod must not be created now, or, of one that has a pod, why no other could be made of
-    # its template, as far as that shows (`unmade.py`); or ""
-    unmade: str = ""
-    # since when its pod's node has not reported, in seconds since the epoch; None if it reports
+    never_migrate: bool = False  # `spec.neverMigrate`
+    updated: bool = False  # whether the pod has the revision of the template, and stays
+    leaving: bool = False  # the instance was killed, and its completed pod still exists
+    service_name: str = ""  # the Service of the pod's host name, "" for none
+    # Since when the pod's node has not reported, in seconds since the epoch; None if it reports
     silent_since: float | None = None
-    # since when its pod is seen as it is, if the condition Ready has no usable time, else `UNKNOWN`
+    # Since when the pod is seen as it is, if the condition Ready has no usable time; else `UNKNOWN`
     seen_since: float = UNKNOWN
-    # why its pod cannot be as its template says, neither in place nor another (`unmade.py`); or ""
-    unfit: str = ""
-    update: Progress = NO_UPDATE  # how far the last in-place update of its pod has come
-    pace: Pace | None = None  # how soon its completed pod is replaced; None if it need not wait
-    kept: str = ""  # revision at which the partition keeps it (`partition.py`), "": the newest
-    # the TApp as it was then, where that is more than the template: what its pod is made of beside
-    # it
-    past: Templates | None = None
-    service_name: str = ""  # the Service that its pod's host name is in, "" for none
-    otherwise: str = ""  # what that is which the spec has no longer, for a person; "" where nothing
-    doubt: str = ""  # what is not known of how it was, "" where all is
+    update: Progress = NO_UPDATE  # how far the last update in place of the pod has come
+    history: FromHistory | None = None  # None if the instance is as the spec has it
+    comparison: Comparison | None = None
+    resize: ResizeState | None = None
+    problems: PodProblems | None = None
+    pace: Pace | None = None  # how soon the completed pod is replaced; None if it need not wait
+    remove_finished: bool = False  # whether the pod of the finished instance is deleted now
 
     @property
-    def made(self) -> Made:
-        """Template and past that its pod is made of."""
-        return Made(self.id, self.template, self.past)
+    def kept(self) -> str:
+        """Returns the revision at which the partition keeps the instance, "" if it does not."""
+        return "" if self.history is None else self.history.revision
+
+    @property
+    def source(self) -> PodSource:
+        """Returns what a new pod of the instance is made of."""
+        recorded = None if self.history is None else self.history.templates
+        return PodSource(self.id, self.template, recorded)
 
     @property
     def metadata_before(self) -> Metadata | None:
-        """Labels and annotations of the template that its pod was made of; None if not known."""
-        if (self.updated or self.respelled) and isinstance(self.template, Template):
+        """Returns labels and annotations of the pod's own template; None if not known."""
+        comparison = self.comparison
+        same = self.updated or (comparison is not None and comparison.same)
+        if same and self.template is not None:
             return Metadata(self.template.labels, self.template.annotations)
-        return self.before
+        return None if comparison is None else comparison.metadata
+
+    @property
+    def resizing(self) -> Resizing | None:
+        """Returns how far the kubelet is with the template's resources; None if it is done."""
+        return None if self.resize is None else self.resize.progress
+
+    @property
+    def infeasible(self) -> str:
+        """Returns why the pod can never have the resources of its template, or ""."""
+        return "" if self.resize is None else self.resize.infeasible
+
+    @property
+    def no_new_pod(self) -> str:
+        """Returns why no new pod can be created of the template, or ""."""
+        return "" if self.problems is None else self.problems.new_pod
 
     @property
     def finished(self) -> bool:
-        """True if it ran to its end and is not run again."""
+        """Returns True if the instance ran to its end and is not run again."""
         return self.status in FINISHED
 
 
-def gives_way(pod: Pod, update: Progress, remembered: str = "") -> bool:
-    """True if a completed pod gives way (docs/design.md, "Completed and finished instances").
+def with_parts(  # noqa: PLR0913 - the parts that rules add after the partition
+    instance: Instance,
+    *,
+    comparison: Comparison | None,
+    resize: ResizeState | None,
+    problems: PodProblems | None,
+    pace: Pace | None,
+    remove_finished: bool,
+) -> Instance:
+    """Adds the parts that rules have found."""
+    return msgspec.structs.replace(
+        instance,
+        comparison=comparison,
+        resize=resize,
+        problems=problems,
+        pace=pace,
+        remove_finished=remove_finished,
+    )
 
-    `remembered` is the instance's status so far. The pod of a finished instance may be evicted,
-    too, when its node is drained: its work is over all the same.
+
+def gives_way(pod: Pod, update: Progress, remembered: str = "") -> bool:
+    """Returns True if a completed pod is replaced, False if the instance has finished with it.
+
+    docs/design.md, "Completed and finished instances". `remembered` is the status of the instance
+    in the last sync.
     """
     if pod.made_failed or pod.refused_by_kubelet or ended_by_update(pod, update):
         return True
+    # The pod of a finished instance may be evicted, too, when its node is drained. The work of the
+    # instance is done all the same.
     if pod.disruption and remembered not in FINISHED:
         return True
     return not pod.ran_to_its_end
@@ -112,7 +193,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
     silent_since: float | None,
     now: float,
 ) -> InstanceStatus:
-    """The status of one instance, from its pod and its memory."""
+    """Returns the word of an instance for `status.statuses`. `remembered` is its last word."""
     if pod is None:
         if killed:
             return InstanceStatus.KILLED
@@ -133,7 +214,8 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
         return InstanceStatus.UNKNOWN
     if not pod.completed:
         return InstanceStatus.PENDING
-    # What an update has ended is broken, not finished, also where it must not be replaced.
+    # An instance whose pod was ended by an update is broken, not finished, also if
+    # spec.neverMigrate keeps the pod.
     broken = pod.made_failed or ended_by_update(pod, update)
     replaced = broken or (gives_way(pod, update, remembered) and not never_migrate)
     if phase == "Failed":
@@ -141,8 +223,8 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
     return InstanceStatus.POD_SUCC if replaced else InstanceStatus.SUCC
 
 
-def instances_of(world: World, now: float) -> list[Instance]:
-    """All numbers below `spec.replicas`, then those that are to go; ascending."""
+def observe_instances(world: World, now: float) -> list[Instance]:
+    """Returns all numbers below `spec.replicas`, then those of pods beyond; ascending."""
     tapp, templates = world.tapp, world.templates
     spec, pods, remembered = tapp.spec, world.pods, tapp.status.statuses
     replicas, never_migrate = spec.replicas, spec.never_migrate
@@ -173,6 +255,8 @@ def instances_of(world: World, now: float) -> list[Instance]:
                 seen_since = noted_since(noted, now)[1]
             silent = silent_since(pod, now, seen_since)
         before = remembered.get(key, "")
+        # A killed instance starts again with a new pod. Its completed pod does not count as
+        # finished, also if the author starts the instance before that pod is deleted.
         leaving = (
             pod is not None
             and pod.phase in COMPLETED
@@ -183,47 +267,56 @@ def instances_of(world: World, now: float) -> list[Instance]:
             if leaving
             else instance_status(pod, is_killed, before, never_migrate, update, silent, now)
         )
-        template = templates.of(id) if default is None or key in named else default
+        found = templates.of(id) if default is None or key in named else default
+        template, decided = template_or_verdict(found, pod)
         should_run = wanted and not is_killed and status not in FINISHED
         instances.append(
             Instance(
                 id,
                 pod,
+                found.name,
                 template,
+                decided,
                 status,
                 wanted,
                 is_killed,
                 should_run,
-                never_migrate=never_migrate,
-                updated=is_updated(pod, template),
-                leaving=leaving and wanted,
-                silent_since=silent,
-                seen_since=seen_since,
-                update=update,
-                service_name=spec.service_name,
+                never_migrate,
+                is_updated(pod, template),
+                leaving and wanted,
+                spec.service_name,
+                silent,
+                seen_since,
+                update,
             )
         )
     return instances
 
 
-def runs(pod: Pod | None, template: Template | Unresolved) -> bool:
-    """True if a pod is made of a template, also while it ends."""
-    return (
-        pod is not None
-        and type(template) is Template
-        and pod.spec.template_hash == template.revision
-    )
+def template_or_verdict(
+    found: Template | Unresolved, pod: Pod | None
+) -> tuple[Template | None, Verdict | None]:
+    """Returns the template of an instance, or the verdict on an instance that has none."""
+    if isinstance(found, Unresolved):
+        return None, no_template(found.reason, found.message, has_pod=pod is not None)
+    return found, None
 
 
-def is_updated(pod: Pod | None, template: Template | Unresolved) -> bool:
-    """True if a pod is made of a template, and stays."""
+def runs(pod: Pod | None, template: Template | None) -> bool:
+    """Returns True if a pod is made of a template, also while the pod is being deleted."""
+    return pod is not None and template is not None and pod.spec.template_hash == template.revision
+
+
+def is_updated(pod: Pod | None, template: Template | None) -> bool:
+    """Returns True if a pod is made of a template and is not being deleted."""
     return runs(pod, template) and pod is not None and not pod.terminating
 
 
 def is_fresh(tapp: TApp, id: int) -> bool:
-    """True if an instance is new, or is started again, as far as the status shows.
+    """Returns True if an instance is new, or is started again after it was killed or has finished.
 
-    Without an entry it is new if the spec is: who loses its pod while others come first has none.
+    An instance without an entry in the status is new only if the spec is: an instance that loses
+    its pod while others come first has no entry either.
     """
     before = tapp.status.statuses.get(str(id))
     if before:
@@ -235,7 +328,7 @@ _ALIVE = frozenset(InstanceStatus) - {*FINISHED, InstanceStatus.KILLED}
 
 
 def app_status(instances: list[Instance]) -> AppStatus:
-    """`status.appStatus`: the word for all instances below `spec.replicas`."""
+    """Returns `status.appStatus`, the word for all instances below `spec.replicas` together."""
     statuses = {instance.status for instance in instances if instance.wanted}
     if not statuses:
         return AppStatus.PENDING

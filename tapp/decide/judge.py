@@ -1,20 +1,18 @@
 """Judges each instance alone: what should happen to it, and why.
 
-The rules of docs/design.md, "Verdicts"; first match wins. A verdict is what the instance needs;
-whether an update may happen now is decided afterwards, over all instances, by `rollout`.
+The rules of docs/design.md, "Verdicts"; the first rule that applies gives the verdict. Whether an
+update may happen in this sync is decided afterwards over all instances (`stages.py`).
 """
 
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import NamedTuple
 
-import msgspec
-
-from tapp.decide.changes import Adopt, Create, Mark, Resize, Update
-from tapp.decide.instances import Instance
+from tapp.decide.changes import Adopt, Create, Resize, Update
+from tapp.decide.instances import NOT_COMPARED, Instance
+from tapp.decide.verdicts import UP_TO_DATE, Action, Verdict, wait
 from tapp.declared.adopt import describes, differs_in_images_only
 from tapp.declared.revision import without_resources
-from tapp.declared.templates import Template, Unresolved, running
+from tapp.declared.templates import Template, running
 from tapp.kube.canonical import comparable
 from tapp.kube.resources import asked_for
 from tapp.kube.restarts import COMPLETED
@@ -26,75 +24,43 @@ from tapp.words.quoted import quoted, short
 from tapp.words.ranges import name_list
 from tapp.words.reasons import Reason
 from tapp.words.times import written
-from tapp.words.vocabulary import RESTART_INSTANCE, RESTARTED_AT, Wish
-
-
-class Action(StrEnum):
-    """The kinds of what a sync does about an instance."""
-
-    CREATE = "Create"
-    KEEP = "Keep"
-    ADOPT = "Adopt"  # Write our labels on a pod that the template already describes
-    MARK = "Mark"  # Write a label, an annotation or a toleration that asks for something
-    UPDATE = "UpdateInPlace"
-    RECREATE = "Recreate"
-    DELETE = "Delete"
-    ABSENT = "Absent"  # No pod, and none is wanted (or none can be made)
-
-
-DISRUPTIVE = (Action.UPDATE, Action.RECREATE)
-
-
-class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """An action, a CamelCase reason and a sentence for a person."""
-
-    action: Action
-    reason: Reason
-    message: str
-    # what is written for it; None where an existing pod stays as it is, or goes
-    change: Create | Adopt | Mark | Update | Resize | None = None
-
-
-def wait(reason: Reason, message: str) -> Verdict:
-    """Nothing happens now."""
-    return Verdict(Action.KEEP, reason, message)
+from tapp.words.vocabulary import RESTART_INSTANCE, RESTARTED_AT
 
 
 class Attempt(NamedTuple):
-    """A try at bringing a pod to its template without another pod."""
+    """The result of an attempt to bring a pod to its template without replacing the pod."""
 
-    verdict: Verdict | None = None  # what it comes to; None where this way leads nowhere
-    obstacle: str = ""  # why, "" where there is nothing to be done in this way
+    verdict: Verdict | None = None  # None if the attempt failed, or there was nothing to do
+    obstacle: str = ""  # why the attempt failed; "" if there was nothing to do
 
 
-UP_TO_DATE = wait(Reason.UP_TO_DATE, "runs its template")
 _TERMINATING = wait(Reason.TERMINATING, "wait until its pod is gone")
 _NOTHING = Attempt()
 _IN_MORE = "more than images and metadata"
 
 
 def judge(instance: Instance) -> Verdict:
-    """The verdict on one instance: the first rule that applies, numbered as in the design."""
+    """Returns the verdict of the first rule that applies. The design numbers them alike."""
     pod, template = instance.pod, instance.template
     # 1. No pod is wanted: beyond replicas, killed, or finished and due for removal.
     if not instance.should_run and (unwanted := _not_wanted(instance)) is not None:
         return unwanted
-    # 2. No pod: create it, as far as its template can be resolved.
+    # 2. No pod: create it, if a pod can be created of its template.
     if pod is None:
         return _missing(instance)
     # 3. Terminating: its name is free only when it is gone.
     if pod.terminating:
         return _TERMINATING
-    # 4. A pod that we cannot read is left alone: a doubt is never a deletion.
+    # 4. A pod that the service cannot read is left alone: in doubt, nothing is deleted.
     if pod.unreadable:
         return wait(Reason.UNREADABLE_POD, f"left alone: {short(pod.unreadable)}")
     # 5. Completed: replace it, or leave it for a person to look at.
     if pod.phase in COMPLETED:
         return _completed(instance, pod)
-    # 6. The template cannot be resolved: a typo is no reason to delete.
-    if isinstance(template, Unresolved):
-        return wait(template.reason, template.message)
-    # A resize that cannot be done, under rule 7 or 8, needs a new pod.
+    # 6. No template: a typing error in the spec is no reason to delete a pod.
+    if template is None:
+        return _decided(instance)
+    # A resize that the node can never do, under rule 7 or 8, needs a new pod.
     if instance.infeasible:
         return _recreate(instance, template, Reason.NOT_IN_PLACE, instance.infeasible)
     # 7. The pod carries the revision of its template: a restart may be asked for, or a resize due.
@@ -110,6 +76,12 @@ def judge(instance: Instance) -> Verdict:
     return _different(instance, pod, template)
 
 
+def _decided(instance: Instance) -> Verdict:
+    """Returns the verdict on an instance that has no template."""
+    assert instance.decided is not None  # noqa: S101 - one of both is always there
+    return instance.decided
+
+
 def _not_wanted(instance: Instance) -> Verdict | None:
     if not instance.wanted:
         reason, message = Reason.SCALED_DOWN, "its number is not below spec.replicas"
@@ -123,16 +95,17 @@ def _not_wanted(instance: Instance) -> Verdict | None:
 
 
 def _missing(instance: Instance) -> Verdict:
-    template = instance.template
-    if isinstance(template, Unresolved):
-        return Verdict(Action.ABSENT, template.reason, template.message)
-    if blocked := instance.unmade or template.obstacle:
+    template, history = instance.template, instance.history
+    if template is None:
+        return _decided(instance)
+    if blocked := instance.no_new_pod or template.obstacle:
         return Verdict(Action.ABSENT, Reason.BLOCKED, blocked)
     message = f"create it from template {quoted(template.name)}"
-    if instance.kept:
-        message += f" as it was at revision {instance.kept}"
-    message += instance.otherwise and f", {instance.otherwise}"
-    message += instance.doubt and f"; {instance.doubt}"
+    if history is not None:
+        if history.revision:
+            message += f" as it was at revision {history.revision}"
+        message += history.additions and f", {history.additions}"
+        message += history.unknown and f"; {history.unknown}"
     return Verdict(Action.CREATE, Reason.NO_POD, message, Create(template))
 
 
@@ -143,9 +116,9 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
     if instance.leaving:
         message = "it was stopped, and is to start with a new pod"
         return Verdict(Action.DELETE, Reason.KILLED, message)
-    if isinstance(template, Unresolved):
-        return wait(template.reason, template.message)
-    if obstacle := template.obstacle or instance.unmade:
+    if template is None:
+        return _decided(instance)
+    if obstacle := template.obstacle or instance.no_new_pod:
         return wait(Reason.BLOCKED, obstacle)
     if pod.made_failed:
         reason, why = Reason.NODE_LOST, "was on a node that is lost"
@@ -172,26 +145,29 @@ def _names(containers: Iterable[str]) -> str:
 
 
 def _recreate(instance: Instance, template: Template, reason: Reason, message: str) -> Verdict:
-    """A new pod; the one that there is stays where no other could follow."""
-    if obstacle := template.obstacle or instance.unmade:
+    """Replaces the pod; the pod stays if no new pod could be created."""
+    if obstacle := template.obstacle or instance.no_new_pod:
         return wait(Reason.BLOCKED, obstacle)
     return Verdict(Action.RECREATE, reason, message)
 
 
 def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict:
-    """Judges a pod at its template's revision until it has the resources, too."""
+    """Judges a pod that has the revision of its template and may lack the template's resources.
+
+    A resize needs no new revision on the pod: the resources of others may be in the spec of a pod.
+    """
     if verdict := _resize(instance, pod, template).verdict:
         return verdict
     if (state := instance.resizing) is None:
-        if not instance.kept:
+        if instance.history is None or not instance.history.revision:
             return UP_TO_DATE
-        more = instance.otherwise and f", {instance.otherwise}"
+        more = instance.history.additions and f", {instance.history.additions}"
         return wait(Reason.KEPT, f"the partition keeps it at revision {instance.kept}{more}")
     return _resizing(state)
 
 
 def _resizing(state: Resizing) -> Verdict:
-    """Waits for the kubelet, which has yet to give containers the resources of the pod's spec."""
+    """Waits until the kubelet has given containers the resources of the pod's spec."""
     quote = f": {state.message}" if state.message else ""
     if state.pending == DEFERRED:
         message = f"its node has no room now for the resources of its template{quote}"
@@ -201,7 +177,7 @@ def _resizing(state: Resizing) -> Verdict:
 
 
 def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    wanted = instance.resize
+    wanted = None if instance.resize is None else instance.resize.wanted
     if wanted is None or (not wanted.resources and not wanted.obstacle):
         return _NOTHING
     if wanted.wrong and not instance.updated:
@@ -212,14 +188,17 @@ def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
     message = f"template {quoted(template.name)} changes resources of {names} in place"
     if wanted.restarts:
         message += f"; by its resizePolicy it restarts {_names(wanted.restarts)}"
-    if instance.rereads:
-        message += f"; then {_names(instance.rereads)} restarts, to read its resources anew"
+    if rereads := (instance.comparison or NOT_COMPARED).rereads:
+        message += f"; then {_names(rereads)} restarts, to read its resources anew"
     change = Resize(pod, template, wanted.resources)
     return Attempt(Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change))
 
 
 def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Tries to take over another controller's pod; no obstacle where it differs in images only."""
+    """Attempts to adopt the pod of another controller. No obstacle if only its images differ.
+
+    The hashes of our labels are missing, so template and pod are compared field by field.
+    """
     manifest = pod.manifest
     wanted, observed = comparable(template.spec), comparable(manifest.spec)
     if template.ignores_resources:
@@ -244,16 +223,18 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
         if attempt.verdict:
             return attempt.verdict
         in_place = not attempt.obstacle
-    elif instance.respelled:
-        return _labelled(pod, template)
+    elif instance.comparison is not None and instance.comparison.same:
+        message = f"template {quoted(template.name)} makes the same pod, written in another way"
+        return Verdict(Action.ADOPT, Reason.SAME_MEANING, message, Adopt(pod, template))
     else:
         more = _beyond_metadata(instance, spec, template)
         in_place = not more
-    # What the API server or the kubelet refuses in a new pod, they refuse in this one, too.
-    if beyond := template.beyond or instance.unfit:
+    # What the API server or the kubelet refuses in a new pod, they refuse in an update, too.
+    any_pod = "" if instance.problems is None else instance.problems.any_pod
+    if beyond := template.beyond or any_pod:
         return wait(Reason.BLOCKED, beyond)
     asked = template.annotations.get(RESTARTED_AT, "")
-    blocked = template.obstacle or instance.unmade
+    blocked = template.obstacle or instance.no_new_pod
     if not pod.foreign and asked not in ("", spec.restarted_at) and not blocked:
         why = f"asks for new pods: {RESTARTED_AT} is {short(asked)}"
         message = f"template {quoted(template.name)} {why}"
@@ -272,7 +253,7 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
 
 
 def _resize_alone(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Tries to resize a pod whose template has changed in nothing else that matters."""
+    """Attempts to resize a pod whose template has changed in resources and metadata only."""
     images = changed_images(pod.spec, template)
     if images and instance.resize is not None:
         why = f"images change, too, of {_names(images)}: a resize changes nothing else"
@@ -280,21 +261,13 @@ def _resize_alone(instance: Instance, pod: Pod, template: Template) -> Attempt:
     return _resize(instance, pod, template)
 
 
-def _labelled(pod: Pod, template: Template) -> Verdict:
-    """The labels of a template that makes the pod that there is."""
-    message = f"template {quoted(template.name)} makes the same pod, written in another way"
-    if pod.spec.hold is not None and pod.spec.hold.covers(Wish.UPDATE):
-        return wait(Reason.UP_TO_DATE, f"{message}; it is labelled when its hold ends")
-    return Verdict(Action.ADOPT, Reason.SAME_MEANING, message, Adopt(pod, template))
-
-
 def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> str:
-    """In what a pod of ours differs that no update in place changes, "" if in nothing.
+    """Returns what differs and cannot be changed by an update in place, "" if nothing does.
 
-    Resources are no such thing if they are left to others, or if the pod has those of the template:
+    Resources do not count if they are left to others, or if the pod has them already because
     somebody has resized it.
     """
-    if spec.uniq_hash == template.uniq or instance.alike:
+    if spec.uniq_hash == template.uniq or (instance.comparison or NOT_COMPARED).same_spec:
         return ""
     if not _differs_in_resources(instance, spec, template):
         return _IN_MORE
@@ -308,17 +281,20 @@ def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> s
 
 
 def _differs_in_resources(instance: Instance, spec: PodSpec, template: Template) -> bool:
-    """True if a pod of ours may differ in resources, beyond what an update in place changes."""
-    return spec.uniq_hash in template.hashes or instance.recorded == template.hashes.bare
+    """Returns True if a pod may differ in resources, besides images and metadata."""
+    bare = (instance.comparison or NOT_COMPARED).bare
+    return spec.uniq_hash in template.hashes or bare == template.hashes.bare
 
 
 def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Tries to update a pod that differs in images and metadata only."""
+    """Attempts to update a pod that differs in images and metadata only."""
     spec, name = pod.spec, f"template {quoted(template.name)}"
+    comparison = instance.comparison or NOT_COMPARED
     images = changed_images(spec, template) if not instance.updated else {}
-    rereads = [each for each in instance.rereads if each in template.images]
+    rereads = [each for each in comparison.rereads if each in template.images]
     if rereads and instance.resizing is not None:
-        return Attempt(_resizing(instance.resizing))  # it would read the resources of before
+        # A container that restarts now would read the resources of before the resize.
+        return Attempt(_resizing(instance.resizing))
     asked = [*restarts_of(spec, template, instance.metadata_before), *rereads]
     restarts = [each for each in dict.fromkeys(asked) if each not in images]
     if obstacle := obstacle_to([*images, *restarts], pod):
@@ -335,7 +311,7 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
         message = f"annotation {RESTART_INSTANCE} of its pod {parts[0]} in place"
         return Attempt(Verdict(Action.UPDATE, Reason.RESTART_ASKED, message, change))
     message = f"{name} {' and '.join(parts) or 'changes labels and annotations'} in place"
-    same = spec.uniq_hash == template.uniq or instance.alike or template.ignores_resources
+    same = spec.uniq_hash == template.uniq or comparison.same_spec or template.ignores_resources
     if not pod.foreign and not same:
         message += "; its pod has the resources already"
     return Attempt(Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change))

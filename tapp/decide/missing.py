@@ -1,12 +1,12 @@
-"""Claims that pods run with and that are not the TApp's, Services that it lacks, and since when.
+"""Objects that instances need and the TApp does not have: pods, claims and Services.
 
-A hook is shown only what carries its label and belongs to its TApp (docs/mend.md, "Lost
-ownership"). That a claim is missing once says nothing: the cache may lag. That it is missing again
-and again does, so the status notes since when. Pods that do not come to be: `turns.py`.
+A hook sees only objects that carry the label of its TApp and belong to it (docs/mend.md, "Lost
+ownership"). That an object is missing once says nothing, because the cache may lag. That it is
+missing for long does, so the status notes since when.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tapp.decide.instances import Instance
 from tapp.pod.trouble import TROUBLE_AFTER
@@ -19,43 +19,53 @@ from tapp.world import World
 Since = dict[str, list[int]]  # Since when, RFC 3339 -> instances
 
 
-@dataclass(frozen=True)
-class Missing:
-    """Things that instances lack."""
+@dataclass
+class MissingObjects:
+    """Since when objects are missing."""
 
-    since: Since  # since when -> the instances
-    waits: tuple[float, ...]  # seconds after which one of them has lasted
+    pods: Since = field(default_factory=dict)  # pods that were requested and do not appear
+    claims: Since = field(default_factory=dict)  # claims that a pod uses and the TApp lacks
+    services: Since = field(default_factory=dict)  # Services that are missing or not as requested
+    # Instance -> since when its pod is missing, in seconds since the epoch
+    pods_since: dict[int, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pods_since = {id: seconds(at) for at, ids in self.pods.items() for id in ids}
 
 
-def missing(noted: Mapping[str, str], ids: list[int], now: float) -> Missing:
-    """Since when each of these instances lacks something: as the status has it noted, or now."""
+def missing_since(noted: Mapping[str, str], ids: list[int], now: float) -> Since:
+    """Returns since when each of these instances lacks an object: as noted before, or now."""
     if not ids:
-        return Missing({}, ())
+        return {}
     known = decode_since(noted, now)
     found = grouped((known.get(id) or written(now), id) for id in ids)
-    waits = tuple(left for time in found if (left := seconds(time) + TROUBLE_AFTER - now) > 0)
-    return Missing(dict(sorted(found.items())), waits)
+    return dict(sorted(found.items()))
 
 
-def overdue(found: Since, now: float) -> dict[str, list[int]]:
-    """The part of it that has lasted for so long that it is trouble."""
+def waits_for(found: Since, now: float) -> list[float]:
+    """Returns the seconds after which objects have been missing for so long that it is trouble."""
+    return [left for time in found if (left := seconds(time) + TROUBLE_AFTER - now) > 0]
+
+
+def overdue(found: Since, now: float) -> Since:
+    """Returns the objects that have been missing for so long that it is trouble."""
     return {since: ids for since, ids in found.items() if now - seconds(since) >= TROUBLE_AFTER}
 
 
 def unseen_claims(world: World, own: Claims, instance: Instance) -> list[str]:
-    """Names of the claims that an instance's pod runs with and that the TApp does not have.
+    """Returns the claims that an instance's pod runs with and that the TApp does not have.
 
-    A pod is bound to a node only when its claims are there. One that is not shown carries another
-    label, or belongs to somebody else.
+    A pod gets a node only when its claims exist. A claim that the hook does not see carries another
+    label, or belongs to another owner.
     """
     pod = instance.pod
     if pod is None or not pod.spec.claims or not pod.node or pod.completed or pod.terminating:
         return []
     unseen = [name for name in pod.spec.claims if name not in world.claims]
-    return own.own_among(instance.made, unseen) if unseen else []
+    return own.own_among(instance.source, unseen) if unseen else []
 
 
 def without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
-    """Instances whose pods run with claims that are not the TApp's."""
+    """Returns the instances whose pods run with claims that the TApp does not have."""
     own = Claims(world)
     return [item.id for item in instances if item.wanted and unseen_claims(world, own, item)]

@@ -37,7 +37,7 @@ _IDENTITY: Final = {"apiVersion": "v1", "kind": "Pod"}
 class NewPods:
     """Makes new pods of one TApp.
 
-    `toleration_seconds` is how long the cluster's pods tolerate a node that is not heard of.
+    `toleration_seconds` is how long pods of the cluster tolerate a silent node by default.
     """
 
     def __init__(self, tapp: TApp, toleration_seconds: int) -> None:

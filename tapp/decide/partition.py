@@ -1,66 +1,74 @@
-"""The instances that a partition keeps, and at which revision.
+"""The partition: which instances stay at an older revision, and what that revision is.
 
-docs/design.md, "The partition". Who is kept runs the template that it has, or had: it is looked up
-here, once, in the ControllerRevisions, and is the instance's template before anything else looks
-at it. So no other rule knows of partitions.
+docs/design.md, "The partition". The group of a partition are all instances with the rolling
+template. Of a group of `n`, `k` instances are kept and the others run the newest revision:
+
+    k = min(partition, n)                 for a number
+    k = ceil(n * percentage / 100)        for a percentage, one less if that were all of several
+
+Kept instances of the last sync stay kept, then the last ones in the order of updates. Each keeps
+the revision of its pod or, without a pod, the one that the status notes (`status.kept`). The
+history has the template of that revision. It becomes the template of the instance before any other
+rule looks at the instance, so no other rule knows of partitions.
 """
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
-from tapp.decide.as_recorded import AsKept, AsRecorded, label_of
-from tapp.decide.instances import Instance, runs
+from tapp.decide.instances import FromHistory, Instance, runs
+from tapp.decide.kept_instances import KeptInstance, KeptInstances, label_of
 from tapp.decide.rollout import FULL, portion, update_order
+from tapp.decide.verdicts import no_template
 from tapp.declared.revision import is_ours
-from tapp.declared.templates import Unresolved
-from tapp.storage.records import Contents, Recorded, content_name
+from tapp.storage.records import Contents, Records, content_name
 from tapp.words.notes import decode_kept
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 from tapp.world import World
 
 UNKNOWN = "unknown"
-"""The note of a revision that is not known: that of a pod that nobody can read, or of another
-controller's."""
+"""The note for a pod whose revision is not known: it is unreadable, or of another controller."""
 
 
 @dataclass(frozen=True)
 class Partition:
-    """The work of a partition in one sync; revisions are named as by `content_name`."""
+    """Which instances a partition keeps; revisions are named as by `content_name`."""
 
-    update: str  # the revision of the rolling template, "" where it does not resolve and never has
-    current: str  # the revision before that, from which what is new is made as far as it is kept
+    # The revision of the rolling template; "" if that does not resolve and never has
+    update: str
+    # The revision before that. Kept instances that are new are created of it, as in a StatefulSet
+    current: str
     is_set: bool = False  # whether `spec.updateStrategy.partition` is anything but 0
     size: int = 0  # how many instances are kept
-    problem: str = ""  # why the value makes no sense, or ""
-    # revision -> the instances that are kept at it; and of those that were scaled away, what they
-    # had
+    problem: str = ""  # why the value is invalid, or ""
+    # Revision -> the instances that are kept at it, those above `spec.replicas` included: the
+    # revision that they had when they were scaled away
     kept: Mapping[str, list[int]] = field(default_factory=dict)
-    # revision that the history does not have -> instances that are not made for it
+    # Revision that the history lacks -> instances that get no pod because of it
     missing: Mapping[str, list[int]] = field(default_factory=dict)
 
     @property
     def in_use(self) -> Set[str]:
-        """The revisions that the history has to keep for it."""
+        """Returns the revisions that the history has to keep for the partition."""
         return {*self.kept, self.current} if self.is_set else set()
 
 
 def partition_size(value: int | str, group: int) -> int:
-    """Resolves a partition, `2` or `"30%"`: the number of instances of a group that are kept.
+    """Returns how many instances of a group are kept, for `2` or `"30%"`.
 
-    A percentage is rounded up, but below 100% it does not keep all of several, as in a CloneSet. To
-    the group belong all with the rolling template, whatever they do. Raises ValueError: it is
-    neither.
+    Raises ValueError if the value is neither a number nor a percentage.
     """
     size = min(portion(value, group, 0), group)
+    # As in a CloneSet, a percentage below 100% does not keep all of several instances: otherwise a
+    # roll-out in percentages would begin with nothing.
     is_part = isinstance(value, str) and portion(value, FULL, 0) < FULL
     return size - 1 if is_part and size == group > 1 else size
 
 
 def partition_of(
-    world: World, recorded: Recorded, instances: Iterable[Instance]
-) -> tuple[Partition, dict[int, AsKept]]:
-    """Finds who is kept, and what each of them has, or had."""
+    world: World, records: Records, instances: Iterable[Instance]
+) -> tuple[Partition, dict[int, KeptInstance]]:
+    """Finds the kept instances, and what the partition changes about each of them."""
     spec, status = world.tapp.spec, world.tapp.status
     strategy, rolling = spec.update_strategy, spec.rolling_name
     content = Contents(world).of(rolling)
@@ -69,13 +77,15 @@ def partition_of(
     if current and strategy.partition == 0:
         return Partition(shown, current), {}
     noted, wanted = decode_kept(status.kept), [item for item in instances if item.wanted]
-    group = [item for item in wanted if item.template.name == rolling]
-    current = current or _before(update, group, recorded)
+    group = [item for item in wanted if item.template_name == rolling]
+    current = current or _before(update, group, records)
     unnamed = not group and spec.find_template(rolling) is None
-    if unnamed:  # then nobody can tell whom it is about: all stay as they are
+    if unnamed:
+        # A mistyped name of the rolling template: nothing says which instances the partition
+        # means, so all of them stay as they are.
         group = [item for item in wanted if item.pod is not None or item.id in noted]
     size, problem = len(group), ""
-    # A typo must not let anything be updated.
+    # An invalid value keeps all instances: a typing error must not update anything.
     try:
         if not partition_size(strategy.partition, FULL):
             return Partition(shown, current), {}
@@ -85,21 +95,20 @@ def partition_of(
     if unnamed:
         size = len(group)
         problem = f"spec.updateStrategy.template: there is no template {quoted(rolling)}: nobody"
-    same_roll = not update or status.update_revision == update
-    stays = {item.id for item in group if item.id in noted and (same_roll or item.pod is None)}
-    # Who was kept is kept on, whatever becomes of its pod or the order; then the last in the order.
+    same_rollout = not update or status.update_revision == update
+    # Without a pod an instance stays kept in the next rollout, too: it has to come back as it was.
+    stays = {item.id for item in group if item.id in noted and (same_rollout or item.pod is None)}
     group.sort(key=lambda item: (item.id in stays, update_order(item, strategy, rolling)))
-    keeper = _Keeper(world, recorded, AsRecorded(world, recorded), noted, update, current)
-    kept, missing, found = dict[str, list[int]](), dict[str, list[int]](), dict[int, AsKept]()
+    keeper = _Keeper(world, records, KeptInstances(world, records), noted, update, current)
+    kept, missing, found = dict[str, list[int]](), dict[str, list[int]](), dict[int, KeptInstance]()
     for item in sorted(group[len(group) - size :], key=lambda item: item.id):
         revision = keeper.revision_of(item)
         kept.setdefault(revision, []).append(item.id)
-        if (as_kept := keeper.as_kept(item, revision)) is None:
+        if (instance := keeper.keep(item, revision)) is None:
             continue
-        found[item.id] = as_kept
-        template = as_kept.template
-        lacks = isinstance(template, Unresolved) and template.reason is Reason.REVISION_NOT_FOUND
-        if lacks and item.should_run:
+        found[item.id] = instance
+        decided = instance.decided
+        if decided is not None and decided.reason is Reason.REVISION_NOT_FOUND and item.should_run:
             missing.setdefault(revision, []).append(item.id)
     for id, revision in noted.items():
         if id >= spec.replicas and revision != UNKNOWN:
@@ -111,7 +120,7 @@ def partition_of(
 def follow_current(
     world: World, partition: Partition, instances: Iterable[Instance], available: Set[int]
 ) -> str:
-    """`status.currentRevision`: as soon as a roll is complete, the revision that it brought."""
+    """Returns `status.currentRevision`: the revision of the last rollout that was completed."""
     if partition.is_set:
         return partition.current
     rolling = world.tapp.spec.rolling_name
@@ -120,13 +129,16 @@ def follow_current(
     complete = all(
         item.updated and item.id in available
         for item in instances
-        if item.should_run and item.template.name == rolling
+        if item.should_run and item.template_name == rolling
     )
     return partition.update if complete else partition.current
 
 
-def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
-    """The revision before `update`, if no status says: the newest that a pod has, else `update`."""
+def _before(update: str, group: Iterable[Instance], records: Records) -> str:
+    """Returns the revision before `update` for a status that does not say it.
+
+    That is the newest older revision of a pod; `update` if no pod has an older one.
+    """
     had = {
         revision
         for item in group
@@ -136,55 +148,67 @@ def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
         and revision is not None
         and not (runs(pod, item.template) or item.updated)
     }
-    return (recorded.newest_of(had) or max(had)) if had else update
+    return (records.newest_of(had) or max(had)) if had else update
 
 
 @dataclass(frozen=True)
 class _Keeper:
-    """Knows what each instance has or had."""
+    """Finds the revision of each kept instance, and keeps the instance at it."""
 
     world: World
-    recorded: Recorded
-    as_recorded: AsRecorded
-    noted: Mapping[int, str]
+    records: Records
+    instances: KeptInstances
+    noted: Mapping[int, str]  # instance -> revision, from `status.kept`
     update: str
     current: str
 
     def revision_of(self, instance: Instance) -> str:
-        """The revision of its pod; or, where there is none, what is noted of the last one."""
-        pod, had = instance.pod, self.noted.get(instance.id, "")
+        pod, noted = instance.pod, self.noted.get(instance.id, "")
         if pod is None:
-            # Without a note it was not kept before: it was to run what was the rolling template
-            # then. One that is new is made of the revision before, as a StatefulSet's.
+            # Without a note the instance was not kept in the last sync. It was to run the revision
+            # that was the newest then. A new instance gets the revision before, as in a
+            # StatefulSet.
             status = self.world.tapp.status
             is_known = str(instance.id) in status.statuses
-            return had or (status.update_revision if is_known else "") or self.current
+            return noted or (status.update_revision if is_known else "") or self.current
         if pod.unreadable:
-            return had or UNKNOWN
+            return noted or UNKNOWN
         if pod.foreign:
             return UNKNOWN
-        newest = instance.template
-        if self.update and (runs(pod, newest) or instance.updated):
+        if self.update and (runs(pod, instance.template) or instance.updated):
             return self.update
-        likely = filter(None, (had, self.current))
+        likely = filter(None, (noted, self.current))
         label = label_of(pod) or UNKNOWN
-        # While the record is away, what is noted tells its values, too.
-        noted = had if had.startswith(f"{label}-") else label
-        return self.recorded.of_pod(pod, instance.id, newest.name, likely) or noted
+        # The label has no hash of the values, the note has: the note counts while the record is
+        # missing.
+        fallback = noted if noted.startswith(f"{label}-") else label
+        return self.records.of_pod(pod, instance.id, instance.template_name, likely) or fallback
 
-    def as_kept(self, instance: Instance, revision: str) -> AsKept | None:
-        """An instance as it is at a revision; None where it is as the spec has it."""
+    def keep(self, instance: Instance, revision: str) -> KeptInstance | None:
+        """Returns a kept instance; None if it is as the spec has it."""
         if revision == self.update:
-            return self.as_recorded.at_newest(instance, revision)
-        pod, called = instance.pod, instance.template.name
-        template = self.recorded.template(revision, instance.id, called)
+            return self.instances.at_newest(instance, revision)
+        pod = instance.pod
+        template = self.records.template(revision, instance.id, instance.template_name)
+        history = FromHistory(revision)
         if pod is not None and (pod.unreadable or pod.foreign):
-            # It is left alone, or taken over if it fits the template as it is.
-            return AsKept(instance.template, instance.updated, instance.service_name, revision)
+            # An unreadable pod is left alone. A pod of another controller is adopted if it fits the
+            # newest template as it is.
+            return KeptInstance(
+                instance.template,
+                instance.decided,
+                instance.updated,
+                instance.service_name,
+                history,
+            )
         if template is not None:
-            return self.as_recorded.at(instance, revision, template)
-        lacks = f"the partition keeps it at revision {revision}, which the history does not have"
+            return self.instances.at(instance, revision, template)
+        # Without the record, a pod that runs stays as it is, which is all that the partition wants.
+        # Any other instance cannot get a pod.
         stays = pod is not None and not pod.completed
-        reason = Reason.KEPT if stays else Reason.REVISION_NOT_FOUND
-        unresolved = Unresolved(called, lacks, reason)
-        return AsKept(unresolved, False, instance.service_name, revision)
+        decided = no_template(
+            Reason.KEPT if stays else Reason.REVISION_NOT_FOUND,
+            f"the partition keeps it at revision {revision}, which the history does not have",
+            has_pod=pod is not None,
+        )
+        return KeptInstance(None, decided, False, instance.service_name, history)

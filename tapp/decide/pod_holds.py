@@ -1,18 +1,19 @@
-"""Pods on hold: what is wanted of a pod that its program or a person asks to leave alone.
+"""Pods on hold: pods that their program or a person asks the service to leave alone.
 
-docs/design.md, "Hold". A hold keeps back whatever `judge` finds that the instance needs, as far as
-that touches the pod; the pod is told what is wanted, and since when. That time, which this service
-has written by its own clock, is where a limit counts from.
+docs/design.md, "Hold". A hold keeps back the verdict of an instance if the verdict touches the pod
+(update, replace or delete: the *pending action*). The service writes the pending action to the pod
+and since when it is pending. A time limit counts from that time, which the service has written by
+its own clock, so neither a pod nor a node can extend or shorten it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
-from tapp.decide.changes import HoldMarks
-from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Verdict, wait
-from tapp.decide.rollout import Budgets, is_update
+from tapp.decide.cases import Case
+from tapp.decide.changes import HoldMarkers
+from tapp.decide.rollout import Budgets
+from tapp.decide.verdicts import DISRUPTIVE, Action, Verdict, wait
 from tapp.declared.model import TAppSpec
 from tapp.pod.hold import NO_HOLD
 from tapp.pod.pod import Pod
@@ -21,99 +22,130 @@ from tapp.words.reasons import Reason
 from tapp.words.times import is_written, noted_since, written
 from tapp.words.vocabulary import Wish
 
-WISHES = {Action.UPDATE: Wish.UPDATE, Action.RECREATE: Wish.RECREATE, Action.DELETE: Wish.DELETE}
-"""Action -> the wish that a pod is told where it is to be done."""
+PENDING_ACTIONS = {
+    Action.UPDATE: Wish.UPDATE,
+    Action.RECREATE: Wish.RECREATE,
+    Action.DELETE: Wish.DELETE,
+}
+"""Action of a verdict -> the pending action that is written to a pod on hold."""
 
 
 @dataclass(frozen=True)
 class HoldRequest:
-    """A wish that a pod is told."""
+    """A pending action that is written to a pod."""
 
-    wish: Wish  # what
-    since: str  # since when, RFC 3339; "" where it cannot be told
-    held: bool  # whether a hold keeps it back now
-    expired: bool  # whether there is one that no longer counts
-    ends: float  # when the hold no longer counts, in seconds since the epoch; `inf` for never
+    action: Wish
+    since: str  # since when it is pending, RFC 3339; "" if that cannot be written to the pod
+    held: bool  # whether a hold keeps the action back now
+    expired: bool  # whether there is a hold whose time limit has passed
+    ends: float  # when the hold's time limit passes, in seconds since the epoch; `inf` for never
 
 
-def hold_request_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> HoldRequest | None:
-    """The wish that a pod is told of; None for one that nobody holds.
+def hold_request_of(pod: Pod, action: Wish, limit: int | None, now: float) -> HoldRequest | None:
+    """Returns the pending action to write to a pod; None if the pod is not on hold.
 
-    One whose hold was removed is asked on until it is done: it is no hold that is to begin again. A
-    hold counts for `limit` seconds, for ever where that is None.
+    `limit` is the time limit of the hold in seconds; None is no limit.
     """
-    found = pod.spec.hold
-    if found is None or pod.terminating or pod.completed:
-        return None  # one that has ended could not remove its hold
-    covered = found.covers(wish)
-    if not covered and found.wanted != wish:
+    hold = pod.spec.hold
+    # A pod that has ended could not remove its hold any more, so the hold does not count.
+    if hold is None or pod.terminating or pod.completed:
         return None
-    noted = found.since if found.wanted == wish and is_written(found.since) else ""
+    covered = hold.covers(action)
+    # A pod whose hold was removed keeps its pending action until that is done. If a program sets
+    # the hold again in between, the time limit counts from the first request.
+    if not covered and hold.wanted != action:
+        return None
+    noted = hold.since if hold.wanted == action and is_written(hold.since) else ""
     since, at = noted_since(noted, now)
     if pod.unreadable and since != noted:
-        # What is unreadable is not written to, so no limit begins; only that of 0 needs no time.
+        # The service does not write to an unreadable pod, so no time limit begins. A limit of 0
+        # needs no time.
         since = ""
         limit = 0 if limit == 0 else None
     ends = inf if limit is None else at + limit
-    return HoldRequest(wish, since, covered and now < ends, covered and now >= ends, ends)
+    return HoldRequest(action, since, covered and now < ends, covered and now >= ends, ends)
 
 
 @dataclass
 class PodHolds:
     """The holds on pods in one sync."""
 
-    holds: dict[int, Verdict] = field(default_factory=dict)  # instance -> why nothing happens now
-    asked: dict[str, HoldRequest] = field(default_factory=dict)  # name of a pod -> what it is told
-    waits: list[float] = field(default_factory=list)  # seconds after which a hold no longer counts
+    delays: dict[int, Verdict] = field(default_factory=dict)  # by instance
+    requests: dict[str, HoldRequest] = field(default_factory=dict)  # by the name of the pod
+    waits: list[float] = field(default_factory=list)  # seconds until time limits pass
 
 
 def apply_pod_holds(
-    spec: TAppSpec,
-    instances: Sequence[Instance],
-    verdicts: Sequence[Verdict],
-    budgets: Budgets,
-    now: float,
+    spec: TAppSpec, cases: Iterable[Case], budgets: Budgets, now: float
 ) -> PodHolds:
-    """Keeps back what pods on hold need, but for updates that are paused, or of no budget."""
+    """Delays what the instances of pods on hold need.
+
+    An update that is paused, or whose budget is invalid, would not happen anyway: it is not written
+    to the pod, and no time limit begins.
+    """
     result, strategy = PodHolds(), spec.update_strategy
-    for instance, verdict in zip(instances, verdicts, strict=True):
-        pod, wish = instance.pod, WISHES.get(verdict.action)
-        if wish is None or pod is None or pod.spec.hold is None:
+    for case in cases:
+        pod, verdict = case.instance.pod, case.verdict
+        action = PENDING_ACTIONS.get(verdict.action)
+        if action is None or pod is None or pod.spec.hold is None:
             continue
-        if is_update(verdict) and (
-            strategy.paused or budgets.limit_of(instance, spec.rolling_name).least is None
+        if verdict.action in DISRUPTIVE and (
+            strategy.paused or budgets.limit_of(case.instance, spec.rolling_name).least is None
         ):
             continue
-        deleted = wish is Wish.DELETE
+        deleted = action is Wish.DELETE
         limit = spec.deletion_hold_timeout_seconds if deleted else strategy.hold_timeout_seconds
-        asked = hold_request_of(pod, wish, limit, now)
-        if asked is None:
+        request = hold_request_of(pod, action, limit, now)
+        if request is None:
             continue
-        result.asked[pod.name] = asked
-        if asked.held:
-            since = f"wanted since {asked.since}" if asked.since else "wanted"
-            text = f"{sentence(pod, asked)}; {since}: {verdict.message}"
-            result.holds[instance.id] = wait(Reason.HELD, text)
-            if asked.ends < inf:
-                result.waits.append(asked.ends - now)
+        result.requests[pod.name] = request
+        if request.held:
+            since = f"wanted since {request.since}" if request.since else "wanted"
+            text = f"{sentence(pod, request)}; {since}: {verdict.message}"
+            result.delays[case.instance.id] = wait(Reason.HELD, text)
+            if request.ends < inf:
+                result.waits.append(request.ends - now)
     return result
 
 
-def due_marks(pod: Pod, asked: HoldRequest | None) -> HoldMarks:
-    """Marks that a pod is to carry, of which this is asked."""
+def label_later(cases: list[Case]) -> list[Case]:
+    """Leaves the labels of pods on hold alone until the hold ends.
+
+    Only instances that are labelled because their template was written in another way wait here:
+    their pod is up to date as it is, so nothing is pending.
+    """
+    if not any(case.verdict.reason is Reason.SAME_MEANING for case in cases):
+        return cases
+    return [_labelled_later(case) for case in cases]
+
+
+def _labelled_later(case: Case) -> Case:
+    pod, verdict = case.instance.pod, case.verdict
+    if verdict.reason is not Reason.SAME_MEANING or pod is None or pod.spec.hold is None:
+        return case
+    if not pod.spec.hold.covers(Wish.UPDATE):
+        return case
+    message = f"{verdict.message}; it is labelled when its hold ends"
+    return Case(case.instance, wait(Reason.UP_TO_DATE, message))
+
+
+def due_markers(pod: Pod, request: HoldRequest | None) -> HoldMarkers:
+    """Returns the markers about its hold that a pod should carry."""
     label = (pod.spec.hold or NO_HOLD).due_label
-    return HoldMarks(label) if asked is None else HoldMarks(label, asked.wish, asked.since)
+    return (
+        HoldMarkers(label) if request is None else HoldMarkers(label, request.action, request.since)
+    )
 
 
-def carried_marks(pod: Pod) -> HoldMarks:
-    """Marks that it carries."""
-    found = pod.spec.hold or NO_HOLD
-    return HoldMarks(found.label, found.wanted, found.since)
+def carried_markers(pod: Pod) -> HoldMarkers:
+    """Returns the markers about its hold that a pod carries now."""
+    hold = pod.spec.hold or NO_HOLD
+    return HoldMarkers(hold.label, hold.wanted, hold.since)
 
 
-def sentence(pod: Pod, asked: HoldRequest) -> str:
-    """A sentence: a pod is on hold, why, and until when if that is limited."""
-    until = "" if asked.ends == inf else f", until {written(asked.ends)} at the latest"
-    if not asked.since:
+def sentence(pod: Pod, request: HoldRequest) -> str:
+    """Returns that a pod is on hold, why, and until when if the hold has a time limit."""
+    until = "" if request.ends == inf else f", until {written(request.ends)} at the latest"
+    if not request.since:
         until = ", and cannot be told what is wanted, as it is unreadable"
     return f"its pod is on hold ({quoted((pod.spec.hold or NO_HOLD).reason)}){until}"

@@ -1,8 +1,20 @@
-"""The image first: what has to be on a node before an instance there is updated in place.
+"""Image pulls before updates (`prePull`): a node gets new images before containers there stop.
 
-docs/design.md, "The image first". Pods of our own, the pullers, mount the new images as volumes,
-which makes their kubelet pull them, and runs nothing of them. A puller that has started has all of
-its images. Where none can run, `status.pulling` remembers that, and no later update waits.
+docs/design.md, "The image first". A *puller* is a pod of our own on the node. It mounts the new
+images as volumes, so the kubelet pulls them and runs nothing of them. When the container of the
+puller has been created, the node has all images of the puller, and the update goes on.
+
+At most `max_pullers` pullers of a TApp exist at once, in the order of the updates. How long an
+update waits for its puller:
+
+* the images cannot be pulled (`ErrImagePull`): for as long as that lasts, and a condition says so;
+* the puller does not start: `pull_seconds`, or `NOT_THERE` seconds if the puller does not exist,
+  has ended, or has trouble of its own, such as the image in which it waits;
+* a quota keeps pullers from being created while others exist: they are created one after another,
+  and after `YIELD_AFTER` seconds the others give way.
+
+A puller that was given up is noted in `status.pulling`. For `REMEMBERED` seconds no update waits
+for pullers there again.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -10,10 +22,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
+from tapp.decide.cases import Case
 from tapp.decide.changes import Update
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Verdict, wait
 from tapp.decide.rollout import update_order
+from tapp.decide.verdicts import Verdict, wait
 from tapp.declared.templates import Template
 from tapp.kube.images import names_of
 from tapp.pod.inplace import NO_UPDATE
@@ -27,68 +40,63 @@ from tapp.words.times import noted_since, past, seconds, told, written
 from tapp.words.vocabulary import PULLER
 from tapp.world import Options, World
 
-_OWN, _OF_AN_IMAGE = 1_000, 150  # Bytes of a puller without images; of an image's volume and mount
+_PULLER_BYTES, _IMAGE_BYTES = 1_000, 150  # A puller without images; the volume and mount of one
 
 
 def is_puller(pod: Pod) -> bool:
-    """True if a pod is one of ours that pulls images."""
+    """Returns True if a pod of this TApp is a puller, and no instance's."""
     return pod.foreign and pod.manifest.labels.get(PULLER) == "true"
 
 
-NOT_MADE = 30.0  # Seconds for which a puller is waited for that is not there, or has ended
-IN_VAIN = 10.0  # Seconds after which later pullers give way to one that is not there: full quotas
-REMEMBERED = 3_600.0  # Seconds for which no update waits again where no puller could run
+NOT_THERE = 30.0
+YIELD_AFTER = 10.0
+REMEMBERED = 3_600.0
 
 
 class Puller(NamedTuple):
     """A pod that pulls images on a node."""
 
-    name: str  # its name, which node and images give
+    name: str  # a hash of node and images
     node: str
     images: Mapping[str, str]  # image -> pull policy
-    template: Template  # a template that runs them, whose credentials are used
+    template: Template  # a template with these images; the puller uses its registry credentials
 
 
 @dataclass
 class Pulls:
-    """Pulls that come before updates."""
+    """The pulls before updates in one sync."""
 
-    holds: dict[int, Verdict] = field(default_factory=dict)  # instance -> why its update waits
-    keep: list[Pod] = field(default_factory=list)  # pullers that stay; the others go
-    create: list[Puller] = field(default_factory=list)  # pullers that are made
-    going: list[Puller] = field(default_factory=list)  # those whose pod is there and waited for
-    # puller that has not started -> since when it is waited for, RFC 3339; and where none could run
-    # -> when that was found out
+    delays: dict[int, Verdict] = field(default_factory=dict)  # instance -> why its update waits
+    keep: list[Pod] = field(default_factory=list)  # pullers that stay; the others are deleted
+    create: list[Puller] = field(default_factory=list)
+    running: list[Puller] = field(default_factory=list)  # pullers that updates wait for
+    # Puller that has not started -> since when updates wait for it, RFC 3339. Node on which no
+    # puller could run -> when that was found out
     since: dict[PullerNote | StuckNote | UnableNote, str] = field(default_factory=dict)
-    failed: list[str] = field(default_factory=list)  # sentences on images that cannot be had
-    unable: list[str] = field(default_factory=list)  # sentences on those that cannot run
-    until: str = ""  # until when that is remembered, "" where it is not
+    failed: list[str] = field(default_factory=list)  # sentences on images that cannot be pulled
+    unable: list[str] = field(default_factory=list)  # sentences on pullers that cannot run
+    until: str = ""  # until when no update waits for pullers again, RFC 3339; "" if updates wait
     waits: list[float] = field(default_factory=list)  # seconds after which to look again
-    bytes: int = 0  # of those that are made, about
+    bytes: int = 0  # about what is written for new pullers
 
 
-def pulls(
-    world: World,
-    instances: Sequence[Instance],
-    verdicts: Sequence[Verdict],
-    options: Options,
-    now: float,
-) -> Pulls:
-    """Decides what is pulled before the updates of this sync."""
+def plan_pulls(world: World, cases: Sequence[Case], options: Options, now: float) -> Pulls:
+    """Decides which images are pulled before the updates of this sync, and which updates wait."""
     strategy = world.tapp.spec.update_strategy
     if not strategy.in_place_update_strategy.pre_pull:
         return Pulls()
     pulling = _Pulling(world, options, now)
     if not strategy.paused:
-        pulling.all(instances, verdicts)
-    return pulling.remember({i.pod.node for i in instances if i.pod is not None})
+        pulling.all(cases)
+    pods = (case.instance.pod for case in cases)
+    return pulling.remember({pod.node for pod in pods if pod is not None})
 
 
 class _Pulling:
     def __init__(self, world: World, options: Options, now: float) -> None:
         self.world, self.options, self.now = world, options, now
         self.found = Pulls()
-        self.there: Mapping[str, set[str]] = {}
+        self.present: Mapping[str, set[str]] = {}  # node -> images that containers there run
         self.policies: dict[str, dict[str, str]] = {}
         self.names: dict[str, set[str]] = {}
         most = options.max_pullers
@@ -96,28 +104,33 @@ class _Pulling:
             Reason.PULLING,
             f"its node is to have its new images first, as one of the next; {most} pull at once",
         )
-        # One that is on its way out of a lost node may stay so for ever.
-        self.made = [pod for pod in world.pullers.values() if not pod.terminating]
-        self.pulling = len(self.made)
+        # A puller that is deleted on a lost node may stay for ever, and counts no more.
+        self.existing = [pod for pod in world.pullers.values() if not pod.terminating]
+        self.count = len(self.existing)
         self.turns = 0
-        self.ahead = self.in_vain = False
-        # A puller of unknown age is old: nothing has to wait for the room that it takes.
+        # Whether a puller of an earlier update exists; whether one is missing for so long that the
+        # pullers of later updates give way.
+        self.has_earlier = self.yields = False
+        # A puller of unknown age counts as old: no other puller has to wait for its place.
         ages = [now - told(pod.created, now) for pod in world.pullers.values()]
-        self.others = [age for age in ages if age < options.pull_seconds]
+        self.young = [age for age in ages if age < options.pull_seconds]
         self.noted = decoded(PullerNote, world.tapp.status.pulling)
-        self.refused = decoded(UnableNote, world.tapp.status.pulling)
+        self.given_up = decoded(UnableNote, world.tapp.status.pulling)
         self.stuck = decoded(StuckNote, world.tapp.status.pulling)
         self.nowhere = UnableNote(options.puller_image)
-        if self.made:
-            self.refused.pop(self.nowhere, None)  # not everywhere, or no more
+        if self.existing:
+            self.given_up.pop(self.nowhere, None)  # some puller could be created after all
 
-    def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> None:
-        """Goes over all instances, in the order in which the budget is spent."""
+    def all(self, cases: Sequence[Case]) -> None:
+        """Goes over all updates in place, in the order in which the budget is spent."""
         spec = self.world.tapp.spec
         strategy, rolling = spec.update_strategy, spec.rolling_name
-        pairs = zip(instances, verdicts, strict=True)
-        updates = [(i, v.change) for i, v in pairs if isinstance(v.change, Update)]
-        self.there = _running(instances) if updates else {}
+        updates = [
+            (case.instance, change)
+            for case in cases
+            if isinstance(change := case.decision.change, Update)
+        ]
+        self.present = _running_images(case.instance for case in cases) if updates else {}
         states: dict[str, Verdict | None] = {}
         for instance, change in sorted(
             updates, key=lambda it: update_order(it[0], strategy, rolling)
@@ -127,14 +140,14 @@ class _Pulling:
                 continue
             if puller.name not in states:
                 states[puller.name] = self._state(puller)
-            held = states[puller.name]
-            if held is not None:
-                self.found.holds[instance.id] = held
+            delay = states[puller.name]
+            if delay is not None:
+                self.found.delays[instance.id] = delay
 
     def remember(self, nodes: Container[str]) -> Pulls:
-        """All that was found out, and what was before, as far as it is about these nodes."""
+        """Adds the pullers that earlier syncs have given up, on nodes where instances still run."""
         found, nowhere = self.found, self.nowhere
-        for note, at in self.refused.items():
+        for note, at in self.given_up.items():
             if note == nowhere or (note.image == nowhere.image and note.node in nodes):
                 found.since.setdefault(note, at)
         known = {n: at for n, at in found.since.items() if isinstance(n, UnableNote)}
@@ -150,11 +163,11 @@ class _Pulling:
 
     def _is_known_unable(self, puller: Puller) -> bool:
         notes = self.nowhere, self.nowhere._replace(node=puller.node)
-        times = [self.refused.get(note, "") for note in notes]
+        times = [self.given_up.get(note, "") for note in notes]
         return any(self.now - past(at, self.now) < REMEMBERED for at in times)
 
     def _puller(self, change: Update) -> Puller | None:
-        """The puller that an update needs on its node; None if nothing would stop or be pulled."""
+        """Returns the puller that an update needs; None if it stops nothing, or pulls nothing."""
         pod, template = change.pod, change.template
         runs = any(pod.container(name).now.running is not None for name in change.images)
         if not pod.node or not runs or pod.silent:
@@ -167,8 +180,8 @@ class _Pulling:
             for name, image in sorted(change.images.items())
             if policies[name] != "Never"
         }
-        there = self.there.get(pod.node, set())
-        missing = {i: policy for i, policy in wanted.items() if there.isdisjoint(self._known(i))}
+        present = self.present.get(pod.node, set())
+        missing = {i: policy for i, policy in wanted.items() if present.isdisjoint(self._known(i))}
         if not missing:
             return None
         return Puller(self._name(pod.node, missing), pod.node, missing, template)
@@ -183,21 +196,21 @@ class _Pulling:
         return f"{self.world.tapp.metadata.name}-pull-x{digest}"
 
     def _state(self, puller: Puller) -> Verdict | None:
-        """The delay of updates that need this puller; None where they do not wait."""
+        """Returns the delay of updates that need this puller; None if they need not wait."""
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
         if (pod is None or not _has_started(pod)) and self._is_known_unable(puller):
             self._give_up(puller, pod)
             return None
         self.turns += 1
         full = self.found.bytes >= self.options.max_new_pods_bytes
-        if self.turns > most or (pod is None and (full or self.pulling >= most)):
+        if self.turns > most or (pod is None and (full or self.count >= most)):
             return self.next
         if pod is not None and _has_started(pod):
-            self.refused.pop(self.nowhere._replace(node=puller.node), None)
-            if not self.in_vain:
+            self.given_up.pop(self.nowhere._replace(node=puller.node), None)
+            if not self.yields:
                 self._keep(puller, pod)
             return None
-        if self.in_vain:
+        if self.yields:
             return self.next
         own = pod is not None and self._has_own_trouble(puller, pod)
         refused = "" if pod is None else image_problem(pod)
@@ -214,20 +227,20 @@ class _Pulling:
     def _patience(self, puller: Puller, pod: Pod | None, *, own: bool) -> Verdict | None:
         """Returns the delay of updates for a puller that has not started; None if it is given up.
 
-        A puller that does not exist, has ended, or has trouble of its own is given up sooner.
+        `own` is True if the puller has trouble of its own.
         """
-        if pod is None and (self.ahead or self.others):
+        if pod is None and (self.has_earlier or self.young):
             return self._in_turn(puller)
         note = PullerNote(puller.name, pod is not None)
         noted, since = noted_since(self.noted.get(note, ""), self.now)
         self.found.since[note] = noted
         most = float(self.options.pull_seconds)
         soon = pod is None or pod.completed
-        left = since + (min(most, NOT_MADE) if soon else most) - self.now
+        left = since + (min(most, NOT_THERE) if soon else most) - self.now
         if own:
             stuck = StuckNote(puller.name)
             self.found.since[stuck], begun = noted_since(self.stuck.get(stuck, ""), self.now)
-            left = min(left, begun + NOT_MADE - self.now)
+            left = min(left, begun + NOT_THERE - self.now)
         if left > 0:
             self.found.waits.append(left)
             self._keep(puller, pod)
@@ -235,9 +248,9 @@ class _Pulling:
             if pod is None:
                 asked = f"pod {puller.name} is asked for, and is not there yet"
                 return wait(Reason.PULLING, f"{node} is to have {images} first; {asked}")
-            self.found.going.append(puller)
+            self.found.running.append(puller)
             return wait(Reason.PULLING, f"{node} first pulls {images}, by pod {puller.name}")
-        if pod is None and not self.made:
+        if pod is None and not self.existing:
             self.found.since[self.nowhere] = written(self.now)
         elif pod is not None and trouble(pod, NO_UPDATE, self.now).text:
             self.found.since[self.nowhere._replace(node=puller.node)] = written(self.now)
@@ -245,44 +258,47 @@ class _Pulling:
         return None
 
     def _in_turn(self, puller: Puller) -> Verdict:
-        """One that is not there while others are: a quota may have room for one after another.
+        """Returns the delay for a puller that does not exist while other pullers do.
 
-        Those of later updates give way to it, and it is asked for until they are gone.
+        A quota may have room for one puller after another. The pullers of later updates give way
+        after `YIELD_AFTER` seconds, and this puller is requested until it exists.
         """
         self._keep(puller, None)
-        if not self.ahead:
-            left = IN_VAIN - max(self.others)
-            self.in_vain = left <= 0
+        if not self.has_earlier:
+            left = YIELD_AFTER - max(self.young)
+            self.yields = left <= 0
             self.found.waits += [left] if left > 0 else []
         return self.next
 
     def _keep(self, puller: Puller, pod: Pod | None) -> None:
         if pod is None:
-            self.found.bytes += _OWN + sum(_OF_AN_IMAGE + len(image) for image in puller.images)
+            self.found.bytes += _PULLER_BYTES + sum(
+                _IMAGE_BYTES + len(image) for image in puller.images
+            )
             self.found.create.append(puller)
-            self.pulling += 1
+            self.count += 1
         else:
             self.found.keep.append(pod)
-            self.ahead = True
+            self.has_earlier = True
 
     def _give_up(self, puller: Puller, pod: Pod | None) -> None:
-        """No update waits for it; a pod that is there stays as long, to be looked at."""
+        """Lets no update wait for a puller. An existing pod stays meanwhile for a person to see."""
         why = "it was asked for and is not there; the events of the TApp say why"
         if pod is not None:
             self.found.keep.append(pod)
-            self.pulling -= 1
+            self.count -= 1
             noted = self.found.since.get(PullerNote(puller.name)) or pod.created
             why = trouble(pod, NO_UPDATE, self.now).text or f"it has not started since {noted}"
         self.found.unable.append(f"pod {puller.name} on node {short(puller.node)}: {why}")
 
 
 def _has_started(pod: Pod) -> bool:
-    """True if a puller has all of its images: its container was made."""
+    """Returns True if the container of a puller was created, so its node has all its images."""
     return any(status.container_id for status in pod.containers)
 
 
-def _running(instances: Iterable[Instance]) -> dict[str, set[str]]:
-    """Node -> the names and digests of what instances run there."""
+def _running_images(instances: Iterable[Instance]) -> dict[str, set[str]]:
+    """Returns node -> names and digests of the images that instances run there."""
     found = dict[str, set[str]]()
     for instance in instances:
         pod = instance.pod
@@ -295,7 +311,7 @@ def _running(instances: Iterable[Instance]) -> dict[str, set[str]]:
 
 
 def pulled_where(pullers: Iterable[Puller]) -> str:
-    """Images and the nodes that pull them, for a sentence: `web:2 on nodes a, b`."""
+    """Returns images and the nodes that pull them, for a sentence: `web:2 on nodes a, b`."""
     nodes: dict[tuple[str, ...], list[str]] = {}
     for puller in pullers:
         nodes.setdefault(tuple(puller.images), []).append(puller.node)
@@ -307,6 +323,6 @@ def pulled_where(pullers: Iterable[Puller]) -> str:
 
 
 def _policies(template: Template) -> dict[str, str]:
-    """Container -> when its image is pulled, as Kubernetes takes it; no `Never` for a default."""
+    """Returns container -> `imagePullPolicy`, "" if the API server sets the default."""
     both = [*template.spec.get("containers", []), *template.spec.get("initContainers", [])]
     return {item["name"]: item.get("imagePullPolicy") or "" for item in both}

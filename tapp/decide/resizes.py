@@ -1,69 +1,61 @@
-"""Other resources for pods that run, `resources: InPlace`: what each pod lacks, and for how long.
+"""Resizes of running pods (`resources: InPlace`): what each pod lacks, and for how long.
 
-docs/design.md, "Resources of containers". The PATCH of a pod's subresource is no part of an answer:
-whoever answers a sync sends it. One that is lost is found out by the next sync, which decides the
-same again.
+docs/design.md, "Resources of containers". The PATCH of a pod's subresource `resize` is no part of
+an answer: the service sends it after the answer. If the PATCH is lost, the next sync notices and
+decides the same again. The status notes since when each resize is due (`status.resizing`):
+
+* after `AGAIN` seconds the PATCH is sent once more;
+* after `OVERDUE_AFTER` seconds a condition names the pod;
+* if the API server has not accepted the PATCH `LAST` seconds later, the pod is replaced instead.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
+from tapp.decide.cases import Case
 from tapp.decide.changes import Mark, Resize
-from tapp.decide.instances import Instance
-from tapp.decide.judge import Verdict
+from tapp.decide.instances import Instance, ResizeState
 from tapp.declared.model import TApp
-from tapp.declared.templates import Template
 from tapp.pod.pod import Pod
-from tapp.pod.resize import DEFERRED, INFEASIBLE, Resizing, Wanted, resizing_of, wanted_of
+from tapp.pod.resize import DEFERRED, INFEASIBLE, Wanted, resizing_of, wanted_of
 from tapp.words.notes import ResizeNote, decoded
 from tapp.words.times import UNKNOWN, noted_since, seconds
 from tapp.world import Options, World
 
-AGAIN = 10.0  # Seconds after which the same resize is asked for once more
-LATE_AFTER = 60.0  # Seconds that a resize may take before a person is told of it
-LAST = 20.0  # Seconds after that in which the API server may still take it; then there is a new pod
+AGAIN = 10.0
+OVERDUE_AFTER = 60.0
+LAST = 20.0
 _NO_COMPONENT = Wanted(obstacle="resources: InPlace needs the component resize")
 
 
 @dataclass
 class Resizes:
-    """Waits of pods for the resources of their template."""
+    """The resizes that are under way."""
 
-    # resize -> since when its pod is to have others, or the API server seems not to take it, RFC
-    # 3339
+    # Resize -> since when it is due, or not accepted by the API server, RFC 3339
     since: dict[ResizeNote, str] = field(default_factory=dict)
-    late: dict[int, str] = field(default_factory=dict)  # those that have lasted -> what is known
-    deferred: set[int] = field(default_factory=set)  # those of them whose node has no room
+    overdue: dict[int, str] = field(default_factory=dict)  # instance -> why its resize takes long
+    deferred: set[int] = field(default_factory=set)  # overdue instances whose node has no room
     waits: list[float] = field(default_factory=list)  # seconds after which to look again
-
-
-class ResizeState(msgspec.Struct, frozen=True, gc=False):
-    """The part of an `Instance` that is about other resources of its pod."""
-
-    resize: Wanted | None
-    resizing: Resizing | None = None
-    infeasible: str = ""
 
 
 def resize_states(
     instances: Iterable[Instance], world: World, options: Options, now: float
 ) -> dict[int, ResizeState]:
-    """Finds what each pod lacks of its template's resources, and whether it can ever have it."""
-    states, found = {}, dict[tuple[str, tuple[tuple[str, str], ...]], Wanted]()
+    """Finds what each pod lacks of the resources of its template, and if it can ever have them."""
+    states, known = dict[int, ResizeState](), dict[object, Wanted]()
     noted = decoded(ResizeNote, world.tapp.status.resizing)
     for instance in instances:
         pod, template = instance.pod, instance.template
-        if pod is None or pod.unreadable or pod.foreign or not isinstance(template, Template):
+        if pod is None or pod.unreadable or pod.foreign or template is None:
             continue
         if not options.resize:
             states[instance.id] = ResizeState(_NO_COMPONENT)
             continue
         key = template.revision, tuple(pod.spec.resources.items())
-        if key not in found:
-            found[key] = wanted_of(pod.spec, template)
-        wanted, state, infeasible = found[key], None, ""
+        if key not in known:
+            known[key] = wanted_of(pod.spec, template)
+        wanted, state, infeasible = known[key], None, ""
         if not wanted.resources and not wanted.obstacle:
             state = resizing_of(pod)
         if pod.terminating:
@@ -73,7 +65,7 @@ def resize_states(
         since, refused = noted.get(note, ""), seconds(noted.get(note._replace(is_refused=True)))
         if wanted.resources and refused != UNKNOWN and now - refused >= LAST:
             infeasible = _not_given("it", since)
-        if state is not None and state.pending == INFEASIBLE and _is_meant(pod, since, now):
+        if state is not None and state.pending == INFEASIBLE and _is_current(pod, since, now):
             infeasible = f"its node can never give it these resources: {state.message}"
         states[instance.id] = ResizeState(wanted, state, infeasible)
     return states
@@ -81,58 +73,60 @@ def resize_states(
 
 def _note(instance: Instance) -> ResizeNote:
     template = instance.template
-    return ResizeNote(instance.id, template.revision if isinstance(template, Template) else "")
+    return ResizeNote(instance.id, "" if template is None else template.revision)
 
 
-def _is_meant(pod: Pod, since: str, now: float) -> bool:
-    """True if the kubelet means the newest spec: before Kubernetes 1.34 only time can tell."""
+def _is_current(pod: Pod, since: str, now: float) -> bool:
+    """Returns True if the kubelet's report is about the newest spec of the pod.
+
+    Servers before Kubernetes 1.34 do not say it, so the kubelet gets some time.
+    """
     if pod.tells_generation:
         return not pod.kubelet_is_behind
     return bool(since) and now - seconds(since) >= AGAIN
 
 
 def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
-    """True if the kubelet of its pod is about to start containers again for other resources.
+    """Returns True if the kubelet is about to restart containers of a pod for a resize.
 
-    One that has no room, or has not done it for long, is waited for no longer.
+    A resize that waits for room, or takes too long, keeps no pod out of its Services.
     """
     pod, state = instance.pod, instance.resizing
     if pod is None or state is None or not state.restarts:
         return False
     noted = seconds(tapp.status.resizing.get(_note(instance).encode()))
     waits = state.pending and not pod.kubelet_is_behind
-    return not waits and (noted == UNKNOWN or now - noted < LATE_AFTER)
+    return not waits and (noted == UNKNOWN or now - noted < OVERDUE_AFTER)
 
 
-def track_resizes(
-    world: World, instances: Sequence[Instance], decisions: Sequence[Verdict], now: float
-) -> Resizes:
-    """Takes the time of pods that are asked to have other resources, until they have them."""
+def track_resizes(world: World, cases: Sequence[Case], now: float) -> Resizes:
+    """Notes since when each resize is due, until the kubelet is done with it."""
     found, noted = Resizes(), decoded(ResizeNote, world.tapp.status.resizing)
-    for instance, decision in zip(instances, decisions, strict=True):
-        asked, note = isinstance(decision.change, Resize), _note(instance)
-        # A mark may come between two of its requests.
-        known = asked or (isinstance(decision.change, Mark) and note in noted)
+    for case in cases:
+        instance, change = case.instance, case.decision.change
+        requested, note = isinstance(change, Resize), _note(instance)
+        # Markers may be written between two PATCHes of the same resize.
+        known = requested or (isinstance(change, Mark) and note in noted)
         if not known and instance.resizing is None and not instance.infeasible:
             continue
         since, at = noted_since(noted.get(note, ""), now)
         found.since[note] = since
-        left = at + LATE_AFTER - now
+        left = at + OVERDUE_AFTER - now
         if left <= 0 and instance.resizing is None:
             note = note._replace(is_refused=True)
             found.since[note], _ = noted_since(noted.get(note, ""), now)
         if left <= 0 and not instance.infeasible:
-            found.late[instance.id] = _why(instance, since)
+            found.overdue[instance.id] = _why(instance, since)
             if instance.resizing is not None and instance.resizing.pending == DEFERRED:
                 found.deferred.add(instance.id)
-        if asked or left > 0:
+        if requested or left > 0:
             found.waits.append(AGAIN)
     return found
 
 
-def _not_given(who: str, since: str) -> str:
+def _not_given(subject: str, since: str) -> str:
     return (
-        f"{who} is asked since {since} to have other resources, and is not given them: the "
+        f"{subject} is asked since {since} to have other resources, and is not given them: the "
         "log of tapp-hooks has the API server's words"
     )
 

@@ -1,6 +1,14 @@
-"""Spends the budget: which updates happen now, and what the others wait for.
+"""The budget: which updates happen now, and why the others wait.
 
-docs/design.md, "The budget". Only here instances are weighed against each other.
+docs/design.md, "The budget". Only here instances are weighed against each other. `should_run` is
+the number of instances that should run. Of them
+
+    least = should_run - maxUnavailable        (a percentage is rounded up)
+
+have to stay available. Updates are chosen one after the other, in a fixed order (`update_order`).
+An instance that does not serve may always be updated, so that the next template can always repair a
+broken rollout. An instance that serves or may serve (`ServingState`) is updated only while at least
+`least` other instances are available, and is not available for the updates behind it.
 """
 
 import re
@@ -8,12 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
+from tapp.decide.cases import Case
 from tapp.decide.instances import Instance
-from tapp.decide.judge import DISRUPTIVE, Verdict, wait
-from tapp.decide.serving import Serving
+from tapp.decide.serving import Serving, ServingState
+from tapp.decide.verdicts import Verdict, wait
 from tapp.declared.model import TAppSpec
 from tapp.declared.policies import UpdateStrategy
-from tapp.declared.templates import Template
 from tapp.words.digits import percent
 from tapp.words.quoted import quoted, short
 from tapp.words.reasons import Reason
@@ -22,14 +30,14 @@ from tapp.words.vocabulary import UPDATE_PRIORITY
 FULL = 100
 
 BUDGET_REASONS = (Reason.WAITING_FOR_BUDGET, Reason.SPEC_JUST_CHANGED)
-"""Reasons of updates that are held back and will go ahead by themselves."""
-DELAYED = (*BUDGET_REASONS, Reason.DRAINING)  # Updates that are due, and will happen
+"""Reasons of updates that wait and will go ahead without anybody's help."""
+DELAYED = (*BUDGET_REASONS, Reason.DRAINING)  # Reasons of updates that are due and will happen
 
 
 def portion(value: int | str, of: int, least: int) -> int:
-    """Resolves a number of instances, or a percentage of `of`, which is rounded up.
+    """Returns a number of instances for a number, or for a percentage of `of`, rounded up.
 
-    Raises ValueError: it is neither, or lower than `least`, which holds for a percentage as well.
+    Raises ValueError if the value is neither, or lower than `least` (also as a percentage).
     """
     if isinstance(value, int):
         if value >= least:
@@ -42,16 +50,16 @@ def portion(value: int | str, of: int, least: int) -> int:
 
 @dataclass
 class Budget:
-    """One group's budget."""
+    """The budget of one group of instances."""
 
-    name: str  # where it is written, for messages
-    value: int | str  # as it is written, no longer than a sentence takes
+    name: str  # the field of the spec, for messages
+    value: int | str  # as its author wrote it, cut to a length for a sentence
     should_run: int
-    least: int | None = field(init=False)  # must stay available; None where the value is nonsense
-    problem: str = field(init=False, default="")  # why it makes no sense, or ""
+    # How many instances must stay available; None if the value is invalid
+    least: int | None = field(init=False)
+    problem: str = field(init=False, default="")  # why the value is invalid, or ""
 
     def __post_init__(self) -> None:
-        """Resolves the value against the number of instances that should run."""
         value, self.value = (
             self.value,
             short(self.value) if isinstance(self.value, str) else self.value,
@@ -64,23 +72,16 @@ class Budget:
 
 @dataclass
 class Budgets:
-    """The budgets of the instances on the rolling template and of all others.
-
-    Where nobody runs the rolling template, all are "others": what was meant for a few would hold
-    for everybody. A name that leads nowhere must not widen a budget: the stricter one holds. A
-    template that is there counts as meant; but then the others' budget has to be written, and its
-    default of 100% does not hold.
-    """
+    """The budgets of the instances with the rolling template and of all others ("force")."""
 
     strategy: UpdateStrategy
     should_run: int
-    rolling_found: bool = True  # whether the rolling template is there
-    rolling_used: bool = True  # whether an instance that should run is to run it
+    rolling_found: bool = True  # whether the rolling template exists
+    rolling_used: bool = True  # whether an instance that should run has the rolling template
     rolling: Budget = field(init=False)
     force: Budget = field(init=False)
 
     def __post_init__(self) -> None:
-        """Resolves both."""
         path = "spec.updateStrategy"
         self.rolling = Budget(
             f"{path}.maxUnavailable", self.strategy.max_unavailable, self.should_run
@@ -91,25 +92,27 @@ class Budgets:
         )
         if self.rolling_used:
             return
+        # No instance has the rolling template, so all instances are "others". The default budget
+        # of the others, 100%, was meant for a few and would update all instances at once.
         if not force.is_written:
             self.force = self.rolling
         elif not self.rolling_found and self.force.least is not None:
-            # One that makes no sense is no limit to compare with, and stops the updates.
+            # A mistyped name of the rolling template must not widen a budget: the stricter budget
+            # holds. An invalid budget is no limit to compare with, and stops the updates.
             rolling = self.rolling
             if rolling.least is None or rolling.least > self.force.least:
                 self.force = rolling
 
     def limit_of(self, instance: Instance, rolling_name: str) -> Budget:
-        """The budget that an instance's update is spent from."""
-        return self.rolling if instance.template.name == rolling_name else self.force
+        """Returns the budget that counts for an instance."""
+        return self.rolling if instance.template_name == rolling_name else self.force
 
 
 def budgets_of(spec: TAppSpec, instances: Sequence[Instance]) -> Budgets:
-    """Resolves both budgets for the instances that should run."""
     name, should_run = spec.rolling_name, sum([instance.should_run for instance in instances])
-    used = any(item.should_run and item.template.name == name for item in instances)
+    used = any(item.should_run and item.template_name == name for item in instances)
     found = used or spec.find_template(name) is not None
-    # Without a name of its own the rolling template is the default one: nothing can be mistyped.
+    # Without updateStrategy.template the rolling template is the default one: no name is mistyped.
     used = used or not should_run or not spec.update_strategy.template
     return Budgets(spec.update_strategy, should_run, found, used)
 
@@ -117,65 +120,61 @@ def budgets_of(spec: TAppSpec, instances: Sequence[Instance]) -> Budgets:
 def update_order(
     instance: Instance, strategy: UpdateStrategy, rolling_name: str
 ) -> tuple[bool, int, int]:
-    """A key by which instances are sorted: whose update comes first.
+    """Returns a key that sorts instances in the order of their updates.
 
-    The force group goes before the rolling group. Within each, a higher priority goes first: that
-    of the annotation on the pod or else in the template, or 0; then the lower number, or with
-    `order: Descending` the higher one.
+    First the instances off the rolling template. Then by priority, the highest first: the
+    annotation of the pod, else of the template, else 0. Then by number, ascending or, with
+    `order: Descending`, descending.
     """
     found = [int(text) for text in priorities(instance) if PRIORITY.fullmatch(text)]
     number = -instance.id if strategy.order == "Descending" else instance.id
-    return instance.template.name == rolling_name, -found[0] if found else 0, number
+    return instance.template_name == rolling_name, -found[0] if found else 0, number
 
 
-PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")  # Any other priority is ignored, and a condition says so
+PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")  # Another text is ignored, and a condition says so
 
 
 def priorities(instance: Instance) -> list[str]:
-    """The priorities that an instance is given, whether they are any: its pod's, its template's."""
+    """Returns the texts of an instance's priorities, valid or not: the pod's, the template's."""
     pod, template = instance.pod, instance.template
     own = "" if pod is None else pod.spec.update_priority
-    if type(template) is Template and UPDATE_PRIORITY in template.annotations:
+    if template is not None and UPDATE_PRIORITY in template.annotations:
         return [text for text in (own, template.annotations[UPDATE_PRIORITY]) if text]
     return [own] if own else []
 
 
 def spend(
-    pending: Iterable[tuple[Instance, Verdict]],
-    serving: Serving,
-    budgets: Budgets,
-    rolling_name: str,
+    pending: Iterable[Case], serving: Serving, budgets: Budgets, rolling_name: str
 ) -> dict[int, Verdict]:
-    """Spends the budgets: instance -> `Keep` with the reason, for updates held back.
-
-    One instance after the other, by `update_order`. One that is not available may always be
-    updated, so the next template can always repair a broken roll-out; one that serves or may serve
-    only while enough others are available, and it leaves the set when chosen.
-    """
-    strategy, available, result = budgets.strategy, serving.available - serving.resized, {}
-    for instance, _ in sorted(
-        pending, key=lambda pair: update_order(pair[0], strategy, rolling_name)
+    """Spends the budgets on updates: returns instance -> delay of the updates that have to wait."""
+    strategy, delays = budgets.strategy, dict[int, Verdict]()
+    # An instance whose containers are being resized has its place in the budget already.
+    available = {id for id, state in serving.states.items() if state is ServingState.AVAILABLE}
+    instances = [case.instance for case in pending]
+    for instance in sorted(
+        instances, key=lambda instance: update_order(instance, strategy, rolling_name)
     ):
-        limit = budgets.limit_of(instance, rolling_name)
-        held = (
+        delay = (
             wait(Reason.PAUSED, "spec.updateStrategy.paused is set")
             if strategy.paused
-            else _held(instance.id, available, serving, limit)
+            else _delay(instance.id, available, serving, budgets.limit_of(instance, rolling_name))
         )
-        if held is None:
+        if delay is None:
             available.discard(instance.id)
         else:
-            result[instance.id] = held
-    return result
+            delays[instance.id] = delay
+    return delays
 
 
-def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
+def _delay(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
     if limit.least is None:
         return wait(Reason.INVALID_BUDGET, limit.problem)
-    if instance in serving.silent:
-        # Its kubelet could not act, and would when it is back, whatever has been taken by then.
+    state = serving.states.get(instance)
+    if state is ServingState.SILENT:
+        # The kubelet cannot update the pod now. It would when the node is back, whatever the budget
+        # has been spent on by then.
         return wait(Reason.NODE_SILENT, "its node is not heard of: it may serve, and is left alone")
-    if instance not in available and instance not in serving.in_doubt:
+    if state is None:
         return None
     if serving.unsettled:
         return wait(Reason.SPEC_JUST_CHANGED, "updates of the previous spec may still be under way")
@@ -188,8 +187,3 @@ def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -
         f"{limit.name}: {limit.value} allows {of - limit.least} of {of} to be unavailable, "
         f"{of - len(available)} are",
     )
-
-
-def is_update(verdict: Verdict) -> bool:
-    """True if a verdict has to go through `spend`."""
-    return verdict.action in DISRUPTIVE

@@ -1,11 +1,15 @@
-"""The instances that serve, as far as one observation shows it: the budgets count them.
+"""How the budget counts each instance, as far as one observation shows it.
 
-docs/design.md, "The budget". `_available` is where an instance counts as available, or does not;
-how long a Ready pod has to last for that is in `tapp/pod/availability.py`.
+docs/design.md, "The budget". An instance counts as available if its pod has been Ready for
+`minReadySeconds` (`tapp/pod/availability.py`) and nothing says that the pod is about to stop. Other
+instances may serve as well, although the budget does not rely on them: they are not free to be
+taken down. `ServingState` has the cases; an instance that certainly does not serve has none, and
+may be updated at any time.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 
 from tapp.decide.instances import Instance
 from tapp.decide.overdue import trouble_of_deletion
@@ -22,79 +26,92 @@ from tapp.words.reasons import Reason
 from tapp.world import Options, World
 
 
+class ServingState(Enum):
+    """How the budget counts an instance that serves or may serve."""
+
+    AVAILABLE = "counts as available, and its update takes a place in the budget"
+    RESIZING = "counts as available, and takes a place in the budget while containers are resized"
+    UNTRUSTED = "looks Ready and is not relied on yet, and its update takes a place in the budget"
+    DELETION_UNCONFIRMED = (
+        "looks available and may be deleted already, and its update takes a place in the budget"
+    )
+    SILENT = "may serve on a node that has stopped reporting, and is never updated"
+
+
+_AVAILABLE = (ServingState.AVAILABLE, ServingState.RESIZING)
+
+
 @dataclass
 class Serving:
-    """The instances that serve, as far as one observation shows it."""
+    """How the budget counts the instances, before any update of this sync."""
 
-    available: set[int]  # numbers of the available instances
-    # numbers of those that are not counted on, and may serve all the same: they look available, but
-    # may already be on their way out, or are not trusted yet
-    in_doubt: set[int]
-    silent: set[int]  # numbers of those whose node is not heard of; they may serve, too
-    unsettled: bool  # whether the last spec's updates may still be on their way, unseen
-    # numbers of those that serve while their containers get other resources: they count as
-    # available, and take a place in the budget
-    resized: frozenset[int]
-    deletion_unconfirmed: set[int]  # those that look available, and may already be on their way out
-    waits: list[float]  # seconds until others may become available
+    states: Mapping[int, ServingState] = field(default_factory=dict)  # none: it does not serve
+    unsettled: bool = False  # whether updates of the last spec may be under way, unseen
+    waits: list[float] = field(default_factory=list)  # seconds until others may become available
+    available: set[int] = field(init=False)  # the available instances
+
+    def __post_init__(self) -> None:
+        self.available = {id for id, state in self.states.items() if state in _AVAILABLE}
+
+    def without(self, taken: set[int]) -> "Serving":
+        """Returns the states if these instances are taken down as well."""
+        states = {id: state for id, state in self.states.items() if id not in taken}
+        return Serving(states, self.unsettled)
 
 
 def serving_of(world: World, instances: list[Instance], now: float) -> Serving:
-    """Finds who serves."""
-    available, untrusted, waits = _available(instances, world.tapp.spec.min_ready_seconds, now)
-    deletion_unconfirmed = available & _chosen_before(instances, world.tapp.status.replacing)
-    silent = {
-        instance.id
-        for instance in instances
-        if instance.should_run
-        and (pod := instance.pod) is not None
-        and pod.ready is False
-        and pod.silent
-    }
-    resized = frozenset[int]()
-    if world.tapp.spec.resizes:
-        resized = frozenset(available & {i.id for i in instances if _is_resized(i)})
-    return Serving(
-        available - deletion_unconfirmed,
-        deletion_unconfirmed | untrusted | resized,
-        silent,
-        _unsettled(world.tapp),
-        resized,
-        deletion_unconfirmed,
-        waits,
-    )
-
-
-def _available(
-    instances: list[Instance], min_ready_seconds: int, now: float
-) -> tuple[set[int], set[int], list[float]]:
-    """Numbers of the available instances; of those that are Ready and not trusted yet; and waits.
-
-    What is not trusted yet is not counted on, but most of it serves: it is not free to be taken.
-    The waits are the seconds until others may become available.
-    """
-    available, untrusted, waits = set(), set(), []
+    """Finds the state of each instance that serves or may serve."""
+    tapp = world.tapp
+    seconds, resizes = tapp.spec.min_ready_seconds, tapp.spec.resizes
+    replacing = tapp.status.replacing
+    states, waits = dict[int, ServingState](), list[float]()
     for instance in instances:
         pod = instance.pod
-        if pod is None or pod.ready is not True or not instance.should_run or pod.spec.drains:
+        if pod is None or not instance.should_run:
             continue
-        if has_closed_gate(pod):
-            untrusted.add(instance.id)  # its kubelet has not looked yet: it is on its way out
+        if pod.ready is not True:
+            if pod.ready is False and pod.silent:
+                states[instance.id] = ServingState.SILENT
             continue
-        if instance.update.unfinished:
-            if instance.update.only_time_can_tell:
-                untrusted.add(instance.id)
+        if pod.spec.drains:
             continue
-        if _restarts_for_resources(instance, pod):
-            untrusted.add(instance.id)
-            continue
-        missing = available_in(pod, min_ready_seconds, now, instance.seen_since)
-        if missing == 0:
-            available.add(instance.id)
-        elif missing != NEVER:
-            untrusted.add(instance.id)
-            waits.append(missing)
-    return available, untrusted, waits
+        missing = _missing_seconds(instance, pod, seconds, now)
+        if missing is None or missing > 0:
+            # Most of these pods serve, so they are not free to be taken.
+            if missing is None or missing != NEVER:
+                states[instance.id] = ServingState.UNTRUSTED
+            if missing is not None and missing != NEVER:
+                waits.append(missing)
+        elif replacing and replacing.get(str(instance.id)) == pod.uid:
+            # An earlier sync has replaced this pod while it was not available. It may have
+            # recovered just before, and the cache does not show its deletion yet: the budget would
+            # be spent on others. Or the deletion has failed, and the pod serves: then it waits for
+            # the budget like any other.
+            states[instance.id] = ServingState.DELETION_UNCONFIRMED
+        elif resizes and _is_resized(instance):
+            states[instance.id] = ServingState.RESIZING
+        else:
+            states[instance.id] = ServingState.AVAILABLE
+    return Serving(states, _unsettled(tapp), waits)
+
+
+def _missing_seconds(
+    instance: Instance, pod: Pod, min_ready_seconds: int, now: float
+) -> float | None:
+    """Returns the seconds until a Ready pod counts as available: 0 if it does.
+
+    `NEVER` if the pod is certainly about to stop. None if it is not known when the pod can be
+    trusted.
+    """
+    # A pod that is Ready with a closed gate is leaving its Services: its kubelet has not looked
+    # yet.
+    if has_closed_gate(pod):
+        return None
+    if instance.update.unfinished:
+        return None if instance.update.only_time_can_tell else NEVER
+    if _restarts_for_resources(instance, pod):
+        return None
+    return available_in(pod, min_ready_seconds, now, instance.seen_since)
 
 
 def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
@@ -103,46 +120,30 @@ def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
 
 
 def _is_resized(instance: Instance) -> bool:
-    """True while a kubelet is at work on other resources, as the template asks or has asked."""
-    pod, wanted = instance.pod, instance.resize
-    if instance.resizing is not None or pod is None or wanted is None or not wanted.resources:
+    """Returns True while a kubelet changes resources, also to those of an earlier template."""
+    pod, resize = instance.pod, instance.resize
+    if pod is None or resize is None or resize.progress is not None or not resize.wanted.resources:
         return instance.resizing is not None
     state = resizing_of(pod)
     return state is not None and _is_at_work(instance, pod, state)
 
 
 def _is_at_work(instance: Instance, pod: Pod, state: Resizing) -> bool:
-    """True if a resize has begun, also where the template asks for others still by now.
+    """Returns True if a resize has begun, also if the template asks for other resources by now.
 
-    One that waits for room has not, and counts only while its template asks for just that.
+    A resize that waits for room on the node has not begun. It counts only if the template asks for
+    just these resources.
     """
     return instance.resizing is not None or not state.pending or pod.kubelet_is_behind
 
 
-def _chosen_before(instances: list[Instance], replacing: Mapping[str, str]) -> set[int]:
-    """Instances whose pod an earlier sync has chosen to replace while it was not available.
-
-    A pod that is not available may be replaced without a look at the budget, and a deletion is not
-    guarded by the pod's resourceVersion. Should the pod have recovered just before, then a lagging
-    cache shows it available, and its deletion not yet; the budget would be spent on others. Or the
-    deletion has failed, and the pod serves: then it has to wait for the budget like any other.
-    """
-    if not replacing:
-        return set()
-    return {
-        instance.id
-        for instance in instances
-        if instance.pod is not None and replacing.get(str(instance.id)) == instance.pod.uid
-    }
-
-
 def _unsettled(tapp: TApp) -> bool:
-    """True if updates of the previous spec may be under way that this observation does not show.
+    """Returns True if updates of the last spec may be under way that this observation lacks.
 
-    Metacontroller's cache may lag behind its own writes. While the spec stays the same that does no
-    harm: the same instances are chosen again, and a write on an old resourceVersion is refused. But
-    right after a spec change in the middle of a roll-out other instances would be chosen, on top of
-    those just taken down. One sync later the cache has been seen to move on.
+    Metacontroller's cache may lag behind its own writes. While the spec stays the same, that does
+    no harm: the same instances are chosen again, and the API server refuses a write on an old
+    resourceVersion. Right after a change of the spec in the middle of a rollout, other instances
+    would be chosen, besides those that were just taken down. One sync later the cache has moved on.
     """
     observed, generation = tapp.status.observed_generation, tapp.metadata.generation
     if not observed or observed == generation:
@@ -159,8 +160,8 @@ def troubles_of(
 ) -> dict[int, Trouble]:
     """Returns instance -> trouble of its pod, for instances whose pod may have any.
 
-    A pod that serves and has never restarted has none. Only the deletion of a pod can be in trouble
-    if the instance should not run.
+    A pod that serves and has never restarted has none. Of an instance that should not run, only the
+    deletion of the pod can be in trouble.
     """
     moved = tapp.spec.force_delete_pod and not tapp.spec.never_migrate
     limit, _ = limit_of(tapp.metadata.annotations, options.lost_node_seconds)

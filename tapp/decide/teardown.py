@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 
 from tapp.decide.changes import Mark
 from tapp.decide.overdue import Overdue, overdue_of
-from tapp.decide.pod_holds import HoldRequest, carried_marks, due_marks, hold_request_of, sentence
+from tapp.decide.pod_holds import (
+    HoldRequest,
+    carried_markers,
+    due_markers,
+    hold_request_of,
+    sentence,
+)
 from tapp.declared.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
 from tapp.kube.objects import ClaimObject, RevisionObject
 from tapp.pod.lost import limit_of, lost_in, silent_since
@@ -90,8 +96,8 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
     recorded = any(revision.metadata.deletion_timestamp is None for revision in revisions)
     done = not pods and not recorded and (not delete_claims or not claims)
     known = {pod.name for pod in waiting}
-    on_hold, asked = _on_hold([pod for pod in pods if pod.name not in known], hold_policy, now)
-    marks |= {pod.name: mark for pod in on_hold if (mark := _told(pod, asked)) is not None}
+    on_hold, requests = _on_hold([pod for pod in pods if pod.name not in known], hold_policy, now)
+    marks |= {pod.name: mark for pod in on_hold if (mark := _marked(pod, requests)) is not None}
     return Teardown(
         [*waiting, *on_hold],
         staying,
@@ -100,8 +106,11 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         finalized=done,
         marks=marks,
         silent=_silent(pods, _deleted_at(parent, now), now),
-        held={pod.name: (asked[pod.name].since, sentence(pod, asked[pod.name])) for pod in on_hold},
-        recheck=min([_recheck(pods, asked, now), *left.overdue.waits]),
+        held={
+            pod.name: (requests[pod.name].since, sentence(pod, requests[pod.name]))
+            for pod in on_hold
+        },
+        recheck=min([_recheck(pods, requests, now), *left.overdue.waits]),
         left=left,
     )
 
@@ -129,29 +138,29 @@ def _on_hold(
 ) -> tuple[list[Pod], dict[str, HoldRequest]]:
     """Pods that somebody holds, and what they are told."""
     limit = policy.deletion_hold_timeout_seconds
-    staying, told = list[Pod](), dict[str, HoldRequest]()
+    staying, requests = list[Pod](), dict[str, HoldRequest]()
     for pod in pods:
-        asked = hold_request_of(pod, Wish.DELETE, limit, now)
-        if asked is not None and asked.held:
+        request = hold_request_of(pod, Wish.DELETE, limit, now)
+        if request is not None and request.held:
             staying.append(pod)
-            told[pod.name] = asked
-    return staying, told
+            requests[pod.name] = request
+    return staying, requests
 
 
-def _told(pod: Pod, asked: Mapping[str, HoldRequest]) -> Mark | None:
+def _marked(pod: Pod, requests: Mapping[str, HoldRequest]) -> Mark | None:
     if pod.unreadable:
         return None
-    told, spec = due_marks(pod, asked[pod.name]), pod.spec
-    if told == carried_marks(pod) and not spec.drain:
+    hold, spec = due_markers(pod, requests[pod.name]), pod.spec
+    if hold == carried_markers(pod) and not spec.drain:
         return None
-    return Mark(pod, "", "", watched=bool(spec.served_gates), tolerate=False, told=told)
+    return Mark(pod, "", "", watched=bool(spec.served_gates), tolerate=False, hold=hold)
 
 
-def _recheck(pods: Sequence[Pod], asked: Mapping[str, HoldRequest], now: float) -> float:
+def _recheck(pods: Sequence[Pod], requests: Mapping[str, HoldRequest], now: float) -> float:
     """Delays the next call where only holds are waited for: a change of a pod ends the wait."""
-    if len(asked) < len(pods) or not asked:
+    if len(requests) < len(pods) or not requests:
         return RECHECK
-    return max(RECHECK, min(_PATIENT, *(one.ends - now for one in asked.values())))
+    return max(RECHECK, min(_PATIENT, *(one.ends - now for one in requests.values())))
 
 
 def _deleted_at(parent: Parent, now: float) -> float:
@@ -189,6 +198,6 @@ def _on_silent_nodes(
         waiting.append(pod)
         if left == 0 and not (pod.spec.lost == written(since) and pod.spec.is_watched):
             marks[pod.name] = Mark(
-                pod, "", written(since), watched=True, tolerate=False, told=carried_marks(pod)
+                pod, "", written(since), watched=True, tolerate=False, hold=carried_markers(pod)
             )
     return waiting, marks

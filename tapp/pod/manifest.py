@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Raw
 
 from tapp.kube.objects import PlainObject, PodMeta, PodObject
 from tapp.kube.parts import map_of
@@ -56,6 +57,13 @@ class Manifest:
         if self.finalizers:
             metadata["finalizers"] = self.finalizers
         return {**self.kind.type_meta, "metadata": metadata, "spec": self.spec}
+
+    def unchanged(self) -> Raw | None:
+        """Returns `projected` as JSON."""
+        if self.projected is None:
+            return None
+        # A copy, because msgspec's encoder leaves room for half as much again behind its result.
+        return Raw(bytes(memoryview(msgspec.json.encode(self.projected))))
 
     def _projected(self) -> dict[str, Any] | None:
         applied = read_annotation(msgspec.json.decode, self.annotations.get(LAST_APPLIED))

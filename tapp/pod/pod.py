@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from tapp.declared.reads import Reads
 from tapp.declared.revision import is_ours
@@ -243,6 +244,11 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     # When the pod's probes have certainly run (`availability.probed_at`), in seconds since the
     # epoch; `UNKNOWN` if no probe has to be waited for.
     probed_at: float = UNKNOWN
+    # The JSON of the answer that leaves this pod as it is, whatever is decided. It depends on the
+    # pod alone, so it is made with the pod and remembered with it: making it anew in each sync
+    # would take three times as long as all the rest. None if Metacontroller has not applied the
+    # pod, or left no trace of that: then the answer depends on the template, too.
+    unchanged: Raw | None = None
 
     @property
     def foreign(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tapp.declared.beside import claim_templates
 from tapp.declared.lookup import Templates
 from tapp.declared.placeholders import NO_SLOTS, UnfilledError
-from tapp.declared.templates import Template, Unresolved
+from tapp.declared.templates import Template
 from tapp.kube.objects import ClaimObject
 from tapp.storage.new_claims import NewClaim, claim_problem, name_problem
 from tapp.words.digits import whole
@@ -46,13 +46,13 @@ def instance_number(name: str, prefix: str) -> int | None:
     return number if name == f"{prefix}{number}" else None
 
 
-class Made(NamedTuple):
-    """An instance with the template, and possibly the recorded spec, that its pod is made from."""
+class PodSource(NamedTuple):
+    """What a new pod of an instance is made of."""
 
     id: int  # Number of the instance.
-    template: Template | Unresolved  # Template of the instance.
+    template: Template | None  # Template of the instance; None if it has none.
     # The recorded spec that a partition keeps the instance at; None if the current spec counts.
-    past: Templates | None = None
+    recorded: Templates | None = None
 
 
 class OwnClaims:
@@ -97,96 +97,98 @@ class Claims:
 
     def __init__(self, world: World) -> None:
         self._app, self._observed = world.tapp.metadata.name, world.claims
-        self._templates, self._past = world.templates, dict[int, OwnClaims]()
+        self._templates, self._recorded = world.templates, dict[int, OwnClaims]()
         self._now = OwnClaims(world.templates, world.templates)
         self._world, self._problems = world, dict[int, str]()
         self._there: dict[str, dict[str, str]] | None = None
         self.differ = self._now.differ
 
-    def of(self, made: Made) -> dict[str, str]:
+    def of(self, source: PodSource) -> dict[str, str]:
         """Returns volume -> claim of an instance, including claims that do not exist yet."""
-        found = claims_of(self._app, made.id, self._named(made))
-        if isinstance(made.template, Template) and made.template.mounts:
-            mounts, there = made.template.mounts, self._seen(made.id)
+        found = claims_of(self._app, source.id, self._named(source))
+        if source.template is not None and source.template.mounts:
+            mounts, there = source.template.mounts, self._seen(source.id)
             more = {name for name in there if name in mounts and name not in found}
             if more:
                 found.update((name, there[name]) for name in mounts if name in more)
         return found
 
-    def template_of(self, volume: str, past: Templates | None) -> dict[str, Any] | None:
+    def template_of(self, volume: str, recorded: Templates | None) -> dict[str, Any] | None:
         """Returns the claim template of a volume with its placeholders; the
         current one takes precedence.
 
-        `past` is the instance's recorded spec (`Made.past`). Returns None if only a claim has that
-        name.
+        `recorded` is the instance's recorded spec (`PodSource.recorded`). Returns None if only a
+        claim has that name.
         """
         found = self._now.written.get(volume)
-        return self._then(past).written.get(volume) if found is None else found
+        return self._at(recorded).written.get(volume) if found is None else found
 
-    def filled(self, volume: str, instance: int, past: Templates | None) -> dict[str, Any] | None:
+    def filled(
+        self, volume: str, instance: int, recorded: Templates | None
+    ) -> dict[str, Any] | None:
         """Returns the claim template of a volume, filled in; None if only a claim has that name.
 
         Raises UnfilledError if a value is missing or wrong.
         """
-        for own in (self._now, self._then(past)):
+        for own in (self._now, self._at(recorded)):
             if volume in own.written:
                 return own.named(volume, instance)
         return None
 
-    def problem_of(self, made: Made) -> str:
+    def problem_of(self, source: PodSource) -> str:
         """Returns why an instance's claim templates cannot be filled in, or an empty string.
 
         If the instance is kept at a recorded spec, only the claims that do not exist yet count.
         """
-        there = self._observed if made.past is not None else ()
-        own = claims_of(self._app, made.id, self._named(made))
+        there = self._observed if source.recorded is not None else ()
+        own = claims_of(self._app, source.id, self._named(source))
         try:
             for volume in [volume for volume, claim in own.items() if claim not in there]:
-                self.filled(volume, made.id, made.past)
+                self.filled(volume, source.id, source.recorded)
         except UnfilledError as error:
             return str(error)
         return ""
 
-    def refused(self, made: Made) -> str:
+    def refused(self, source: PodSource) -> str:
         """Returns why the API server would refuse a claim that an instance
         still lacks, or an empty string.
         """
-        if not self._now.written and made.past is None:
+        if not self._now.written and source.recorded is None:
             return ""
-        for volume, claim in self.of(made).items():
-            if claim not in self._observed and (why := self._refused(volume, claim, made)):
+        for volume, claim in self.of(source).items():
+            if claim not in self._observed and (why := self._refused(volume, claim, source)):
                 return f"claim template {quoted(volume)}: {why}"
         return ""
 
-    def _refused(self, volume: str, claim: str, made: Made) -> str:
+    def _refused(self, volume: str, claim: str, source: PodSource) -> str:
         if why := name_problem(claim):
             return why
         try:
-            template = self.filled(volume, made.id, made.past)
+            template = self.filled(volume, source.id, source.recorded)
         # `problem_of` reports this.
         except UnfilledError:
             template = None
         if template is None:
             return ""
-        written = self.template_of(volume, made.past)
+        written = self.template_of(volume, source.recorded)
         if template is written and id(written) in self._problems:
             return self._problems[id(written)]
-        new = NewClaim(claim, made.id, template)
+        new = NewClaim(claim, source.id, template)
         why = claim_problem(self._world.tapp, new, self._world.namespace_uid or "")
         # Without placeholders the claims of all instances differ only in a few digits.
         if template is written:
             self._problems[id(written)] = why
         return why
 
-    def own_among(self, made: Made, claims: Collection[str]) -> list[str]:
+    def own_among(self, source: PodSource, claims: Collection[str]) -> list[str]:
         """Returns those of the given claim names that an instance's pod may use as its own.
 
         The claims need not exist.
         """
-        mounts = made.template.mounts if isinstance(made.template, Template) else ()
-        named = claims_of(self._app, made.id, self._named(made)).values()
+        mounts = () if source.template is None else source.template.mounts
+        named = claims_of(self._app, source.id, self._named(source)).values()
         found = dict.fromkeys([claim for claim in named if claim in claims])
-        suffix = f"-{self._app}-{made.id}"
+        suffix = f"-{self._app}-{source.id}"
         mounted = [claim for claim in claims if claim.removesuffix(suffix) in mounts]
         return list(found | dict.fromkeys([c for c in mounted if c.endswith(suffix)]))
 
@@ -204,25 +206,25 @@ class Claims:
                     self._there.setdefault(number, {})[head.removesuffix(app)] = claim
         return self._there.get(str(instance), {})
 
-    def _named(self, made: Made) -> Collection[str]:
+    def _named(self, source: PodSource) -> Collection[str]:
         """Returns the names of the claim templates that count for an instance."""
-        if made.past is None:
+        if source.recorded is None:
             return self._now.written
-        if made.past.beside.volume_claim_templates is not None:
-            return self._then(made.past).written
+        if source.recorded.beside.volume_claim_templates is not None:
+            return self._at(source.recorded).written
         # The record has no claim templates. So the current ones count for which the instance has a
         # claim, or without which its containers could not mount a volume.
-        mounts = made.template.mounts if isinstance(made.template, Template) else []
-        own = claims_of(self._app, made.id, self._now.written)
+        mounts = () if source.template is None else source.template.mounts
+        own = claims_of(self._app, source.id, self._now.written)
         return [name for name in own if own[name] in self._observed or name in mounts]
 
-    def _then(self, past: Templates | None) -> OwnClaims:
+    def _at(self, recorded: Templates | None) -> OwnClaims:
         """Returns the claim templates of a recorded spec, or the current ones for None."""
-        if past is None:
+        if recorded is None:
             return self._now
-        if id(past) not in self._past:
-            self._past[id(past)] = OwnClaims(past, self._templates)
-        return self._past[id(past)]
+        if id(recorded) not in self._recorded:
+            self._recorded[id(recorded)] = OwnClaims(recorded, self._templates)
+        return self._recorded[id(recorded)]
 
 
 def claims_of(app: str, instance: int, templates: Iterable[str]) -> dict[str, str]:
@@ -230,7 +232,7 @@ def claims_of(app: str, instance: int, templates: Iterable[str]) -> dict[str, st
     return {name: f"{name}-{app}-{instance}" for name in templates}
 
 
-def plan_claims(world: World, waiting: Iterable[Made]) -> ClaimPlan:
+def plan_claims(world: World, waiting: Iterable[PodSource]) -> ClaimPlan:
     """Decides on the claims of a TApp that is not being deleted.
 
     `waiting` are the instances whose pod is about to be created or waits for a node. The latter
@@ -247,14 +249,14 @@ def plan_claims(world: World, waiting: Iterable[Made]) -> ClaimPlan:
         number = next((number for number in numbers if number is not None), None)
         gone = number is not None and number >= spec.replicas and number not in world.pods
         (result.delete if gone else result.keep).append(claim)
-    for made in waiting:
-        volumes = result.volumes[made.id] = own.of(made)
+    for source in waiting:
+        volumes = result.volumes[source.id] = own.of(source)
         # Such an instance already has its pod. It gets its other claims when the values are right.
         with suppress(UnfilledError):
             lacking = [volume for volume, claim in volumes.items() if claim not in observed]
-            filled = {volume: own.filled(volume, made.id, made.past) for volume in lacking}
+            filled = {volume: own.filled(volume, source.id, source.recorded) for volume in lacking}
             result.create += [
-                NewClaim(volumes[volume], made.id, template)
+                NewClaim(volumes[volume], source.id, template)
                 for volume, template in filled.items()
                 if template is not None
             ]

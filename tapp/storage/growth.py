@@ -66,7 +66,7 @@ NO_GROWTH = Growth()
 def grow(
     world: World,
     claims: Sequence[ClaimObject],
-    past: Mapping[int, Templates] = MappingProxyType({}),
+    recorded: Mapping[int, Templates] = MappingProxyType({}),
 ) -> Growth:
     """Decides which of the claims that stay grow.
 
@@ -76,12 +76,13 @@ def grow(
     Args:
         world: the observed objects.
         claims: the claims that stay.
-        past: kept instance -> its recorded spec, for claim templates that the current spec lacks.
+        recorded: kept instance -> its recorded spec, for claim templates that the current spec
+            lacks.
     """
     if not claims or not world.declared.growing_claims:
         return NO_GROWTH
     spec, app = world.tapp.spec, world.tapp.metadata.name
-    specs = [spec, *{id(then): then.spec for then in past.values()}.values()]
+    specs = [spec, *{id(each): each.spec for each in recorded.values()}.values()]
     names = {f"{name}-{app}-": name for each in specs for name in claim_templates(each)}
     own, growth, sizes = Claims(world), Growth(), dict[tuple[str, int], str | None]()
     for claim in claims:
@@ -90,11 +91,11 @@ def grow(
         number = instance_number(claim.metadata.name, prefix) if name else None
         if number is None or number >= spec.replicas:
             continue
-        then = past.get(number)
+        own_record = recorded.get(number)
         # Without placeholders the result is the same for all instances.
-        key = name, -1 if then is None and not own.differ else number
+        key = name, -1 if own_record is None and not own.differ else number
         if key not in sizes:
-            sizes[key] = _wanted(own, name, number, then)
+            sizes[key] = _wanted(own, name, number, own_record)
         size = sizes[key]
         if size is None:
             continue
@@ -106,10 +107,10 @@ def grow(
     return growth
 
 
-def _wanted(own: Claims, name: str, instance: int, past: Templates | None) -> str | None:
+def _wanted(own: Claims, name: str, instance: int, recorded: Templates | None) -> str | None:
     """Returns the storage that an instance's claim template requests; None if it cannot be read."""
     with suppress(UnfilledError):
-        found = own.filled(name, instance, past)
+        found = own.filled(name, instance, recorded)
         return None if found is None else _storage_of(found["spec"])
     return None
 

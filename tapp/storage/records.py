@@ -105,7 +105,7 @@ class Contents:
         return record.content if alike else content
 
 
-class Recorded:
+class Records:
     """The templates of earlier revisions, by the names of their contents.
 
     A record is decoded on first use, and at most once in a sync. A record counts as missing if its
@@ -133,34 +133,34 @@ class Recorded:
         names = {name for each in wanted for name in self._of_revision.get(each, ())}
         return next((name for name in self._objects if name in names), "")
 
-    def then(self, name: str, called: str) -> Templates | None:
-        """Returns the recorded spec of a content, in which all instances run the template `called`.
+    def templates_of(self, content: str, name: str) -> Templates | None:
+        """Returns the recorded spec of a content, in which all instances run the template `name`.
 
-        `called` is the template's current name. Returns None if there is no such record.
+        `name` is the template's current name. Returns None if there is no such record.
         """
-        key = name, called
+        key = content, name
         if key not in self._lookups:
-            record = self._objects.get(name)
+            record = self._objects.get(content)
             self._lookups[key] = (
-                None if record is None else self._templates.recorded(called, bytes(record.data))
+                None if record is None else self._templates.recorded(name, bytes(record.data))
             )
         return self._lookups[key]
 
-    def template(self, name: str, instance: int, called: str) -> Template | None:
-        """Returns the template of an instance as recorded in the content `name`.
+    def template(self, content: str, instance: int, name: str) -> Template | None:
+        """Returns the template of an instance as recorded in a content.
 
-        `called` is the template's current name. Returns None if there is no record, or it cannot be
+        `name` is the template's current name. Returns None if there is no record, or it cannot be
         used.
         """
-        lookup = self.then(name, called)
+        lookup = self.templates_of(content, name)
         found = None if lookup is None else lookup.of(instance)
         return found if isinstance(found, Template) else None
 
-    def of_pod(self, pod: Pod, instance: int, called: str, likely: Iterable[str]) -> str:
+    def of_pod(self, pod: Pod, instance: int, template: str, likely: Iterable[str]) -> str:
         """Returns the content that a pod was made from, or an empty string if no record fits.
 
-        `likely` are the contents to compare first. `called` is the current name of the instance's
-        template.
+        `likely` are the contents to compare first. `template` is the current name of the
+        instance's template.
         """
         revision, written = pod.spec.template_hash or "", pod.spec.written
         known = None if written else self._known.get(revision)
@@ -174,12 +174,12 @@ class Recorded:
             most = _MOST_FILLED if written else _MOST_TRIED
             tried = islice(dict.fromkeys(chain.from_iterable(first)), most)
             known = next(
-                (name for name in tried if self._has(name, instance, called, revision)), ""
+                (name for name in tried if self._has(name, instance, template, revision)), ""
             )
             if not written:
                 self._known[revision] = known
         return known
 
-    def _has(self, name: str, instance: int, called: str, revision: str) -> bool:
-        template = self.template(name, instance, called)
-        return template is not None and revision in (template.revision, template.other_revision)
+    def _has(self, content: str, instance: int, name: str, revision: str) -> bool:
+        found = self.template(content, instance, name)
+        return found is not None and revision in (found.revision, found.other_revision)

@@ -82,13 +82,18 @@ class Finding:
     reason: str
     message: str
 
+    @property
+    def text(self) -> str:
+        """Returns the message as the status has it: a long one is cut."""
+        return self.message[:_LONGEST]
+
     def document(self, changed_at: str) -> dict[str, str]:
         """Returns the condition for the status; it has no time if `changed_at` is empty."""
         condition = {
             "type": self.type,
             "status": self.status,
             "reason": self.reason,
-            "message": self.message[:_LONGEST],
+            "message": self.text,
         }
         return {**condition, "lastTransitionTime": changed_at} if changed_at else condition
 

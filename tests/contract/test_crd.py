@@ -21,7 +21,8 @@ from crds import generate, reference, schema
 from crds.kubernetes_schema import KUBERNETES, first_sentence
 from hooks.app import create_app
 from hooks.service.settings import Settings
-from tapp.answer import kstatus, mistakes, refusals, status
+from tapp.answer import conditions as findings
+from tapp.answer import kstatus, mistakes, refusals
 from tapp.declared import model, policies, rules
 from tapp.words import conditions, vocabulary
 from tapp.words.vocabulary import InstanceStatus
@@ -554,7 +555,7 @@ def test_explain_gives_every_default(kind: type[BaseModel], node: Node) -> None:
 
 def condition_types() -> Iterator[str]:
     """The type of every condition that the code can make."""
-    for module in (status, kstatus, refusals, mistakes):
+    for module in (findings, kstatus, refusals, mistakes):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args:
                 made = eval(ast.unparse(node.args[0]), vars(module))

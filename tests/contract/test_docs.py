@@ -20,8 +20,10 @@ from hooks.service.settings import Settings
 from hooks.service.turns import AT_ONCE, MOST, MOST_OF_A_NAMESPACE, OF_A_NAMESPACE
 from hooks.version import VERSION
 from tapp import plan
+from tapp.answer import conditions as answered
 from tapp.answer import mistakes, refusals, status
-from tapp.decide import judge, marks, rollout, turns
+from tapp.decide import answer_size, judge, markers, order, rollout
+from tapp.decide.verdicts import Action
 from tapp.words.conditions import HARMLESS, Type
 from tapp.words.reasons import OF_DECISIONS, Reason
 from tapp.words.vocabulary import UPDATE_PRIORITY
@@ -278,17 +280,17 @@ def test_every_reason_in_the_code_is_explained_and_every_explained_one_exists() 
     assert used - named == set()
     # Metacontroller's event, and a status to ask for.
     assert explained - used == {"SyncError", "Killed"}
-    written = {word for module in (status, refusals) for word in constants(module)}
+    written = {word for module in (status, answered, refusals) for word in constants(module)}
     assert written - verdicts == {"True", "False"}  # types and reasons are constants
     reasons = {word for word in verdicts if WORD.fullmatch(word)} - {"Keep"}
-    actions = {action.value for action in judge.Action}
+    actions = {action.value for action in Action}
     other = {"Always", "OnFailure", "Failed", "Pending", "Running", "Unknown", "Succeeded", "Ready"}
     other |= {"OrderedReady"}
     assert reasons - actions - other == set(OF_DECISIONS)
 
 
 def test_reasons_are_named_by_the_enum_alone() -> None:
-    for module in (judge, marks, rollout, plan, turns):
+    for module in (judge, markers, rollout, plan, order, answer_size):
         assert not {word for word in constants(module) if word in {*Reason}} - {"Completed"}
 
 

@@ -14,7 +14,7 @@ from hooks.service.answers import UnansweredError, WriteRefusedError
 from hooks.service.resizes import Resizer
 from simulator.api.store import ApiError, ConflictError
 from simulator.world import World
-from tapp.answer.resizes import Patch, patches
+from tapp.answer.resize_patches import Patch, patches
 from tapp.plan import Plan
 from tests.model.resizes import ResizeJudge
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from simulator.world import World
-    from tapp.answer.resizes import Patch
+    from tapp.answer.resize_patches import Patch
 
 Document = dict[str, Any]
 

@@ -16,7 +16,8 @@ from kubectl_tapp.decide.progress import Progress
 from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import CLAIM, POD, Kind
 from simulator.objects.objects import key_of, with_meta
-from tapp.decide.judge import Action, Verdict
+from tapp.decide.cases import Case
+from tapp.decide.verdicts import Action, Verdict
 from tapp.words.reasons import Reason
 from tapp.world import Options
 from tests.builders import claim_template
@@ -381,7 +382,7 @@ def test_an_image_set_by_hand_is_not_done_and_neither_is_a_spec_without_a_genera
     now = EPOCH.timestamp() + web.world.clock.now
     plan = decide(observed, registered(Options()), now)
     odd = Verdict(Action.KEEP, Reason.IMAGES_EDITED, "it runs web:2")
-    plan.decisions[2] = odd
+    plan.cases[2] = Case(plan.cases[2].instance, odd)
     cluster = ClusterAccess({}, web)
 
     def progress(seen: Observed) -> Progress:

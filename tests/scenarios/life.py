@@ -21,7 +21,7 @@ from simulator.metacontroller.hook_client import HookClient, HttpResponse, WsgiH
 from simulator.objects.clock import EPOCH
 from simulator.recording import Write
 from simulator.world import World
-from tapp.answer.resizes import Patch, patches
+from tapp.answer.resize_patches import Patch, patches
 from tapp.plan import Plan
 from tests.faulty_hook import FaultyHook
 from tests.invariants import check

@@ -2,10 +2,10 @@
 
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
+from tapp.answer.conditions import conditions_of
 from tapp.answer.events import Event, events
-from tapp.answer.status import summarize
 from tapp.declared.model import TApp
-from tapp.plan import plan
+from tapp.plan import make_plan
 from tapp.world import Options
 from tests.builders import Document, as_sent
 from tests.unit.world import World
@@ -16,5 +16,5 @@ MEMO = Memo(1 << 24)
 def events_of(world: World, request: Document | None = None) -> list[Event]:
     """Returns the events of a sync of this world."""
     asked = Request(as_sent(request or world.request()), TApp, MEMO)
-    decided = plan(world_of(asked), Options(), world.hook.now)
-    return events(decided, summarize(decided))
+    decided = make_plan(world_of(asked), Options(), world.hook.now)
+    return events(decided, conditions_of(decided))

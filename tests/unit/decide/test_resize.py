@@ -6,10 +6,10 @@ import pytest
 
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
-from tapp.answer.resizes import patches
+from tapp.answer.resize_patches import patches
 from tapp.declared.model import TApp
 from tapp.kube.resources import quality
-from tapp.plan import plan
+from tapp.plan import make_plan
 from tapp.world import Options
 from tests.builders import NOW, Document, as_sent
 from tests.holds import HELD, HOLD, HOLD_FOR, WANTED
@@ -325,7 +325,7 @@ def test_resize_patch_has_uid_resource_version_and_complete_resources() -> None:
     native = {**native, "resources": MORE}
     world.change(template=template_with_resources(after, initContainers=[native]))
     asked = Request(as_sent(world.request()), TApp, Memo(0))
-    (patch,) = patches(plan(world_of(asked), Options(resize=True), world.hook.now))
+    (patch,) = patches(make_plan(world_of(asked), Options(resize=True), world.hook.now))
     assert patch.document == {
         "metadata": {
             "uid": pod["metadata"]["uid"],
@@ -394,4 +394,4 @@ def test_hold_label_is_written_while_the_api_server_refuses_a_resize() -> None:
 def requested_resizes(world: World) -> list[Any]:
     """Returns the resizes that a sync requests."""
     asked = Request(as_sent(world.request()), TApp, Memo(1 << 24))
-    return patches(plan(world_of(asked), Options(resize=True), world.hook.now))
+    return patches(make_plan(world_of(asked), Options(resize=True), world.hook.now))

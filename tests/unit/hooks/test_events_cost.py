@@ -1,15 +1,14 @@
 """The time that a sync spends on Events: each instance is visited once."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
+from tapp.answer.conditions import conditions_of
 from tapp.answer.events import events
-from tapp.answer.status import summarize
 from tapp.decide.instances import Instance
 from tapp.declared.model import TApp
-from tapp.plan import plan
+from tapp.plan import make_plan
 from tapp.world import Options
 from tests.builders import as_sent, template
 from tests.unit.world import settled
@@ -36,8 +35,9 @@ def test_events_of_a_rollout_of_many_templates_need_one_pass_over_the_instances(
     )
     world.change(templatePool={name: template("web:2") for name in given.values()})
     asked = Request(as_sent(world.request()), TApp, Memo(0))
-    decided = plan(world_of(asked), Options(), world.hook.now)
-    status, instances = summarize(decided), CountedList(decided.instances)
-    told = events(replace(decided, instances=instances), status)
+    decided = make_plan(world_of(asked), Options(), world.hook.now)
+    conditions, instances = conditions_of(decided), CountedList(decided.instances)
+    decided.instances = instances
+    told = events(decided, conditions)
     assert sum(event.reason == "UpdatedInPlace" for event in told) > 1
     assert instances.times == 1

@@ -17,9 +17,9 @@ from hooks.service.cluster import Cluster
 from hooks.service.events import CONTROLLER, Recorder
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
-from tapp.answer.status import summarize
+from tapp.answer.conditions import conditions_of
 from tapp.declared.model import TApp
-from tapp.plan import Plan, plan
+from tapp.plan import Plan, make_plan
 from tapp.world import Options
 from tests.api_server import ApiServer, api_server
 from tests.builders import NOW, UID, Document, as_sent, request, tapp, template
@@ -72,8 +72,8 @@ def recorder(server: ApiServer, account: Path) -> Recorder:
 def decided(parent: Document) -> tuple[Plan, Document]:
     """Returns the plan and the status of a TApp without pods."""
     asked = Request(as_sent(request(parent, [])), TApp, Memo(0))
-    found = plan(world_of(asked), Options(), NOW)
-    return found, summarize(found)
+    found = make_plan(world_of(asked), Options(), NOW)
+    return found, conditions_of(found)
 
 
 def new_event(generation: int) -> tuple[Plan, Document]:
@@ -133,8 +133,8 @@ def test_event_about_one_instance_is_related_to_its_pod(
 ) -> None:
     world = settled(replicas=2).change(template=template("nginx:2"))
     asked = Request(as_sent(world.request()), TApp, Memo(0))
-    found = plan(world_of(asked), Options(), NOW)
-    recorder.tell(found, summarize(found))
+    found = make_plan(world_of(asked), Options(), NOW)
+    recorder.tell(found, conditions_of(found))
     server.until(2)
     related = {event["reason"]: event.get("related") for _, _, event in server.posts}
     uid = world.pod(0)["metadata"]["uid"]

@@ -16,7 +16,7 @@ from hooks.service.settings import Settings
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from tapp.declared.model import TApp
-from tapp.plan import Plan, plan
+from tapp.plan import Plan, make_plan
 from tapp.world import Options
 from tests.api_server import ApiServer
 from tests.builders import Document, as_sent
@@ -59,7 +59,7 @@ def tapp_to_resize() -> World:
 
 def decided(of: World) -> Plan:
     asked = Request(as_sent(of.request()), TApp, Memo(0))
-    return plan(world_of(asked), Options(resize=True), of.hook.now)
+    return make_plan(world_of(asked), Options(resize=True), of.hook.now)
 
 
 def counted() -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Writes beside an answer: the PATCHes of pods that are to have other resources."""
+"""The PATCHes that resize pods; the service sends them after its answer."""
 
 from typing import Any, NamedTuple
 
@@ -20,9 +20,9 @@ def patches(plan: Plan) -> list[Patch]:
     """Resizes that a sync decides on, guarded by each pod's uid and resourceVersion."""
     namespace = plan.world.tapp.metadata.namespace
     return [
-        Patch(namespace, decision.change.pod.name, patch_of(decision.change))
-        for _, decision in plan.cases
-        if isinstance(decision.change, Resize)
+        Patch(namespace, change.pod.name, patch_of(change))
+        for case in plan.notable
+        if isinstance(change := case.decision.change, Resize)
     ]
 
 

@@ -1,14 +1,16 @@
-"""Obstacles to a pod of an instance's template, while it still has the one before.
+"""Finds why no pod could be created of an instance's template, while the instance has its old pod.
 
-A pod that goes for such a template never comes back. So the instance keeps its pod until the spec
-is mended (docs/design.md, "Templates of which no pod can be made").
+An instance that loses its pod for such a template never gets another one. So it keeps its pod until
+the author repairs the spec (docs/design.md, "Templates of which no pod can be made"). An instance
+without a pod has nothing to lose: it is tried, unless the service knows for certain that the API
+server refuses its pod. Only the API server knows what admission adds.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tapp.decide.instances import Instance
+from tapp.decide.instances import Instance, PodProblems
 from tapp.decide.new_pod import NewPods
 from tapp.declared.beside import claim_templates
 from tapp.declared.templates import Template, claim_name
@@ -18,7 +20,7 @@ from tapp.kube.parts import maps_of
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.storage.claims import Claims
-from tapp.storage.records import Recorded
+from tapp.storage.records import Records
 from tapp.words.notes import decode_since
 from tapp.words.quoted import quoted, short
 from tapp.words.times import seconds
@@ -27,26 +29,30 @@ from tapp.world import Options, World
 
 
 @dataclass
-class Ahead:
-    """Findings of a look ahead."""
+class CreationProblems:
+    """Why pods could not be created."""
 
-    # instance -> why no pod could be made for it; one without a pod gets it all the same, because
-    # admission may add what is missing
-    unmade: dict[int, str] = field(default_factory=dict)
+    # Instance -> why no pod could be created of its template. Also of instances without a pod, for
+    # which it is only a guess: admission may add what is missing
+    new_pod: dict[int, str] = field(default_factory=dict)
     blocked: dict[int, str] = field(default_factory=dict)  # instance without a pod -> why none now
-    # instance -> why neither another pod nor the one that it has can be as its template says
-    unfit: dict[int, str] = field(default_factory=dict)
-    # sentences on templates that mount what only claims that are there stand for
+    # Instance -> why its existing pod cannot become as its template says either
+    any_pod: dict[int, str] = field(default_factory=dict)
+    # Sentences about templates that mount volumes for which only existing claims stand
     claims_alone: list[str] = field(default_factory=list)
 
+    def of(self, instance: Instance) -> PodProblems | None:
+        """Returns the problems of an instance; None without any."""
+        found = (self.blocked if instance.pod is None else self.new_pod).get(instance.id, "")
+        return PodProblems(found, self.any_pod.get(instance.id, "")) if found else None
 
-def look_ahead(
-    world: World, recorded: Recorded, instances: Iterable[Instance], options: Options, now: float
-) -> Ahead:
-    """Names why no pod could be made, also of the instances that have one to lose."""
-    spec, found = world.tapp.spec, Ahead()
+
+def find_problems(
+    world: World, records: Records, instances: Iterable[Instance], options: Options, now: float
+) -> CreationProblems:
+    spec, found = world.tapp.spec, CreationProblems()
     claims = Claims(world)
-    mounts = _Mounts(world, recorded, claims)
+    mounts = _Mounts(world, records, claims)
     sizes = _Sizes(world, claims, options, now)
     names = [claim_name(each) for each in spec.volume_claim_templates]
     doubled = next((name for name, count in Counter(names).items() if count > 1), "")
@@ -55,19 +61,19 @@ def look_ahead(
     alone: dict[str, str] = {}
     for instance in instances:
         template = instance.template
-        if not instance.should_run or type(template) is not Template:
+        if not instance.should_run or template is None:
             continue
         why = _own_problem(app, instance, template, claims)
         if instance.pod is None:
-            going = dying.intersection(claims.of(instance.made).values()) if dying else ()
+            going = dying.intersection(claims.of(instance.source).values()) if dying else ()
             if blocked := f"claim {min(going)} is being deleted" if going else why:
                 found.blocked[instance.id] = blocked
-        # Without a pod nothing can be lost, and only the API server knows what admission adds, and
-        # whether it cuts Metacontroller's copy: such an instance is tried.
-        no_image = "" if _is_filled_in(instance.pod, template) else template.lacking
-        if unfit := no_image or sizes.problem_of(instance, template):
-            found.unfit[instance.id] = unfit
-            why = why or unfit
+        # The problems below are not certain: admission may add an image, a volume, or cut
+        # Metacontroller's copy. They keep a pod that exists; a pod that is missing is tried.
+        no_image = "" if _has_images_of_admission(instance.pod, template) else template.lacking
+        if any_pod := no_image or sizes.problem_of(instance, template):
+            found.any_pod[instance.id] = any_pod
+            why = why or any_pod
         if doubled:
             why = why or f"spec.volumeClaimTemplates has {quoted(doubled)} twice"
         if template.mounts and (lacking := mounts.lacking(template)):
@@ -79,12 +85,12 @@ def look_ahead(
                     "instance gets no pod"
                 )
         if why:
-            found.unmade[instance.id] = why
+            found.new_pod[instance.id] = why
     found.claims_alone = [*alone.values()]
     return found
 
 
-def _is_filled_in(pod: Pod | None, template: Template) -> bool:
+def _has_images_of_admission(pod: Pod | None, template: Template) -> bool:
     """Returns True if admission gave a pod all images that its template lacks."""
     if pod is None or not template.lacking:
         return False
@@ -100,13 +106,14 @@ def _is_filled_in(pod: Pod | None, template: Template) -> bool:
 def _own_problem(app: str, instance: Instance, template: Template, claims: Claims) -> str:
     """Returns why an instance can have no pod or claim of its own name and values, or ""."""
     why = _host_problem(app, instance) or _name_problem(app, instance, template)
-    if not why and (claims.differ or instance.past is not None):
-        why = claims.problem_of(instance.made)
-    return why or claims.refused(instance.made)
+    source = instance.source
+    if not why and (claims.differ or source.recorded is not None):
+        why = claims.problem_of(source)
+    return why or claims.refused(source)
 
 
 def _host_problem(app: str, instance: Instance) -> str:
-    """The reason why an instance's pod cannot have a host name in the headless Service, or ""."""
+    """Returns why an instance's pod can have no host name in `spec.serviceName`, or ""."""
     pod_name = f"{app}-{instance.id}"
     if not instance.service_name or is_dns_label(pod_name):
         return ""
@@ -144,11 +151,11 @@ _CUTTING = (
 
 
 class _Sizes:
-    """Sizes of new pods' annotations, which include Metacontroller's copy of the pod.
+    """Sizes of the annotations of new pods, which include Metacontroller's copy of the pod.
 
-    The admission policy `tapp-lean-pods` cuts that copy. That it does shows in the newest pod of
-    the TApp. Where that pod does not show it, or a pod that was asked for does not come to be, the
-    copy counts: a doubt is no deletion.
+    The admission policy `tapp-lean-pods` cuts that copy. The newest pod of the TApp shows whether
+    the policy is installed. If it does not show it, or a pod that was requested does not appear,
+    the copy counts: in doubt, no pod is deleted.
     """
 
     def __init__(self, world: World, claims: Claims, options: Options, now: float) -> None:
@@ -161,8 +168,8 @@ class _Sizes:
         """Returns why an instance's new pod would be too large, or "" if it would not be."""
         if template.bulk.is_small:
             return ""
-        volumes = self._claims.of(instance.made)
-        # Two pods of one template differ in the number, and in what else an instance has.
+        volumes = self._claims.of(instance.source)
+        # Two pods of one template differ in these only, and most of a thousand are alike.
         failures = self._world.tapp.status.failures.get(str(instance.id), 0)
         digits = len(str(instance.id)), len(str(failures))
         key = (id(template), *digits, instance.service_name, *volumes)
@@ -191,34 +198,34 @@ class _Sizes:
 
     def _cut(self) -> bool:
         if self._is_cut is None:
-            asked = decode_since(self._world.tapp.status.not_created, self._now)
-            late = any(
+            requested = decode_since(self._world.tapp.status.not_created, self._now)
+            refused = any(
                 id not in self._world.pods and self._now - seconds(since) >= TROUBLE_AFTER
-                for id, since in asked.items()
+                for id, since in requested.items()
             )
             pods = self._world.pods.values()
             newest = max((pod.created for pod in pods), default="")
             shown = [pod.spec.lean for pod in pods if pod.created == newest]
-            self._is_cut = bool(shown) and all(shown) and not late
+            self._is_cut = bool(shown) and all(shown) and not refused
         return self._is_cut
 
 
 class _Mounts:
-    """Mounts without a volume, as far as the service can see.
+    """Mounts without a volume.
 
-    Admission may add volumes. That it does shows in pods that were admitted: they mount a volume
-    that was not asked for. Then the API server has the word: a doubt is no refusal.
+    Admission may add volumes, and existing pods show it: they have a volume that their template
+    lacks. Volumes of these names are not missed.
     """
 
-    def __init__(self, world: World, recorded: Recorded, claims: Claims) -> None:
-        self._world, self._recorded, self._claims = world, recorded, claims
+    def __init__(self, world: World, records: Records, claims: Claims) -> None:
+        self._world, self._records, self._claims = world, records, claims
         self._templates = claim_templates(world.tapp.spec)
         self._lacking = dict[int, dict[str, str]]()
         self._added: set[str] | None = None
         self._texts = dict[str, str]()
 
     def lacking(self, template: Template) -> dict[str, str]:
-        """Name -> the container that mounts it, of what no volume or claim template stands for."""
+        """Returns volume -> container that mounts it, for volumes that nothing provides."""
         found = self._lacking.get(id(template))
         if found is None:
             names = template.mounts.keys() - self._templates.keys()
@@ -228,22 +235,23 @@ class _Mounts:
         return found
 
     def without_claim(self, instance: Instance, template: Template, lacking: dict[str, str]) -> str:
-        """The reason why an instance gets no pod: nor has it a claim of that name; or ""."""
-        claims, own = self._claims, self._claims.of(instance.made)
+        """Returns why an instance gets no pod, "" if claims provide all that its template lacks."""
+        claims, source = self._claims, instance.source
+        own = claims.of(source)
         gone = (
             name
             for name in lacking
             if name not in own
-            or (claims.template_of(name, instance.past) is None and not self._stays(own[name]))
+            or (claims.template_of(name, source.recorded) is None and not self._stays(own[name]))
         )
         if (missing := next(gone, None)) is None:
             return ""
         no = "which is neither a volume, nor a claim template, nor a claim that the instance has"
         text = f"{_mounts(template, lacking, missing)}, {no}"
-        return self._texts.setdefault(text, text)  # one for all instances that share it
+        return self._texts.setdefault(text, text)  # instances share one object: it may be long
 
     def _stays(self, name: str) -> bool:
-        """True if there is such a claim; one that is being deleted goes with the pod."""
+        """Returns True if a claim exists and stays. A claim in deletion goes with its pod."""
         claim = self._world.claims.get(name)
         return claim is not None and claim.metadata.deletion_timestamp is None
 
@@ -252,14 +260,17 @@ class _Mounts:
             self._added = set()
             for id, pod in self._world.pods.items():
                 if not self._added.issuperset(pod.spec.added):
-                    self._added.update(_added(id, pod, self._recorded))
+                    self._added.update(_added(id, pod, self._records))
         return self._added
 
 
-def _added(id: int, pod: Pod, recorded: Recorded) -> set[str]:
-    """Names that admission has added: no volume of the template of the pod, if recorded."""
-    content = "" if pod.foreign else recorded.of_pod(pod, id, DEFAULT_TEMPLATE, ())
-    template = recorded.template(content, id, DEFAULT_TEMPLATE) if content else None
+def _added(id: int, pod: Pod, records: Records) -> set[str]:
+    """Returns the names of volumes that admission has added to a pod.
+
+    If the history has the template of the pod, only those that this template mounts and lacks.
+    """
+    revision = "" if pod.foreign else records.of_pod(pod, id, DEFAULT_TEMPLATE, ())
+    template = records.template(revision, id, DEFAULT_TEMPLATE) if revision else None
     names = {*pod.spec.added}
     return names if template is None else names & template.mounts.keys()
 

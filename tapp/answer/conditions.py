@@ -1,0 +1,271 @@
+"""The conditions of a TApp, as findings: conditions without their time.
+
+Available, Progressing, Ready and Degraded are always there. A refusal is there while it lasts
+(`refusals.py`), and Stalled or Reconciling for tools such as kstatus. Status, Events and the next
+sync's time are all made of these findings; only `status.py` writes them as documents.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tapp.answer.kept import kept_back
+from tapp.answer.kstatus import for_kstatus
+from tapp.answer.refusals import refusals
+from tapp.decide.instances import Instance
+from tapp.decide.pulls import pulled_where
+from tapp.decide.rollout import BUDGET_REASONS
+from tapp.decide.verdicts import Action
+from tapp.plan import Plan
+from tapp.words.conditions import HARMLESS, Finding, Type
+from tapp.words.groups import grouped
+from tapp.words.ranges import id_list, joined
+from tapp.words.reasons import Disposition, Reason
+from tapp.words.times import written
+from tapp.words.vocabulary import InstanceStatus
+
+_CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT)
+_OF_UPDATES = (Reason.DRAINING, Reason.MARKS_CHANGED, Reason.TEMPLATE_CHANGED)
+"""Reasons of markers that belong to an update; others are about a hold or a lost node."""
+_GOING_ON = (Reason.RESTART_WAITS, Reason.RESIZING, Reason.RESIZE_DEFERRED)
+"""Reasons why an update that has begun writes nothing now."""
+_SHOWN = 5  # Broken instances that a message describes before it says how many more there are
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The findings of one sync."""
+
+    available: Finding
+    progressing: Finding
+    ready: Finding
+    degraded: Finding
+    refused: Sequence[Finding]
+    for_tools: Sequence[Finding]  # Stalled or Reconciling
+
+    @property
+    def all(self) -> list[Finding]:
+        """Returns all findings in the order of `status.conditions`."""
+        return [
+            *(self.available, self.progressing, self.ready, self.degraded),
+            *self.refused,
+            *self.for_tools,
+        ]
+
+
+def conditions_of(plan: Plan) -> Conditions:
+    refused = refusals(plan)
+    degraded = _degraded(refused, _broken(plan))
+    kept = kept_back(plan)
+    progressing = _unless_degraded(_progress(plan, refused, kept), degraded, kept)
+    rollout = plan.findings.rollout
+    return Conditions(
+        available=_available(plan),
+        progressing=progressing,
+        ready=_ready(progressing, degraded, kept),
+        degraded=degraded,
+        refused=refused,
+        # An exceeded deadline is a refusal of the type Stalled already.
+        for_tools=[] if rollout.exceeded else for_kstatus(progressing, degraded, rollout.patience),
+    )
+
+
+def recheck(plan: Plan, conditions: Conditions) -> float | None:
+    """Returns the seconds after which to sync again; None if an event will start the next sync.
+
+    A TApp that is Degraded becomes Stalled when the patience with its rollout ends.
+    """
+    degraded, patience = conditions.degraded.status == "True", plan.findings.rollout.patience
+    waits = [patience] if degraded and patience > 0 else []
+    return min([*waits, *([] if plan.recheck is None else [plan.recheck])], default=None)
+
+
+def _available(plan: Plan) -> Finding:
+    should_run, available = plan.budgets.should_run, len(plan.available)
+    rolling = plan.budgets.rolling
+    least = rolling.least if rolling.least is not None else should_run
+    enough = available >= max(least, min(1, should_run))
+    return Finding(
+        Type.AVAILABLE,
+        "True" if enough else "False",
+        Reason.ENOUGH if enough else Reason.TOO_FEW,
+        f"{available} of {should_run} instances that should run are available",
+    )
+
+
+def _progress(plan: Plan, refused: list[Finding], kept: str) -> Finding:
+    """Returns Progressing, with the instances that a partition keeps in its message."""
+    found = _under_way(plan, refused)
+    if not kept or found.reason == Reason.PROGRESS_DEADLINE_EXCEEDED:
+        return found
+    if found.reason == Reason.COMPLETE:
+        total = [instance for instance in plan.instances if instance.should_run]
+        done = sum(not instance.kept for instance in total)
+        return replace(found, message=f"{done} of {len(total)} updated; {kept}")
+    return replace(found, message=f"{found.message}; {kept}")
+
+
+def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
+    for finding in refused:
+        if finding.type is Type.STALLED:
+            return Finding(Type.PROGRESSING, "False", finding.reason, finding.message)
+    numbers: dict[Reason, list[int]] = {}
+    updating, deleting, creating = [], [], []
+    for case in plan.notable:
+        instance, verdict = case.instance, case.decision
+        numbers.setdefault(verdict.reason, []).append(instance.id)
+        marked = verdict.action is Action.MARK and verdict.reason in _OF_UPDATES
+        later = verdict.reason is Reason.WAITING_FOR_TURN and instance.pod is not None
+        if verdict.action in _CHANGING or marked or later or verdict.reason in _GOING_ON:
+            updating.append(instance.id)
+        elif (
+            verdict.action is Action.DELETE
+            or verdict.reason == Reason.NODE_LOST
+            or (verdict.reason == Reason.NODE_SILENT and not instance.should_run)
+            or (instance.pod is not None and instance.pod.terminating)
+        ):
+            deleting.append(instance.id)
+        elif verdict.reason is Reason.WAITING_FOR_TURN:
+            creating.append(instance.id)
+    stuck = [
+        case.instance.id
+        for case in plan.notable
+        if case.decision.reason.disposition is Disposition.BLOCKED
+    ]
+    absent = {case.instance.id for case in plan.notable if case.decision.action is Action.ABSENT}
+    unavailable = [
+        instance
+        for instance in plan.instances
+        if instance.should_run and instance.id not in plan.available and instance.id not in absent
+    ]
+    resuming = [i.id for i in unavailable if i.status is InstanceStatus.UPDATING]
+    updating = list(dict.fromkeys([*updating, *resuming]))
+    waiting = numbers.get(Reason.WAITING_FOR_BUDGET, []) + numbers.get(Reason.SPEC_JUST_CHANGED, [])
+    doing = {
+        Reason.CREATING: numbers.get(Reason.NO_POD, []) + creating,
+        Reason.UPDATING: updating,
+        Reason.PULLING: numbers.get(Reason.PULLING, []),
+        Reason.DELETING: deleting,
+        Reason.WAITING_FOR_BUDGET: waiting,
+        Reason.WAITING_FOR_INSTANCES: [instance.id for instance in unavailable],
+        Reason.HELD: numbers.get(Reason.HELD, []),
+        Reason.WAITING_FOR_ORDER: numbers.get(Reason.WAITING_FOR_ORDER, []),
+    }
+    paused = numbers.get(Reason.PAUSED, [])
+    active = {reason: ids for reason, ids in doing.items() if ids}
+    if active:
+        sentences = [
+            f"{_PHRASES.get(reason, reason.lower())}: {id_list(ids)}"
+            + (
+                f" ({pulled_where(plan.findings.pulls.running)})"
+                if reason is Reason.PULLING
+                else ""
+            )
+            + (_arithmetic(plan) if reason is Reason.WAITING_FOR_BUDGET else "")
+            + (_waits(plan, unavailable) if reason is Reason.WAITING_FOR_INSTANCES else "")
+            for reason, ids in active.items()
+        ]
+        return Finding(Type.PROGRESSING, "True", next(iter(active)), "; ".join(sentences))
+    if paused:
+        message = f"updates are paused for instances {id_list(paused)}"
+        return Finding(Type.PROGRESSING, "False", Reason.PAUSED, message)
+    if stuck:
+        message = f"nothing can be done for instances {id_list(stuck)}; see Degraded"
+        return Finding(Type.PROGRESSING, "False", Reason.STUCK, message)
+    message = "every instance is as the spec asks"
+    return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
+
+
+def _waits(plan: Plan, unavailable: list[Instance]) -> str:
+    """Returns what unavailable instances wait for, in brackets, or "" if no pod tells."""
+    silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
+    parts = [f"nothing is heard of the nodes of {id_list(silent)}"] if silent else []
+    waits = grouped(
+        (found.waiting, item.id)
+        for item in unavailable
+        if item.id not in silent
+        and (found := plan.troubles.get(item.id)) is not None
+        and found.waiting
+    )
+    parts += [
+        f"instance{'s'[: len(ids) != 1]} {id_list(ids)}: {text}" for text, ids in waits.items()
+    ]
+    return f" ({joined(parts)})" if parts else ""
+
+
+_PHRASES = {
+    Reason.PULLING: "their images are pulled first",
+    Reason.WAITING_FOR_BUDGET: "waiting for the budget",
+    Reason.WAITING_FOR_INSTANCES: "not yet available",
+    Reason.HELD: "on hold",
+    Reason.WAITING_FOR_ORDER: "waiting for those before them",
+}
+
+
+def _arithmetic(plan: Plan) -> str:
+    """Returns the budget that updates wait for: ` (maxUnavailable 1 of 6; unavailable: 1)`."""
+    budgets, rolling_name = plan.budgets, plan.world.tapp.spec.rolling_name
+    groups = {
+        case.instance.template_name == rolling_name
+        for case in plan.notable
+        if case.decision.reason in BUDGET_REASONS
+    }
+    limits = [
+        f"{budget.name.removeprefix('spec.updateStrategy.')} {budget.value}"
+        for rolling, budget in ((False, budgets.force), (True, budgets.rolling))
+        if rolling in groups
+    ]
+    limits = list(dict.fromkeys(limits))
+    taken = {case.instance.id for case in plan.notable if case.decision.is_update}
+    unavailable = budgets.should_run - len(plan.available - taken)
+    return f" ({', '.join(limits)} of {budgets.should_run}; unavailable: {unavailable})"
+
+
+def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Finding:
+    """Points to Degraded if nothing is left to be done, although not all is as the spec asks."""
+    if progressing.reason == Reason.COMPLETE and degraded.status == "True":
+        message = "nothing is left to be done, or waited for; see Degraded"
+        message += f"; {kept}" if kept else ""
+        return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
+    return progressing
+
+
+def _ready(progressing: Finding, degraded: Finding, kept: str) -> Finding:
+    """Returns Ready, which kubectl, kstatus and Argo CD read. Its reason names the trouble."""
+    if progressing.reason == Reason.COMPLETE and degraded.status == "False":
+        reason = Reason.REACHED if kept else Reason.AS_SPECIFIED
+        return Finding(Type.READY, "True", reason, progressing.message)
+    trouble = degraded if degraded.status == "True" else progressing
+    return Finding(Type.READY, "False", trouble.reason, trouble.message)
+
+
+def _degraded(refused: list[Finding], broken: list[str]) -> Finding:
+    harmful = [finding for finding in refused if finding.type not in HARMLESS]
+    # Broken instances come before a stalled rollout, because they say why it is stalled.
+    if harmful and not (broken and harmful[0].type is Type.STALLED):
+        message = "; ".join(finding.message for finding in harmful)
+        return Finding(Type.DEGRADED, "True", harmful[0].type, message)
+    if broken:
+        more = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+        return Finding(Type.DEGRADED, "True", Reason.BROKEN, "; ".join(broken[:_SHOWN]) + more)
+    message = "nothing is refused and nothing is known to be broken"
+    return Finding(Type.DEGRADED, "False", Reason.AS_EXPECTED, message)
+
+
+def _broken(plan: Plan) -> list[str]:
+    result = []
+    for instance in plan.instances:
+        if not instance.wanted:
+            continue
+        if instance.status is InstanceStatus.FAILED:
+            quote = instance.pod.message if instance.pod is not None else ""
+            result.append(f"instance {instance.id} has failed" + (f" ({quote})" if quote else ""))
+        elif (found := plan.troubles.get(instance.id)) is not None and found.text:
+            result.append(f"instance {instance.id}: {found.text}{_next_pod(instance)}")
+    return result
+
+
+def _next_pod(instance: Instance) -> str:
+    if instance.pace is None or instance.pace.is_due:
+        return ""
+    at = written(instance.pace.due + 1)
+    return f"; failed pods in a row: {instance.pace.failures}, the next one follows at {at}"

@@ -1,0 +1,154 @@
+"""How much one answer writes, and which pods were requested and do not appear.
+
+A template of 100 KB and thousands of instances would make one answer of hundreds of megabytes, and
+Metacontroller creates one object after the other anyway. So an answer has about
+`TAPP_MAX_NEW_PODS_BYTES` of new text. The rest follows with the next syncs.
+
+The order is: updates in place first, which repair what exists; then new pods and claims by number.
+Pods that the API server has refused come last, so that they keep no other pod waiting for ever.
+Each of the two groups gets at least one object, however large.
+"""
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from tapp.decide.cases import Case
+from tapp.decide.changes import Adopt, Update
+from tapp.decide.instances import RECHECK, Instance
+from tapp.decide.verdicts import Action, Verdict, wait
+from tapp.pod.trouble import TROUBLE_AFTER
+from tapp.storage.claims import Claims
+from tapp.words.notes import decode_since
+from tapp.words.reasons import Reason
+from tapp.words.times import seconds, written
+from tapp.words.vocabulary import InstanceStatus
+from tapp.world import World
+
+_OBJECT_BYTES = 1_000  # About what an object has besides its template: names, labels, owners
+_SOON_SEEN = 5.0  # Seconds after which a pod that was created should have been seen
+_CREATED_LATER = Verdict(
+    Action.ABSENT,
+    Reason.WAITING_FOR_TURN,
+    "its pod follows with one of the next answers: this one is full (TAPP_MAX_NEW_PODS_BYTES)",
+)
+_UPDATED_LATER = wait(
+    Reason.WAITING_FOR_TURN,
+    "it is updated with one of the next answers: this one is full (TAPP_MAX_NEW_PODS_BYTES)",
+)
+_STAYING = (Action.KEEP, Action.MARK, Action.ADOPT, Action.UPDATE)
+
+
+@dataclass
+class AnswerSpace:
+    """The instances that do not fit into an answer, and the pods that do not appear."""
+
+    waiting: set[int] = field(default_factory=set)  # instances for which nothing is created now
+    delays: dict[int, Verdict] = field(default_factory=dict)
+    # Since when, RFC 3339 -> instances whose pod was requested and does not appear
+    not_created: dict[str, list[int]] = field(default_factory=dict)
+    waits: list[float] = field(default_factory=list)  # seconds after which to look again
+    bytes: int = 0  # about what is written
+
+
+def without_node(cases: Iterable[Case]) -> list[Instance]:
+    """Returns the instances whose pod is created now, or exists and has no node yet.
+
+    A pod without a node may wait for a claim that was refused, or deleted meanwhile. So its claims
+    are written again.
+    """
+    return [
+        case.instance
+        for case in cases
+        if case.decision.action is Action.CREATE
+        or (
+            (pod := case.instance.pod) is not None
+            and pod.phase == "Pending"
+            and not pod.terminating
+            and case.decision.action in _STAYING
+            and not pod.node
+        )
+    ]
+
+
+def fit_into_answer(
+    world: World, cases: Iterable[Case], unscheduled: Sequence[Instance], limit: int, now: float
+) -> AnswerSpace:
+    """Decides which updates, pods and claims an answer of about `limit` bytes carries.
+
+    `unscheduled` is what `without_node` returns.
+    """
+    creating = [instance.id for instance in unscheduled if instance.pod is None]
+    # That a pod is missing once says nothing: it is about to be created. If it is missing again at
+    # a sync whose parent already says `NotCreated`, the time begins.
+    requested = decode_since(world.tapp.status.not_created, now) if creating else {}
+    refused = {id for id, since in requested.items() if now - seconds(since) >= _SOON_SEEN}
+    # An update or an adoption writes all metadata of the template anew; other answers repeat the
+    # pod.
+    updated = [case.instance for case in cases if isinstance(case.decision.change, Update | Adopt)]
+    updated_later, left = _beyond(_sizes_of_updates(updated), max(1, limit))
+    sizes = _sizes_of_new(world, unscheduled, refused)
+    waiting, left = _beyond(sizes, max(1, left))
+    found = AnswerSpace({*waiting}, bytes=limit - left)
+    found.delays = dict.fromkeys(updated_later, _UPDATED_LATER)
+    found.delays |= dict.fromkeys(found.waiting.intersection(creating), _CREATED_LATER)
+    if updated_later or waiting:
+        found.waits.append(RECHECK)
+    statuses = world.tapp.status.statuses
+    for id in creating:
+        # An instance that waited has no entry in the statuses: its pod was not requested.
+        again = id not in found.waiting and statuses.get(str(id)) == InstanceStatus.NOT_CREATED
+        since = requested.get(id) or (written(now) if again else "")
+        if since:
+            found.not_created.setdefault(since, []).append(id)
+    found.not_created = dict(sorted(found.not_created.items()))
+    if creating:
+        began = [seconds(time) for time in found.not_created] or [now + _SOON_SEEN - TROUBLE_AFTER]
+        found.waits += [wait for at in began if (wait := at + TROUBLE_AFTER - now) > 0]
+    return found
+
+
+Sizes = Iterable[tuple[int, int]]  # Instance and bytes
+
+
+def _sizes_of_updates(updated: Iterable[Instance]) -> Sizes:
+    sizes = dict[int, int]()
+    for instance in updated:
+        template = instance.template
+        if template is not None:
+            if id(template) not in sizes:
+                parts = (template.labels, template.annotations, template.images, template.images)
+                sizes[id(template)] = len(msgspec.json.encode(parts)) + _OBJECT_BYTES
+            yield instance.id, sizes[id(template)]
+
+
+def _sizes_of_new(world: World, unscheduled: Iterable[Instance], refused: Container[int]) -> Sizes:
+    claims, sizes = Claims(world), dict[int, int]()
+    for instance in sorted(unscheduled, key=lambda one: (one.id in refused, one.id)):
+        size, source = 0, instance.source
+        for volume, claim in claims.of(source).items():
+            template = claims.template_of(volume, source.recorded)
+            if claim not in world.claims and template is not None:
+                if id(template) not in sizes:
+                    sizes[id(template)] = len(msgspec.json.encode(template)) + _OBJECT_BYTES
+                size += sizes[id(template)]
+        if instance.pod is None and instance.template is not None:
+            host = len(instance.service_name.encode(errors="replace"))
+            size += instance.template.size + host + _OBJECT_BYTES
+        yield instance.id, size
+
+
+def _beyond(sizes: Sizes, limit: int) -> tuple[list[int], int]:
+    """Returns the instances that do not fit into `limit` bytes, and the bytes that are left.
+
+    The first instance always fits. After the first that does not fit, only empty ones do.
+    """
+    waiting, left = list[int](), limit
+    for id, size in sizes:
+        if left < limit and size > left:
+            waiting.append(id)
+            left = 0
+        else:
+            left -= size
+    return waiting, left

@@ -1,0 +1,140 @@
+"""Instances as the history has them: template, claims and Service of an older revision.
+
+docs/design.md, "The partition". A record of the history has a template and, unless it was too
+large, the claim templates and `spec.serviceName` of its time. A pod of a kept instance is created
+of all of these, so that it comes back as it was.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from tapp.decide.instances import FromHistory, Instance, is_updated
+from tapp.decide.verdicts import Verdict
+from tapp.declared.beside import beside_of, claim_templates
+from tapp.declared.lookup import Templates
+from tapp.declared.templates import Template
+from tapp.pod.pod import Pod
+from tapp.storage.records import Records
+from tapp.words.notes import REVISION
+from tapp.words.quoted import short
+from tapp.words.ranges import SHOWN
+from tapp.world import World
+
+
+class KeptInstance(msgspec.Struct, frozen=True, gc=False):
+    """What the partition changes about an instance."""
+
+    template: Template | None
+    decided: Verdict | None  # the verdict if there is no template
+    updated: bool
+    service_name: str
+    history: FromHistory
+
+    def of(self, instance: Instance) -> Instance:
+        """Returns an instance as the partition keeps it."""
+        return msgspec.structs.replace(
+            instance,
+            template=self.template,
+            decided=self.decided,
+            updated=self.updated,
+            service_name=self.service_name,
+            history=self.history,
+        )
+
+
+class _Revision(NamedTuple):
+    """A revision as the history has it, apart from its template."""
+
+    templates: Templates | None  # the TApp of that time; None if there is no record
+    additions: str  # claims and Service that the spec has no longer, for a person; or ""
+    # `spec.serviceName` of that time; None if neither the record nor the pods say it
+    service: str | None
+
+
+class KeptInstances:
+    """Makes kept instances of one TApp; each revision is looked up once."""
+
+    def __init__(self, world: World, records: Records) -> None:
+        self._world, self._records = world, records
+        self._now = beside_of(world.tapp.spec)
+        self._revisions, self._differs = dict[str, _Revision](), dict[str, bool]()
+        self._services: dict[str, set[str]] | None = None
+
+    def at(self, instance: Instance, revision: str, template: Template) -> KeptInstance:
+        """Returns an instance whose next pod is created as a revision of the history says."""
+        found, unknown = self._of(revision, template), ""
+        service = instance.service_name if found.service is None else found.service
+        # Only a pod that is created needs to know the Service. A pod that exists keeps its own.
+        if found.service is None and instance.pod is None:
+            unknown = (
+                f"the history does not say which serviceName revision {revision} had, and no pod "
+                f"shows it: it gets that of today, {instance.service_name or 'none'}"
+            )
+        history = FromHistory(revision, found.templates, found.additions, unknown)
+        return KeptInstance(template, None, is_updated(instance.pod, template), service, history)
+
+    def at_newest(self, instance: Instance, revision: str) -> KeptInstance | None:
+        """Returns an instance at the newest revision, None if spec and record are the same.
+
+        They differ if the author changes claim templates or `spec.serviceName` and keeps the
+        template: the revision is the same, and a kept instance stays as its record says.
+        """
+        name = instance.template_name
+        if revision not in self._differs:
+            templates = self._records.templates_of(revision, name)
+            self._differs[revision] = templates is not None and templates.beside.differs_from(
+                self._now
+            )
+        if not self._differs[revision]:
+            return None
+        template = self._records.template(revision, instance.id, name)
+        if template is None:
+            return None
+        found = self.at(instance, revision, template)
+        history = msgspec.structs.replace(found.history, revision="")
+        return msgspec.structs.replace(found, updated=instance.updated, history=history)
+
+    def _of(self, revision: str, template: Template) -> _Revision:
+        found = self._revisions.get(revision)
+        if found is None:
+            found = self._revisions[revision] = self._look_up(revision, template)
+        return found
+
+    def _look_up(self, revision: str, template: Template) -> _Revision:
+        templates = self._records.templates_of(revision, template.name)
+        if templates is None:
+            return _Revision(None, "", None)
+        recorded, today = templates.beside, claim_templates(self._world.tapp.spec)
+        # If the record was too large to have claim templates, the mounts of the template show them.
+        lacks_claims = recorded.volume_claim_templates is None
+        names = template.mounts if lacks_claims else claim_templates(templates.spec)
+        own = [name for name in names if name not in today]
+        parts = [f"with its claim {short(name)}" for name in own[:SHOWN]]
+        if len(own) > SHOWN:
+            parts.append(f"and {len(own) - SHOWN} more")
+        service = recorded.service_name
+        service = self._service_of_pods(revision) if service is None else service
+        if service not in {None, self._now.service_name}:
+            parts.append(f"in Service {short(service)}" if service else "in no Service")
+        return _Revision(templates, ", ".join(parts), service)
+
+    def _service_of_pods(self, revision: str) -> str | None:
+        """Returns the Service of the pods of a revision; None without pods, or if it differs."""
+        if self._services is None:
+            self._services = {}
+            for pod in self._world.pods.values():
+                if (label := label_of(pod)) is not None:
+                    self._services.setdefault(label, set()).add(pod.spec.subdomain)
+        # A pod's label has the revision of its template, and `revision` may have a hash of the
+        # values behind it.
+        words = revision.split("-")
+        labels = ("-".join(words[:count]) for count in range(1, len(words) + 1))
+        found = set[str]().union(*(self._services.get(label, ()) for label in labels))
+        return found.pop() if len(found) == 1 else None
+
+
+def label_of(pod: Pod) -> str | None:
+    """Returns the revision of the template that a pod is made of, as its author wrote it."""
+    written = pod.spec.written
+    return written if written and REVISION.fullmatch(written) else pod.spec.template_hash

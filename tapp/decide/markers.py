@@ -1,0 +1,247 @@
+"""Markers: labels and annotations that the service writes on pods that stay, to ask for something.
+
+docs/design.md, "Pod status", "Lost nodes" and "Hold". A marker never restarts a container. In this
+order, the first rule that applies to a pod gives the step before its verdict:
+
+1. The node of the pod is silent: the pod waits, and gets a marker when the node counts as lost.
+2. An update restarts containers of a pod that serves: the pod first leaves its Services.
+3. The pod stays as it is: it loses the markers that nothing asks for any more, and learns what is
+   pending for the time after its hold.
+
+The pod-status hook acts on the first two kinds. It may not be installed, or fail. So the status
+notes since when a pod waits for that hook (`unserved`), and a condition follows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tapp.decide.cases import Case
+from tapp.decide.changes import Mark, Resize, Update
+from tapp.decide.instances import Instance
+from tapp.decide.pod_holds import HoldRequest, carried_markers, due_markers
+from tapp.decide.resizes import restarts_soon
+from tapp.decide.verdicts import Action, Verdict
+from tapp.declared.model import TApp
+from tapp.pod import gate
+from tapp.pod.lost import Nodes, limit_of, lost_in, nodes_of
+from tapp.pod.pod import Pod
+from tapp.pod.trouble import TROUBLE_AFTER
+from tapp.words.reasons import Reason
+from tapp.words.times import UNKNOWN, noted_since, written
+from tapp.world import Options
+
+_GOING = (Action.DELETE, Action.RECREATE)
+
+
+class Drain(NamedTuple):
+    """A request that a pod leaves its Services before an update."""
+
+    revision: str  # the revision that the update brings
+    is_restart: bool  # whether the pod has that revision already, and only restarts
+
+    def encode(self) -> str:
+        """Returns the annotation of the pod.
+
+        For the pod-status hook, an annotation with the pod's own revision asks for nothing. So a
+        restart at the same revision has a suffix.
+        """
+        return f"{self.revision}-again" if self.is_restart else self.revision
+
+
+@dataclass
+class Markers:
+    """The markers that one sync writes, and what the pods with markers wait for."""
+
+    steps: dict[int, Verdict] = field(
+        default_factory=dict
+    )  # instance -> the step before its verdict
+    waits: list[float] = field(default_factory=list)  # seconds after which to look again
+    # Instance -> since when the pod-status hook should have acted on its pod, RFC 3339
+    unserved_since: dict[str, str] = field(default_factory=dict)
+    unserved: list[int] = field(default_factory=list)  # instances that wait for that hook too long
+    nodes: Nodes = field(default_factory=Nodes)  # counted if the TApp leaves lost nodes
+    lost_seconds_problem: str = ""  # why the TApp's own time limit for lost nodes is invalid, or ""
+
+
+def plan_markers(
+    tapp: TApp,
+    cases: Sequence[Case],
+    options: Options,
+    now: float,
+    requests: Mapping[str, HoldRequest],
+) -> Markers:
+    """Decides on the markers of all pods, after the budget. `requests` is by the name of a pod."""
+    pods = [case.instance.pod for case in cases if case.instance.pod is not None]
+    # Most TApps have no marker and need none.
+    if not tapp.spec.force_delete_pod and True not in [pod.spec.marked for pod in pods]:
+        return Markers()
+    return _Marking(tapp, options, pods, now, requests).all(cases)
+
+
+class _Marking:
+    def __init__(
+        self,
+        tapp: TApp,
+        options: Options,
+        pods: Sequence[Pod],
+        now: float,
+        requests: Mapping[str, HoldRequest],
+    ) -> None:
+        self.tapp, spec = tapp, tapp.spec
+        self.moves = spec.force_delete_pod
+        self.grace = spec.update_strategy.in_place_update_strategy.grace_period_seconds
+        self.before = tapp.status.unserved
+        self.now, self.requests = now, requests
+        self.limit, problem = limit_of(tapp.metadata.annotations, options.lost_node_seconds)
+        self.found = Markers(lost_seconds_problem=problem if self.moves else "")
+        if self.moves:
+            self.found.nodes = nodes_of(pods, now)
+
+    def all(self, cases: Sequence[Case]) -> Markers:
+        for case in cases:
+            instance, pod, decision = case.instance, case.instance.pod, case.decision
+            if pod is None or pod.unreadable or pod.terminating or pod.completed:
+                continue
+            self._check_gate(instance, pod)
+            step = self._lost(instance, pod, decision) or self._drain(instance, pod, decision)
+            step = step or self._kept(pod, decision)
+            if step is not None:
+                self.found.steps[instance.id] = step
+        return self.found
+
+    def _lost(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
+        """Lets a pod on a silent node wait until the node is lost, and marks it then."""
+        since, left = instance.silent_since, lost_in(instance.silent_since, self.limit, self.now)
+        if not self.moves or instance.never_migrate or since is None or left is None:
+            return None
+        if left == 0 and not self.found.nodes.guarded:
+            return self._mark_lost(instance, pod, since)
+        if left:
+            self.found.waits.append(left + gate.SECOND)
+        if decision.action not in _GOING or instance.seen_since != UNKNOWN:
+            return None  # without a time in the pod, nothing tells when its node will be lost
+        # The API server would keep a deleted pod, because no kubelet could confirm its end.
+        when = f", and is lost at {written(since + self.limit)}" if left else ""
+        message = f"{decision.message}; its node is not heard of{when}"
+        return self._step(pod, Reason.NODE_SILENT, message)
+
+    def _mark_lost(self, instance: Instance, pod: Pod, since: float) -> Verdict:
+        when = written(since)
+        if pod.spec.lost == when and pod.spec.is_watched:
+            overdue = since + self.limit + TROUBLE_AFTER - self.now
+            if overdue <= 0:
+                self._note_unserved(instance)
+            else:
+                self.found.waits.append(overdue + gate.SECOND)
+        message = f"its node is not heard of since {when}: it is to start elsewhere"
+        return self._step(pod, Reason.NODE_LOST, message, lost=when)
+
+    def _drain(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
+        """Lets an update of a pod that serves wait until the pod has left its Services."""
+        change = decision.change
+        if not isinstance(change, Update | Resize) or not _restarts(instance, change):
+            return self._resized(instance, pod, decision)
+        if not self.grace or not pod.spec.served_gates:
+            return None
+        left = gate.drained_in(pod, self.grace, self.now)
+        broken = pod.ready is not True and not gate.only_its_gate_keeps_it_out(pod)
+        if broken and (left is None or not pod.spec.drains):
+            return None  # the pod serves no request that could be lost
+        if left == 0:
+            return None
+        if left is not None:
+            self.found.waits.append(left)
+        elif pod.spec.drains and not gate.has_closed_gate(pod):
+            self._note_unserved(instance)
+        revision = change.template.revision
+        drain = Drain(revision, is_restart=revision == pod.spec.template_hash).encode()
+        message = f"it leaves its Services for {self.grace} s, then {decision.message}"
+        # A drain that has begun goes on, also for another template: the pod is out already.
+        drain = pod.spec.drain if pod.spec.drains else drain
+        return self._step(pod, Reason.DRAINING, message, drain=drain)
+
+    def _resized(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
+        """Keeps a pod out of its Services until a resize has restarted its containers."""
+        if decision.action in _GOING or not pod.spec.drains:
+            return None
+        if not restarts_soon(instance, self.tapp, self.now):
+            return None
+        message = "its kubelet starts containers again for other resources"
+        return self._step(pod, Reason.DRAINING, message, drain=pod.spec.drain)
+
+    def _check_gate(self, instance: Instance, pod: Pod) -> None:
+        """Notes that the pod-status hook does not open a gate that could be open."""
+        if not pod.spec.served_gates or pod.ready is True or not pod.spec.is_watched:
+            return
+        # From the pod alone, as that hook judges: it does not see the status of the TApp.
+        left = gate.unserved_in(pod, gate.update_of(pod, self.now), TROUBLE_AFTER, self.now)
+        if left == 0:
+            self._note_unserved(instance)
+        elif left is not None:
+            self.found.waits.append(left)
+
+    def _note_unserved(self, instance: Instance) -> None:
+        id = str(instance.id)
+        since, at = noted_since(self.before.get(id, ""), self.now)
+        self.found.unserved_since[id] = since
+        left = at + TROUBLE_AFTER - self.now
+        if left <= 0:
+            self.found.unserved.append(instance.id)
+        else:
+            self.found.waits.append(left)
+
+    def _kept(self, pod: Pod, decision: Verdict) -> Verdict | None:
+        """Brings the markers of a pod that stays up to date; None if they are.
+
+        A resize is no write of the answer, and the API server may refuse it again and again. So the
+        markers about the hold come before it.
+        """
+        if isinstance(decision.change, Resize) and not self._has_hold_markers(pod):
+            change = self._change(pod, pod.spec.drain, pod.spec.lost)
+            return Verdict(Action.MARK, decision.reason, decision.message, change)
+        change = self._change(pod) if decision.action is Action.KEEP else None
+        if change is None:
+            return None
+        if not self._differs(pod):
+            # The markers about the hold ask nothing of the pod: the decision stays the same.
+            return Verdict(Action.MARK, decision.reason, decision.message, change)
+        message = f"what is asked of its pod has changed; {decision.message}"
+        return Verdict(Action.MARK, Reason.MARKS_CHANGED, message, change)
+
+    def _step(self, pod: Pod, reason: Reason, message: str, **markers: str) -> Verdict:
+        """Writes these markers on the pod and removes others; keeps a pod that has them."""
+        change = self._change(pod, **markers)
+        return Verdict(Action.KEEP if change is None else Action.MARK, reason, message, change)
+
+    def _change(self, pod: Pod, drain: str = "", lost: str = "") -> Mark | None:
+        """Returns what to write so that a pod has these markers; None if it has them."""
+        if not self._differs(pod, drain, lost) and self._has_hold_markers(pod):
+            return None
+        spec, hold = pod.spec, due_markers(pod, self.requests.get(pod.name))
+        watched, tolerate = bool(spec.served_gates or lost), self._tolerates(pod)
+        # A request for a restart is fulfilled only as long as the record says so.
+        over = pod.update_over and not spec.requests
+        return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over, hold=hold)
+
+    def _differs(self, pod: Pod, drain: str = "", lost: str = "") -> bool:
+        spec = pod.spec
+        known = spec.is_watched or not (lost or drain or gate.has_closed_gate(pod))
+        return (drain, lost) != (spec.drain, spec.lost) or not known or self._tolerates(pod)
+
+    def _has_hold_markers(self, pod: Pod) -> bool:
+        return due_markers(pod, self.requests.get(pod.name)) == carried_markers(pod)
+
+    def _tolerates(self, pod: Pod) -> bool:
+        """Returns True if a pod should tolerate a silent node without time limit and does not.
+
+        Kubernetes would otherwise delete the pod after its toleration seconds, which starts it
+        elsewhere before the node counts as lost.
+        """
+        return self.moves and pod.spec.evicted_in_time and pod.spec.is_ours
+
+
+def _restarts(instance: Instance, change: Update | Resize) -> bool:
+    if isinstance(change, Update):
+        return bool(change.images)
+    return instance.resize is not None and bool(instance.resize.wanted.restarts)

@@ -1,0 +1,52 @@
+"""Verdicts: what should happen to an instance, why, and what is written for it."""
+
+from enum import StrEnum
+
+import msgspec
+
+from tapp.decide.changes import Adopt, Create, Mark, Resize, Update
+from tapp.words.reasons import Reason
+
+
+class Action(StrEnum):
+    """What a sync does to the pod of an instance."""
+
+    CREATE = "Create"
+    KEEP = "Keep"
+    ADOPT = "Adopt"  # Write our labels on a pod that the template already describes
+    MARK = "Mark"  # Write markers: a label, an annotation or a toleration that asks for something
+    UPDATE = "UpdateInPlace"
+    RECREATE = "Recreate"
+    DELETE = "Delete"
+    ABSENT = "Absent"  # There is no pod, and none is wanted, or none can be created
+
+
+DISRUPTIVE = (Action.UPDATE, Action.RECREATE)
+"""Actions that may take an instance down, and therefore go through the budget."""
+
+
+class Verdict(msgspec.Struct, frozen=True, gc=False):
+    """An action, its reason and a sentence for a person."""
+
+    action: Action
+    reason: Reason
+    message: str
+    # what is written to the pod; None if the pod stays as it is or is deleted
+    change: Create | Adopt | Mark | Update | Resize | None = None
+
+    @property
+    def is_update(self) -> bool:
+        return self.action in DISRUPTIVE
+
+
+def wait(reason: Reason, message: str) -> Verdict:
+    """Returns the verdict that leaves the pod as it is."""
+    return Verdict(Action.KEEP, reason, message)
+
+
+def no_template(reason: Reason, message: str, *, has_pod: bool) -> Verdict:
+    """Returns the verdict on an instance without a template: its pod stays, or none is created."""
+    return Verdict(Action.KEEP if has_pod else Action.ABSENT, reason, message)
+
+
+UP_TO_DATE = wait(Reason.UP_TO_DATE, "runs its template")
