@@ -1,7 +1,8 @@
-"""The Flask application: routes, and which error is which status code.
+"""The Flask application: its routes, and the status code of each error.
 
-Metacontroller deletes what an answer leaves out, so an error is never a 200: bad requests are 4xx
-with the path of what is wrong, everything unexpected is a 500 without a traceback in the body.
+Metacontroller deletes every child that an answer leaves out, so an error is never a 200. A bad
+request gets a 4xx with the path of the error in the request. Any other error gets a 500 without a
+traceback in the body.
 """
 
 import secrets
@@ -44,10 +45,10 @@ from tapp.plan import Plan
 
 _HEADERS = {401: ("WWW-Authenticate", "Bearer"), 503: ("Retry-After", "1")}
 SOONEST = 0.1
-"""Seconds after which we are called again at the earliest, where that has come near in the wait."""
+"""Least seconds of `resyncAfterSeconds`, if most of the time has passed while the sync waited."""
 
 Answering = Callable[[bytes], tuple[bytes, float]]
-"""Body of a request -> body of its answer, and the seconds for which the pacer delayed it."""
+"""Function from the body of a request to the body of its answer, and the seconds of its delay."""
 
 
 def create_app(
@@ -56,18 +57,18 @@ def create_app(
     resize: Callable[[Plan], None] | None = None,
     pacer: Pacer | None = None,
 ) -> Flask:
-    """The WSGI application.
+    """Returns the WSGI application.
 
     Args:
-        settings: the settings; read from the environment where None.
-        clock: seconds since the epoch.
-        resize: what resizes pods after a sync; by the settings where None.
-        pacer: what lets syncs wait; by the settings where None.
+        settings: the settings; None reads them from the environment.
+        clock: returns the seconds since the epoch.
+        resize: resizes pods after each sync; None uses the settings.
+        pacer: delays syncs; None uses the settings.
 
     Raises:
-        pydantic.ValidationError: a setting is wrong.
+        pydantic.ValidationError: a setting is invalid.
         TokenFileError: the token file is missing or empty.
-        AccountError: events are to be written or pods resized, and there is no service account.
+        AccountError: Events or resizes are enabled, and there is no service account.
     """
     settings = settings or Settings()
     configure(settings.log_level)
@@ -122,7 +123,7 @@ _decode_asked = msgspec.json.Decoder(_Asked).decode
 
 
 def namespace_of(body: bytes) -> str:
-    """Returns the namespace of the object that a request is about, or "" if there is none."""
+    """Returns the namespace of the parent or object of a request, or "" if there is none."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         asked = _decode_asked(body)
         return asked.parent.metadata.namespace or asked.object.metadata.namespace
@@ -130,7 +131,7 @@ def namespace_of(body: bytes) -> str:
 
 
 class _Hooks:
-    """The hooks of one process: each takes a request's body and answers in its turn."""
+    """The hooks of one process, as functions from request bodies to answers."""
 
     def __init__(
         self,
@@ -140,7 +141,7 @@ class _Hooks:
         record: Callable[[Plan, Conditions], None],
         resizer: Callable[[Plan], None],
     ) -> None:
-        """See `create_app`; `record` and `resizer` are called after each sync."""
+        """`record` writes Events and `resizer` resizes pods, both after each sync."""
         self._options, self._clock, self._pacer = settings.options, clock, pacer
         self._record, self._resizer = record, resizer
         self._memo, self._turns = Memo(settings.memo_bytes), Turns()
@@ -160,9 +161,9 @@ class _Hooks:
         return answering
 
     def _sync(self, body: bytes) -> tuple[bytes, float]:
-        """Decides when the pacer lets it, and without a turn until then.
+        """Answers a sync after the pacer's delay, during which it takes no turn from others.
 
-        What is decided is what would have been on arrival, since that is when it was observed.
+        The time of the decision is that of the arrival, because the observation is from then.
         """
         now, pieces = self._clock(), in_pool(split, body, self._memo)
         asked = asked_by(pieces, len(body))
@@ -211,7 +212,6 @@ class _Hooks:
 
 
 def _add_errors(app: Flask) -> None:
-    """The answer that an error is."""
     app.register_error_handler(WireError, _bad_request)
     app.register_error_handler(RefusedError, _refused)
     app.register_error_handler(NamespaceMissingError, _namespace_missing)
@@ -242,7 +242,7 @@ def _resizer(settings: Settings) -> Callable[[Plan], None]:
 
 
 def _add_probes(app: Flask) -> None:
-    """The pages that are read with GET, without a token."""
+    """Adds the pages for GET requests, which need no token."""
 
     @app.get("/healthz")
     @app.get("/readyz", endpoint="readyz")
@@ -287,7 +287,7 @@ def _bad_request(error: WireError) -> Response:
 
 
 def _too_deep(_: RecursionError) -> Response:
-    """A text that can be read may still be too deep for the rules that go through it."""
+    # A request that can be decoded may still be too deep for rules that recurse into it.
     return _bad_request(WireError("", "is nested too deeply"))
 
 

@@ -1,4 +1,4 @@
-"""The customize hook: which other objects a sync needs to see."""
+"""The customize hook: selects the other objects that a sync needs to see."""
 
 from typing import Any
 
@@ -7,17 +7,15 @@ from tapp.world import Declared
 
 
 def customize(parent: Parent, has_claims: bool, declared: Declared) -> dict[str, Any]:
-    """Asks for what claims need: the TApp's Namespace, their second owner, and the StorageClasses.
-
-    All of these, because a claim may be of another class than its template names by now, or of the
-    cluster's default; they are few and small. Metacontroller caches the answer for a generation of
-    the parent.
-    """
+    """Requests the objects that claims need. Metacontroller caches them for each generation."""
     if not has_claims:
         return {"relatedResources": []}
+    # The Namespace is the second owner of the claims.
     related: list[dict[str, Any]] = [
         {"apiVersion": "v1", "resource": "namespaces", "names": [parent.metadata.namespace]}
     ]
+    # All StorageClasses, which are few and small: a claim may have another class than its template
+    # names by now, or the cluster's default.
     if declared.growing_claims:
         related.append(
             {"apiVersion": "storage.k8s.io/v1", "resource": "storageclasses", "labelSelector": {}}

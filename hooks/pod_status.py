@@ -1,8 +1,7 @@
-"""The hook of the DecoratorController on pods: one pod -> its status.
+"""The hook of the DecoratorController on pods: decides on the status of one pod.
 
-Metacontroller writes `status` whole where it differs from what it observed (its documentation,
-"DecoratorController", and pkg/controller/decorator). So the observed status is answered with the
-one thing changed, and exactly as it was where nothing is to change.
+Metacontroller writes the answered `status` as a whole if it differs from the observed one (its
+documentation, "DecoratorController", and pkg/controller/decorator).
 """
 
 from typing import Any
@@ -12,8 +11,8 @@ from msgspec import Raw
 
 from hooks.wire.decode import decoded
 from hooks.wire.observe import observe_alone
-from tapp.answer.pod_status import status_of_pod
-from tapp.decide.pod_status import NOTHING, owner_of, pod_status
+from tapp.answer.changed_status import status_of_pod
+from tapp.decide.status_change import NOTHING, owner_of, pod_status
 from tapp.kube import objects
 from tapp.kube.depth import is_too_deep
 
@@ -40,24 +39,25 @@ _decode_status = msgspec.json.Decoder(dict[str, Any] | None).decode
 
 
 def answer_pod_status(body: bytes, now: float) -> Document:
-    """Answers a decorator's sync call: the pod is its `object`.
+    """Answers a decorator's sync call about the pod in `object`.
 
-    The answer has `status`, null where it cannot be read whole, and `resyncAfterSeconds` where time
-    alone may change it. Raises WireError: the request is not one.
+    The answer has `status` and, if time alone may change it, `resyncAfterSeconds`. Raises WireError
+    if the request is no such request.
     """
     text = decoded(_decode_request, body, "").object
     pod = observe_alone(text, "object")
     observed = decoded(_decode_object, text, "object")
     status = decoded(_decode_status, observed.status, "object.status")
     if is_too_deep(status):
-        return {"status": None}  # leaves it alone: what is written is written whole
+        # A part of the status is lost, so Metacontroller must not write it: null changes nothing.
+        return {"status": None}
     meta = observed.metadata
     try:
         objects.decode_conditions(pod.conditions_text or b"null")  # a pod without a status has none
-        wish = pod_status(pod, owner_of(meta.labels, meta.owner_references), now)
+        change = pod_status(pod, owner_of(meta.labels, meta.owner_references), now)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        wish = NOTHING
-    answer: Document = {"status": status_of_pod(wish, status, pod, now)}
-    if wish.wait is not None:
-        answer["resyncAfterSeconds"] = wish.wait
+        change = NOTHING
+    answer: Document = {"status": status_of_pod(change, status, pod, now)}
+    if change.wait is not None:
+        answer["resyncAfterSeconds"] = change.wait
     return answer

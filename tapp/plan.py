@@ -39,7 +39,7 @@ from tapp.world import Options, World
 
 @dataclass
 class Plan:
-    """Everything that one sync decides."""
+    """All decisions of one sync."""
 
     world: World
     options: Options

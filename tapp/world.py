@@ -1,4 +1,4 @@
-"""What a sync decides on: the TApp with its children, and the operator's options."""
+"""The input of a sync: the TApp with its children, and the operator's options."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Declared:
-    """What the CompositeController that sends the request lets a hook do beyond pods and claims."""
+    """Rights of a hook beyond pods and claims, as the CompositeController declares them."""
 
     revisions: bool = False  # ControllerRevisions are children and never updated (`OnDelete`)
     growing_claims: bool = False  # claims are updated, too (`InPlace`)

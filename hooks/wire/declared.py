@@ -1,7 +1,7 @@
-"""The declarations of the CompositeController that asks, read of the request's `controller`.
+"""Reads the child resources that the CompositeController in a request declares.
 
-What it does not declare is neither made nor changed: Metacontroller would create it and never see
-it again. Services are a component, and whether claims grow is the operator's choice.
+An object of a kind that the controller does not declare must not be answered: Metacontroller would
+create it and never see it again. Services and growing claims are components of the installation.
 """
 
 import msgspec
@@ -36,7 +36,10 @@ _decode = msgspec.json.Decoder(_Controller | None).decode
 
 
 def declared(controller: Raw) -> Declared:
-    """What a controller (JSON, or null) declares; pods and claims alone where it cannot be read."""
+    """Returns the declarations of a controller (JSON, or null).
+
+    A controller that cannot be read declares pods and claims alone.
+    """
     try:
         found = as_deep_as_readable(_decode, controller)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -6,7 +6,7 @@ from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.words import plural, short_duration
 from kubectl_tapp.decide.budget import are, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
-from tapp.answer.kept import kept_back
+from tapp.answer.partition_sentence import kept_back
 from tapp.decide.cases import ids_of
 from tapp.words.ranges import id_list, name_list
 from tapp.words.reasons import Reason

@@ -8,8 +8,8 @@ sync's time are all made of these findings; only `status.py` writes them as docu
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tapp.answer.kept import kept_back
 from tapp.answer.kstatus import for_kstatus
+from tapp.answer.partition_sentence import kept_back
 from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.pulls import pulled_where

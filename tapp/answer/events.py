@@ -313,7 +313,7 @@ def _broken(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_New
 
 
 def _completed(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_News]:
-    """Everything has become as the spec asks, once for each generation."""
+    """A TApp that has become as its spec asks, once for each generation."""
     ready, old = conditions.ready, before.get(Type.READY)
     if ready.status != "True" or old is None or old.status == "True":
         return

@@ -1,4 +1,4 @@
-"""How much one answer writes, and which pods were requested and do not appear.
+"""The size limit of an answer, and the pods that were requested and do not appear.
 
 A template of 100 KB and thousands of instances would make one answer of hundreds of megabytes, and
 Metacontroller creates one object after the other anyway. So an answer has about

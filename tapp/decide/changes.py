@@ -1,4 +1,4 @@
-"""What a decision writes: a pod to create, or an existing pod to adopt, update, resize or mark."""
+"""Changes that a decision writes: it creates, adopts, updates, resizes or marks a pod."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -70,7 +70,7 @@ class ResizeState(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodProblems(msgspec.Struct, frozen=True, gc=False):
-    """Why no pod can be made of an instance's template (`pod_problems.py`)."""
+    """Reasons why no pod can be made of an instance's template (`pod_problems.py`)."""
 
     new_pod: str  # why no new pod can be created
     # Why the pod that exists cannot become as its template says either; or ""

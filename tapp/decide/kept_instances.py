@@ -23,7 +23,7 @@ from tapp.world import World
 
 
 class KeptInstance(msgspec.Struct, frozen=True, gc=False):
-    """What the partition changes about an instance."""
+    """The changes that the partition makes to an instance."""
 
     template: Template | None
     decided: Verdict | None  # the verdict if there is no template

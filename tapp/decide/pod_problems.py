@@ -30,7 +30,7 @@ from tapp.world import Options, World
 
 @dataclass
 class CreationProblems:
-    """Why pods could not be created."""
+    """Reasons why pods could not be created."""
 
     # Instance -> why no pod could be created of its template. Also of instances without a pod, for
     # which it is only a guess: admission may add what is missing

@@ -1,4 +1,4 @@
-"""How the budget counts each instance, as far as one observation shows it.
+"""The serving state of each instance, by which the budget counts it.
 
 docs/design.md, "The budget". An instance counts as available if its pod has been Ready for
 `minReadySeconds` (`tapp/pod/availability.py`) and nothing says that the pod is about to stop. Other
@@ -27,7 +27,7 @@ from tapp.world import Options, World
 
 
 class ServingState(Enum):
-    """How the budget counts an instance that serves or may serve."""
+    """State of an instance that serves or may serve; the value says how the budget counts it."""
 
     AVAILABLE = "counts as available, and its update takes a place in the budget"
     RESIZING = "counts as available, and takes a place in the budget while containers are resized"
@@ -43,7 +43,7 @@ _AVAILABLE = (ServingState.AVAILABLE, ServingState.RESIZING)
 
 @dataclass
 class Serving:
-    """How the budget counts the instances, before any update of this sync."""
+    """The serving states of the instances, before any update of this sync."""
 
     states: Mapping[int, ServingState] = field(default_factory=dict)  # none: it does not serve
     unsettled: bool = False  # whether updates of the last spec may be under way, unseen

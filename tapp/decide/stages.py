@@ -28,7 +28,7 @@ from tapp.world import Options, World
 
 @dataclass(frozen=True)
 class Situation:
-    """What is known before the first stage."""
+    """The knowledge of a sync before its first stage."""
 
     world: World
     options: Options
@@ -39,7 +39,7 @@ class Situation:
 
 @dataclass
 class StoragePlan:
-    """What becomes of the objects beside the pods."""
+    """The plans for the objects beside the pods."""
 
     claims: ClaimPlan = field(default_factory=ClaimPlan)
     growth: Growth = NO_GROWTH  # the claims that get larger, and what prevents others from it
@@ -49,7 +49,7 @@ class StoragePlan:
 
 @dataclass
 class Findings:
-    """What the rules of one sync have found, besides a decision on each instance.
+    """The findings of all rules in one sync, besides the decision on each instance.
 
     Conditions, the notes in the status and Events are made of them.
     """

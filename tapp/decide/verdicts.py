@@ -1,4 +1,4 @@
-"""Verdicts: what should happen to an instance, why, and what is written for it."""
+"""Verdicts: an action on an instance, its reason, and the change that is written for it."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from tapp.words.reasons import Reason
 
 
 class Action(StrEnum):
-    """What a sync does to the pod of an instance."""
+    """Kind of action on the pod of an instance."""
 
     CREATE = "Create"
     KEEP = "Keep"

@@ -7,7 +7,7 @@ before an update in place, and returns after it:
     annotation `drain` -> gate False -> out of the Services -> grace period -> update -> gate True
 
 The hook `/sync` writes the annotation and the update; the hook `/pod-status`
-(`tapp/decide/pod_status.py`) writes the gate. `drained_in` says when the update may begin,
+(`tapp/decide/status_change.py`) writes the gate. `drained_in` says when the update may begin,
 `opens_in` when the gate may open:
 
     drained_at = max(gate closed, Ready turned False) + grace period + 1

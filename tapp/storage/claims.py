@@ -47,7 +47,7 @@ def instance_number(name: str, prefix: str) -> int | None:
 
 
 class PodSource(NamedTuple):
-    """What a new pod of an instance is made of."""
+    """Source of a new pod of an instance."""
 
     id: int  # Number of the instance.
     template: Template | None  # Template of the instance; None if it has none.

@@ -1,8 +1,11 @@
-"""The status of one pod, written whole: as it was, with the one thing changed."""
+"""The status of one pod: the observed status with the changes.
+
+Metacontroller writes a status as a whole. So everything else is answered as it was observed.
+"""
 
 from typing import Any
 
-from tapp.decide.pod_status import StatusWish
+from tapp.decide.status_change import StatusChange
 from tapp.pod.pod import Pod
 from tapp.words.notes import GateNote
 from tapp.words.times import written
@@ -15,19 +18,19 @@ _UPDATED = "is updated in place"
 
 
 def status_of_pod(
-    wish: StatusWish, status: Document | None, pod: Pod, now: float
+    change: StatusChange, status: Document | None, pod: Pod, now: float
 ) -> Document | None:
-    """The status with what is wished for; as it was, None for none, where that is nothing."""
-    if not (wish.gates or wish.start_clock or wish.failed):
+    """Returns the changed status; without changes the observed one, which may be None."""
+    if not (change.gates or change.start_clock or change.failed):
         return status
     document = status or {}
-    if wish.failed:
-        return {**document, "phase": "Failed", "reason": NODE_LOST, "message": wish.failed}
+    if change.failed:
+        return {**document, "phase": "Failed", "reason": NODE_LOST, "message": change.failed}
     conditions = [dict(item) for item in document.get("conditions") or []]
-    for gate in wish.start_clock:
+    for gate in change.start_clock:
         known = next(item for item in conditions if item.get("type") == gate)
         known |= GateNote(written(now), pod.generation).encode()
-    for gate, is_open in wish.gates.items():
+    for gate, is_open in change.gates.items():
         changed = {
             "type": gate,
             "status": str(is_open),
