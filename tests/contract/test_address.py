@@ -1,4 +1,4 @@
-"""Where the service listens: HOST, PORT and WEB_CONCURRENCY."""
+"""The addresses of the service: HOST, PORT and WEB_CONCURRENCY."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVICE = [sys.executable, "-m", "hooks"]
 
 
 @pytest.mark.parametrize(
-    ("host", "bound", "asked"),
+    ("host", "bound", "probed"),
     [
         (None, "127.0.0.1:8080", ("127.0.0.1", 8080)),
         ("", "127.0.0.1:8080", ("127.0.0.1", 8080)),
@@ -28,18 +28,19 @@ SERVICE = [sys.executable, "-m", "hooks"]
         ("fd00::7", "[fd00::7]:8080", ("fd00::7", 8080)),
         ("localhost", "localhost:8080", ("localhost", 8080)),
     ],
+    ids=lambda part: part or "not set" if isinstance(part, str | None) else "",
 )
-def test_a_host_is_listened_on_and_asked(
-    host: str | None, bound: str, asked: tuple[str, int]
+def test_service_listens_on_a_host_and_its_health_check_connects_to_it(
+    host: str | None, bound: str, probed: tuple[str, int]
 ) -> None:
     environ = {} if host is None else {"HOST": host}
     assert bind(environ) == bound
-    assert reached(environ) == asked
+    assert reached(environ) == probed
 
 
 @pytest.mark.parametrize("host", ["::", "[::]"])
-def test_all_addresses_are_those_of_both_families(host: str) -> None:
-    """Of IPv4 alone where the system has no IPv6."""
+def test_unspecified_ipv6_address_listens_on_both_families(host: str) -> None:
+    """Without IPv6 in the system, the service listens on IPv4 only."""
     assert bind({"HOST": host, "PORT": "80"}) in ("[::]:80", "0.0.0.0:80")
 
 
@@ -59,8 +60,8 @@ def test_all_addresses_are_those_of_both_families(host: str) -> None:
         ("HOST", "::g"),
     ],
 )
-def test_what_makes_no_sense_is_refused_at_the_start(name: str, value: str) -> None:
-    """In one line, which names the variable and what it is; nothing listens then."""
+def test_invalid_address_is_refused_at_the_start(name: str, value: str) -> None:
+    """The error is one line with the variable and its value, and the service does not listen."""
     done = subprocess.run(
         [*SERVICE, "--check-config"], cwd=ROOT, env=os.environ | {name: value},
         text=True, capture_output=True, check=False,
@@ -70,9 +71,9 @@ def test_what_makes_no_sense_is_refused_at_the_start(name: str, value: str) -> N
     assert done.stderr.count("\n") == 1
 
 
-WITHOUT = {
-    "IPv6 alone": "ip address delete 127.0.0.1/8 dev lo",
-    "IPv4 alone": "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.lo.disable_ipv6=1",
+NETWORKS = {
+    "IPv6 only": "ip address delete 127.0.0.1/8 dev lo",
+    "IPv4 only": "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.lo.disable_ipv6=1",
     "both": "true",
 }
 SERVE = """\
@@ -88,13 +89,13 @@ kill $server; wait $server
 """
 
 
-@pytest.mark.parametrize("world", WITHOUT)
-def test_it_is_healthy_whatever_addresses_there_are(world: str) -> None:
-    """In a network of its own; a proxy that is set is not asked."""
+@pytest.mark.parametrize("network", NETWORKS)
+def test_health_check_succeeds_with_ipv4_ipv6_or_both(network: str) -> None:
+    """Runs in its own network namespace. The health check does not use the configured proxy."""
     if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("ip"):
         pytest.skip("a network of its own needs root, unshare and ip")
     proxy = {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9"}
-    script = SERVE.format(change=WITHOUT[world])
+    script = SERVE.format(change=NETWORKS[network])
     done = subprocess.run(
         ["unshare", "--net", "sh", "-ec", script, "sh", sys.executable],
         cwd=ROOT, env=os.environ | proxy | {"HOST": "::", "PORT": "8080", "WEB_CONCURRENCY": "1"},

@@ -1,4 +1,4 @@
-"""How requests arrive at a real gunicorn: slowly, in pieces, too many, or as no HTTP at all."""
+"""Requests that arrive at a real gunicorn slowly, in pieces, in large numbers, or not as HTTP."""
 
 import json
 import re
@@ -40,8 +40,10 @@ def connect(service: Service) -> socket.socket:
     return socket.create_connection((HOST, service.port), LONG)
 
 
-def answers(connection: socket.socket, number: int = 1) -> list[tuple[int, dict[str, str], bytes]]:
-    """Status, headers and body of so many answers, or of fewer if the connection ends."""
+def read_responses(
+    connection: socket.socket, number: int = 1
+) -> list[tuple[int, dict[str, str], bytes]]:
+    """Returns status, headers and body of up to `number` responses, until the connection ends."""
     stream, found = connection.makefile("rb"), []
     for _ in range(number):
         line = stream.readline()
@@ -56,104 +58,108 @@ def answers(connection: socket.socket, number: int = 1) -> list[tuple[int, dict[
     return found
 
 
-def refused(connection: socket.socket, code: int) -> str:
-    """What an error says: JSON, and the end of the connection, which is announced."""
-    ((got, headers, body),) = answers(connection, 2)
+def error_message(connection: socket.socket, code: int) -> str:
+    """Returns the message of a JSON error, after which the connection ends."""
+    ((got, headers, body),) = read_responses(connection, 2)
     assert (got, headers["connection"]) == (code, "close"), body
     assert headers["content-type"] == "application/json"
     return str(json.loads(body)["error"])
 
 
 def until(what: Callable[[], bool]) -> None:
-    """Waits for something to come about."""
+    """Waits until a condition is true."""
     end = time.monotonic() + LONG
     while not what():
         assert time.monotonic() < end
         time.sleep(0.05)
 
 
-REFUSED_BY_US = {
-    "a length that is too large": (POST + b"Content-Length: 4000001\r\n\r\n", 413),
-    "a length that is far too large": (POST + b"Content-Length: 1" + b"0" * 99 + b"\r\n\r\n", 413),
+REFUSED_BY_SERVICE = {
+    "length too large": (POST + b"Content-Length: 4000001\r\n\r\n", 413),
+    "length far too large": (POST + b"Content-Length: 1" + b"0" * 99 + b"\r\n\r\n", 413),
     "chunks": (POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 411),
-    "chunks that are none": (POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 411),
+    "invalid chunks": (POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 411),
     "chunks that never end": (POST + b"Transfer-Encoding: chunked\r\n\r\nffff\r\n{", 411),
-    "another coding": (POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 411),
+    "another transfer encoding": (POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 411),
     "compressed": (POST + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n\x1f\x8b", 415),
-    "a form": (b"POST /sync HTTP/1.1\r\nContent-Type: a/b\r\nContent-Length: 1\r\n\r\na", 415),
+    "another content type": (
+        b"POST /sync HTTP/1.1\r\nContent-Type: a/b\r\nContent-Length: 1\r\n\r\na",
+        415,
+    ),
     "another path": (b"POST /nothing HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", 404),
     "another method": (b"PUT /sync HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", 405),
 }
 
 
-@pytest.mark.parametrize(("request_", "code"), REFUSED_BY_US.values(), ids=REFUSED_BY_US)
-def test_an_unread_body_is_refused_in_json_and_ends_its_connection(
+@pytest.mark.parametrize(("request_", "code"), REFUSED_BY_SERVICE.values(), ids=REFUSED_BY_SERVICE)
+def test_refused_request_gets_a_json_error_and_its_connection_is_closed(
     service: Service, request_: bytes, code: int
 ) -> None:
     with connect(service) as connection:
         connection.sendall(request_)
-        assert refused(connection, code)
+        assert error_message(connection, code)
 
 
 REFUSED_BY_GUNICORN = {
-    "a negative length": (POST + b"Content-Length: -1\r\n\r\n", 400),
-    "a length that is none": (POST + b"Content-Length: ten\r\n\r\n", 400),
-    "a length of thousands of digits": (
+    "negative length": (POST + b"Content-Length: -1\r\n\r\n", 400),
+    "length is a word": (POST + b"Content-Length: ten\r\n\r\n", 400),
+    "length with thousands of digits": (
         POST + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n",
         400,
     ),
     "two lengths": (POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400),
-    "a header that is none": (b"GET /healthz HTTP/1.1\r\nno header\r\n\r\n", 400),
-    "a control character": (b"GET /healthz HTTP/1.1\r\nA: \x01\r\n\r\n", 400),
-    "a method that is none": (b"g#t /healthz HTTP/1.1\r\n\r\n", 400),
+    "header without a colon": (b"GET /healthz HTTP/1.1\r\nno header\r\n\r\n", 400),
+    "control character": (b"GET /healthz HTTP/1.1\r\nA: \x01\r\n\r\n", 400),
+    "invalid method": (b"g#t /healthz HTTP/1.1\r\n\r\n", 400),
     "no HTTP": (b"hello\r\n\r\n", 400),
     "another version": (b"GET / HTTP/9.9\r\n\r\n", 400),
-    "a long line": (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\n\r\n", 414),
-    "a long header": (b"GET / HTTP/1.1\r\nA: " + b"x" * 9000 + b"\r\n\r\n", 431),
+    "long line": (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\n\r\n", 414),
+    "long header": (b"GET / HTTP/1.1\r\nA: " + b"x" * 9000 + b"\r\n\r\n", 431),
     "many headers": (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", 431),
-    "an expectation": (POST + b"Expect: wonders\r\nContent-Length: 2\r\n\r\n{}", 417),
+    "unknown expectation": (POST + b"Expect: wonders\r\nContent-Length: 2\r\n\r\n{}", 417),
 }
 
 
 @pytest.mark.parametrize(
     ("request_", "code"), REFUSED_BY_GUNICORN.values(), ids=REFUSED_BY_GUNICORN
 )
-def test_what_is_no_http_gets_gunicorns_own_page_and_the_connection_ends(
+def test_invalid_http_gets_the_error_page_of_gunicorn_and_its_connection_is_closed(
     service: Service, request_: bytes, code: int
 ) -> None:
-    """No such request reaches the application, and no HTTP client sends one.
+    """Such a request does not reach the application.
 
-    What gunicorn has not read when it closes makes the kernel reset the connection.
+    The kernel resets the connection if gunicorn has not read everything when it closes the
+    connection.
     """
     with connect(service) as connection, suppress(ConnectionResetError):
         connection.sendall(request_)
-        ((got, headers, _),) = answers(connection, 2)
+        ((got, headers, _),) = read_responses(connection, 2)
         assert (got, headers["connection"]) == (code, "close")
     assert service.get("/healthz")[0] == 200
 
 
-def test_a_head_without_an_end_is_cut_off(service: Service) -> None:
+def test_connection_with_endless_headers_is_closed(service: Service) -> None:
     with connect(service) as connection, pytest.raises(OSError, match=r"reset|Broken pipe"):
         connection.sendall(b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 10_000_000)
     assert service.get("/healthz")[0] == 200
 
 
-def test_no_request_leaves_a_traceback_in_the_log(service: Service) -> None:
-    """Whatever was sent by the tests of this file, and by a client that is gone in mid-body."""
+def test_no_request_causes_a_traceback_in_the_log(service: Service) -> None:
+    """Covers the requests of this file, and a client that disconnects within a body."""
     with connect(service) as connection:
         connection.sendall(POST + b"Content-Length: 100000\r\n\r\n{")
         linger = (1).to_bytes(4, "little") + (0).to_bytes(4, "little")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     with connect(service) as connection:
         connection.sendall(POST + b"Content-Length: -1\r\n\r\n")
-        assert answers(connection)
+        assert read_responses(connection)
     until(lambda: "Invalid request" in service.output())
     assert "Traceback" not in service.output()
     assert "Logging error" not in service.output()
 
 
-def test_a_body_that_does_not_arrive_gets_408(service: Service) -> None:
-    """A byte now and then does not put that off. Both wait at the same time."""
+def test_body_that_does_not_arrive_in_time_gets_408(service: Service) -> None:
+    """Single bytes do not extend the time."""
 
     def dribble() -> None:
         for _ in range(14):
@@ -161,7 +167,7 @@ def test_a_body_that_does_not_arrive_gets_408(service: Service) -> None:
             try:
                 fed.sendall(b" ")
             except OSError:
-                return  # refused already, as it should be
+                return  # already refused, as expected
 
     with connect(service) as body, connect(service) as fed:
         body.sendall(POST + b"Content-Length: 100\r\n\r\n{")
@@ -169,48 +175,48 @@ def test_a_body_that_does_not_arrive_gets_408(service: Service) -> None:
         feeding = Thread(target=dribble)
         feeding.start()
         for connection in (body, fed):
-            assert "has not arrived in 2 s" in refused(connection, 408)
+            assert "has not arrived in 2 s" in error_message(connection, 408)
         feeding.join()
 
 
-def test_a_request_that_ends_before_its_end_is_refused(service: Service) -> None:
+def test_request_that_ends_too_early_is_refused(service: Service) -> None:
     with connect(service) as connection:
         connection.sendall(POST + b"Content-Length: 100\r\n\r\n{")
         connection.shutdown(socket.SHUT_WR)
-        assert "ended before" in refused(connection, 400)
+        assert "ended before" in error_message(connection, 400)
 
 
-@pytest.mark.parametrize("step", [1, 100, 10_000])
-def test_a_request_in_pieces_is_one_request(service: Service, step: int) -> None:
+@pytest.mark.parametrize("step", [1, 100, 10_000], ids="{} bytes".format)
+def test_request_can_arrive_in_pieces(service: Service, step: int) -> None:
     request = WHOLE if step > 1 else PROBE
     with connect(service) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for at in range(0, len(request), step):
             connection.sendall(request[at : at + step])
             time.sleep(0.005)
-        ((code, _, body),) = answers(connection)
+        ((code, _, body),) = read_responses(connection)
     assert (code, body[:1]) == (200, b"{")
 
 
-def test_requests_that_come_at_once_are_answered_in_turn(service: Service) -> None:
+def test_pipelined_requests_get_their_responses_in_order(service: Service) -> None:
     with connect(service) as connection:
         connection.sendall(WHOLE + PROBE + WHOLE + PROBE)
-        found = answers(connection, 4)
+        found = read_responses(connection, 4)
     assert [code for code, _, _ in found] == [200] * 4
     assert found[0][2] == found[2][2] != found[1][2] == found[3][2] == b'{"status":"ok"}'
 
 
-def test_a_connection_is_used_again_and_again(service: Service) -> None:
+def test_connection_can_be_used_for_several_requests(service: Service) -> None:
     with connect(service) as connection:
         for _ in range(5):
             connection.sendall(WHOLE)
-            assert [code for code, _, _ in answers(connection)] == [200]
+            assert [code for code, _, _ in read_responses(connection)] == [200]
 
 
-def test_bodies_in_flight_are_no_larger_together_than_one_may_be() -> None:
-    """The one that is too much is to come again, and the others go on.
+def test_incomplete_requests_together_hold_at_most_one_maximum_body() -> None:
+    """A request above the limit gets 503 and is repeated later; the others continue.
 
-    The service is this test's own: bodies that other tests left half sent would count, too.
+    This test has its own service, because incomplete bodies of other tests would count.
     """
     large = b" " * 3_000_000 + BODY
     head = POST + b"Content-Length: %d\r\n\r\n" % len(large)
@@ -219,30 +225,28 @@ def test_bodies_in_flight_are_no_larger_together_than_one_may_be() -> None:
         both = [stack.enter_context(connect(alone)) for _ in range(2)]
         for each in both:
             each.sendall(head + large[:2_500_000])
-        (told,), _, _ = select.select(both, [], [], LONG)
-        ((code, headers, body),) = answers(told)
+        (refused_one,), _, _ = select.select(both, [], [], LONG)
+        ((code, headers, body),) = read_responses(refused_one)
         assert (code, headers["retry-after"], headers["connection"]) == (503, "1", "close")
         assert "try again" in json.loads(body)["error"]
-        (left,) = {*both} - {told}
+        (left,) = {*both} - {refused_one}
         left.sendall(large[2_500_000:])
-        assert [code for code, _, _ in answers(left)] == [200]
+        assert [code for code, _, _ in read_responses(left)] == [200]
         assert alone.call("POST", "/sync", large)[0] == 200
 
 
-def test_an_answer_to_an_unread_body_reaches_a_client_that_is_still_sending(
-    service: Service,
-) -> None:
-    """A connection that is closed at once is reset, and the client never reads what was wrong."""
+def test_error_reaches_a_client_that_is_still_sending_its_body(service: Service) -> None:
+    """Closing the connection immediately would reset it, and the client would not see the error."""
     body = b" " * 3_000_000
     for path, code in ((b"/nothing", 404), (b"/healthz", 405)):
         head = b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (path, len(body))
         with connect(service) as connection:
             connection.sendall(head + body)
-            assert refused(connection, code)
+            assert error_message(connection, code)
 
 
 @pytest.mark.parametrize("sent", ["heads", "bodies"])
-def test_many_half_sent_requests_silence_neither_probes_nor_syncs(
+def test_many_incomplete_requests_block_neither_probes_nor_syncs(
     service: Service, sent: str
 ) -> None:
     end = b"X-Slow: " if sent == "heads" else b"Content-Length: 100000\r\n\r\n{"
@@ -253,8 +257,8 @@ def test_many_half_sent_requests_silence_neither_probes_nor_syncs(
         assert service.call("POST", "/sync", BODY, timeout=LONG)[0] == 200
 
 
-def test_healthz_answers_while_a_worker_decides_on_many_pods() -> None:
-    """The only worker: its metrics show the decision, and so were answered in its middle."""
+def test_health_check_succeeds_while_the_only_worker_decides_on_many_pods() -> None:
+    """The metrics show the running request, so the worker responds during its decision."""
     path, body = request_in(NOTHING, size(2_000, 10_000))
     with Service(workers=1) as alone:
         seen: list[int] = []
@@ -269,20 +273,20 @@ def test_healthz_answers_while_a_worker_decides_on_many_pods() -> None:
     assert seen == [200] * 5
 
 
-def descriptors(service: Service) -> int:
-    """Files that the only worker has open: each connection is one."""
+def open_files(service: Service) -> int:
+    """Returns the number of open files of the only worker; each connection is one."""
     (worker,) = service.workers
     return len(list(Path(f"/proc/{worker}/fd").iterdir()))
 
 
-def test_a_client_that_never_reads_its_answer_is_let_go(service: Service) -> None:
-    """A pod's status comes back as it was: long answers that nobody reads, and others go on."""
+def test_connection_of_a_client_that_does_not_read_its_response_is_closed(service: Service) -> None:
+    """The response is long, because the pod-status hook returns the status of the pod."""
     pod = good()["object"]
     pod["status"]["message"] = "x" * 3_500_000
     body = json.dumps({"object": pod}).encode()
     head = b"POST /pod-status HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body)
     service.get("/healthz")
-    before = descriptors(service)
+    before = open_files(service)
     with ExitStack() as slow:
         for _ in range(8):
             connection = slow.enter_context(socket.socket())
@@ -291,11 +295,11 @@ def test_a_client_that_never_reads_its_answer_is_let_go(service: Service) -> Non
             connection.sendall(head + body)
         assert service.get("/healthz", timeout=LONG)[0] == 200
         assert service.call("POST", "/sync", BODY, timeout=LONG)[0] == 200
-        until(lambda: descriptors(service) <= before)
+        until(lambda: open_files(service) <= before)
 
 
-def test_who_asks_before_sending_a_body_is_answered_at_once(service: Service) -> None:
-    """As curl does where the body is large."""
+def test_expect_100_continue_is_supported(service: Service) -> None:
+    """Requests of curl with a large body have this header."""
     with connect(service) as connection:
         head, _, _ = WHOLE.partition(b"\r\n\r\n")
         connection.sendall(head + b"\r\nExpect: 100-continue\r\n\r\n")
@@ -304,16 +308,17 @@ def test_who_asks_before_sending_a_body_is_answered_at_once(service: Service) ->
         assert b"HTTP/1.1 200 OK" in connection.recv(1000)
 
 
-def test_a_body_behind_a_head_that_came_early_has_its_time_too(service: Service) -> None:
-    """The head of the second request comes with the first one."""
+def test_body_of_a_pipelined_request_has_a_time_limit(service: Service) -> None:
+    """The headers of the second request arrive together with the first request."""
     with connect(service) as connection:
         connection.sendall(WHOLE + POST + b"Content-Length: 100\r\n\r\n")
-        (whole, late) = answers(connection, 2)
-    assert (whole[0], late[0]) == (200, 408)
+        (first, second) = read_responses(connection, 2)
+    assert first[0] == 200
+    assert second[0] == 408
 
 
-def test_clients_that_leave_hold_up_nobody(service: Service) -> None:
-    """Their requests are decided for nobody, and others are answered meanwhile."""
+def test_clients_that_disconnect_do_not_block_others(service: Service) -> None:
+    """The service still decides on their requests."""
     body = worst(instances=100)
     for _ in range(20):
         with connect(service) as connection:
@@ -329,7 +334,7 @@ def test_clients_that_leave_hold_up_nobody(service: Service) -> None:
 def behind_tls(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Service, ssl.SSLContext]]:
-    """A service with a certificate of its own, and how its clients connect."""
+    """A service with its own certificate, and the TLS context of its clients."""
     folder, made = tmp_path_factory.mktemp("pki"), trustme.CA().issue_cert(HOST)
     made.private_key_pem.write_to_path(folder / "key")
     made.cert_chain_pems[0].write_to_path(folder / "crt")
@@ -340,10 +345,10 @@ def behind_tls(
         yield found, trust
 
 
-def test_half_sent_requests_behind_tls_silence_neither_probes_nor_syncs(
+def test_many_incomplete_tls_connections_block_neither_probes_nor_syncs(
     behind_tls: tuple[Service, ssl.SSLContext],
 ) -> None:
-    """Most of them have not even begun a handshake."""
+    """Most of them have not started a handshake."""
     service, trust = behind_tls
     with ExitStack() as stack:
         for _ in range(HALVES - 20):
@@ -355,13 +360,13 @@ def test_half_sent_requests_behind_tls_silence_neither_probes_nor_syncs(
         assert service.call("POST", "/sync", large, timeout=LONG)[0] == 400
         with trust.wrap_socket(connect(service)) as connection:
             connection.sendall(WHOLE + PROBE)
-            assert [code for code, _, _ in answers(connection, 2)] == [200, 200]
+            assert [code for code, _, _ in read_responses(connection, 2)] == [200, 200]
         with trust.wrap_socket(connect(service)) as connection:
             connection.sendall(POST + b"Content-Length: 100\r\n\r\n{")
-            assert refused(connection, 408)
+            assert error_message(connection, 408)
 
 
-def test_a_connection_without_a_handshake_ends_in_its_time_without_a_traceback(
+def test_connection_without_a_tls_handshake_is_closed_without_a_traceback(
     behind_tls: tuple[Service, ssl.SSLContext],
 ) -> None:
     service, _ = behind_tls
@@ -371,12 +376,12 @@ def test_a_connection_without_a_handshake_ends_in_its_time_without_a_traceback(
     with connect(service) as silent, connect(service), suppress(ConnectionResetError):
         assert silent.recv(1) == b""
     with connect(service):
-        pass  # as `python -m hooks.service.healthcheck` does
+        pass  # like hooks.service.healthcheck
     assert service.get("/healthz", timeout=LONG)[0] == 200
     assert "Traceback" not in service.output()
 
 
-def test_tls_clients_that_hang_up_cut_no_other_answer_short(
+def test_tls_clients_that_disconnect_do_not_truncate_other_responses(
     behind_tls: tuple[Service, ssl.SSLContext],
 ) -> None:
     service, trust = behind_tls
@@ -390,11 +395,11 @@ def test_tls_clients_that_hang_up_cut_no_other_answer_short(
                 leaver.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
                 leaver.close()
             kept.sendall(WHOLE[-50:])
-            assert [code for code, _, _ in answers(kept)] == [200]
+            assert [code for code, _, _ in read_responses(kept)] == [200]
 
 
-def test_an_error_that_openssl_remembers_is_not_taken_for_another_connections() -> None:
-    """The first read shows what CPython does, the second one what a worker's connections do."""
+def test_pending_openssl_error_does_not_reach_another_connection() -> None:
+    """The first read shows the behavior of CPython, the second one that of a worker."""
     folder = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made = trustme.CA().issue_cert(HOST)
     made.configure_cert(folder)
@@ -417,7 +422,7 @@ def test_an_error_that_openssl_remembers_is_not_taken_for_another_connections() 
 
 
 def _handshaken(context: ssl.SSLContext) -> tuple[ssl.SSLObject, ssl.SSLObject]:
-    """Both sides of a TLS connection in memory."""
+    """Returns both sides of a TLS connection in memory."""
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -1,11 +1,11 @@
-"""What was tried beside other tools: each row by a test that exists, and each test in a row."""
+"""Trials with other tools: each row of the table names existing tests, and no test is missing."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from tests.contract.test_docs import ROOT, rows, section, text
+from tests.contract.pages import ROOT, rows, section, text
 
 PAGE = ROOT / "docs" / "beside.md"
 TRIED = rows(section(ROOT / "tests" / "e2e" / "README.md", "Beside other tools"))
@@ -19,19 +19,19 @@ FILES = (
 HOW = ("real", "played", "read")
 
 
-def named_in(path: Path) -> set[str]:
-    """The tests of a file."""
+def tests_in(path: Path) -> set[str]:
+    """Returns the names of the tests in a file."""
     return set(re.findall(r"(?m)^def (test_\w+)\(", text(path)))
 
 
-def test_of_every_part_it_is_said_what_was_tried() -> None:
+def test_table_has_every_section_of_the_page() -> None:
     parts = re.findall(r"(?m)^## (.+)$", text(PAGE))
     assert list(dict.fromkeys(part for part, *_ in TRIED)) == parts
 
 
-def test_each_row_says_how_it_is_known_and_each_test_of_a_row_exists() -> None:
-    """What was tried has a test; what was read may have none."""
-    there = {name for path in (ROOT / "tests").rglob("test_*.py") for name in named_in(path)}
+def test_each_row_has_a_method_and_an_existing_test() -> None:
+    """A row that was only read in source code may have no test."""
+    there = {name for path in (ROOT / "tests").rglob("test_*.py") for name in tests_in(path)}
     for _, what, how, by in TRIED:
         assert how.split(" ")[0].rstrip(",") in HOW, what
         names = re.findall(r"`(test_\w+)`", by)
@@ -39,7 +39,7 @@ def test_each_row_says_how_it_is_known_and_each_test_of_a_row_exists() -> None:
         assert names or (how, by) == ("read", "-"), what
 
 
-def test_each_test_of_these_neighbours_is_in_a_row() -> None:
-    tests = {name for file in FILES for name in named_in(ROOT / "tests" / "e2e" / file)}
+def test_each_test_of_other_tools_is_in_a_row() -> None:
+    tests = {name for file in FILES for name in tests_in(ROOT / "tests" / "e2e" / file)}
     named = {name for *_, by in TRIED for name in re.findall(r"`(test_\w+)`", by)}
     assert tests - named == set()

@@ -1,4 +1,4 @@
-"""The chart makes the objects that kustomize makes, with any components."""
+"""The chart renders the same objects as kustomize, with any components."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ TABLE = [(), *[(name,) for name in NAMES], LOCKS, ("hpa-hook", "tls-cert-manager
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The chart, not packed."""
+    """The chart as a directory."""
     with tools():
         yield unpacked(tmp_path_factory.mktemp("chart"))
 
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The same with a definition of TApp that says nothing."""
+    """The chart with a stub of the definition of TApp."""
     with tools():
         yield unpacked(tmp_path_factory.mktemp("stub"), stub=True)
 
@@ -43,11 +43,11 @@ OF_ONE = (
     "apps.tkestack.io/token",
     "apps.tkestack.io/tls",
 )
-"""Annotations and labels that mean something to one of the two, and select nothing."""
+"""Annotations and labels that only one of both has, and that select nothing."""
 
 
 def comparable(value: Any) -> Any:
-    """A value in which no order counts that Kubernetes does not look at: that of named items."""
+    """Returns a value without insignificant order: lists of named items are sorted."""
     if isinstance(value, dict):
         return {key: comparable(each) for key, each in value.items() if key not in OF_ONE}
     if isinstance(value, list):
@@ -58,7 +58,7 @@ def comparable(value: Any) -> Any:
 
 
 def by_key(documents: list[Document]) -> dict[tuple[str, ...], Any]:
-    """The objects by what they are found by; an annotation or label of one alone counts as none."""
+    """Returns the objects by kind, namespace and name, without metadata of only one tool."""
     found = {}
     for each in documents:
         if each["kind"] == "Namespace" or "helm.sh/hook" in json.dumps(each["metadata"]):
@@ -79,13 +79,13 @@ def by_key(documents: list[Document]) -> dict[tuple[str, ...], Any]:
 
 
 @pytest.mark.parametrize("names", TABLE, ids=lambda names: "+".join(names) or "base")
-def test_the_chart_makes_what_kustomize_makes(
+def test_chart_renders_the_same_objects_as_kustomize(
     directory: Path, stub: Path, names: tuple[str, ...]
 ) -> None:
-    """Object by object, with any components; the Namespace is Helm's affair.
+    """The Namespace is left to Helm.
 
-    The definition of TApp is as it is without components and with all: that none changes it alone
-    is looked at by `make full`.
+    The definition of TApp is compared without components and with all; `make full` compares it with
+    each.
     """
     whole = FULL or names in ((), tuple(NAMES))
     values = [f"components.{camel(name)}=true" for name in names]
@@ -96,8 +96,8 @@ def test_the_chart_makes_what_kustomize_makes(
         assert found[key] == document, key
 
 
-def test_one_value_brings_kube_state_metrics_as_the_component_does(stub: Path) -> None:
-    """With it the alerts about TApps fire: an account of its own that lists TApps, and no more."""
+def test_value_for_kube_state_metrics_renders_the_same_objects_as_the_component(stub: Path) -> None:
+    """The alerts about TApps need it. Its account may only list and watch TApps and definitions."""
     values = ("components.monitoring=true", "monitoring.kubeStateMetrics.enabled=true")
     found = by_key(rendered(stub, *values))
     wanted = by_key(composed(("monitoring", "monitoring/kube-state-metrics"), IMAGE, stub=True))
@@ -111,7 +111,7 @@ def test_one_value_brings_kube_state_metrics_as_the_component_does(stub: Path) -
     ]
 
 
-def test_kube_state_metrics_comes_from_a_mirror_where_one_is_named(stub: Path) -> None:
+def test_image_of_kube_state_metrics_can_be_set(stub: Path) -> None:
     values = ("components.monitoring=true", "monitoring.kubeStateMetrics.enabled=true")
     image = "mirror.example.com/ksm:v2.20.0"
     found = by_key(
@@ -122,11 +122,13 @@ def test_kube_state_metrics_comes_from_a_mirror_where_one_is_named(stub: Path) -
     assert container["image"] == image
 
 
-@pytest.mark.parametrize("names", [(), ("pod-status", "tls-cert-manager")], ids=["", "components"])
-def test_the_patches_in_the_docs_do_what_the_values_beside_them_do(
+@pytest.mark.parametrize(
+    "names", [(), ("pod-status", "tls-cert-manager")], ids=["base", "components"]
+)
+def test_patches_in_the_documentation_equal_the_values_next_to_them(
     directory: Path, names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Both as they are printed; the patches on an install.yaml."""
+    """Patches and values are taken from the page as printed."""
     page = INSTALLING.read_text().split("## Values and patches")[1]
     values, kustomization = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[:2]
     (tmp_path / "values.yaml").write_text(values)
@@ -142,12 +144,12 @@ def test_the_patches_in_the_docs_do_what_the_values_beside_them_do(
     assert by_key(rendered(directory, *on, flags=file)) == by_key(build(tmp_path))
 
 
-def test_helm_finds_no_fault(directory: Path) -> None:
+def test_helm_lint_succeeds(directory: Path) -> None:
     done = helm("lint", "--strict", directory)
     assert done.returncode == 0, done.stdout
 
 
-def test_no_component_is_left_out_of_values_and_schema(directory: Path) -> None:
+def test_values_and_schema_have_every_component(directory: Path) -> None:
     values = yaml.safe_load((directory / "values.yaml").read_text())
     schema = json.loads((directory / "values.schema.json").read_text())
     assert [*values["components"]] == [camel(name) for name in NAMES]
@@ -155,8 +157,7 @@ def test_no_component_is_left_out_of_values_and_schema(directory: Path) -> None:
     assert {*schema["properties"]} - {"global", "enabled"} == {*values}
 
 
-def test_every_value_is_explained_where_people_look(directory: Path) -> None:
-    """In what `helm show values` prints, above each of them."""
+def test_every_value_has_a_comment_in_helm_show_values(directory: Path) -> None:
     lines = helm("show", "values", directory).stdout.splitlines()
     for name in yaml.safe_load("\n".join(lines)):
         (place,) = [number for number, line in enumerate(lines) if line.startswith(f"{name}:")]

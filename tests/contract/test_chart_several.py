@@ -1,4 +1,4 @@
-"""More than one Metacontroller by the chart's values: replicas that elect a leader, and shards."""
+"""Several Metacontrollers with the chart: replicas with leader election, and shards."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ LEASES = INSTALL / "overlays" / "high-availability" / "leases.yaml"
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The chart, not packed; no value changes the definition of TApp."""
+    """The chart as a directory, with a stub of the definition of TApp, which no value changes."""
     with tools():
         yield unpacked(tmp_path_factory.mktemp("chart"), stub=True)
 
 
 def arguments(*more: str) -> str:
-    """How Metacontroller is called, and more."""
+    """Returns the value with the arguments of Metacontroller and further ones."""
     return f"metacontroller.commandArgs={json.dumps([*controller_arguments(), *more])}"
 
 
-def called(made: list[Document], name: str) -> list[str]:
-    """The arguments of a Metacontroller."""
+def arguments_of(made: list[Document], name: str) -> list[str]:
+    """Returns the arguments of a Metacontroller."""
     (container,) = only(made, "StatefulSet", name)["spec"]["template"]["spec"]["containers"]
     found: list[str] = container["args"]
     return found
 
 
-def test_two_replicas_elect_a_leader(directory: Path) -> None:
-    """With the rights that this takes, in its namespace, and not without."""
+def test_two_replicas_have_the_rights_to_elect_a_leader(directory: Path) -> None:
+    """Without leader election there are no such rights."""
     two = (ENABLED, "metacontroller.replicas=2", arguments("--leader-election"))
     made = rendered(directory, *two, namespace="ours")
     assert only(made, "StatefulSet")["spec"]["replicas"] == 2
@@ -58,23 +58,25 @@ def test_two_replicas_elect_a_leader(directory: Path) -> None:
     assert "leader-election" not in json.dumps(rendered(directory, ENABLED))
 
 
-def test_the_values_in_the_docs_elect_a_leader(directory: Path, tmp_path: Path) -> None:
-    """As they are printed: the shipped arguments, and one more."""
+def test_values_in_the_documentation_enable_leader_election(
+    directory: Path, tmp_path: Path
+) -> None:
+    """The values are taken from the page as printed: the shipped arguments and one more."""
     page = (INSTALL.parent / "docs" / "size.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(metacontroller:\n  enabled: true\n.*?)```", page, re.DOTALL)
     file = tmp_path / "values.yaml"
     file.write_text(text)
     made = rendered(directory, flags=("--values", file))
     name = only(made, "StatefulSet")["metadata"]["name"]
-    assert called(made, name) == [*controller_arguments(), "--leader-election"]
+    assert arguments_of(made, name) == [*controller_arguments(), "--leader-election"]
     assert only(made, "StatefulSet")["spec"]["replicas"] == 2
 
 
 @pytest.mark.parametrize("more", [(), LOCKS], ids=["base", "components"])
-def test_a_shard_has_a_registration_and_a_metacontroller_of_its_own(
+def test_each_shard_has_its_own_registration_and_metacontroller(
     directory: Path, more: tuple[str, ...]
 ) -> None:
-    """Its own name, selector, label and lease, and nothing else that differs."""
+    """They differ only in name, selector, label and lease."""
     on = (ENABLED, SHARDS, *more)
     before = rendered(directory, *on)
     made = rendered(directory, *on, 'shards=["b","c"]')
@@ -101,7 +103,7 @@ def test_a_shard_has_a_registration_and_a_metacontroller_of_its_own(
     assert labels.items() >= mine.items()
     assert controller["selector"]["matchLabels"] == labels
     others = [each for each in controller_arguments() if "selector" not in each]
-    assert {*called(made, "tapp-metacontroller-b")} == {
+    assert {*arguments_of(made, "tapp-metacontroller-b")} == {
         *others,
         f"--target-label-selector={SHARD}=b",
         "--leader-election-id=tapp-metacontroller-b",
@@ -111,7 +113,7 @@ def test_a_shard_has_a_registration_and_a_metacontroller_of_its_own(
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("values", "error"),
     [
         (f"{ENABLED} metacontroller.replicas=2", "replicas is more than 1, but they elect no"),
         ("metacontroller.replicas=0", "'/metacontroller/replicas'"),
@@ -122,8 +124,9 @@ def test_a_shard_has_a_registration_and_a_metacontroller_of_its_own(
         ),
         (f'{SHARDS} shards=["B"]', "'/shards/0'"),
     ],
+    ids=["no leader election", "no replicas", "no component", "no selector", "invalid name"],
 )
-def test_what_cannot_work_is_refused(directory: Path, given: str, why: str) -> None:
-    done = templated(directory, *given.split(" "))
+def test_impossible_values_are_refused(directory: Path, values: str, error: str) -> None:
+    done = templated(directory, *values.split(" "))
     assert done.returncode != 0
-    assert why in done.stderr
+    assert error in done.stderr

@@ -1,4 +1,4 @@
-"""The chart's values reach what they are called after, and wrong ones are refused in a sentence."""
+"""The values of the chart: their effects, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ MONITORS = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The chart, not packed; no value changes the definition of TApp."""
+    """The chart as a directory, by default with a stub of the definition of TApp."""
     with tools():
         yield unpacked(tmp_path_factory.mktemp("chart"), stub=not FULL)
 
 
-def pod(made: list[Document]) -> Document:
-    """The template of the service's pods."""
+def pod_template(made: list[Document]) -> Document:
+    """Returns the pod template of the service."""
     found: Document = only(made, "Deployment")["spec"]["template"]
     return found
 
 
-def env(made: list[Document]) -> dict[str, str]:
-    """The service's environment variables; each stands there once."""
-    (container,) = pod(made)["spec"]["containers"]
+def variables_of(made: list[Document]) -> dict[str, str]:
+    """Returns the environment variables of the service; each name appears once."""
+    (container,) = pod_template(made)["spec"]["containers"]
     found = {each["name"]: each["value"] for each in container["env"]}
     assert len(found) == len(container["env"])
     return found
@@ -61,7 +61,7 @@ def env(made: list[Document]) -> dict[str, str]:
 # --- image, replicas, resources -------------------------------------------------------------------
 
 
-def test_values_reach_what_they_are_called_after(directory: Path) -> None:
+def test_values_set_the_fields_that_they_name(directory: Path) -> None:
     resources = {"requests": {"cpu": "1", "memory": "2Gi"}}
     made = rendered(
         directory,
@@ -83,8 +83,8 @@ def test_values_reach_what_they_are_called_after(directory: Path) -> None:
         assert hook["webhook"]["url"].startswith("http://tapp-hooks.ours.svc:8080/")
 
 
-def test_values_are_not_lost_where_components_act_as_well(directory: Path) -> None:
-    """The same places, with everything switched on that may change what is around them."""
+def test_values_have_their_effect_together_with_all_components(directory: Path) -> None:
+    """All components are enabled, which may change the surroundings of a value."""
     on = [f"components.{camel(name)}=true" for name in NAMES if name != "hpa-hook"]
     values = ['image="other:7"', "replicas=5", 'metacontrollerNamespace="elsewhere"', *on]
     made = rendered(directory, *values, 'resources={"limits": null, "requests": {"cpu": "3"}}')
@@ -97,8 +97,8 @@ def test_values_are_not_lost_where_components_act_as_well(directory: Path) -> No
     assert "kubernetes.io/metadata.name: metacontroller" not in policy
 
 
-@pytest.mark.parametrize("monitoring", [False, True])
-def test_only_metacontrollers_pods_are_let_in_wherever_they_run(
+@pytest.mark.parametrize("monitoring", [False, True], ids=["base", "monitoring"])
+def test_only_pods_of_metacontroller_are_admitted_in_any_namespace(
     directory: Path, monitoring: bool
 ) -> None:
     made = rendered(
@@ -118,7 +118,7 @@ def test_only_metacontrollers_pods_are_let_in_wherever_they_run(
     assert len(others) == monitoring
 
 
-# --- where the pods run, and what they are called -------------------------------------------------
+# --- scheduling and labels of the pods ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -128,35 +128,33 @@ def test_only_metacontrollers_pods_are_let_in_wherever_they_run(
         ("tolerations", [{"key": "infra", "operator": "Exists", "effect": "NoSchedule"}]),
         ("priorityClassName", "system-cluster-critical"),
     ],
+    ids=["imagePullSecrets", "tolerations", "priorityClassName"],
 )
 @pytest.mark.parametrize("more", [(), ALL], ids=["base", "all"])
-def test_a_pod_runs_where_the_values_say(
+def test_scheduling_values_reach_the_pod(
     directory: Path, key: str, value: Any, more: tuple[str, ...]
 ) -> None:
-    before = pod(rendered(directory, *more))["spec"]
+    before = pod_template(rendered(directory, *more))["spec"]
     assert key not in before
-    assert pod(rendered(directory, *more, f"{key}={json.dumps(value)}"))["spec"] == {
+    assert pod_template(rendered(directory, *more, f"{key}={json.dumps(value)}"))["spec"] == {
         **before, key: value,
     }  # fmt: skip
 
 
-def test_pods_have_more_labels_and_annotations(directory: Path) -> None:
-    """The selector, the Deployment itself and everything that selects its pods stay as they are."""
+def test_pod_labels_and_annotations_reach_only_the_pod_template(directory: Path) -> None:
     before = rendered(directory)
     made = rendered(directory, 'podLabels={"team":"a", "y":"1"}', 'podAnnotations={"b/c":"true"}')
-    template = pod(made)
+    template = pod_template(made)
     assert template["metadata"]["annotations"] == {"b/c": "true"}
     assert template["metadata"]["labels"] == {
         "app.kubernetes.io/name": "tapp-hooks", "team": "a", "y": "1"
     }  # fmt: skip
-    template["metadata"] = pod(before)["metadata"]
+    template["metadata"] = pod_template(before)["metadata"]
     assert made == before
 
 
 @pytest.mark.parametrize("more", [(), (TLS,)], ids=["http", "https"])
-def test_monitors_and_rules_are_found_by_the_labels_of_your_prometheus(
-    directory: Path, more: tuple[str, ...]
-) -> None:
+def test_monitoring_labels_reach_monitors_and_rules(directory: Path, more: tuple[str, ...]) -> None:
     before = rendered(directory, WATCHED, *more)
     made = rendered(directory, WATCHED, *more, 'monitoring.labels={"release":"prometheus"}')
     assert {each["kind"] for each in made if each not in before} == MONITORS
@@ -166,10 +164,10 @@ def test_monitors_and_rules_are_found_by_the_labels_of_your_prometheus(
     assert made == before
 
 
-def test_the_autoscaler_in_the_docs_goes_by_the_requests_in_flight(
+def test_autoscaler_in_the_documentation_uses_an_existing_metric(
     directory: Path, tmp_path: Path
 ) -> None:
-    """As it is printed, and by a metric that the service has."""
+    """The values are taken from the page as printed."""
     page = (INSTALL.parent / "docs" / "size.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(components: {hpaHook: true}\n.*?)```", page, re.DOTALL)
     file = tmp_path / "values.yaml"
@@ -182,8 +180,7 @@ def test_the_autoscaler_in_the_docs_goes_by_the_requests_in_flight(
     assert (scaled["minReplicas"], scaled["maxReplicas"]) == (2, 6)
 
 
-def test_the_service_is_spread_evicted_and_scaled_as_the_values_say(directory: Path) -> None:
-    """All of it by the manifests, where nothing is said."""
+def test_values_set_spread_disruption_budget_and_autoscaling(directory: Path) -> None:
     by_load = {"type": "Pods", "pods": {"metric": {"name": "tapp_hook_requests_in_flight"}}}
     spread = [{"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]
     made = rendered(
@@ -197,8 +194,8 @@ def test_the_service_is_spread_evicted_and_scaled_as_the_values_say(directory: P
     assert (scaled["minReplicas"], scaled["maxReplicas"]) == (3, 9)
     assert scaled["metrics"] == [by_load]
     assert only(made, "PodDisruptionBudget")["spec"]["maxUnavailable"] == "50%"
-    assert pod(made)["spec"]["topologySpreadConstraints"] == spread
-    bare = pod(rendered(directory, "topologySpreadConstraints=[]"))["spec"]
+    assert pod_template(made)["spec"]["topologySpreadConstraints"] == spread
+    bare = pod_template(rendered(directory, "topologySpreadConstraints=[]"))["spec"]
     assert "topologySpreadConstraints" not in bare
 
 
@@ -221,15 +218,15 @@ def test_the_service_is_spread_evicted_and_scaled_as_the_values_say(directory: P
     ids=["many", "numbers"],
 )
 @pytest.mark.parametrize("more", [(), ALL], ids=["base", "all"])
-def test_settings_take_the_place_of_the_manifests_or_are_added(
+def test_settings_replace_those_of_the_manifests_or_are_added(
     directory: Path, settings: dict[str, Any], more: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Whichever way the value comes: as JSON, by `--set`, or in a file of values."""
+    """The value may come as JSON, by `--set`, or in a file."""
     texts = {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in settings.items()
     }
-    wanted = env(rendered(directory, *more)) | texts
+    wanted = variables_of(rendered(directory, *more)) | texts
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump({"settings": settings}))
     by_json = [f"settings.{name}={json.dumps(value)}" for name, value in settings.items()]
@@ -239,10 +236,10 @@ def test_settings_take_the_place_of_the_manifests_or_are_added(
         [word for each in by_text for word in ("--set", each)],
         ["--values", file],
     ):
-        assert env(rendered(directory, *more, flags=flags)) == wanted
+        assert variables_of(rendered(directory, *more, flags=flags)) == wanted
 
 
-def test_every_setting_of_the_service_can_be_set_or_is_refused_with_the_reason(
+def test_every_setting_of_the_service_can_be_set_or_is_refused_with_a_reason(
     directory: Path,
 ) -> None:
     schema = json.loads((directory / "values.schema.json").read_text())
@@ -254,26 +251,28 @@ def test_every_setting_of_the_service_can_be_set_or_is_refused_with_the_reason(
             assert re.search(rf"settings\.{name} (is set by|names what)", done.stderr), name
 
 
-@pytest.mark.parametrize("gone", ["TAPP_LOG_LEVEL", "WEB_CONCURRENCY", "TAPP_MEMO_BYTES"])
-def test_a_setting_can_be_left_to_the_service(directory: Path, gone: str) -> None:
-    """One of the manifests, or of an earlier file of values."""
-    given = ("--set", f"settings.{gone}=1") if gone == "TAPP_MEMO_BYTES" else ()
-    assert gone in env(rendered(directory, flags=given))
-    assert gone not in env(rendered(directory, flags=(*given, "--set", f"settings.{gone}=null")))
+@pytest.mark.parametrize("name", ["TAPP_LOG_LEVEL", "WEB_CONCURRENCY", "TAPP_MEMO_BYTES"])
+def test_setting_can_be_removed(directory: Path, name: str) -> None:
+    """The setting may come from the manifests, or from an earlier file of values."""
+    given = ("--set", f"settings.{name}=1") if name == "TAPP_MEMO_BYTES" else ()
+    assert name in variables_of(rendered(directory, flags=given))
+    assert name not in variables_of(
+        rendered(directory, flags=(*given, "--set", f"settings.{name}=null"))
+    )
 
 
 # --- token and certificate ------------------------------------------------------------------------
 
 
-def test_the_token_is_read_from_the_secret_that_is_named(directory: Path) -> None:
-    """By the service and by every registration."""
+def test_token_is_read_from_the_named_secret(directory: Path) -> None:
+    """This holds for the service and for every registration."""
     on = (TOKEN, "components.podStatus=true", TLS)
     before, after = rendered(directory, *on), rendered(directory, *on, 'auth.secretName="mine"')
     assert json.dumps(before).count("tapp-hooks-token") == 5
     assert json.loads(json.dumps(before).replace("tapp-hooks-token", "mine")) == after
 
 
-def test_the_certificate_comes_from_the_issuer_that_is_named(directory: Path) -> None:
+def test_certificate_comes_from_the_named_issuer(directory: Path) -> None:
     issuer = '{"kind": "ClusterIssuer", "name": "company"}'
     before = rendered(directory, *ALL)
     made = rendered(directory, *ALL, f"tls.issuer={issuer}")
@@ -291,8 +290,7 @@ def test_the_certificate_comes_from_the_issuer_that_is_named(directory: Path) ->
     assert [each for each in made if each not in before] == []
 
 
-def test_the_certificate_may_be_one_that_is_there(directory: Path) -> None:
-    """Then cert-manager is not needed."""
+def test_existing_certificate_can_be_used_without_cert_manager(directory: Path) -> None:
     before = rendered(directory, *ALL)
     made = rendered(directory, *ALL, 'tls.secretName="mine"')
     theirs = ("Certificate", "Issuer")
@@ -305,8 +303,8 @@ def test_the_certificate_may_be_one_that_is_there(directory: Path) -> None:
 # --- Metacontroller -------------------------------------------------------------------------------
 
 
-def test_metacontroller_comes_with_it_where_that_is_wanted(directory: Path) -> None:
-    """With the arguments of its overlay, the least privileges, and let in by the NetworkPolicy."""
+def test_metacontroller_can_be_installed_with_the_chart(directory: Path) -> None:
+    """Metacontroller has the arguments of its overlay and the least privileges, and is admitted."""
     made = rendered(directory, "metacontroller.enabled=true")
     data = only(made, "ConfigMap")["data"]
     assert json.loads(data["arguments"]) == controller_arguments()
@@ -316,12 +314,12 @@ def test_metacontroller_comes_with_it_where_that_is_wanted(directory: Path) -> N
     assert not [each for each in rendered(directory) if each["kind"] == "ConfigMap"]
 
 
-@pytest.mark.parametrize("on", [TOKEN, TLS])
-def test_the_metacontroller_that_comes_with_it_may_read_token_and_ca(
-    directory: Path, on: str
+@pytest.mark.parametrize("component", [TOKEN, TLS], ids=["token", "TLS"])
+def test_installed_metacontroller_may_read_the_secrets_with_token_and_ca(
+    directory: Path, component: str
 ) -> None:
-    """Without that right it would sync no TApp at all. One that is there has rights of its own."""
-    made = rendered(directory, WITH_METACONTROLLER, on, namespace="ours")
+    """Without that right it would sync no TApp. An existing Metacontroller has its own rights."""
+    made = rendered(directory, WITH_METACONTROLLER, component, namespace="ours")
     (rule,) = only(made, "ClusterRole", "metacontroller-secrets")["rules"]
     assert rule == {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}
     bound = only(made, "ClusterRoleBinding", "metacontroller-secrets")
@@ -329,12 +327,12 @@ def test_the_metacontroller_that_comes_with_it_may_read_token_and_ca(
     assert bound["subjects"] == [
         {"kind": "ServiceAccount", "name": "theirs", "namespace": "ours"}
     ]  # fmt: skip
-    for without in ((WITH_METACONTROLLER,), (on,)):
+    for without in ((WITH_METACONTROLLER,), (component,)):
         assert "metacontroller-secrets" not in json.dumps(rendered(directory, *without))
 
 
-def test_metacontroller_is_scraped_where_it_runs(directory: Path) -> None:
-    """Its own chart declares no port: Prometheus is told the number."""
+def test_monitor_of_metacontroller_has_its_namespace_and_port(directory: Path) -> None:
+    """The chart of Metacontroller declares no port."""
     made = rendered(directory, WATCHED, 'metacontrollerNamespace="else"')
     spec = only(made, "PodMonitor")["spec"]
     assert spec["namespaceSelector"] == {"matchNames": ["else"]}
@@ -353,18 +351,18 @@ def test_metacontroller_is_scraped_where_it_runs(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("namespace", ["123", "1e3", "on", "null"])
-def test_a_namespace_may_have_a_name_that_yaml_takes_for_something_else(
+def test_namespace_name_that_yaml_reads_as_another_type_is_quoted(
     directory: Path, namespace: str
 ) -> None:
     for each in rendered(directory, *ALL, namespace=namespace):
         assert each["metadata"].get("namespace", namespace) == namespace
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- wrong values ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("value", "why"),
+    ("value", "error"),
     [
         ('image=""', "image is not set: name the hook service's image, --set image.registry"),
         ('image="registry.example.com/tapp-hooks"', "'/image'"),
@@ -409,23 +407,23 @@ def test_a_namespace_may_have_a_name_that_yaml_takes_for_something_else(
         ('tls.secretName="mine"', "tls is set, but without effect: add --set components.tlsCert"),
     ],
 )
-def test_a_wrong_value_is_refused_by_name(directory: Path, value: str, why: str) -> None:
+def test_wrong_value_is_refused_with_its_name(directory: Path, value: str, error: str) -> None:
     done = templated(directory, *value.split(" "))
     assert done.returncode != 0
-    assert why in done.stderr
+    assert error in done.stderr
 
 
-# --- what people expect of a chart ----------------------------------------------------------------
+# --- common values of charts ----------------------------------------------------------------------
 
 
-def test_a_pod_is_kept_from_other_nodes_besides_those_of_windows(directory: Path) -> None:
+def test_node_selector_and_affinity_are_added_to_those_of_the_chart(directory: Path) -> None:
     more = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}
-    made = pod(rendered(directory, 'nodeSelector={"disk":"ssd"}', f"affinity={json.dumps(more)}"))[
-        "spec"
-    ]
+    made = pod_template(
+        rendered(directory, 'nodeSelector={"disk":"ssd"}', f"affinity={json.dumps(more)}")
+    )["spec"]
     assert made["nodeSelector"] == {"kubernetes.io/os": "linux", "disk": "ssd"}
     assert {*made["affinity"]} == {"podAffinity", "podAntiAffinity"}
-    none = pod(rendered(directory, "affinity=null", "nodeSelector=null"))["spec"]
+    none = pod_template(rendered(directory, "affinity=null", "nodeSelector=null"))["spec"]
     assert not {"affinity", "nodeSelector"} & {*none}
 
 
@@ -438,23 +436,25 @@ def test_a_pod_is_kept_from_other_nodes_besides_those_of_windows(directory: Path
         (('image.registry=""', 'image.repository="b"', 'image.tag="7"'), "b:7"),
         (('image="as/before:7"',), "as/before:7"),
     ],
-    ids=["registry", "global", "digest", "no registry", "a text"],
+    ids=["registry", "global", "digest", "no registry", "string"],
 )
-def test_the_image_is_put_together_of_its_parts(
+def test_image_is_composed_of_registry_repository_tag_and_digest(
     directory: Path, values: tuple[str, ...], image: str
 ) -> None:
     made = rendered(directory, *values)
-    assert pod(made)["spec"]["containers"][0]["image"] == image
+    assert pod_template(made)["spec"]["containers"][0]["image"] == image
 
 
 @pytest.mark.parametrize(
-    ("key", "place"), [("podSecurityContext", "spec"), ("securityContext", "container")]
+    ("key", "place"),
+    [("podSecurityContext", "spec"), ("securityContext", "container")],
+    ids=["pod", "container"],
 )
-def test_a_security_context_is_set_or_left_out(directory: Path, key: str, place: str) -> None:
-    """None has a user id: OpenShift gives its own, and elsewhere the image has one."""
+def test_security_context_can_be_set_or_removed(directory: Path, key: str, place: str) -> None:
+    """No user ID is the default, because OpenShift sets its own and the image has one."""
 
     def found(*values: str) -> Any:
-        spec = pod(rendered(directory, *ALL, *values))["spec"]
+        spec = pod_template(rendered(directory, *ALL, *values))["spec"]
         return (spec if place == "spec" else spec["containers"][0]).get("securityContext")
 
     assert found() is not None
@@ -464,11 +464,13 @@ def test_a_security_context_is_set_or_left_out(directory: Path, key: str, place:
 
 
 @pytest.mark.parametrize("more", [(), ALL], ids=["base", "all"])
-def test_more_of_an_environment_and_of_volumes(directory: Path, more: tuple[str, ...]) -> None:
+def test_environment_variables_and_volumes_can_be_added(
+    directory: Path, more: tuple[str, ...]
+) -> None:
     variable = {"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"}
     volume, mount = {"name": "ca", "configMap": {"name": "ca"}}, {"name": "ca", "mountPath": "/ca"}
-    before = pod(rendered(directory, *more))["spec"]
-    made = pod(
+    before = pod_template(rendered(directory, *more))["spec"]
+    made = pod_template(
         rendered(
             directory,
             *more,
@@ -483,8 +485,8 @@ def test_more_of_an_environment_and_of_volumes(directory: Path, more: tuple[str,
     assert made["volumes"] == [*before["volumes"], volume]
 
 
-def test_names_and_labels_of_your_own_reach_every_object(directory: Path) -> None:
-    """All that refers to the service follows its name, and no selector changes."""
+def test_name_override_and_common_labels_reach_every_object(directory: Path) -> None:
+    """References to the service follow its name, and selectors stay the same."""
     more = ('fullnameOverride="mine"', 'commonLabels={"team":"a"}')
     before, made = rendered(directory, *ALL), rendered(directory, *ALL, *more)
     assert len(made) == len(before)
@@ -504,15 +506,15 @@ def test_names_and_labels_of_your_own_reach_every_object(directory: Path) -> Non
     assert only(made, "Service")["spec"]["selector"] == selector
 
 
-def test_it_serves_both_families_of_addresses(directory: Path) -> None:
+def test_service_supports_ipv4_and_ipv6(directory: Path) -> None:
     made = rendered(directory)
     assert only(made, "Service")["spec"]["ipFamilyPolicy"] == "PreferDualStack"
-    assert env(made)["HOST"] == "::"
+    assert variables_of(made)["HOST"] == "::"
 
 
 @pytest.mark.parametrize("alias", ["tapp", "workloads"])
-def test_it_works_below_a_chart_of_your_own(directory: Path, alias: str, tmp_path: Path) -> None:
-    """With shards, whose Metacontrollers are made of its chart's own template, and an alias."""
+def test_chart_works_as_a_subchart(directory: Path, alias: str, tmp_path: Path) -> None:
+    """The values enable shards, whose Metacontrollers use the template of another subchart."""
     mother = tmp_path / "mother"
     (mother / "charts").mkdir(parents=True)
     shutil.copytree(directory, mother / "charts" / "tapp")
@@ -528,6 +530,6 @@ def test_it_works_below_a_chart_of_your_own(directory: Path, alias: str, tmp_pat
     shared = {"imageRegistry": "mirror.example"}
     (mother / "values.yaml").write_text(yaml.safe_dump({alias: values, "global": shared}))
     made = rendered(mother)
-    assert pod(made)["spec"]["containers"][0]["image"] == "mirror.example/tapp-hooks:0.1.0"
+    assert pod_template(made)["spec"]["containers"][0]["image"] == "mirror.example/tapp-hooks:0.1.0"
     names = {each["metadata"]["name"] for each in made if each["kind"] == "StatefulSet"}
     assert names == {"tapp-metacontroller", "tapp-metacontroller-b"}

@@ -1,4 +1,4 @@
-"""Each block of commands in the documentation is run by a test, or it is said why it cannot be."""
+"""Each block of commands in the documentation is run by a test, or listed with a reason."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from tests.commands import (
 RUN = (*ALONE, *TUTORIAL, *BY_HELM, *BY_KUBECTL, *FROM_SOURCE)
 
 
-def test_every_block_is_run_once_or_it_is_said_why_not() -> None:
-    """A block that is not for typing needs a language behind its fence: `yaml`, `json`, `text`."""
+def test_every_block_is_run_once_or_listed_with_a_reason() -> None:
+    """A block that is not for typing needs a language at its fence: `yaml`, `json` or `text`."""
     accounted = Counter([*RUN, *NOT_HERE])
     assert [name for name, times in accounted.items() if times > 1] == []
     assert {*accounted} == {each.name for each in blocks()}
 
 
-def test_what_is_not_run_is_little() -> None:
-    """The list is for what takes another machine, and not for what is laborious."""
+def test_most_blocks_are_run() -> None:
+    """Only blocks that need another machine may be excluded."""
     assert len(NOT_HERE) < len(RUN) / 2
     for reason in NOT_HERE.values():
         for path in re.findall(r"tests/[\w/]+\.py", reason):
             assert (ROOT / path).exists(), reason
 
 
-def test_every_recipe_is_short_and_applies_files_that_are_there() -> None:
-    """Ten tasks; each begins with a file of examples/, and shows what is printed."""
+def test_every_recipe_starts_with_an_existing_example_and_shows_output() -> None:
+    """There are ten recipes."""
     recipes = [each for each in blocks() if each.name in RECIPES]
     assert len(recipes) == 10
     for recipe in recipes:
@@ -51,15 +51,14 @@ def test_every_recipe_is_short_and_applies_files_that_are_there() -> None:
             assert (ROOT / path).exists(), recipe.name
 
 
-def test_what_is_typed_and_what_is_printed_are_told_apart() -> None:
+def test_commands_and_output_of_a_block_are_distinguished() -> None:
     shown = Block("", "$ a \\\n  b\none\n\ntwo\n$ c\n")
     assert shown.steps == [("a \\\n  b", "one\n\ntwo\n"), ("c", "")]
     assert not Block("", "a $ b\n").shows
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_fence_of_a_page_is_seen(page: str) -> None:
-    """As many as there are openings without a language."""
+def test_every_fence_of_a_page_without_a_language_is_found(page: str) -> None:
     fences = re.findall(r"(?m)^ *```(\S*)", (ROOT / page).read_text(encoding="utf-8"))
     found = [each for each in blocks() if each.name.startswith(f"{page}: ")]
     assert len(fences) % 2 == 0

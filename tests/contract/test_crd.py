@@ -1,7 +1,7 @@
-"""The CRD file: what the API server demands of it, what old TApps need, what `explain` tells.
+"""The CRD file: valid for the API server, suitable for old TApps, and with complete texts.
 
-The CEL rules run only in an API server; here their shape is checked. What they say about whole
-objects is tested where there is one.
+The CEL rules run only in an API server. Here only their form is checked; end-to-end tests check
+their effect.
 """
 
 import ast
@@ -37,11 +37,11 @@ SPEC: Node = OPENAPI["properties"]["spec"]
 STATUS: Node = OPENAPI["properties"]["status"]
 
 CLIENT_SIDE_APPLY_LIMIT = 256 * 1024
-"""Bytes that all annotations of an object may have; `kubectl apply` puts the object into one."""
+"""Bytes that all annotations of an object may have; `kubectl apply` stores the object in one."""
 
 
 def nodes(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
-    """Every schema node below and including this one, with its path."""
+    """Yields this schema node and all nodes below it, with their paths."""
     yield path, node
     for name, child in node.get("properties", {}).items():
         yield from nodes(child, f"{path}.{name}")
@@ -57,20 +57,18 @@ ALL_NODES = list(nodes(OPENAPI))
 # --- the file -------------------------------------------------------------------------------------
 
 
-def test_committed_file_is_what_the_generator_writes() -> None:
-    """The CRD in the repository was not edited by hand and not forgotten."""
+def test_committed_files_are_up_to_date() -> None:
     assert generate.PATH.read_text(encoding="utf-8") == generate.render()
     assert generate.PAGE.read_text(encoding="utf-8") == reference.render()
     assert generate.main(["--check"]) == 0
 
 
-@pytest.mark.parametrize("which", ["PATH", "PAGE"])
-def test_check_fails_with_what_to_do(
-    which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("path", ["PATH", "PAGE"], ids=["CRD", "reference page"])
+def test_check_fails_for_an_outdated_file_and_names_the_command(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An outdated file fails the check, and the message names the command."""
     stale = tmp_path / "tapp"
-    monkeypatch.setattr(generate, which, stale)
+    monkeypatch.setattr(generate, path, stale)
     assert generate.main(["--check"]) == 1
     stale.write_text("old", encoding="utf-8")
     assert generate.main(["--check"]) == 1
@@ -79,37 +77,37 @@ def test_check_fails_with_what_to_do(
     assert generate.main(["--check"]) == 0
 
 
-def test_is_a_valid_custom_resource_definition() -> None:
-    """Kubernetes' own schema of a CustomResourceDefinition accepts it, unknown keys refused."""
+def test_file_is_a_valid_custom_resource_definition() -> None:
+    """Kubernetes' own schema accepts it, and unknown keys are refused."""
     assert kubernetes_validate.validate(CRD, KUBERNETES, strict=True) == KUBERNETES
 
 
-def test_fits_a_client_side_apply() -> None:
-    """`kubectl apply` without --server-side works: the file fits its annotation."""
+def test_file_is_small_enough_for_a_client_side_apply() -> None:
+    """`kubectl apply` without --server-side stores the file in an annotation."""
     assert len(json.dumps(CRD, separators=(",", ":"))) < CLIENT_SIDE_APPLY_LIMIT * 0.9
 
 
-def test_argo_cd_applies_it_on_the_server() -> None:
-    """As the README does: on its own Argo CD would apply on the client."""
+def test_argo_cd_uses_server_side_apply() -> None:
+    """The README uses it, too. By default, Argo CD uses client-side apply."""
     annotations = CRD["metadata"]["annotations"]
     assert annotations["argocd.argoproj.io/sync-options"] == "ServerSideApply=true"
 
 
-def test_names_no_field_that_is_not_stored() -> None:
-    """Argo CD would apply it again and again; docs/migration.md has a patch for old definitions."""
+def test_file_has_no_field_that_the_api_server_drops() -> None:
+    """Otherwise Argo CD would apply the file repeatedly (docs/migration.md has a patch)."""
     assert "preserveUnknownFields" not in CRD["spec"]
 
 
-def test_a_chart_that_goes_leaves_it() -> None:
-    """With the definition all TApps would go, and their pods."""
+def test_helm_keeps_the_definition_when_the_chart_is_deleted() -> None:
+    """Deleting the definition would delete all TApps and their pods."""
     assert CRD["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
 
-# --- how people reach it --------------------------------------------------------------------------
+# --- printer columns ------------------------------------------------------------------------------
 
 
-def test_printer_columns_show_trouble_and_fields_that_exist() -> None:
-    """Ready of how many, and why not; the word for the whole app only with -o wide."""
+def test_printer_columns_show_existing_fields() -> None:
+    """The status word is shown only with `-o wide`."""
     columns = VERSION["additionalPrinterColumns"]
     shown = [column["name"] for column in columns if not column.get("priority")]
     assert shown == ["Ready", "Updated", "Available", "Reason", "Age"]
@@ -140,13 +138,12 @@ def test_printer_columns_show_trouble_and_fields_that_exist() -> None:
         "x-kubernetes-embedded-resource",
     ],
 )
-def test_keyword_is_not_used(keyword: str) -> None:
-    """Nothing that a structural schema forbids."""
+def test_schema_does_not_use_a_keyword_that_structural_schemas_forbid(keyword: str) -> None:
     assert [path for path, node in ALL_NODES if keyword in node] == []
 
 
-def test_null_lives_only_where_server_side_apply_leaves_it() -> None:
-    """A map whose last entry goes becomes null there; anything else that is null is pruned."""
+def test_only_maps_that_server_side_apply_can_empty_are_nullable() -> None:
+    """A map whose last entry is removed becomes null; all other nulls are pruned."""
     assert [path for path, node in ALL_NODES if "nullable" in node] == [
         ".spec.templatePool",
         ".spec.templates",
@@ -156,8 +153,7 @@ def test_null_lives_only_where_server_side_apply_leaves_it() -> None:
     ]
 
 
-def test_every_node_says_what_it_is() -> None:
-    """Each node has a type, or is int-or-string, or takes anything."""
+def test_every_node_has_a_type_or_accepts_anything() -> None:
     vague = [
         path
         for path, node in ALL_NODES
@@ -168,8 +164,8 @@ def test_every_node_says_what_it_is() -> None:
     assert vague == []
 
 
-def test_types_are_single_and_complete() -> None:
-    """One type each; arrays say what is in them; an object has properties or a value type."""
+def test_every_type_is_complete() -> None:
+    """Arrays have items, and an object has either properties or a type of its values."""
     for path, node in ALL_NODES:
         kind = node.get("type", "object")
         assert kind in {"object", "array", "string", "integer", "number", "boolean"}, path
@@ -178,10 +174,10 @@ def test_types_are_single_and_complete() -> None:
         assert set(node.get("required", ())) <= set(node.get("properties", ())), path
 
 
-def test_only_replicas_has_a_default() -> None:
-    """A default would write into templates (and restart pods) or pin today's meaning.
+def test_only_replicas_and_the_observed_generation_have_defaults() -> None:
+    """A default in a template would restart pods, and would fix today's meaning.
 
-    And the status says that nobody has answered yet, also the old controller's.
+    The observed generation of -1 shows that no sync has happened yet.
     """
     found = [path for path, node in ALL_NODES if "default" in node]
     assert found == [".spec.replicas", ".status", ".status.observedGeneration"]
@@ -190,16 +186,16 @@ def test_only_replicas_has_a_default() -> None:
     assert STATUS["properties"]["observedGeneration"]["default"] == -1
 
 
-def test_merge_keys_are_required_in_their_items() -> None:
-    """The API server refuses a list of type `map` whose keys may be missing."""
+def test_keys_of_map_lists_are_required_in_their_items() -> None:
+    """The API server refuses a list of type `map` without that."""
     for path, node in ALL_NODES:
         if node.get("x-kubernetes-list-type") == "map":
             keys = node["x-kubernetes-list-map-keys"]
             assert set(keys) <= set(node["items"]["required"]), path
 
 
-def test_lists_that_may_repeat_a_key_stay_plain() -> None:
-    """Ports may repeat a number, env a name: a keyed list would refuse what pods accept."""
+def test_lists_whose_keys_may_repeat_are_not_map_lists() -> None:
+    """Ports may repeat a number and variables a name, so a map list would refuse valid pods."""
     keyed = {
         path.rsplit(".", maxsplit=1)[-1]
         for path, node in ALL_NODES
@@ -208,8 +204,8 @@ def test_lists_that_may_repeat_a_key_stay_plain() -> None:
     assert keyed == {"containers", "initContainers", "volumes", "conditions"}
 
 
-def test_status_and_spec_prune_what_they_do_not_know() -> None:
-    """Only templates, selector and metadata keep unknown fields: a typo elsewhere is an error."""
+def test_spec_and_status_prune_unknown_fields() -> None:
+    """Only templates, the selector and metadata keep unknown fields, so typos are errors."""
     open_paths = {
         path for path, node in ALL_NODES if node.get("x-kubernetes-preserve-unknown-fields")
     }
@@ -225,16 +221,15 @@ def test_status_and_spec_prune_what_they_do_not_know() -> None:
 
 
 @pytest.mark.parametrize("template", ["template", "templatePool"])
-def test_template_metadata_is_kept(template: str) -> None:
-    """Labels and annotations of a template have a schema; without one they would be pruned."""
+def test_metadata_of_templates_are_not_pruned(template: str) -> None:
     node = SPEC["properties"][template]
     metadata = node.get("additionalProperties", node)["properties"]["metadata"]
     assert metadata["x-kubernetes-preserve-unknown-fields"] is True
     assert {"labels", "annotations"} <= set(metadata["properties"])
 
 
-def test_the_pool_has_no_texts_and_the_template_has() -> None:
-    """`kubectl explain tapp.spec.template...` works; the pool's copy would only cost space."""
+def test_only_spec_template_has_descriptions_of_its_fields() -> None:
+    """`kubectl explain tapp.spec.template` shows them; in the pool they would only take space."""
     template, pool = SPEC["properties"]["template"], SPEC["properties"]["templatePool"]
     assert not any("description" in node for _, node in nodes(pool["additionalProperties"]))
     container = template["properties"]["spec"]["properties"]["containers"]["items"]
@@ -252,17 +247,18 @@ def test_the_pool_has_no_texts_and_the_template_has() -> None:
         ("Use e.g. This one. Two.", "Use e.g. This one."),
         ("Lines\nrun on.\n\nMore.", "Lines run on."),
     ],
+    ids=["two sentences", "no period", "abbreviation", "two lines"],
 )
 def test_summary_is_the_first_sentence(text: str, first: str) -> None:
     """Texts are cut after a sentence, not after an abbreviation."""
     assert first_sentence(text) == first
 
 
-# --- what old TApps hold --------------------------------------------------------------------------
+# --- specs of old TApps ---------------------------------------------------------------------------
 
 
 def as_json_schema(node: Node) -> Node:
-    """The schema for a JSON schema validator, as far as it has words for it."""
+    """Returns the node as a JSON schema, without keywords that only Kubernetes knows."""
     if node.get("x-kubernetes-int-or-string"):
         return {"type": ["integer", "string"], **{k: node[k] for k in node if k == "pattern"}}
     said = {"type", "enum", "pattern", "minimum", "maximum", "required", "minLength", "maxLength"}
@@ -280,7 +276,7 @@ def as_json_schema(node: Node) -> Node:
 
 
 def without_nulls(value: Any) -> Any:
-    """The value as the API server validates it: null fields of objects are pruned before."""
+    """Returns the value as the API server validates it, without null fields of objects."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -290,7 +286,7 @@ VALIDATOR = jsonschema.Draft202012Validator(as_json_schema(OPENAPI))
 
 
 def problems(spec: Node) -> list[str]:
-    """Where the schema refuses a TApp with this spec."""
+    """Returns the paths at which the schema refuses a TApp with this spec."""
     document = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "spec": without_nulls(spec)}
     return [error.json_path for error in VALIDATOR.iter_errors(document)]
 
@@ -300,20 +296,20 @@ def with_volume(**source: Any) -> Node:
 
 
 def with_container(**fields: Any) -> Node:
-    """A spec whose one container has these fields."""
+    """Returns a spec whose only container has these fields."""
     return {"template": {"spec": {"containers": [{"name": "main", **fields}]}}}
 
 
 ACCEPTED = {
-    "a number as a quantity": with_container(resources={"limits": {"cpu": 0.5, "memory": "1Gi"}}),
+    "number as a quantity": with_container(resources={"limits": {"cpu": 0.5, "memory": "1Gi"}}),
     "one port on TCP and UDP": with_container(
         ports=[{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53, "protocol": "UDP"}]
     ),
-    "a named port in a probe": with_container(livenessProbe={"httpGet": {"port": "http"}}),
-    "a header without a value": with_container(
+    "named port in a probe": with_container(livenessProbe={"httpGet": {"port": "http"}}),
+    "header without a value": with_container(
         livenessProbe={"httpGet": {"port": 80, "httpHeaders": [{"name": "X"}]}}
     ),
-    "values, and placeholders for texts, numbers and quantities": {
+    "values and placeholders": {
         **with_container(
             image="web:$(tapp.values.tag)",
             ports=[{"containerPort": "$(tapp.values.port)", "hostPort": "$(tapp.index)"}],
@@ -324,14 +320,14 @@ ACCEPTED = {
         "values": {"3": {"port": "7003", "tag": "a b\n"}},
         "defaultValues": {"port": "7000", "tag": ""},
     },
-    "a field newer than the schema": with_container(fieldOfTheFuture={"a": [1]}),
-    "what the old controller wrote for an empty template": {
+    "field newer than the schema": with_container(fieldOfTheFuture={"a": [1]}),
+    "empty template of the old controller": {
         "template": {
             "metadata": {"creationTimestamp": None, "labels": {"a": "b"}},
             "spec": {"containers": None},
         }
     },
-    "what the old controller wrote for defaults": {
+    "defaults of the old controller": {
         "replicas": 2,
         "selector": {"matchLabels": {"app": "a"}},
         "defaultTemplateName": "default",
@@ -341,7 +337,7 @@ ACCEPTED = {
             "forceUpdate": {"maxUnavailable": "100%"},
         },
     },
-    "a claim template as the old controller wrote it": {
+    "claim template of the old controller": {
         "volumeClaimTemplates": [
             {
                 "apiVersion": "v1",
@@ -352,69 +348,69 @@ ACCEPTED = {
             }
         ]
     },
-    "both spellings of the default template's name": {
+    "both field names of the default template": {
         "defaultTemplateName": "a",
         "DefaultTemplateName": "b",
     },
-    "a template that is null": {"templatePool": {"a": None}},
-    "an image as a volume": with_volume(image={"reference": "models:1", "pullPolicy": "Always"}),
-    "a responder of evictions": {
+    "null template": {"templatePool": {"a": None}},
+    "image volume": with_volume(image={"reference": "models:1", "pullPolicy": "Always"}),
+    "eviction responder": {
         "template": {"spec": {"evictionResponders": [{"name": "a.b/c", "priority": 0}]}}
     },
 }
 
 REFUSED = {
-    "a word as a port": (
+    "word as a port": (
         with_container(ports=[{"containerPort": "eighty"}]),
         "$.spec.template.spec.containers[0].ports[0].containerPort",
     ),
-    "a placeholder that is no number's": (
+    "name placeholder as a port": (
         with_container(ports=[{"containerPort": 80, "hostPort": "$(tapp.name)"}]),
         "$.spec.template.spec.containers[0].ports[0].hostPort",
     ),
-    "a placeholder and more as a number": (
+    "placeholder with text as a port": (
         with_container(ports=[{"containerPort": 80, "hostPort": "70$(tapp.index)"}]),
         "$.spec.template.spec.containers[0].ports[0].hostPort",
     ),
-    "a placeholder in a field that takes no text": (
+    "placeholder in a numeric field": (
         {"template": {"spec": {"priority": "$(tapp.index)"}}},
         "$.spec.template.spec.priority",
     ),
-    "a placeholder in a quantity that is none": (
+    "invalid placeholder in a quantity": (
         with_container(resources={"limits": {"memory": "$(tapp.value.memory)"}}),
         "$.spec.template.spec.containers[0].resources.limits.memory",
     ),
-    "a value that is no text": ({"values": {"0": {"port": 7003}}}, "$.spec.values['0'].port"),
-    "a value of 1 MB": ({"defaultValues": {"a": "x" * (1 << 20)}}, "$.spec.defaultValues.a"),
-    "a value with a NUL": ({"values": {"0": {"a": "x\0"}}}, "$.spec.values['0'].a"),
-    "a mistyped unit": (
+    "value is a number": ({"values": {"0": {"port": 7003}}}, "$.spec.values['0'].port"),
+    "value of 1 MB": ({"defaultValues": {"a": "x" * (1 << 20)}}, "$.spec.defaultValues.a"),
+    "value with a NUL": ({"values": {"0": {"a": "x\0"}}}, "$.spec.values['0'].a"),
+    "invalid unit": (
         with_container(resources={"limits": {"memory": "1GB"}}),
         "$.spec.template.spec.containers[0].resources.limits.memory",
     ),
-    "a number as an environment value": (
+    "number as an environment value": (
         with_container(env=[{"name": "A", "value": 1}]),
         "$.spec.template.spec.containers[0].env[0].value",
     ),
-    "a label that is a number": (
+    "number as a label": (
         {"template": {"metadata": {"labels": {"a": 1}}}},
         "$.spec.template.metadata.labels.a",
     ),
-    "a wrong type in the pool": (
+    "wrong type in the pool": (
         {"templatePool": {"a": {"spec": {"containers": {}}}}},
         "$.spec.templatePool.a.spec.containers",
     ),
-    "a negative number of replicas": ({"replicas": -1}, "$.spec.replicas"),
+    "negative replicas": ({"replicas": -1}, "$.spec.replicas"),
     "negative minReadySeconds": ({"minReadySeconds": -1}, "$.spec.minReadySeconds"),
-    "an unknown retention": (
+    "unknown retention policy": (
         {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Keep"}},
         "$.spec.persistentVolumeClaimRetentionPolicy.whenScaled",
     ),
-    "an unknown field": ({"replica": 1}, "$.spec"),
-    "an image volume of no image": (
+    "unknown field": ({"replica": 1}, "$.spec"),
+    "image volume without a reference": (
         with_volume(image={"pullPolicy": "Always"}),
         "$.spec.template.spec.volumes[0].image",
     ),
-    "an image volume of an empty image": (
+    "image volume with an empty reference": (
         with_volume(image={"reference": ""}),
         "$.spec.template.spec.volumes[0].image.reference",
     ),
@@ -422,14 +418,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_schema_accepts(spec: Node) -> None:
-    """What ran under the old controller, or runs as a pod, is not refused."""
+def test_schema_accepts_valid_and_old_specs(spec: Node) -> None:
+    """Specs that ran under the old controller, and fields of valid pods, are not refused."""
     assert problems(spec) == []
 
 
 @pytest.mark.parametrize(("spec", "path"), REFUSED.values(), ids=REFUSED.keys())
-def test_schema_refuses(spec: Node, path: str) -> None:
-    """A mistake is refused at the field that holds it."""
+def test_schema_refuses_a_mistake_at_its_field(spec: Node, path: str) -> None:
     assert problems(spec) == [path]
 
 
@@ -437,20 +432,20 @@ EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=[file.stem for file in EXAMPLES])
-def test_examples_fit_the_schema(file: Path) -> None:
-    """Every TApp among the examples passes, without a field that would be pruned."""
+def test_examples_match_the_schema(file: Path) -> None:
+    """No field of an example would be pruned."""
     for document in yaml.load_all(file.read_text(encoding="utf-8"), yaml.CSafeLoader):
         if document and document.get("kind") == "TApp":
             assert problems(document["spec"]) == []
 
 
-# --- rules ----------------------------------------------------------------------------------------
+# --- validation rules -----------------------------------------------------------------------------
 
 RULES = [(path, rule) for path, node in ALL_NODES for rule in node.get(rules.KEY, ())]
 
 
-def test_rules_are_where_they_belong() -> None:
-    """A rule about one field sits on it: then it is skipped while the field stays as it is."""
+def test_each_rule_is_at_the_field_that_it_checks() -> None:
+    """The API server skips a rule while its field does not change."""
     assert [path for path, _ in RULES] == [
         *[""] * 2,
         *[".spec"] * 4,
@@ -469,38 +464,36 @@ def test_rules_are_where_they_belong() -> None:
     ]
 
 
-def test_rules_over_several_fields_never_lock_a_running_tapp_in() -> None:
-    """They compare with the old object, and hold on creation all the same."""
+def test_rules_about_several_fields_compare_with_the_old_object() -> None:
+    """Otherwise an invalid TApp could not be edited at all. The rules apply to creations, too."""
     for path, rule in RULES:
         if path in {"", ".spec", ".spec.templatePool.*", ".spec.templates", ".spec.statuses"}:
             assert "oldSelf.hasValue()" in rule["rule"]
         assert rule.get("optionalOldSelf", False) == ("oldSelf" in rule["rule"])
-        # In these the API server does not offer `oldSelf`.
+        # The API server does not provide `oldSelf` in message expressions.
         assert "oldSelf" not in rule.get("messageExpression", "")
 
 
-def test_rules_speak_to_people() -> None:
-    """Each rule has a message, and one about several fields names the field to look at."""
+def test_each_rule_has_a_message_and_names_its_field() -> None:
     for path, rule in RULES:
         assert len(rule["message"]) > 30
         assert "\n" not in rule["message"]
         assert ("fieldPath" in rule) == (path in {"", ".spec"})
 
 
-def test_the_only_wanted_status_is_the_one_that_is_read() -> None:
-    """A typo such as `killed` would be ignored, and the status would say that all is as asked."""
+def test_only_the_status_killed_is_accepted_in_statuses() -> None:
+    """The service would ignore a typo such as `killed`."""
     (rule,) = [rule for path, rule in RULES if path == ".spec.statuses.*"]
     assert rule["rule"] == f"self == '{InstanceStatus.KILLED}'"
     assert f'"{InstanceStatus.KILLED}"' in rule["message"]
 
 
-def test_blamed_fields_exist() -> None:
-    """`fieldPath` leads to a field of the schema."""
+def test_field_paths_of_rules_exist() -> None:
     paths = {path for path, _ in ALL_NODES}
     assert {path + rule["fieldPath"] for path, rule in RULES if "fieldPath" in rule} <= paths
 
 
-# --- texts and the status -------------------------------------------------------------------------
+# --- descriptions and the status ------------------------------------------------------------------
 
 MODELS: list[tuple[type[BaseModel], Node]] = [
     (model.TAppSpec, SPEC),
@@ -515,7 +508,7 @@ MODELS: list[tuple[type[BaseModel], Node]] = [
 
 
 def unset(value: Any) -> str:
-    """A default in the words of the schema."""
+    """Returns the words of the schema for a default."""
     return "Unset: " + (str(value).lower() if isinstance(value, bool) else str(value))
 
 
@@ -536,25 +529,25 @@ OWN_WORDS = {
     "deletionHoldTimeoutSeconds": "Unset: no limit.",
     "resources": "Unset: pods are replaced, unless they already have these resources.",
 }
-"""Where no value is to be shown: an empty name, or several values."""
+"""Descriptions of defaults that are empty or have several values."""
 
 
 @pytest.mark.parametrize(("kind", "node"), MODELS, ids=[kind.__name__ for kind, _ in MODELS])
-def test_explain_gives_every_default(kind: type[BaseModel], node: Node) -> None:
-    """`kubectl explain` tells the defaults that only the hook knows, as the model has them."""
+def test_kubectl_explain_shows_every_default(kind: type[BaseModel], node: Node) -> None:
+    """Only the hook service knows these defaults."""
     for name, field in kind.model_fields.items():
         alias = field.alias or name
         described = node["properties"][alias]
         if described.get("type") == "array" or "additionalProperties" in described:
-            continue  # unset, it lists nothing
+            continue  # an empty list or map
         if "default" in described or described.get("x-kubernetes-preserve-unknown-fields"):
-            continue  # shown by itself; or a template, or without effect
+            continue  # shown by kubectl, or a template
         expected = OWN_WORDS.get(alias) or f"{unset(getattr(kind(), name))}."
         assert described["description"].endswith(expected), alias
 
 
 def condition_types() -> Iterator[str]:
-    """The type of every condition that the code can make."""
+    """Yields the type of every condition that the code can set."""
     for module in (findings, kstatus, refusals, mistakes):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args:
@@ -566,8 +559,7 @@ def condition_types() -> Iterator[str]:
 MAKERS = {"Finding", "refused"}
 
 
-def test_explain_names_every_type_of_condition() -> None:
-    """The code's list is what it makes, and both texts give all of it."""
+def test_kubectl_explain_names_every_condition_type() -> None:
     known = {*conditions.ALWAYS, *conditions.REFUSED, *conditions.KSTATUS}
     assert known == set(conditions.Type) == set(condition_types())
     schema = STATUS["properties"]["conditions"]
@@ -577,8 +569,7 @@ def test_explain_names_every_type_of_condition() -> None:
     assert ", ".join(conditions.ALWAYS) in schema["description"]
 
 
-def test_status_has_every_field_of_the_design() -> None:
-    """Nothing that the design promises is missing, and nothing else is there."""
+def test_status_has_exactly_the_documented_fields() -> None:
     assert set(STATUS["properties"]) == {
         "observedGeneration",
         "replicas",
@@ -614,8 +605,8 @@ def test_status_has_every_field_of_the_design() -> None:
     assert conditions["x-kubernetes-list-map-keys"] == ["type"]
 
 
-def test_conditions_can_hold_what_kubernetes_condition_holds() -> None:
-    """Tools that read metav1.Condition find all of its fields."""
+def test_conditions_have_the_fields_of_kubernetes_conditions() -> None:
+    """Tools that read metav1.Condition need all of them."""
     conditions = STATUS["properties"]["conditions"]["items"]["properties"]
     assert set(conditions) == {
         "type",
@@ -630,7 +621,7 @@ def test_conditions_can_hold_what_kubernetes_condition_holds() -> None:
 
 SYNCED = {
     "healthy": {"replicas": 2, "template": with_container(image="a")["template"]},
-    "a dangling name and an unused template": {
+    "unknown name and unused template": {
         "replicas": 2,
         "template": with_container(image="a")["template"],
         "templates": {"1": "gone"},
@@ -639,7 +630,7 @@ SYNCED = {
         "forceDeletePod": True,
         "statuses": {"0": "Killed"},
     },
-    "a budget that is none": {
+    "invalid budget": {
         "replicas": 1,
         "template": with_container(image="a")["template"],
         "updateStrategy": {"maxUnavailable": "many"},
@@ -648,8 +639,8 @@ SYNCED = {
 
 
 @pytest.mark.parametrize("spec", SYNCED.values(), ids=SYNCED.keys())
-def test_status_as_written_survives_the_schema(spec: Node) -> None:
-    """A pruned or refused field would mean a status write at every sync."""
+def test_written_status_matches_the_schema(spec: Node) -> None:
+    """A field that is pruned would cause a status write at every sync."""
     metadata = {"name": "t", "namespace": "n", "uid": "u", "generation": 1}
     pod = {
         "apiVersion": "v1",
@@ -691,10 +682,10 @@ def test_status_as_written_survives_the_schema(spec: Node) -> None:
     assert status["conditions"]
 
 
-# --- the page -------------------------------------------------------------------------------------
+# --- the reference page ---------------------------------------------------------------------------
 
 
-def test_the_reference_page_names_every_field_of_spec_and_status() -> None:
+def test_reference_page_has_every_field_of_spec_and_status() -> None:
     page = set(re.findall(r"(?m)^\| `([^`]+)` \|", reference.render()))
     fields = schema.tapp_schema()["properties"]
     assert set(fields["spec"]["properties"]) | set(fields["status"]["properties"]) <= page

@@ -1,4 +1,4 @@
-"""A number is one only in digits that Kubernetes takes: `٣` is no 3, wherever it is written."""
+"""Numbers are read only in ASCII digits, everywhere: `٣` is not the number 3."""
 
 import ast
 import re
@@ -25,7 +25,7 @@ THREES = {
     "circled": "③",
     "mathematical": "\U0001d7d1",
 }
-"""Other digits, and what Python's `isdigit` takes for one."""
+"""Digits of other scripts, and other characters that Python's `isdigit` accepts."""
 
 
 def _updated(**strategy: Any) -> Any:
@@ -112,36 +112,35 @@ INPUTS: dict[str, Callable[[str], Any]] = {
         template="other", forceUpdate={"maxUnavailable": f"{three * 2}%"}
     ),
     "partition": lambda three: _updated(partition=f"{three * 2}%", maxUnavailable=4),
-    "an instance in statuses": _killed,
-    "an instance in templates": _named,
-    "an instance in values": _values,
-    "a pod's update-priority": _priority,
+    "instance in statuses": _killed,
+    "instance in templates": _named,
+    "instance in values": _values,
+    "update priority of a pod": _priority,
     "lost-node-seconds": _lost_node,
-    "a port made of a value": _own_port,
-    "a probe's port made of a value": _own_probe,
-    "the number in a claim's name": _surplus_claim,
+    "port from a value": _own_port,
+    "probe port from a value": _own_probe,
+    "number in a claim name": _surplus_claim,
     "INSTANCES": _refused(lambda three: arguments.read_ids([three], 9)),
-    "a range of INSTANCES": _refused(lambda three: arguments.read_ids([f"0-{three}"], 9)),
+    "range of INSTANCES": _refused(lambda three: arguments.read_ids([f"0-{three}"], 9)),
     "--replicas": _refused(arguments.read_replicas),
-    "a canary's share": _refused(lambda three: arguments.read_share(f"{three}%", 9)),
+    "share of a canary": _refused(lambda three: arguments.read_share(f"{three}%", 9)),
     "--partition": _refused(arguments.read_partition),
     "--partition in percent": _refused(lambda three: arguments.read_partition(f"{three}%")),
     "--timeout": _refused(lambda three: arguments.read_duration(f"{three}s")),
     "--fail-if": _refused(lambda three: read_condition(f"unavailable>{three}").limit),
-    "a quantity in the simulator": is_amount,
+    "quantity in the simulator": is_amount,
 }
 
 
 @pytest.mark.parametrize("outcome", INPUTS.values(), ids=INPUTS)
-def test_a_digit_of_another_script_is_no_number(outcome: Callable[[str], Any]) -> None:
-    """It is what any such word would be there: refused, or without effect."""
+def test_digit_of_another_script_is_no_number(outcome: Callable[[str], Any]) -> None:
+    """Such a text is refused or ignored like any other word."""
     word = outcome("é")
     assert word != outcome("3")
     assert {name: outcome(three) for name, three in THREES.items()} == dict.fromkeys(THREES, word)
 
 
-def test_a_quantity_in_other_digits_is_for_the_api_server_to_refuse() -> None:
-    """It is neither rewritten nor read."""
+def test_quantity_in_other_digits_is_left_to_the_api_server() -> None:
     limits = {"memory": "٣Gi"}
     world = World(tapp(template=template(container={"resources": {"limits": limits}})))
     (pod,) = [
@@ -151,7 +150,7 @@ def test_a_quantity_in_other_digits_is_for_the_api_server_to_refuse() -> None:
 
 
 def _reads(tree: ast.AST) -> Iterator[str]:
-    """What in a file's code takes digits of any script."""
+    """Yields the places in a file's code that accept digits of any script."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
@@ -167,7 +166,7 @@ def _reads(tree: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("package", ["tapp", "hooks", "kubectl_tapp", "crds", "simulator"])
-def test_numbers_are_read_in_one_place(package: str) -> None:
+def test_only_one_module_reads_digits(package: str) -> None:
     r"""`isdigit` and the like are for `tapp/words/digits.py`; `\d` never means all scripts."""
     found = [
         f"{path.relative_to(ROOT)}:{each}"

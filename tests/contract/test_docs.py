@@ -1,4 +1,4 @@
-"""The documentation says what is true: names in it exist, and what exists is named in it."""
+"""The documentation is true: names in it exist, and settings, metrics and conditions are in it."""
 
 import ast
 import inspect
@@ -29,55 +29,35 @@ from tapp.words.reasons import OF_DECISIONS, Reason
 from tapp.words.vocabulary import UPDATE_PRIORITY
 from tests.builders import crashing, template
 from tests.conditions import TABLE, WAITED
+from tests.contract.pages import (
+    DESIGN,
+    INSTALL,
+    MEND,
+    PROMISES,
+    PROTOCOL,
+    ROOT,
+    SIZE,
+    WATCH,
+    WORD,
+    quoted,
+    rows,
+    section,
+    text,
+)
 from tests.reading import observed
 from tests.unit.world import settled
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
-INSTALL = ROOT / "docs" / "install.md"
-SIZE = ROOT / "docs" / "size.md"
-WATCH = ROOT / "docs" / "watch.md"
-MEND = ROOT / "docs" / "mend.md"
-DESIGN = ROOT / "docs" / "design.md"
-PROMISES = ROOT / "docs" / "promises.md"
-PROTOCOL = ROOT / "docs" / "protocol.md"
 
 pages = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 
 
-def text(page: Path) -> str:
-    """A page's text."""
-    return page.read_text(encoding="utf-8")
-
-
-def section(page: Path, title: str) -> str:
-    """A section of a page, up to the next heading of its level or above."""
-    found = re.search(rf"^(#+) {re.escape(title)}\n", text(page), re.MULTILINE)
-    assert found, f"{page.name} has no section {title!r}"
-    rest = text(page)[found.end() :]
-    return re.split(rf"^#{{1,{len(found[1])}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
-
-
-def rows(markdown: str) -> list[list[str]]:
-    """The cells of every table row, heads and rulers left out."""
-    lines = [line for line in markdown.splitlines() if line.startswith("|")]
-    rulers = {index for index, line in enumerate(lines) if set(line) <= set("|- ")}
-    heads = {index - 1 for index in rulers}
-    body = [line for index, line in enumerate(lines) if index not in rulers | heads]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in body]
-
-
-def quoted(markdown: str) -> set[str]:
-    """Everything in backticks."""
-    return set(re.findall(r"`([^`\n]+)`", markdown))
-
-
-# --- names that lead somewhere --------------------------------------------------------------------
+# --- targets, links and paths ---------------------------------------------------------------------
 
 
 def targets() -> set[str]:
-    """Every target of the Makefile and what it includes."""
+    """Returns every target of the Makefile and of the files that it includes."""
     files = [ROOT / "Makefile", *ROOT.glob("tests/*/*.mk")]
     return {
         name for file in files for name in re.findall(r"^([a-z0-9-]+):", text(file), re.MULTILINE)
@@ -85,7 +65,7 @@ def targets() -> set[str]:
 
 
 @pages
-def test_every_make_target_exists(page: Path) -> None:
+def test_every_make_target_on_a_page_exists(page: Path) -> None:
     code = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", text(page), re.DOTALL))
     named = set(re.findall(r"(?m)(?:^|`)\s*make ([a-z0-9][a-z0-9 -]*)", code))
     for words in named:
@@ -93,7 +73,7 @@ def test_every_make_target_exists(page: Path) -> None:
 
 
 @pages
-def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+def test_every_link_leads_to_an_existing_file_and_heading(page: Path) -> None:
     for link in re.findall(r"\]\(([^)\s]+)\)", text(page)):
         if "://" in link:
             continue
@@ -109,7 +89,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
 
 
 @pages
-def test_every_path_of_the_repository_exists(page: Path) -> None:
+def test_every_path_of_the_repository_on_a_page_exists(page: Path) -> None:
     roots = "crds|docs|examples|gitops|hooks|metacontroller|migration|simulator|tapp|tests"
     for path in re.findall(rf"(?<![\w./-])(?:{roots})/[\w./-]*\w", text(page)):
         if re.fullmatch(r"tapp/\w+", path):
@@ -117,8 +97,8 @@ def test_every_path_of_the_repository_exists(page: Path) -> None:
         assert (ROOT / path).exists(), f"{page.name}: {path}"
 
 
-def test_every_page_and_heading_that_code_names_exists() -> None:
-    """In docstrings and comments: `docs/design.md, "The budget" and "Time"`."""
+def test_every_heading_that_code_refers_to_exists() -> None:
+    """A docstring or comment refers to it like `docs/design.md, "The budget" and "Time"`."""
     places = [*ROOT.glob("*.py"), *(path for top in CODE for path in (ROOT / top).rglob("*.py"))]
     assert len(places) > len(CODE)
     for place in places:
@@ -141,7 +121,7 @@ def test_every_page_is_linked_from_the_readme() -> None:
 
 
 def unpublished(directory: Path) -> bool:
-    """Whether a kustomization brings the Deployment with the image that no registry has."""
+    """True if a kustomization has the Deployment with an image that is in no registry."""
     kustomization = yaml.safe_load(text(directory / "kustomization.yaml"))
     if "images" in kustomization:
         return False
@@ -152,7 +132,7 @@ def unpublished(directory: Path) -> bool:
     )
 
 
-def test_no_command_installs_an_image_that_does_not_exist() -> None:
+def test_no_command_installs_an_unpublished_image() -> None:
     manifests = sorted((ROOT / "metacontroller").rglob("kustomization.yaml"))
     shown = {
         path
@@ -164,8 +144,8 @@ def test_no_command_installs_an_image_that_does_not_exist() -> None:
     assert "newName" in section(INSTALL, "From source").split("deploy/kustomization")[1]
 
 
-def test_the_way_from_the_old_controller_is_in_order() -> None:
-    """Stop, label, then install: in any other order Metacontroller lets go of every pod."""
+def test_migration_steps_are_in_the_right_order() -> None:
+    """In any other order, Metacontroller would release every pod."""
     markdown = section(ROOT / "docs" / "migration.md", "Steps")
     found = re.findall(r"(?m)^ *((?:kubectl|python3) .*?)(?: +#.*)?$", markdown)
     steps = [line for line in found if "wait" not in line and "get pods" not in line]
@@ -180,7 +160,7 @@ def test_the_way_from_the_old_controller_is_in_order() -> None:
 # --- settings, metrics, fields --------------------------------------------------------------------
 
 
-def test_settings_are_documented_as_they_are() -> None:
+def test_settings_are_documented_with_their_defaults() -> None:
     documented = {cells[0].strip("`"): cells[1:] for cells in rows(section(INSTALL, "Settings"))}
     typed = {f"TAPP_{name.upper()}": field for name, field in Settings.model_fields.items()}
     for name, field in typed.items():
@@ -195,13 +175,13 @@ def test_settings_are_documented_as_they_are() -> None:
     assert documented.keys() == typed.keys() | {a or b for a, b in read}
 
 
-def test_how_many_requests_a_worker_decides_at_once_is_documented_as_it_is() -> None:
+def test_documented_limits_of_concurrent_requests_are_those_of_the_code() -> None:
     sizing = " ".join(section(SIZE, "Sizing").split())
     assert f"decides {AT_ONCE} requests at a time, {OF_A_NAMESPACE} of one namespace" in sizing
     assert f"{MOST} requests wait or are decided, {MOST_OF_A_NAMESPACE} of one nam" in sizing
 
 
-def test_metrics_are_documented_as_they_are() -> None:
+def test_documented_metrics_are_those_of_the_service() -> None:
     documented = {cells[0].strip("`") for cells in rows(section(WATCH, "Metrics"))}
     client = create_app(Settings(log_level="ERROR")).test_client()
     shown = re.findall(r"(?m)^# TYPE (tapp_\w+) (\w+)", client.get("/metrics").text)
@@ -210,7 +190,7 @@ def test_metrics_are_documented_as_they_are() -> None:
     assert metrics.REQUESTS._labelnames == ("hook", "code")
 
 
-def test_the_log_line_shown_has_the_fields_of_a_real_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_log_line_has_the_fields_of_a_real_one(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     handler.setFormatter(logs.JsonFormatter())
@@ -224,17 +204,16 @@ def test_the_log_line_shown_has_the_fields_of_a_real_one(monkeypatch: pytest.Mon
 
 # --- conditions and reasons -----------------------------------------------------------------------
 
-WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
 BOTH = {
     "WaitingForBudget", "WaitingForOrder", "Paused", "Held", "Blocked", "PullFailed",
     "PullingImages", "ResizeDeferred",
 }  # fmt: skip
 CONDITIONS = {*Reason} - {*OF_DECISIONS} | BOTH
-"""The reasons of conditions; `BOTH` are a decision's, too."""
+"""The reasons of conditions; those in `BOTH` are also reasons of decisions."""
 
 
 def constants(module: Any) -> Iterator[str]:
-    """CamelCase strings in a module's code: types of conditions, and reasons."""
+    """Yields CamelCase strings in the code of a module: types of conditions, and reasons."""
     for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
         value = node.value if isinstance(node, ast.Constant) else None
         if isinstance(value, str) and WORD.fullmatch(value):
@@ -242,7 +221,7 @@ def constants(module: Any) -> Iterator[str]:
 
 
 def findings() -> Iterator[tuple[str, str]]:
-    """(type, reason) of every condition of what is refused."""
+    """Yields (type, reason) of every condition that is a refusal."""
     for module in (refusals, mistakes):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "refused":
@@ -250,18 +229,18 @@ def findings() -> Iterator[tuple[str, str]]:
                 yield str(type), str(reason)
 
 
-def test_the_conditions_that_go_together_are_documented_as_they_are_checked() -> None:
+def test_documented_table_of_conditions_is_the_checked_one() -> None:
     documented = [tuple(cells) for cells in rows(section(MEND, "Which conditions go together"))]
     assert documented == list(TABLE)
 
 
-def test_what_other_tools_make_of_a_tapp_is_documented_as_it_is_checked() -> None:
-    """By tests/scenarios/test_waiting_tools.py."""
+def test_documented_table_of_other_tools_is_the_checked_one() -> None:
+    """tests/scenarios/test_waiting_tools.py checks it."""
     documented = [tuple(cells) for cells in rows(section(WATCH, "Waiting, and other tools"))]
     assert documented == list(WAITED)
 
 
-def test_refused_situations_are_documented_as_they_are() -> None:
+def test_documented_refusals_are_those_of_the_code() -> None:
     before, refused = section(MEND, "Conditions of a TApp").split("| type | reason |")
     documented = [
         tuple(cell.strip("`") for cell in cells[:2]) for cells in rows(f"| head |{refused}")
@@ -271,17 +250,17 @@ def test_refused_situations_are_documented_as_they_are() -> None:
     assert quoted(harmless) == HARMLESS
 
 
-def test_every_reason_in_the_code_is_explained_and_every_explained_one_exists() -> None:
+def test_documented_reasons_are_those_of_the_code() -> None:
     conditions = section(MEND, "Conditions of a TApp")
     explained = {word for word in quoted(conditions) if WORD.fullmatch(word)}
     verdicts = quoted(section(DESIGN, "Verdicts"))
     used = {*Type, *CONDITIONS}
     named = quoted(conditions)
     assert used - named == set()
-    # Metacontroller's event, and a status to ask for.
+    # An event of Metacontroller, and a word in spec.statuses.
     assert explained - used == {"SyncError", "Killed"}
     written = {word for module in (status, answered, refusals) for word in constants(module)}
-    assert written - verdicts == {"True", "False"}  # types and reasons are constants
+    assert written - verdicts == {"True", "False"}  # all other words are constants
     reasons = {word for word in verdicts if WORD.fullmatch(word)} - {"Keep"}
     actions = {action.value for action in Action}
     other = {"Always", "OnFailure", "Failed", "Pending", "Running", "Unknown", "Succeeded", "Ready"}
@@ -289,18 +268,18 @@ def test_every_reason_in_the_code_is_explained_and_every_explained_one_exists() 
     assert reasons - actions - other == set(OF_DECISIONS)
 
 
-def test_reasons_are_named_by_the_enum_alone() -> None:
+def test_reasons_in_code_are_taken_from_the_enum() -> None:
     for module in (judge, markers, rollout, plan, order, answer_size):
         assert not {word for word in constants(module) if word in {*Reason}} - {"Completed"}
 
 
-def test_each_reason_of_a_decision_is_in_the_table_as_it_is_in_the_code() -> None:
+def test_table_of_decision_reasons_is_that_of_the_code() -> None:
     documented = [tuple(cells) for cells in rows(section(MEND, "Reasons of decisions"))]
     assert documented == [(f"`{r}`", str(r.disposition), r.meaning) for r in OF_DECISIONS]
 
 
-def test_the_rules_are_numbered_as_in_the_design() -> None:
-    """The first column of the table of verdicts, and the first word of each rule in the code."""
+def test_rules_have_the_same_numbers_in_code_and_design() -> None:
+    """The numbers are in the first column of the table, and in a comment above each rule."""
     table = section(DESIGN, "Verdicts")
     numbers = [cells[0] for cells in rows(table) if cells[0].isdigit()]
     code = re.findall(r"^    # (\d+)\. ", inspect.getsource(judge.judge), re.MULTILINE)
@@ -311,13 +290,13 @@ def test_the_rules_are_numbered_as_in_the_design() -> None:
 
 
 def blocks(kind: str) -> list[tuple[str, Any]]:
-    """(What stands after the kind, JSON) of the fenced blocks of docs/protocol.md."""
+    """Returns (text after the kind, JSON) of the fenced blocks of docs/protocol.md."""
     found = re.findall(rf"```json {kind} ?(\S*)\n(.*?)```", text(PROTOCOL), re.DOTALL)
     return [(rest, json.loads(body)) for rest, body in found]
 
 
 @pytest.mark.parametrize(("path", "answer"), blocks("answer"), ids=lambda value: str(value)[:12])
-def test_the_answers_in_the_protocol_are_real(path: str, answer: Any) -> None:
+def test_responses_in_the_protocol_are_real(path: str, answer: Any) -> None:
     ((_, request),) = blocks("request")
     client = create_app(Settings(log_level="ERROR"), clock=lambda: 0).test_client()
     got = json.loads(client.post(path, json=request).data)
@@ -326,7 +305,7 @@ def test_the_answers_in_the_protocol_are_real(path: str, answer: Any) -> None:
     assert got == answer
 
 
-def test_every_endpoint_is_in_the_protocol() -> None:
+def test_documented_endpoints_are_those_of_the_service() -> None:
     documented = {
         (path.strip(" `"), cells[1])
         for cells in rows(text(PROTOCOL).split("## A request")[0])
@@ -337,8 +316,8 @@ def test_every_endpoint_is_in_the_protocol() -> None:
     assert documented == {(rule, method) for rule, method in methods if method in ("GET", "POST")}
 
 
-def test_the_worked_example_is_what_happens() -> None:
-    """P2 in the words of docs/design.md: the table's rows are replayed."""
+def test_worked_example_of_the_design_is_correct() -> None:
+    """Replays the rows of the table in docs/design.md (promise P2)."""
     table = rows(section(DESIGN, "A worked example"))
     world = settled(
         replicas=6,
@@ -368,7 +347,7 @@ def test_the_worked_example_is_what_happens() -> None:
         ]
         assert [" ".join(map(str, ids)) or "-" for ids in got] == expected, f"sync {sync}"
         if "if" in sync:
-            continue  # what would be instead
+            continue  # an alternative to this sync
         world.sync()
         if sync != "1":  # the table's second sync comes before the containers restart
             world.kubelet()
@@ -377,7 +356,7 @@ def test_the_worked_example_is_what_happens() -> None:
 # --- versions and properties ----------------------------------------------------------------------
 
 
-def test_the_changelogs_newest_version_is_the_services() -> None:
+def test_newest_version_of_the_changelog_is_that_of_the_service() -> None:
     found = re.search(r"^## \[([^\]]+)\]", text(ROOT / "CHANGELOG.md"), re.MULTILINE)
     assert found
     assert found[1] == VERSION
@@ -386,7 +365,7 @@ def test_the_changelogs_newest_version_is_the_services() -> None:
     assert f"newTag: {VERSION}" in text(INSTALL)
 
 
-def test_every_safety_property_is_shown_by_something_that_exists_and_says_so() -> None:
+def test_every_promise_names_existing_tests_that_mention_it() -> None:
     files = {path: text(path) for path in (ROOT / "tests").rglob("*.py")}
     functions = {name for body in files.values() for name in re.findall(r"def (\w+)\(", body)}
     table = rows(section(PROMISES, "Promises"))

@@ -1,4 +1,4 @@
-"""The service's doors on a real gunicorn: bearer tokens, TLS, mTLS; nothing of them in the log."""
+"""Access to the service on a real gunicorn with bearer tokens, TLS and mTLS."""
 
 import http.client
 import json
@@ -19,8 +19,11 @@ BODY = json.dumps(good()).encode()
 PROBES = ("/healthz", "/readyz", "/version", "/metrics")
 
 
-def ask(service: Service, token: str | None, path: str = "/sync") -> int:
-    """The status of a call; an error's body is checked for what it must not tell."""
+def status_with_token(service: Service, token: str | None, path: str = "/sync") -> int:
+    """Returns the status of a request with this token.
+
+    Checks that an error reveals no secret, too.
+    """
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     code, answer = service.call("POST", path, BODY, **headers)
     if code != 200:
@@ -35,7 +38,7 @@ def ask(service: Service, token: str | None, path: str = "/sync") -> int:
 
 @pytest.fixture(scope="module")
 def token(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A token file as a Secret's volume shows it: a link to a link that is swapped."""
+    """A file with a token, like one of a mounted Secret."""
     path = tmp_path_factory.mktemp("secret") / "token"
     path.write_text(OLD + "\n")
     return path
@@ -43,16 +46,16 @@ def token(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def guarded(token: Path) -> Iterator[Service]:
-    # One worker: each looks at the file when it is called, and nothing says which of two is.
+    # One worker, because each worker checks the file only when it gets a request.
     with Service(workers=1, TAPP_AUTH_TOKEN_FILE=str(token), TAPP_LOG_LEVEL="DEBUG") as service:
         yield service
 
 
 @pytest.mark.parametrize("path", HOOKS)
-def test_only_the_right_token_opens_a_hook(guarded: Service, path: str) -> None:
-    assert ask(guarded, OLD, path) == 200
+def test_hook_accepts_only_the_right_token(guarded: Service, path: str) -> None:
+    assert status_with_token(guarded, OLD, path) == 200
     for wrong in (None, "", "wrong", OLD[:-1], OLD + "x", OLD.upper(), f"{OLD} {OLD}"):
-        assert ask(guarded, wrong, path) == 401
+        assert status_with_token(guarded, wrong, path) == 401
 
 
 @pytest.mark.parametrize("path", PROBES)
@@ -60,50 +63,52 @@ def test_probes_need_no_token(guarded: Service, path: str) -> None:
     assert guarded.get(path)[0] == 200
 
 
-def test_a_rotation_needs_no_restart_and_a_lost_file_locks_nobody_out(
+def test_token_can_be_rotated_and_stays_valid_if_the_file_is_lost(
     guarded: Service, token: Path
 ) -> None:
     workers = guarded.workers
     token.write_text(f"{OLD}\n{NEW}\n")
-    assert [ask(guarded, OLD), ask(guarded, NEW)] == [200, 200]
+    assert [status_with_token(guarded, OLD), status_with_token(guarded, NEW)] == [200, 200]
     replaced = token.with_name("next")
     replaced.write_text(NEW)
     replaced.replace(token)
-    assert [ask(guarded, OLD), ask(guarded, NEW)] == [401, 200]
+    assert [status_with_token(guarded, OLD), status_with_token(guarded, NEW)] == [401, 200]
     token.unlink()
-    assert [ask(guarded, OLD), ask(guarded, NEW)] == [401, 200]
+    assert [status_with_token(guarded, OLD), status_with_token(guarded, NEW)] == [401, 200]
     token.write_text("")
-    assert ask(guarded, NEW) == 200
-    assert ask(guarded, "") == 401
+    assert status_with_token(guarded, NEW) == 200
+    assert status_with_token(guarded, "") == 401
     token.write_text(OLD)
-    assert ask(guarded, OLD) == 200
+    assert status_with_token(guarded, OLD) == 200
     assert guarded.workers == workers
 
 
-def test_a_token_beyond_ascii_opens_as_the_bytes_of_the_file(guarded: Service, token: Path) -> None:
-    """As curl and Metacontroller send it."""
+def test_token_with_other_characters_than_ascii_is_compared_as_utf_8(
+    guarded: Service, token: Path
+) -> None:
+    """Metacontroller and curl send the bytes of the file."""
     token.write_bytes("g\u00e9heim-7c1e".encode())
     try:
-        assert ask(guarded, "g\u00e9heim-7c1e".encode().decode("latin-1")) == 200
-        assert ask(guarded, "g\u00e9heim-7c1f".encode().decode("latin-1")) == 401
+        assert status_with_token(guarded, "g\u00e9heim-7c1e".encode().decode("latin-1")) == 200
+        assert status_with_token(guarded, "g\u00e9heim-7c1f".encode().decode("latin-1")) == 401
     finally:
         token.write_text(OLD)
 
 
-def test_a_log_tells_no_token(guarded: Service) -> None:
-    assert ask(guarded, OLD) == 200
-    assert ask(guarded, "s3cret-guess") == 401
+def test_log_has_no_token(guarded: Service) -> None:
+    assert status_with_token(guarded, OLD) == 200
+    assert status_with_token(guarded, "s3cret-guess") == 401
     log = guarded.output()
     assert '"message": "sync"' in log
     for secret in (OLD, NEW, "s3cret-guess", "Bearer"):
         assert secret not in log
 
 
-@pytest.mark.parametrize("content", [None, "", " \n\n"])
-def test_without_a_token_in_the_file_it_refuses_to_start(
+@pytest.mark.parametrize("content", [None, "", " \n\n"], ids=["no file", "empty", "blank"])
+def test_service_does_not_start_without_a_token_in_its_file(
     tmp_path: Path, content: str | None
 ) -> None:
-    """Rather than serve without its lock."""
+    """Otherwise the service would run without protection."""
     path = tmp_path / "token"
     if content is not None:
         path.write_text(content)
@@ -120,7 +125,7 @@ def test_without_a_token_in_the_file_it_refuses_to_start(
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Files of a throw-away CA: the server's, a client's, and those of a CA nobody trusts."""
+    """Files of a temporary CA for a server and a client, and those of a CA that nobody trusts."""
     folder = tmp_path_factory.mktemp("pki")
     for name, ca in (("ours", trustme.CA()), ("theirs", trustme.CA())):
         ca.cert_pem.write_to_path(folder / f"{name}.ca")
@@ -132,8 +137,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {path.name: str(path) for path in folder.iterdir()}
 
 
-def context(files: dict[str, str], ca: str = "ours", client: str | None = None) -> ssl.SSLContext:
-    """How a client of that CA connects, with its own certificate or without."""
+def client_context(
+    files: dict[str, str], ca: str = "ours", client: str | None = None
+) -> ssl.SSLContext:
+    """Returns the TLS context of a client that trusts this CA, with or without a certificate."""
     made = ssl.create_default_context(cafile=files[f"{ca}.ca"])
     if client is not None:
         made.load_cert_chain(files[f"{client}.client"])
@@ -149,19 +156,19 @@ def served(files: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def tls(files: dict[str, str]) -> Iterator[Service]:
-    with Service(tls=context(files), **served(files)) as service:
+    with Service(tls=client_context(files), **served(files)) as service:
         yield service
 
 
 @pytest.fixture(scope="module")
 def mtls(files: dict[str, str]) -> Iterator[Service]:
     trusted = {"TAPP_TLS_CLIENT_CA_FILE": files["ours.ca"]}
-    with Service(tls=context(files, client="ours"), **served(files), **trusted) as service:
+    with Service(tls=client_context(files, client="ours"), **served(files), **trusted) as service:
         yield service
 
 
-def through(service: Service, trust: ssl.SSLContext) -> int:
-    """The status of a call with another client's trust and certificate."""
+def status_through(service: Service, trust: ssl.SSLContext) -> int:
+    """Returns the status of a request with another TLS context."""
     connection = http.client.HTTPSConnection(HOST, service.port, timeout=60, context=trust)
     try:
         connection.request("POST", "/sync", BODY, {"Content-Type": "application/json"})
@@ -170,64 +177,68 @@ def through(service: Service, trust: ssl.SSLContext) -> int:
         connection.close()
 
 
-def test_tls_serves_who_trusts_its_ca(tls: Service, files: dict[str, str]) -> None:
-    assert through(tls, context(files)) == 200
+def test_tls_works_for_clients_that_trust_the_ca(tls: Service, files: dict[str, str]) -> None:
+    assert status_through(tls, client_context(files)) == 200
     with pytest.raises(ssl.SSLCertVerificationError):
-        through(tls, context(files, ca="theirs"))
+        status_through(tls, client_context(files, ca="theirs"))
 
 
-def test_a_tls_port_serves_no_plain_http(tls: Service) -> None:
+def test_tls_port_does_not_respond_to_plain_http(tls: Service) -> None:
     with socket.create_connection((HOST, tls.port), 20) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
         with suppress(ConnectionResetError):
             assert connection.recv(1000) == b""
 
 
-def test_a_renewed_certificate_needs_no_restart(tls: Service, files: dict[str, str]) -> None:
+def test_renewed_certificate_is_used_without_a_restart(tls: Service, files: dict[str, str]) -> None:
     before = {name: Path(files[f"ours.server.{name}"]).read_bytes() for name in ("crt", "key")}
     try:
         for name in before:
             Path(files[f"ours.server.{name}"]).write_bytes(
                 Path(files[f"theirs.server.{name}"]).read_bytes()
             )
-        for _ in range(4):  # every worker shows the new one
-            assert through(tls, context(files, ca="theirs")) == 200
+        for _ in range(4):  # covers every worker
+            assert status_through(tls, client_context(files, ca="theirs")) == 200
     finally:
         for name, content in before.items():
             Path(files[f"ours.server.{name}"]).write_bytes(content)
-    assert through(tls, context(files)) == 200
+    assert status_through(tls, client_context(files)) == 200
 
 
-def test_old_tls_is_refused(tls: Service, files: dict[str, str]) -> None:
-    """Metacontroller speaks 1.2 and newer."""
-    modern = context(files)
+def test_tls_before_1_2_is_refused(tls: Service, files: dict[str, str]) -> None:
+    """Metacontroller supports TLS 1.2 and newer."""
+    modern = client_context(files)
     modern.minimum_version = ssl.TLSVersion.TLSv1_2
-    assert through(tls, modern) == 200
-    old = context(files)
+    assert status_through(tls, modern) == 200
+    old = client_context(files)
     old.set_ciphers("ALL:@SECLEVEL=0")
     with pytest.warns(DeprecationWarning, match="deprecated"):
         old.minimum_version = ssl.TLSVersion.TLSv1
     with pytest.warns(DeprecationWarning, match="deprecated"):
         old.maximum_version = ssl.TLSVersion.TLSv1_1
     with pytest.raises((ssl.SSLError, ConnectionError)):
-        through(tls, old)
+        status_through(tls, old)
 
 
-def test_mtls_serves_clients_of_its_ca(mtls: Service, files: dict[str, str]) -> None:
-    assert through(mtls, context(files, client="ours")) == 200
+def test_mtls_accepts_client_certificates_of_its_ca(mtls: Service, files: dict[str, str]) -> None:
+    assert status_through(mtls, client_context(files, client="ours")) == 200
 
 
-@pytest.mark.parametrize("client", [None, "theirs"])
-def test_mtls_serves_nobody_else(mtls: Service, files: dict[str, str], client: str | None) -> None:
+@pytest.mark.parametrize("client", [None, "theirs"], ids=["no certificate", "other CA"])
+def test_mtls_refuses_all_other_clients(
+    mtls: Service, files: dict[str, str], client: str | None
+) -> None:
     with pytest.raises((ssl.SSLError, OSError, http.client.HTTPException)):
-        through(mtls, context(files, client=client))
+        status_through(mtls, client_context(files, client=client))
 
 
-def test_it_goes_on_after_handshakes_that_failed(mtls: Service, files: dict[str, str]) -> None:
+def test_service_works_after_failed_handshakes(mtls: Service, files: dict[str, str]) -> None:
     for client in (None, "theirs") * 8:
         with pytest.raises((ssl.SSLError, OSError, http.client.HTTPException)):
-            through(mtls, context(files, client=client))
-    assert [through(mtls, context(files, client="ours")) for _ in range(8)] == [200] * 8
+            status_through(mtls, client_context(files, client=client))
+    assert [status_through(mtls, client_context(files, client="ours")) for _ in range(8)] == [
+        200
+    ] * 8
     log = mtls.output()
     assert "PRIVATE KEY" not in log
     assert "Worker failed" not in log

@@ -1,11 +1,11 @@
-"""The documentation of events says what is true."""
+"""The documentation of Events is true."""
 
 from hooks.service.events import Outcome
 from tapp.answer.events import EventReason
-from tests.contract.test_docs import WATCH, WORD, rows, section
+from tests.contract.pages import WATCH, WORD, rows, section
 
 
-def test_events_are_documented_as_they_are() -> None:
+def test_documented_events_and_outcomes_are_those_of_the_code() -> None:
     part = section(WATCH, "Events")
     reasons, outcomes = part.split("| `outcome` |")
     named = {cells[0].strip("`") for cells in rows(reasons)}

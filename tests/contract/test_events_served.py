@@ -1,4 +1,4 @@
-"""Events of the service as it is shipped: gunicorn, two workers, its end."""
+"""Events of the shipped service: gunicorn with two workers, and its end."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def api(tmp_path: Path) -> Iterator[ApiServer]:
 
 @pytest.fixture
 def served(api: ApiServer, tmp_path: Path) -> Iterator[Service]:
-    """The service with two workers and events on."""
+    """The service with two workers and Events enabled."""
     account = str(tmp_path / "account")
     with Service(TAPP_EVENTS="true", TAPP_EVENTS_ACCOUNT=account, **api.environ) as service:
         yield service
@@ -37,7 +37,7 @@ def sync(service: Service, generation: int) -> None:
     assert len(json.loads(answer)["children"]) == 2
 
 
-def test_workers_tell_one_and_count_it(api: ApiServer, served: Service) -> None:
+def test_two_workers_write_one_event_and_count_it(api: ApiServer, served: Service) -> None:
     for _ in range(20):
         sync(served, 1)
     counted = b'tapp_hook_events_total{outcome="created"} 1.0'
@@ -47,26 +47,24 @@ def test_workers_tell_one_and_count_it(api: ApiServer, served: Service) -> None:
         time.sleep(0.01)
     served.stop()  # The workers write the Events that wait before they end.
     assert len(api.events) == 1
-    assert len(api.posts) <= 2  # One of each worker.
+    assert len(api.posts) <= 2  # one by each worker.
 
 
-def test_what_waits_at_the_end_is_written_if_that_takes_no_time(
-    api: ApiServer, served: Service
-) -> None:
+def test_queued_events_are_written_when_the_service_stops(api: ApiServer, served: Service) -> None:
     for generation in range(1, 6):
         sync(served, generation)
     served.stop()
     assert len(api.events) == 5
 
 
-def test_an_api_server_that_hangs_holds_up_no_end(api: ApiServer, served: Service) -> None:
+def test_service_stops_although_the_api_server_hangs(api: ApiServer, served: Service) -> None:
     api.hang = 3600
     for generation in range(1, 6):
         sync(served, generation)
-    assert served.stop() == 0  # `stop` kills those that do not end
+    assert served.stop() == 0  # `stop` kills workers that do not end
 
 
-def test_without_events_no_client_is_imported() -> None:
+def test_no_api_client_is_imported_without_events() -> None:
     code = (
         "import sys; from hooks.app import create_app; create_app(); "
         "print([name for name in sys.modules if name.split('.')[0] in ('kubernetes', 'urllib3')])"

@@ -1,15 +1,7 @@
-"""Every regular expression takes time in proportion to the text, whatever a tenant writes.
+"""Every regular expression takes linear time for any text.
 
-Four rules make sure of that, for each expression in the product (the API server has an engine
-without backtracking, so a pattern of the CRD only has to have anchors):
-
-1. A repeat inside a repeat is possessive, and so is the outer one: `(?:a++b)*+`, not `(a+b)*`.
-2. No alternatives stand in a repeat, unless it is possessive.
-3. Between two repeats stands something that must be there: `a*xb*`, not `a*x?b*`.
-4. An expression that is searched for and has a repeat begins with an anchor, or with a text of
-   which a character ends each repeat: `"[^"]*`. Two attempts then never read the same characters.
-
-An expression that breaks a rule stands in `EXCEPT` with the reason why it is harmless.
+Four rules ensure that for each expression in the product. A pattern of the CRD only has to have
+anchors, because the API server's engine does not backtrack.
 """
 
 import ast
@@ -30,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("tapp", "hooks", "kubectl_tapp", "migration", "simulator/objects")
 SEARCHING = {"search", "sub", "subn", "finditer", "findall", "split"}
 MANY = 8
-"""A repeat of at most so many costs little, wherever it stands."""
+"""A repeat of at most this number costs little everywhere."""
 EXCEPT = {
     "tapp/declared/placeholders.py:_FOUND": "the repeat ends at '(', which the beginning has",
     "kubectl_tapp/edit/trial.py:_MISSING": "the text is one message of the API server's",
@@ -39,13 +31,13 @@ EXCEPT = {
     "kubectl_tapp/cluster/kubectl.py:_CONFLICTS": "the first match takes all that follows",
     "kubectl_tapp/decide/refused.py:_CHILD_REFUSED": "an Event has at most 1,024 characters",
 }
-"""Expressions that break a rule, and why they are harmless all the same."""
+"""Expressions that break a rule, with the reason why they are harmless."""
 _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 _Nodes = Sequence[tuple[Any, Any]]
 
 
 class Expression(NamedTuple):
-    """One expression: where it stands, and whether texts are searched with it."""
+    """An expression with its place, and whether it has to match a whole text."""
 
     where: str
     pattern: "re.Pattern[Any]"
@@ -87,34 +79,34 @@ EXPRESSIONS = list(_expressions())
 
 
 def parsed(pattern: "re.Pattern[Any]") -> list[Any]:
-    """The parts of an expression, in order."""
+    """Returns the parts of an expression, in order."""
     text = pattern.pattern
     text = text.decode("latin-1") if isinstance(text, bytes) else text
     return list(_parser.parse(text, pattern.flags & ~re.UNICODE))
 
 
-def broken(nodes: _Nodes, inside: Any = None) -> Iterator[str]:
-    """The rules 1 to 3 that an expression breaks; `inside` is the repeat around it."""
-    open_end = False  # whether the text before may end anywhere: a repeat, and nothing that must be
+def broken_rules(nodes: _Nodes, inside: Any = None) -> Iterator[str]:
+    """Yields which of the rules 1 to 3 an expression breaks; `inside` is the repeat around it."""
+    open_end = False  # True after a repeat that nothing mandatory follows
     for op, value in nodes:
         if op in _REPEATS and value[1] > MANY:
             if ops.POSSESSIVE_REPEAT not in (op, inside) and inside is not None:
                 yield "a repeat inside a repeat"
             if open_end and op is not ops.POSSESSIVE_REPEAT:
                 yield "a repeat after a repeat"
-            yield from broken(value[2], op)
+            yield from broken_rules(value[2], op)
             open_end = op is not ops.POSSESSIVE_REPEAT
         elif op in _REPEATS:
-            yield from broken(value[2], inside)
+            yield from broken_rules(value[2], inside)
             open_end = open_end and value[0] == 0
         elif op is ops.SUBPATTERN:
-            yield from broken(value[-1], inside)
+            yield from broken_rules(value[-1], inside)
             open_end = _has_open_end(value[-1], before=open_end)
         elif op is ops.BRANCH:
             if inside is not None and inside is not ops.POSSESSIVE_REPEAT:
                 yield "alternatives in a repeat"
             for branch in value[1]:
-                yield from broken(branch, inside)
+                yield from broken_rules(branch, inside)
             open_end = any(_has_open_end(branch, before=open_end) for branch in value[1])
         elif op not in (ops.AT, ops.ASSERT, ops.ASSERT_NOT):
             open_end = False
@@ -133,12 +125,8 @@ def _has_open_end(nodes: _Nodes, *, before: bool) -> bool:
     return before
 
 
-def is_searched_from_everywhere(nodes: _Nodes) -> bool:
-    """Returns True if each attempt of a search, of which every place starts one, may read all text.
-
-    Returns False if the expression begins with an anchor or has no repeat, or if a character of the
-    text that the expression begins with ends every repeat.
-    """
+def is_searched_without_anchor(nodes: _Nodes) -> bool:
+    """True if an expression without an anchor has a repeat, so that each position may cost much."""
     if nodes[0][0] is ops.AT:
         return False
     begin = [chr(value) for _, value in takewhile(lambda node: node[0] is ops.LITERAL, nodes)]
@@ -163,36 +151,36 @@ def _repeats(nodes: _Nodes) -> Iterator[_Nodes]:
                 yield from _repeats(branch)
 
 
-def faults(pattern: "re.Pattern[Any]", *, whole: bool) -> list[str]:
-    """The rules that an expression breaks."""
+def all_broken_rules(pattern: "re.Pattern[Any]", *, whole: bool) -> list[str]:
+    """Returns the rules that an expression breaks."""
     nodes = parsed(pattern)
-    found = list(broken(nodes))
-    if not whole and is_searched_from_everywhere(nodes):
+    found = list(broken_rules(nodes))
+    if not whole and is_searched_without_anchor(nodes):
         found.append("searched without an anchor")
     return found
 
 
 @pytest.mark.parametrize("found", EXPRESSIONS, ids=[found.where for found in EXPRESSIONS])
-def test_an_expression_cannot_go_back_over_its_text(found: Expression) -> None:
-    """A worker was once held up for half a minute by one that could."""
-    broken_rules = faults(found.pattern, whole=found.whole)
-    assert bool(broken_rules) == (found.where in EXCEPT), broken_rules
+def test_expression_cannot_backtrack(found: Expression) -> None:
+    """An expression that could once blocked a worker for half a minute."""
+    found_rules = all_broken_rules(found.pattern, whole=found.whole)
+    assert bool(found_rules) == (found.where in EXCEPT), found_rules
 
 
 BACKTRACKING = (r"\d+\.?\d*|\.\d+", r"(ab|a|b)*c", r"(\w+\s?)*$", r"x*y?x*z")
 
 
 @pytest.mark.parametrize("text", BACKTRACKING)
-def test_an_expression_that_goes_back_is_found(text: str) -> None:
-    assert faults(re.compile(text), whole=True)
+def test_check_finds_an_expression_that_backtracks(text: str) -> None:
+    assert all_broken_rules(re.compile(text), whole=True)
 
 
-def test_an_expression_that_is_searched_from_each_place_is_found() -> None:
-    assert faults(re.compile(r"\$\(([^)]*)\)"), whole=False)
+def test_check_finds_an_expression_that_is_searched_without_an_anchor() -> None:
+    assert all_broken_rules(re.compile(r"\$\(([^)]*)\)"), whole=False)
 
 
 def test_an_expression_whose_first_text_ends_its_repeat_is_accepted() -> None:
-    assert not faults(re.compile(r"\$\(([^()]*)\)"), whole=False)
+    assert not all_broken_rules(re.compile(r"\$\(([^()]*)\)"), whole=False)
 
 
 def _patterns(schema: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -210,10 +198,10 @@ def _patterns(schema: Any, path: str) -> Iterator[tuple[str, str]]:
         yield from _patterns(item, f"{path}.{key}")
 
 
-def test_a_pattern_of_the_crd_is_about_the_whole_text() -> None:
-    """The API server looks for a pattern anywhere in a text: each begins and ends with an anchor.
+def test_each_pattern_of_the_crd_has_anchors() -> None:
+    """The API server searches a pattern anywhere in a text.
 
-    An alternative without one lets everything pass that has a placeholder in it.
+    Without anchors, an alternative would accept every text that contains a placeholder.
     """
     found = dict(reversed(pair) for pair in _patterns(tapp_schema(), ""))
     assert found
@@ -224,8 +212,8 @@ def test_a_pattern_of_the_crd_is_about_the_whole_text() -> None:
         assert anchored, f"{path}: {pattern}"
 
 
-def test_expressions_are_made_where_the_test_finds_them() -> None:
-    """An expression is a constant of its module, or written into the call: none is overlooked."""
+def test_all_expressions_are_module_constants_or_arguments_of_a_call() -> None:
+    """Only these are checked."""
     assert len(EXPRESSIONS) > 30
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
@@ -233,9 +221,9 @@ def test_expressions_are_made_where_the_test_finds_them() -> None:
                 if isinstance(node, ast.FunctionDef):
                     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
                     made = [call for call in calls if ast.unparse(call.func) == "re.compile"]
-                    allowed = MADE_IN_FUNCTIONS.get(f"{path.relative_to(ROOT)}:{node.name}", 0)
+                    allowed = COMPILED_IN_FUNCTIONS.get(f"{path.relative_to(ROOT)}:{node.name}", 0)
                     assert len(made) == allowed, f"{path}: {made}"
 
 
-MADE_IN_FUNCTIONS = {"migration/moves.py:_find_foreign_pods": 1}
-"""One that is made of a name, without any repeat of its own."""
+COMPILED_IN_FUNCTIONS = {"migration/moves.py:_find_foreign_pods": 1}
+"""An expression that is built from a name, without a repeat of its own."""

@@ -1,4 +1,4 @@
-"""The HTTP around the hooks: methods, content types, limits, tokens, probes (docs/protocol.md)."""
+"""HTTP of the hooks: methods, content types, limits, tokens and probes (docs/protocol.md)."""
 
 import json
 import logging
@@ -18,14 +18,14 @@ from tests.unit.world import settled
 
 @pytest.mark.parametrize("path", HOOKS)
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
-def test_hooks_take_only_post(path: str, method: str) -> None:
+def test_hooks_accept_only_post(path: str, method: str) -> None:
     response = CLIENT.open(path, method=method)
     check_error(response, 405)
     assert "POST" in response.headers["Allow"]
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/version", "/metrics"])
-def test_probes_take_only_get(path: str) -> None:
+def test_probes_accept_only_get(path: str) -> None:
     response = post(path, {})
     check_error(response, 405)
     assert "GET" in response.headers["Allow"]
@@ -41,8 +41,7 @@ def test_other_paths_are_not_found(path: str) -> None:
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "a"]
 )
-def test_other_content_types_are_refused(path: str, content_type: str) -> None:
-    """Only JSON, or no word about it, is taken by a hook."""
+def test_other_content_types_than_json_are_refused(path: str, content_type: str) -> None:
     check_error(post(path, good(), content_type), 415)
 
 
@@ -50,14 +49,14 @@ def test_other_content_types_are_refused(path: str, content_type: str) -> None:
     "content_type",
     ["application/json", "application/json; charset=utf-8", None, "APPLICATION/JSON"],
 )
-def test_json_is_understood_however_it_is_announced(content_type: str | None) -> None:
+def test_json_is_accepted_with_every_spelling_of_its_content_type(content_type: str | None) -> None:
     assert post("/sync", good(), content_type).status_code == 200
 
 
 IN_FLIGHT = "tapp_hook_requests_in_flight"
 
 
-def test_a_compressed_body_is_refused() -> None:
+def test_compressed_body_is_refused() -> None:
     response = CLIENT.post(
         "/sync",
         data=b"\x1f\x8b",
@@ -68,9 +67,8 @@ def test_a_compressed_body_is_refused() -> None:
 
 
 @pytest.mark.parametrize("path", HOOKS)
-@pytest.mark.parametrize("more", [0, 1])
-def test_a_body_above_the_limit_is_refused(path: str, more: int) -> None:
-    """TAPP_MAX_BODY_BYTES are taken, and not one more."""
+@pytest.mark.parametrize("more", [0, 1], ids=["at the limit", "one byte more"])
+def test_body_above_the_limit_is_refused(path: str, more: int) -> None:
     small = client(max_body_bytes=20_000)
     body = json.dumps(good()).encode()
     body += b" " * (20_000 - len(body) + more)
@@ -85,7 +83,7 @@ def test_a_body_above_the_limit_is_refused(path: str, more: int) -> None:
 
 
 def call(hooks: Any, header: str | None, path: str = "/sync") -> Any:
-    """A call with an Authorization header."""
+    """Sends a request with an Authorization header."""
     headers = {} if header is None else {"Authorization": header}
     body = json.dumps(good()).encode()
     return hooks.post(path, data=body, content_type="application/json", headers=headers)
@@ -99,7 +97,7 @@ def token_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_right_token_opens(token_file: Path) -> None:
+def test_right_token_is_accepted(token_file: Path) -> None:
     hooks = client(auth_token_file=token_file)
     assert call(hooks, "Bearer s3cret-old").status_code == 200
     assert call(hooks, "bearer s3cret-old").status_code == 200
@@ -121,7 +119,9 @@ def test_the_right_token_opens(token_file: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("path", HOOKS)
-def test_anything_else_does_not(token_file: Path, header: str | None, path: str) -> None:
+def test_other_authorization_headers_are_refused(
+    token_file: Path, header: str | None, path: str
+) -> None:
     response = call(client(auth_token_file=token_file), header, path)
     check_error(response, 401)
     assert response.headers["WWW-Authenticate"] == "Bearer"
@@ -134,10 +134,10 @@ def test_probes_need_no_token(token_file: Path) -> None:
 
 
 @pytest.mark.parametrize("coding", ["latin-1", "utf-8"])
-def test_a_token_beyond_ascii_opens_however_its_bytes_are_sent(
+def test_token_with_other_characters_than_ascii_is_accepted_in_both_encodings(
     token_file: Path, coding: str
 ) -> None:
-    """The file is UTF-8; a server shows the header's bytes as Latin-1."""
+    """The file is UTF-8, and a server shows the bytes of the header as Latin-1."""
     token_file.write_bytes("g\u00e9heim".encode())
     hooks = client(auth_token_file=token_file)
     shown = "Bearer g\u00e9heim".encode(coding).decode("latin-1")
@@ -145,7 +145,7 @@ def test_a_token_beyond_ascii_opens_however_its_bytes_are_sent(
     check_error(call(hooks, shown + "\u00e9"), 401)
 
 
-def test_both_tokens_open_during_a_rotation_and_the_old_one_not_after(token_file: Path) -> None:
+def test_both_tokens_are_accepted_only_during_a_rotation(token_file: Path) -> None:
     hooks = client(auth_token_file=token_file)
     token_file.write_text("s3cret-old\ns3cret-new\n\n")
     assert call(hooks, "Bearer s3cret-old").status_code == 200
@@ -155,7 +155,7 @@ def test_both_tokens_open_during_a_rotation_and_the_old_one_not_after(token_file
     check_error(call(hooks, "Bearer s3cret-old"), 401)
 
 
-def test_a_file_that_is_emptied_or_lost_leaves_the_last_tokens_in_force(token_file: Path) -> None:
+def test_tokens_stay_valid_if_their_file_is_emptied_or_lost(token_file: Path) -> None:
     hooks = client(auth_token_file=token_file)
     token_file.write_text("\n")
     assert call(hooks, "Bearer s3cret-old").status_code == 200
@@ -165,8 +165,8 @@ def test_a_file_that_is_emptied_or_lost_leaves_the_last_tokens_in_force(token_fi
     check_error(call(hooks, None), 401)
 
 
-@pytest.mark.parametrize("content", [None, "", " \n\t\n"])
-def test_without_a_token_in_its_file_the_service_does_not_start(
+@pytest.mark.parametrize("content", [None, "", " \n\t\n"], ids=["no file", "empty", "blank"])
+def test_application_does_not_start_without_a_token_in_its_file(
     tmp_path: Path, content: str | None
 ) -> None:
     path = tmp_path / "token"
@@ -185,7 +185,7 @@ def test_without_a_token_in_its_file_the_service_does_not_start(
         ("TAPP_DELETE_POD_AFTER_APP_FINISH", "perhaps"),
     ],
 )
-def test_a_setting_that_makes_no_sense_stops_the_start(
+def test_invalid_setting_is_an_error_at_the_start(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -204,7 +204,7 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("hook", WITH_CHILDREN)
-def test_both_hook_protocols_get_the_same_answer(hook: str) -> None:
+def test_both_protocol_versions_get_the_same_response(hook: str) -> None:
     world = settled(replicas=3, volumeClaimTemplates=[claim_template()])
     world.change(replicas=2, statuses={"0": "Killed"})
     answers = [post(hook, world.request(version=version)).data for version in (1, 2)]
@@ -217,40 +217,40 @@ def test_unknown_fields_of_a_request_are_ignored() -> None:
     assert post("/sync", document).data == post("/sync", good()).data
 
 
-def test_kinds_without_children_may_be_missing_or_of_any_name() -> None:
+def test_kinds_without_children_may_be_missing_or_unknown() -> None:
     document = request(tapp())
     document["children"] = {"Pod.v1": {}, "Service.v1": {}}
     assert post("/sync", document).status_code == 200
 
 
-def test_the_answer_has_only_keys_that_metacontroller_knows() -> None:
+def test_response_has_only_keys_that_metacontroller_knows() -> None:
     answer = json.loads(post("/sync", good()).data)
     assert sorted(answer) == ["children", "status"]
     answer = json.loads(post("/finalize", settled().request(finalizing=True)).data)
     assert sorted(answer) == ["children", "finalized", "resyncAfterSeconds", "status"]
 
 
-def test_a_new_process_gives_the_same_bytes() -> None:
+def test_new_application_gives_the_same_response() -> None:
     answers = {client().post("/sync", json=good()).data for _ in range(2)}
     assert answers == {post("/sync", good()).data}
 
 
-# --- what people and probes see -------------------------------------------------------------------
+# --- plans, probes, metrics and logs --------------------------------------------------------------
 
 
-def test_the_plan_explains_every_instance_and_the_budget() -> None:
+def test_plan_has_every_instance_and_the_budget() -> None:
     plan = json.loads(post("/plan", request(tapp(replicas=2))).data)
     assert [item["action"] for item in plan["instances"]] == ["Create", "Create"]
     assert plan["budget"]["shouldRun"] == 2
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_probes_answer_json(path: str) -> None:
+def test_probes_respond_with_json(path: str) -> None:
     response = CLIENT.get(path)
     assert (response.status_code, response.mimetype) == (200, "application/json")
 
 
-def test_the_version_is_told() -> None:
+def test_version_endpoint_returns_the_version() -> None:
     assert json.loads(CLIENT.get("/version").data)["version"]
 
 
@@ -262,8 +262,8 @@ def test_metrics_count_requests_by_hook_and_code() -> None:
     assert 'tapp_hook_requests_total{code="400",hook="sync"}' in text
 
 
-def test_a_request_is_in_flight_while_it_is_decided() -> None:
-    """What the service may be scaled by."""
+def test_metric_counts_a_request_while_it_is_decided() -> None:
+    """The service can be scaled by this metric."""
 
     def in_flight() -> float:
         text = CLIENT.get("/metrics").data.decode()
@@ -289,7 +289,7 @@ LONG = "x" * 1_000_000
 
 
 def logged(hooks: Any, *requests: tuple[str, Any]) -> list[str]:
-    """The lines that these requests leave in the log."""
+    """Returns the log lines of these requests."""
     logger, lines = logging.getLogger("tapp.hooks"), list[str]()
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(JsonFormatter().format(record))  # type: ignore[method-assign]
@@ -311,22 +311,21 @@ def _named(name: str) -> Any:
 @pytest.mark.parametrize(
     ("path", "document"),
     [
-        pytest.param("/sync", {**good(), "children": {LONG: {"a": {}}}}, id="a kind"),
-        pytest.param("/sync", request(tapp(templates={LONG: 1})), id="a key"),
-        pytest.param("/sync", _named(LONG), id="a name"),
-        pytest.param("/finalize", {**_named(LONG), "finalizing": True}, id="a name at its end"),
+        pytest.param("/sync", {**good(), "children": {LONG: {"a": {}}}}, id="kind"),
+        pytest.param("/sync", request(tapp(templates={LONG: 1})), id="key"),
+        pytest.param("/sync", _named(LONG), id="name"),
+        pytest.param("/finalize", {**_named(LONG), "finalizing": True}, id="name in finalize"),
     ],
 )
-def test_a_line_of_the_log_is_short_whatever_was_sent(path: str, document: Any) -> None:
-    """It was as long as the request."""
+def test_log_lines_are_short_although_the_request_is_long(path: str, document: Any) -> None:
     lines = logged(client(log_level="INFO"), (path, document))
     assert lines
     assert max(map(len, lines)) < 10_000
     assert all(json.loads(line)["message"] for line in lines)
 
 
-def test_a_line_about_a_bug_is_short_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its traceback ends with what the request said."""
+def test_log_line_of_a_traceback_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback may end with a text of the request."""
 
     def bug(*_arguments: Any) -> None:
         raise ValueError(LONG)
@@ -336,7 +335,7 @@ def test_a_line_about_a_bug_is_short_too(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(line) < 50_000
 
 
-def test_a_sync_is_logged_in_one_line_with_what_was_decided() -> None:
+def test_sync_is_logged_in_one_line_with_its_decisions() -> None:
     logger, lines = logging.getLogger("tapp.hooks"), []
     hooks = client(log_level="INFO")
     handler = logging.Handler()

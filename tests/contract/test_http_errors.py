@@ -1,4 +1,4 @@
-"""Any bytes on any endpoint: a well-formed JSON answer, and a process that stays healthy (P7)."""
+"""Any request to any endpoint gets a valid JSON response, and the process stays healthy (P7)."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.contract.calls import ABOUT_TAPPS, CLIENT, HOOKS, WITH_CHILDREN, chec
 from tests.reading import desired
 from tests.scenarios.life import manifest
 
-# --- what is no JSON, or no request ---------------------------------------------------------------
+# --- invalid JSON, and invalid requests -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", HOOKS)
@@ -40,29 +40,29 @@ from tests.scenarios.life import manifest
         b"<xml/>",
     ],
 )
-def test_bytes_that_are_no_request_are_refused(path: str, body: bytes) -> None:
+def test_bytes_that_are_no_valid_request_are_refused(path: str, body: bytes) -> None:
     check_error(post(path, body), 400)
 
 
 @pytest.mark.parametrize("path", HOOKS)
-@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
-def test_deep_nesting_is_refused_and_does_no_harm(path: str, opening: bytes) -> None:
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'], ids=["lists", "objects"])
+def test_deep_nesting_is_refused(path: str, opening: bytes) -> None:
     for body in (opening * 100_000, b'{"parent":' + opening * 100_000):
         check_error(post(path, body), 400)
     assert CLIENT.get("/healthz").status_code == 200
 
 
 @pytest.mark.parametrize("depth", [100, 400, 900, 3000, 50_000])
-@pytest.mark.parametrize("place", ["a template", "a pod", "a status", "an annotation"])
-def test_nesting_inside_a_request_is_an_answer_or_a_json_error(depth: int, place: str) -> None:
+@pytest.mark.parametrize("place", ["template", "pod", "status", "annotation"])
+def test_nesting_inside_a_request_is_processed_or_refused(depth: int, place: str) -> None:
     document = good()
     (pod,) = document["children"]["Pod.v1"].values()
     nested = b"[" * depth + b"]" * depth
-    if place == "a template":
+    if place == "template":
         document["parent"]["spec"]["template"]["spec"]["extra"] = "@@"
-    elif place == "a pod":
+    elif place == "pod":
         pod["spec"]["extra"] = "@@"
-    elif place == "a status":
+    elif place == "status":
         document["parent"]["status"] = {"statuses": "@@"}
     else:
         key = "metacontroller.k8s.io/last-applied-configuration"
@@ -76,7 +76,7 @@ def test_nesting_inside_a_request_is_an_answer_or_a_json_error(depth: int, place
     assert CLIENT.get("/healthz").status_code == 200
 
 
-def test_a_field_of_ten_megabytes_is_no_trouble() -> None:
+def test_field_of_ten_megabytes_is_processed_or_refused() -> None:
     long = "x" * 10_000_000
     document = good()
     document["parent"]["metadata"]["annotations"] = {"long": long}
@@ -88,7 +88,7 @@ def test_a_field_of_ten_megabytes_is_no_trouble() -> None:
 
 
 def put(document: Document, path: tuple[str, ...], value: Any) -> Document:
-    """The document with one value replaced; `...` removes it."""
+    """Returns the document with one value replaced; `...` removes the value."""
     inner: Any = document
     for key in path[:-1]:
         inner = inner[key]
@@ -108,22 +108,22 @@ META = ("parent", "metadata")
     ("path", "value", "where"),
     [
         pytest.param(PARENT, ..., "parent", id="no parent"),
-        pytest.param(PARENT, None, "parent", id="a null parent"),
-        pytest.param(PARENT, [], "parent", id="a list as parent"),
+        pytest.param(PARENT, None, "parent", id="null parent"),
+        pytest.param(PARENT, [], "parent", id="parent is a list"),
         pytest.param((*PARENT, "kind"), ..., "parent.kind", id="no kind"),
         pytest.param((*PARENT, "kind"), "Deployment", "parent.kind", id="another kind"),
         pytest.param((*PARENT, "apiVersion"), ..., "parent.apiVersion", id="no apiVersion"),
         pytest.param((*PARENT, "apiVersion"), "apps/v1", "parent.apiVersion", id="another group"),
         pytest.param(META, ..., "parent.metadata", id="no metadata"),
-        pytest.param(META, "web", "parent.metadata", id="a string as metadata"),
-        pytest.param((*META, "uid"), ..., "parent.metadata.uid", id="no uid"),
-        pytest.param((*META, "uid"), "", "parent.metadata.uid", id="an empty uid"),
-        pytest.param((*META, "uid"), 5, "parent.metadata.uid", id="a number as uid"),
+        pytest.param(META, "web", "parent.metadata", id="metadata is a string"),
+        pytest.param((*META, "uid"), ..., "parent.metadata.uid", id="no UID"),
+        pytest.param((*META, "uid"), "", "parent.metadata.uid", id="empty UID"),
+        pytest.param((*META, "uid"), 5, "parent.metadata.uid", id="UID is a number"),
         pytest.param((*META, "name"), ..., "parent.metadata.name", id="no name"),
         pytest.param((*META, "namespace"), ..., "parent.metadata.namespace", id="no namespace"),
     ],
 )
-def test_a_parent_without_identity_is_refused_with_the_path(
+def test_parent_without_identity_is_refused_with_the_path(
     hook: str, path: tuple[str, ...], value: Any, where: str
 ) -> None:
     assert check_error(post(hook, put(good(), path, value)), 400)["path"].startswith(where)
@@ -135,37 +135,35 @@ def test_a_parent_without_identity_is_refused_with_the_path(
     [
         pytest.param(("children",), ..., id="no children"),
         pytest.param(("children",), None, id="null children"),
-        pytest.param(("children",), [], id="a list of children"),
-        pytest.param(("children", "Pod.v1"), [], id="a list of pods"),
-        pytest.param(("children", "Pod.v1"), "x", id="a string as pods"),
-        pytest.param(("children", "Pod.v1", "shop/web-1"), None, id="a null pod"),
-        pytest.param(("children", "Pod.v1", "shop/web-1"), [], id="a list as pod"),
-        pytest.param(("children", "Pod.v1", "shop/web-1"), {}, id="an empty pod"),
+        pytest.param(("children",), [], id="children is a list"),
+        pytest.param(("children", "Pod.v1"), [], id="pods is a list"),
+        pytest.param(("children", "Pod.v1"), "x", id="pods is a string"),
+        pytest.param(("children", "Pod.v1", "shop/web-1"), None, id="null pod"),
+        pytest.param(("children", "Pod.v1", "shop/web-1"), [], id="pod is a list"),
+        pytest.param(("children", "Pod.v1", "shop/web-1"), {}, id="empty pod"),
         pytest.param(
-            ("children", "Pod.v1", "shop/web-1"), {"metadata": {"name": ""}}, id="an empty name"
+            ("children", "Pod.v1", "shop/web-1"), {"metadata": {"name": ""}}, id="empty name"
         ),
         pytest.param(
-            ("children", "Pod.v1", "shop/web-1"), {"metadata": {"name": 5}}, id="a number as name"
+            ("children", "Pod.v1", "shop/web-1"), {"metadata": {"name": 5}}, id="name is a number"
         ),
         pytest.param(
             ("children", "Pod.v1", "shop/other"),
             {"metadata": {"name": "web-0", "namespace": "shop"}},
-            id="one pod twice",
+            id="pod twice",
         ),
         pytest.param(
             ("children", "Pod.v1", "other/web-1"),
             {"metadata": {"name": "web-1", "namespace": "other"}},
-            id="a pod of another namespace",
+            id="pod of another namespace",
         ),
-        pytest.param(
-            ("children", "PersistentVolumeClaim.v1", "shop/data"), None, id="a null claim"
-        ),
+        pytest.param(("children", "PersistentVolumeClaim.v1", "shop/data"), None, id="null claim"),
         pytest.param(
             ("children", "ConfigMap.v1"), {"shop/a": {"metadata": {"name": "a"}}}, id="another kind"
         ),
     ],
 )
-def test_children_that_cannot_be_told_apart_are_refused(
+def test_invalid_or_repeated_children_are_refused(
     hook: str, path: tuple[str, ...], value: Any
 ) -> None:
     assert check_error(post(hook, put(good(), path, value)), 400)["path"].startswith("children")
@@ -200,19 +198,17 @@ SPEC = ("parent", "spec")
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_a_spec_that_cannot_be_read_deletes_nothing_and_names_the_field(
+def test_invalid_spec_is_refused_with_its_field(
     hook: str, path: tuple[str, ...], value: Any, where: str
 ) -> None:
-    """A 4xx: Metacontroller leaves all children as they are and shows the error on the TApp."""
+    """Metacontroller keeps all children after a 4xx, and shows the error on the TApp."""
     assert check_error(post(hook, put(good(), path, value)), 400)["path"].startswith(where)
 
 
 @pytest.mark.parametrize("path", HOOKS)
-def test_a_bug_is_a_500_with_an_id_and_no_traceback(
+def test_internal_error_is_a_500_with_a_request_id_and_no_traceback(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever hook has it."""
-
     def bug(*_arguments: Any) -> None:
         raise ZeroDivisionError("secret detail")
 
@@ -241,7 +237,7 @@ JSON = st.recursive(
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """All places in a document."""
+    """Returns the paths of all values in a document."""
     items: Any = ()
     if isinstance(value, dict):
         items = value.items()
@@ -255,7 +251,7 @@ PLACES = [path for path in paths(good()) if path and path[0] in READ]
 
 
 @given(st.sampled_from(PLACES), JSON)
-def test_any_value_anywhere_in_a_request_is_answered_or_refused(
+def test_random_value_anywhere_in_a_request_is_processed_or_refused(
     path: tuple[Any, ...], value: Any
 ) -> None:
     """Never a 200 with fewer children, and never more than a short JSON error."""
@@ -272,9 +268,9 @@ def test_any_value_anywhere_in_a_request_is_answered_or_refused(
 
 
 def typed(schema: Document, path: tuple[str, ...] = SPEC) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each field of the spec of one type, as the CRD has it; what is Kubernetes' own is not read.
+    """Yields each field of the spec with its type in the CRD, without fields of Kubernetes itself.
 
-    Of a map, the entry "0" stands for all.
+    In a map, the entry "0" represents all entries.
     """
     yield path, schema.get("type", "")
     if "x-kubernetes-preserve-unknown-fields" not in schema:
@@ -288,18 +284,18 @@ CRD: Document = manifest("crds/tapp.yaml")["spec"]["versions"][0]["schema"]["ope
 FIELDS = [
     (path, kind)
     for path, kind in typed(CRD["properties"]["spec"])
-    if "serviceTemplate" not in path[:-1]  # Kubernetes' own, as pod templates are
+    if "serviceTemplate" not in path[:-1]  # fields of Kubernetes, like pod templates
 ]
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
 
 
 OTHERS = (True, 0, 1, 1.0, 1.5, "", "1", "true", "Retain", [], [1], {}, {"0": 1}, {"0": {}})
-"""What a lenient reader would take for something else."""
+"""Values that a lenient parser would convert to another type."""
 
 
 @pytest.mark.parametrize(("path", "kind"), FIELDS, ids=[".".join(path[1:]) for path, _ in FIELDS])
-def test_a_value_of_another_type_is_refused_at_its_field(path: tuple[str, ...], kind: str) -> None:
-    """What the CRD gives a type is held to it, also in a TApp that is older than the CRD."""
+def test_value_of_another_type_is_refused_at_its_field(path: tuple[str, ...], kind: str) -> None:
+    """This holds for a TApp that is older than the CRD, too."""
     for value in (each for each in OTHERS if type(each) is not TYPES[kind]):
         document = good()
         inner = document

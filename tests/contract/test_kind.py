@@ -1,4 +1,4 @@
-"""`make kind`: what it calls, in which order, and what it says; its tools are stand-ins."""
+"""`make kind`, with substitutes for docker, kind, kubectl and helm: its commands and its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "release" / "kind.sh"
 IMAGE = f"tapp-hooks:{VERSION}"
 TOOLS = ("docker", "kind", "kubectl", "helm")
-STAND_IN = """\
+SUBSTITUTE = """\
 #!/bin/sh
 call="$(basename "$0") $*"
 cd {place}
@@ -32,7 +32,7 @@ if [ -s refused ] && echo "$call" | grep -qf refused; then echo "it cannot be do
 
 
 class Machine:
-    """Where the stand-ins are, what they were asked, and what they refuse."""
+    """The directory of the substitutes, with their calls and the calls that have to fail."""
 
     def __init__(self, place: Path) -> None:
         self.place, self.bin = place, place / "bin"
@@ -42,11 +42,11 @@ class Machine:
         for tool in ("basename", "cat", "dirname", "grep", "mkdir", "sed"):
             (self.bin / tool).symlink_to(str(shutil.which(tool)))
         for tool in TOOLS:
-            (self.bin / tool).write_text(STAND_IN.format(place=place))
+            (self.bin / tool).write_text(SUBSTITUTE.format(place=place))
             (self.bin / tool).chmod(0o755)
 
     def run(self) -> subprocess.CompletedProcess[str]:
-        """`make kind`, on this machine."""
+        """Runs `make kind` on this machine."""
         environment = {**os.environ, "PATH": str(self.bin), "METACONTROLLER_CHART": ""}
         return subprocess.run(
             [SCRIPT, self.place / "build"],
@@ -54,7 +54,7 @@ class Machine:
         )  # fmt: skip
 
     def calls(self) -> list[str]:
-        """What was called since the last time."""
+        """Returns the calls since the last time."""
         found = (self.place / "calls").read_text().splitlines()
         (self.place / "calls").write_text("")
         return found
@@ -62,12 +62,12 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    """A machine that has all."""
+    """A machine with all tools."""
     return Machine(tmp_path / "machine")
 
 
-def test_from_a_clone_to_a_tapp_and_again(machine: Machine) -> None:
-    """By the chart, with Metacontroller; the second time on the cluster that is there."""
+def test_kind_installs_the_chart_and_an_example_and_can_be_repeated(machine: Machine) -> None:
+    """The second time, it uses the existing cluster."""
     done = machine.run()
     assert done.returncode == 0, done.stderr
     first = machine.calls()
@@ -92,7 +92,7 @@ def test_from_a_clone_to_a_tapp_and_again(machine: Machine) -> None:
     assert machine.calls() == [each for each in first if "kind create" not in each]
 
 
-def test_what_it_says_last_is_about_the_example_and_leads_somewhere() -> None:
+def test_hints_of_kind_fit_the_example_and_the_documentation() -> None:
     example = yaml.safe_load((ROOT / "examples" / "same-template.yaml").read_text())
     (container,) = example["spec"]["template"]["spec"]["containers"]
     assert (example["metadata"]["name"], container["name"]) == ("same", "web")
@@ -101,7 +101,7 @@ def test_what_it_says_last_is_about_the_example_and_leads_somewhere() -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_a_machine_without_its_tools_is_told(machine: Machine, tool: str) -> None:
+def test_missing_tool_is_an_error_with_its_name(machine: Machine, tool: str) -> None:
     (machine.bin / tool).unlink()
     done = machine.run()
     assert done.returncode == 1
@@ -110,7 +110,7 @@ def test_a_machine_without_its_tools_is_told(machine: Machine, tool: str) -> Non
 
 
 @pytest.mark.parametrize("step", ["docker build", "kind load", "helm upgrade", "kubectl wait"])
-def test_a_step_that_fails_ends_it(machine: Machine, step: str) -> None:
+def test_failed_step_is_an_error_and_no_other_step_follows(machine: Machine, step: str) -> None:
     (machine.place / "refused").write_text(f"{step}\n")
     done = machine.run()
     assert done.returncode == 1

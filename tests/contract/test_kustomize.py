@@ -1,4 +1,4 @@
-"""What kustomize makes of the manifests in another namespace, and of TApps."""
+"""Builds of kustomize: the manifests in another namespace, and TApps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GITOPS = ROOT / "gitops" / "kustomize"
 
 @pytest.fixture(scope="module", autouse=True)
 def on_path() -> Iterator[None]:
-    """Has kubectl."""
+    """Adds kubectl to the PATH."""
     with tools():
         yield
 
@@ -34,10 +34,10 @@ def on_path() -> Iterator[None]:
     [(), ("bearer-token",), ("pod-status", "tls-cert-manager"), tuple(components())],
     ids=lambda names: "+".join(names) or "base",
 )
-def test_an_installation_moves_to_another_namespace_as_a_whole(
+def test_namespace_transformer_moves_the_whole_installation(
     names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Also what names it: hook URLs, Secrets, certificates, monitors, alerts."""
+    """References move, too: hook URLs, Secrets, certificates, monitors, alerts."""
     for part in ("metacontroller", "crds"):
         shutil.copytree(ROOT / part, tmp_path / part)
     (tmp_path / "crds" / "tapp.yaml").write_text(STUB)
@@ -64,12 +64,15 @@ def test_an_installation_moves_to_another_namespace_as_a_whole(
 
 @pytest.fixture(scope="module")
 def built() -> list[Document]:
-    """The example's objects."""
+    """The objects of the example."""
     return build(GITOPS)
 
 
-def test_names_in_a_tapp_follow_what_kustomize_calls_them(built: list[Document]) -> None:
-    """Generated and prefixed ones, in the template, in a template of the pool, and around it."""
+def test_names_in_a_tapp_are_changed_like_the_objects_themselves(built: list[Document]) -> None:
+    """Generated names and prefixes are supported.
+
+    kustomize must find names in the template, in the template pool, and in other fields.
+    """
     spec = only(built, "TApp", "shop-web")["spec"]
     names = {each["kind"]: each["metadata"]["name"] for each in built}
     pod = spec["template"]["spec"]
@@ -82,7 +85,7 @@ def test_names_in_a_tapp_follow_what_kustomize_calls_them(built: list[Document])
     assert scaled["name"] == "shop-web"
 
 
-def test_a_patch_of_one_container_leaves_the_others_and_its_image(built: list[Document]) -> None:
+def test_patch_of_one_container_keeps_the_other_container(built: list[Document]) -> None:
     spec = only(built, "TApp")["spec"]
     main, side = spec["template"]["spec"]["containers"]
     assert (main["name"], main["image"], side["image"]) == ("main", "nginx:1.28", "busybox:1.37")
@@ -91,8 +94,8 @@ def test_a_patch_of_one_container_leaves_the_others_and_its_image(built: list[Do
     assert spec["template"]["metadata"]["labels"] == {"app": "web", "team": "shop"}
 
 
-def test_merge_keys_are_those_by_which_metacontroller_merges() -> None:
-    """And kustomize's own, of fields that no update in place changes."""
+def test_merge_keys_are_those_of_metacontroller() -> None:
+    """In addition, kustomize needs keys of fields that no in-place update changes."""
 
     def found(value: Any) -> Iterator[str]:
         if isinstance(value, dict):
@@ -105,8 +108,8 @@ def test_merge_keys_are_those_by_which_metacontroller_merges() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
-def test_patches_of_kubernetes_own_kinds_go_on(kind: str, tmp_path: Path) -> None:
-    """What `openapi:` names takes the place of all that kustomize knows."""
+def test_patches_of_other_kinds_still_work(kind: str, tmp_path: Path) -> None:
+    """The file in `openapi:` replaces everything that kustomize knows."""
     shutil.copy(GITOPS / "openapi.json", tmp_path)
     containers = [{"name": "main", "image": "a:1"}, {"name": "side", "image": "b:1"}]
     head = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "other"}}

@@ -1,4 +1,4 @@
-"""What chart and plugin say of where they come from, krew's manifest, and the manual page."""
+"""The origin in the chart and in the plugin, the manifest for krew, and the manual page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOME = "https://github.com/example/tapp"
 # --- the chart ------------------------------------------------------------------------------------
 
 
-def test_the_chart_says_where_it_comes_from(tmp_path: Path) -> None:
+def test_chart_has_the_url_of_the_repository(tmp_path: Path) -> None:
     chart.copy(tmp_path / "tapp", VERSION, IMAGE, HOME)
     found = yaml.safe_load((tmp_path / "tapp" / "Chart.yaml").read_text())
     assert (found["home"], found["sources"]) == (HOME, [HOME])
@@ -34,7 +34,7 @@ def test_the_chart_says_where_it_comes_from(tmp_path: Path) -> None:
     assert (ROOT / chart.ICON).read_text().startswith("<svg ")
 
 
-def test_a_chart_that_nobody_publishes_names_no_page(tmp_path: Path) -> None:
+def test_chart_without_a_repository_has_no_urls(tmp_path: Path) -> None:
     chart.copy(tmp_path / "tapp", VERSION, IMAGE)
     found = yaml.safe_load((tmp_path / "tapp" / "Chart.yaml").read_text())
     assert not {"home", "sources", "icon", "maintainers"} & set(found)
@@ -48,13 +48,13 @@ def test_a_chart_that_nobody_publishes_names_no_page(tmp_path: Path) -> None:
 
 
 def archive(place: Path, system: str, machine: str, version: str = VERSION) -> Path:
-    """A file of the name of an archive."""
+    """Creates a file with the name of an archive."""
     file = place / f"kubectl-tapp-{version}-{system}-{machine}.tar.gz"
     file.write_text(f"{system} {machine}")
     return file
 
 
-def test_the_manifest_has_every_archive_with_its_checksum(tmp_path: Path) -> None:
+def test_krew_manifest_has_every_archive_with_its_checksum(tmp_path: Path) -> None:
     (tmp_path / "given").mkdir()
     (tmp_path / "dist").mkdir()
     for system, machine in (("linux", "amd64"), ("linux", "arm64"), ("darwin", "arm64")):
@@ -74,7 +74,7 @@ def test_the_manifest_has_every_archive_with_its_checksum(tmp_path: Path) -> Non
     assert len(spec["platforms"]) == 3
 
 
-def test_without_a_page_there_is_no_manifest(tmp_path: Path) -> None:
+def test_without_a_repository_there_is_no_krew_manifest(tmp_path: Path) -> None:
     (tmp_path / "given").mkdir()
     (tmp_path / "dist").mkdir()
     archive(tmp_path / "given", "linux", "amd64")
@@ -91,14 +91,16 @@ def test_archives_of_another_version_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("home", ["github.com/a/b", "http://github.com/a/b", "https://a", "x y"])
-def test_a_page_that_is_none_is_refused(home: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_url_of_the_repository_is_refused(
+    home: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["--version", VERSION, "--image", IMAGE, "--home", home]) == 1
     assert f"PAGE={home} is no page" in capsys.readouterr().err
     assert checked_page(f"{HOME}/") == HOME
 
 
-def test_what_is_packed_are_plain_files_that_say_nothing_of_who_packed_them(tmp_path: Path) -> None:
-    """No link, which krew would not unpack."""
+def test_archive_has_only_plain_files_without_an_owner(tmp_path: Path) -> None:
+    """Links would not be unpacked by krew."""
     whole = tmp_path / "whole"
     (whole / "inner").mkdir(parents=True)
     (whole / "kubectl-tapp").write_text("x")
@@ -113,7 +115,6 @@ def test_what_is_packed_are_plain_files_that_say_nothing_of_who_packed_them(tmp_
 
 
 def test_every_bundled_package_has_a_license_file() -> None:
-    """Each of these packages has a text; all that the wheel needs is among them."""
     names = {found.metadata["Name"].lower() for found in plugin.bundled()}
     assert {"pydantic", "pydantic_core", "typer", "rich", "msgspec"} <= names
     assert not {"gunicorn", "gevent", "pytest"} & names
@@ -127,7 +128,7 @@ def test_every_bundled_package_has_a_license_file() -> None:
 # --- the manual page ------------------------------------------------------------------------------
 
 
-def test_the_page_is_what_help_says() -> None:
+def test_manual_page_has_the_text_of_help() -> None:
     text = man.PAGE.read_text(encoding="utf-8")
     assert text == man.page()
     plain = re.sub(r"\\&|\\\(dq", "", text.replace("\\-", "-"))
@@ -139,7 +140,7 @@ def test_the_page_is_what_help_says() -> None:
     assert plain.count("\n.B --kubeconfig FILE\n") == 1
 
 
-def test_groff_has_nothing_to_complain_of() -> None:
+def test_manual_page_has_no_groff_warnings() -> None:
     if shutil.which("groff") is None:
         pytest.skip("there is no groff")
     done = subprocess.run(
@@ -148,7 +149,7 @@ def test_groff_has_nothing_to_complain_of() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_stale_page_is_told_of(
+def test_check_finds_a_stale_manual_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(man, "ROOT", tmp_path)

@@ -1,4 +1,4 @@
-"""What `make` does for somebody who has just cloned the repository."""
+"""`make` in a new clone of the repository."""
 
 import ast
 import re
@@ -10,27 +10,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.test_wheel import imports
+from tests.contract.imports import imports
 
 ROOT = Path(__file__).parents[2]
 OLD = """#!/bin/sh
 exec {python} -c 'import sys; sys.version_info = (3, 9, 2); exec(sys.argv[1])' "$2"
 """
-"""A Python that says it is older than it is, and can do nothing but `-c`."""
+"""A Python that reports an older version, and supports only `-c`."""
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """What `make` reads, without a virtualenv beside it."""
+    """The files that `make` reads, without a virtualenv."""
     for file in (ROOT / "Makefile", ROOT / "pyproject.toml", *ROOT.glob("requirements*.txt")):
         shutil.copy(file, tmp_path)
     return tmp_path
 
 
 def make(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`make` in a directory."""
+    """Runs `make` in a directory."""
     return subprocess.run(
         ["make", *arguments],
         cwd=where,
@@ -42,7 +42,7 @@ def make(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("target", ["demo", "run", "test", "install"])
-def test_an_older_python_is_told_in_a_sentence_what_is_needed(clone: Path, target: str) -> None:
+def test_old_python_is_an_error_with_the_required_version(clone: Path, target: str) -> None:
     old = clone / "old"
     old.write_text(OLD.format(python=sys.executable))
     old.chmod(0o755)
@@ -64,7 +64,7 @@ def test_an_older_python_is_told_in_a_sentence_what_is_needed(clone: Path, targe
     ],
     ids=["brief", "all", "kind", "run", "test"],
 )
-def test_the_demo_does_not_wait_for_the_developers_tools(
+def test_only_targets_for_developers_install_the_tools_of_developers(
     clone: Path, arguments: list[str], developer: bool, last: str
 ) -> None:
     steps = make(clone, "-n", *arguments).stdout.splitlines()
@@ -73,7 +73,7 @@ def test_the_demo_does_not_wait_for_the_developers_tools(
     assert any("requirements-dev.txt" in step for step in steps) == developer
 
 
-def test_what_the_demo_imports_is_what_it_installs() -> None:
+def test_make_installs_everything_that_the_demo_imports() -> None:
     pinned = set()
     for name in ("requirements.in", "requirements-plugin.in"):
         text = (ROOT / name).read_text(encoding="utf-8")
@@ -101,8 +101,8 @@ def test_what_the_demo_imports_is_what_it_installs() -> None:
 
 
 @pytest.mark.parametrize("level", ["", "-plugin", "-dev"])
-def test_what_is_installed_is_what_is_asked_for_and_has_hashes(level: str) -> None:
-    """Also where one level needs what another one has: stages are installed into one place."""
+def test_locked_requirements_have_the_requested_versions_and_hashes(level: str) -> None:
+    """This matters if two files need a package, because one environment gets both."""
     entries = re.split(r"\n(?=\w)", (ROOT / f"requirements{level}.txt").read_text("utf-8"))[1:]
     assert [each for each in entries if "--hash=sha256:" not in each] == []
     locked = pins("\n".join(entries))
@@ -112,5 +112,5 @@ def test_what_is_installed_is_what_is_asked_for_and_has_hashes(level: str) -> No
 
 
 def pins(text: str) -> dict[str, str]:
-    """Name -> version."""
+    """Returns the version of each pinned package."""
     return {name.lower(): found for name, found in re.findall(r"(?m)^([\w-]+)==([^\s;]+)", text)}

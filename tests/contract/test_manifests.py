@@ -1,16 +1,12 @@
-"""The install manifests: kustomize builds them, Kubernetes takes them, and their names agree."""
+"""The install manifests: kustomize builds them, Kubernetes accepts them, and their names match."""
 
-import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from copy import deepcopy
-from functools import cache
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import kubernetes_validate
@@ -21,86 +17,48 @@ from crds.kubernetes_schema import KUBERNETES
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from hooks.version import VERSION
-from release.kustomize import STUB
 from tapp.words import vocabulary
+from tests.contract.manifests import (
+    INSTALL,
+    METACONTROLLER,
+    Document,
+    build,
+    composed,
+    key_of_secret,
+    kustomize,
+    only,
+    pod_spec,
+)
 from tests.contract.theirs import manifests_in
 
-Document = dict[str, Any]
-
-INSTALL = Path(__file__).parents[2] / "metacontroller"
 OVERLAYS = ["base", "overlays/bearer-token", "overlays/kind", "overlays/tls"]
-"""What can be built without a network."""
+"""Kustomizations that can be built without a network."""
 POLICIES = "components/admission-policies"
 EVENTS, RESIZE = "events", "resize"
-METACONTROLLER = INSTALL / "overlays" / "metacontroller"
 CUSTOM_GROUPS = {"metacontroller.k8s.io", "cert-manager.io", "monitoring.coreos.com"}
 COMPONENTS = sorted(each.name for each in (INSTALL / "components").iterdir())
 DECORATOR = INSTALL / "components" / "pod-status" / "decorator-controller.yaml"
 HOOKS = ("sync", "finalize", "customize")
 
 STATE_METRICS = INSTALL / "components" / "monitoring" / "kube-state-metrics.yaml"
-"""Not for the API server: a file of kube-state-metrics'."""
+"""A file for kube-state-metrics, not for the API server."""
 FOR_KUSTOMIZE = INSTALL / "namespace" / "replacements.yaml"
 FILES = sorted(set(INSTALL.rglob("*.yaml")) - {STATE_METRICS, FOR_KUSTOMIZE})
 
 
-def kustomize() -> list[str] | None:
-    """The command that builds a kustomization, or None where this machine has none."""
-    if found := shutil.which("kubectl"):
-        return [found, "kustomize"]
-    if found := shutil.which("kustomize"):
-        return [found, "build"]
-    return None
-
-
-@cache
-def build(directory: Path) -> list[Document]:
-    """The objects that a kustomization makes; skips where no kustomize is at hand."""
-    command = kustomize()
-    if command is None:
-        pytest.skip("neither kubectl nor kustomize on PATH")
-    done = subprocess.run(
-        [*command, str(directory)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"KUBECONFIG": os.devnull, "GOGC": "off"},
-    )
-    assert done.returncode == 0, done.stderr
-    loaded = yaml.load_all(done.stdout, yaml.CSafeLoader)
-    return [document for document in loaded if document]
-
-
-def only(documents: list[Document], kind: str, name: str | None = None) -> Document:
-    """The one object of this kind (and name)."""
-    found = [
-        document
-        for document in documents
-        if document["kind"] == kind and name in {None, document["metadata"]["name"]}
-    ]
-    assert len(found) == 1, (kind, name, len(found))
-    return found[0]
-
-
 def built_in(document: Document) -> bool:
-    """Whether Kubernetes itself defines the object's kind."""
+    """True if Kubernetes itself defines the kind of the object."""
     return document["apiVersion"].split("/")[0] not in CUSTOM_GROUPS | {vocabulary.GROUP}
 
 
-def pod_spec(documents: list[Document]) -> Document:
-    """The pod spec of the hooks' Deployment."""
-    spec: Document = only(documents, "Deployment")["spec"]["template"]["spec"]
-    return spec
-
-
 def environment(documents: list[Document]) -> dict[str, str]:
-    """The environment of the hooks' container."""
+    """Returns the environment of the service's container."""
     (container,) = pod_spec(documents)["containers"]
     return {variable["name"]: variable["value"] for variable in container["env"]}
 
 
 def webhooks(documents: list[Document]) -> dict[str, Document]:
-    """The path that a hook must have -> how Metacontroller calls it."""
+    """Returns the webhook for each path that a hook has to have."""
     hooks = only(documents, "CompositeController")["spec"]["hooks"]
     found = {name: hook["webhook"] for name, hook in hooks.items()}
     for document in documents:
@@ -108,27 +66,6 @@ def webhooks(documents: list[Document]) -> dict[str, Document]:
             name = document["metadata"]["name"].removeprefix("tapp-")
             found[name] = document["spec"]["hooks"]["sync"]["webhook"]
     return found
-
-
-@cache
-def composed(*names: str, stub: bool = True) -> list[Document]:
-    """The objects of the base with these components, in this order, as in a user's `deploy`.
-
-    `stub` builds with a definition of TApp that says nothing: the real one takes most of the time.
-    """
-    with tempfile.TemporaryDirectory() as place:
-        for part in ("crds", "metacontroller"):
-            shutil.copytree(INSTALL.parent / part, Path(place) / part)
-        if stub:
-            (Path(place) / "crds" / "tapp.yaml").write_text(STUB, encoding="utf-8")
-        deploy = {
-            "resources": ["../metacontroller/base"],
-            "components": [f"../metacontroller/components/{name}" for name in names],
-        }
-        directory = Path(place) / "deploy"
-        directory.mkdir()
-        (directory / "kustomization.yaml").write_text(yaml.safe_dump(deploy), encoding="utf-8")
-        return build(directory)
 
 
 @pytest.fixture(params=[*OVERLAYS, "components"])
@@ -143,8 +80,11 @@ def installed(request: pytest.FixtureRequest) -> list[Document]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(INSTALL)) for file in FILES])
-def test_file_is_what_its_kind_demands(file: Path) -> None:
-    """Whole objects validate, strictly; patches are lists of operations or name their target."""
+def test_each_file_is_valid_for_its_kind(file: Path) -> None:
+    """Whole objects are validated strictly.
+
+    Patches are lists of operations, or name their target.
+    """
     for document in yaml.load_all(file.read_text(encoding="utf-8"), yaml.CSafeLoader):
         if isinstance(document, list):
             assert all({"op", "path"} <= set(operation) for operation in document)
@@ -157,7 +97,7 @@ def test_file_is_what_its_kind_demands(file: Path) -> None:
 
 
 def kustomizations() -> Iterator[tuple[Path, Document]]:
-    """Each kustomization file with its content."""
+    """Yields each kustomization file with its content."""
     for file in sorted(INSTALL.rglob("kustomization.yaml")):
         yield file, yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)
 
@@ -170,8 +110,7 @@ PATCH_FILES = {
 }
 
 
-def test_every_file_is_used_and_every_reference_leads_somewhere() -> None:
-    """No manifest lies about unused, and none is missing."""
+def test_every_file_is_used_and_every_reference_exists() -> None:
     used = {file for file, _ in kustomizations()} | PATCH_FILES
     for file, content in kustomizations():
         parts = [*content.get("resources", ()), *content.get("components", ())]
@@ -189,15 +128,13 @@ def test_every_file_is_used_and_every_reference_leads_somewhere() -> None:
 # --- what the builds contain ----------------------------------------------------------------------
 
 
-def test_objects_validate(installed: list[Document]) -> None:
-    """Kubernetes' schemas accept each object of its own kinds, unknown fields refused."""
+def test_objects_of_kubernetes_are_valid_without_unknown_fields(installed: list[Document]) -> None:
     for document in installed:
         if built_in(document):
             kubernetes_validate.validate(document, KUBERNETES, strict=True)
 
 
-def test_base_is_complete() -> None:
-    """One apply installs the definition, the service and its registration."""
+def test_base_has_the_crd_the_service_and_the_registration() -> None:
     kinds = sorted(document["kind"] for document in build(INSTALL / "base"))
     assert kinds == [
         "ClusterRole",
@@ -215,20 +152,19 @@ def test_base_is_complete() -> None:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_hooks_have_no_credentials(overlay: str) -> None:
-    """P10: no service account of their own, no token, no role binding."""
+def test_service_has_no_credentials(overlay: str) -> None:
+    """Promise P10."""
     assert_no_credentials(build(INSTALL / overlay))
 
 
-def test_no_component_but_events_and_resize_gives_credentials() -> None:
-    """All the others together do not, either, and lead nowhere."""
+def test_no_component_except_events_and_resize_adds_credentials() -> None:
     documents = composed(*(name for name in COMPONENTS if name not in {EVENTS, RESIZE}))
     assert_no_credentials(documents)
     assert not {"TAPP_EVENTS", "TAPP_RESIZE"} & environment(documents).keys()
 
 
 def assert_no_credentials(documents: list[Document]) -> None:
-    """Nothing to be somebody with, and nobody to speak to."""
+    """Checks that there is no account, no token, no binding, and no egress."""
     assert pod_spec(documents)["automountServiceAccountToken"] is False
     assert "serviceAccountName" not in pod_spec(documents)
     assert "ServiceAccount" not in {document["kind"] for document in documents}
@@ -249,18 +185,21 @@ RIGHTS = {
 
 
 @pytest.mark.parametrize("component", RIGHTS)
-def test_with_a_component_the_hooks_may_do_one_thing_and_nothing_else(component: str) -> None:
-    """P10: an account of its own, the one verb, and the way to the API server."""
+def test_component_adds_an_account_with_a_single_right(component: str) -> None:
+    """Promise P10.
+
+    The component opens the way to the API server, too.
+    """
     documents = composed(component)
     name = only(documents, "ServiceAccount")["metadata"]["name"]
     assert pod_spec(documents)["serviceAccountName"] == name
     assert pod_spec(documents)["automountServiceAccountToken"] is True
-    told = {f"TAPP_{each.upper()}" for each in RIGHTS} & environment(documents).keys()
-    assert told == {f"TAPP_{component.upper()}"}
+    enabled = {f"TAPP_{each.upper()}" for each in RIGHTS} & environment(documents).keys()
+    assert enabled == {f"TAPP_{component.upper()}"}
     assert environment(documents)[f"TAPP_{component.upper()}"] == "true"
     binding = only(documents, "ClusterRoleBinding")
     accounts = {(each["kind"], each["name"], each["namespace"]) for each in binding["subjects"]}
-    # With both there is one account, that of the events: resize's right is bound to it, too.
+    # Both components share the account of Events, so the right to resize is bound to it, too.
     assert {(kind, place) for kind, _, place in accounts} == {("ServiceAccount", "tapp-system")}
     assert {each for _, each, _ in accounts} == {name, "tapp-hooks"}
     assert only(documents, "ClusterRole", binding["roleRef"]["name"])["rules"] == [
@@ -271,9 +210,10 @@ def test_with_a_component_the_hooks_may_do_one_thing_and_nothing_else(component:
     assert {each["port"] for each in out["ports"]} == {443, 6443}
 
 
-@pytest.mark.parametrize("order", [(EVENTS, RESIZE), (RESIZE, EVENTS)])
-def test_events_and_resize_share_an_account(order: tuple[str, str]) -> None:
-    """In whichever order they stand, it has both rights."""
+@pytest.mark.parametrize("order", [(EVENTS, RESIZE), (RESIZE, EVENTS)], ids="+".join)
+def test_events_and_resize_share_an_account_with_both_rights_in_any_order(
+    order: tuple[str, str],
+) -> None:
     documents = composed(*order)
     account = pod_spec(documents)["serviceAccountName"]
     bound = {
@@ -286,8 +226,7 @@ def test_events_and_resize_share_an_account(order: tuple[str, str]) -> None:
     assert {"TAPP_EVENTS", "TAPP_RESIZE"} <= environment(documents).keys()
 
 
-def test_events_are_the_same_before_and_after_every_other_component() -> None:
-    """In whichever place of `components:` it stands."""
+def test_events_component_has_the_same_result_first_and_last() -> None:
     others = [name for name in COMPONENTS if name != EVENTS]
     first, last = deepcopy(composed(EVENTS, *others)), deepcopy(composed(*others, EVENTS))
 
@@ -306,15 +245,15 @@ def test_events_are_the_same_before_and_after_every_other_component() -> None:
     assert sorted(first, key=key) == sorted(last, key=key)
 
 
-def test_namespaced_objects_share_the_namespace(installed: list[Document]) -> None:
-    """Everything that has a namespace lives in the one that is made here."""
+def test_all_namespaced_objects_are_in_the_namespace_of_the_manifests(
+    installed: list[Document],
+) -> None:
     name = only(installed, "Namespace")["metadata"]["name"]
     used = {document["metadata"].get("namespace", name) for document in installed}
     assert used == {name} == {"tapp-system"}
 
 
-def test_selectors_match_labels(installed: list[Document]) -> None:
-    """Service, budget, network policy and spreading all mean the Deployment's pods."""
+def test_all_selectors_match_the_pods_of_the_deployment(installed: list[Document]) -> None:
     deployment = only(installed, "Deployment")["spec"]
     labels = deployment["template"]["metadata"]["labels"]
     selectors = [
@@ -337,8 +276,7 @@ def test_selectors_match_labels(installed: list[Document]) -> None:
 # --- the registration -----------------------------------------------------------------------------
 
 
-def test_hook_urls_reach_the_service(installed: list[Document]) -> None:
-    """Host, port and scheme lead through the Service to the port that the hooks listen on."""
+def test_hook_urls_have_the_host_port_and_scheme_of_the_service(installed: list[Document]) -> None:
     service = only(installed, "Service")
     (port,) = service["spec"]["ports"]
     (container,) = pod_spec(installed)["containers"]
@@ -353,8 +291,7 @@ def test_hook_urls_reach_the_service(installed: list[Document]) -> None:
         assert webhook["url"] == f"{scheme}://{host}:{port['port']}/{name}"
 
 
-def test_hook_paths_are_routes_of_the_service() -> None:
-    """Metacontroller and the kubelet ask for paths that the service has."""
+def test_hook_and_probe_paths_are_routes_of_the_service() -> None:
     routes = {rule.rule for rule in create_app(Settings()).url_map.iter_rules()}
     documents = composed("pod-status")
     paths = {urlsplit(webhook["url"]).path for webhook in webhooks(documents).values()}
@@ -364,8 +301,7 @@ def test_hook_paths_are_routes_of_the_service() -> None:
     assert {container[probe]["httpGet"]["path"] for probe in probes} <= routes
 
 
-def test_registration(installed: list[Document]) -> None:
-    """What the hooks rely on: selectors, strategies, protocol version, timeouts, no ETag."""
+def test_registration_has_the_fields_that_the_hooks_rely_on(installed: list[Document]) -> None:
     controller = only(installed, "CompositeController")
     spec = controller["spec"]
     assert controller["metadata"]["name"] == "tapp-controller"
@@ -393,8 +329,7 @@ def test_registration(installed: list[Document]) -> None:
         assert "etag" not in hook["webhook"]
 
 
-def test_registration_of_pods() -> None:
-    """Only pods that ask for it; no finalizer, no children, no ETag; as the others are called."""
+def test_pod_registration_selects_only_labeled_pods() -> None:
     shipped = yaml.safe_load(DECORATOR.read_text(encoding="utf-8"))
     built = only(composed("pod-status"), "DecoratorController")
     assert built["spec"] == shipped["spec"]
@@ -420,8 +355,7 @@ def test_registration_of_pods() -> None:
     }
 
 
-def test_registered_resource_is_the_defined_one(installed: list[Document]) -> None:
-    """The CompositeController watches what the CRD serves."""
+def test_registered_resource_is_that_of_the_crd(installed: list[Document]) -> None:
     parent = only(installed, "CompositeController")["spec"]["parentResource"]
     crd = only(installed, "CustomResourceDefinition")["spec"]
     served = [f"{crd['group']}/{each['name']}" for each in crd["versions"] if each["served"]]
@@ -432,18 +366,17 @@ def test_registered_resource_is_the_defined_one(installed: list[Document]) -> No
 # --- Pod Security "restricted" --------------------------------------------------------------------
 
 
-def test_namespace_demands_restricted_pods(installed: list[Document]) -> None:
-    """The cluster enforces what the tests below check."""
+def test_namespace_enforces_restricted_pods(installed: list[Document]) -> None:
     labels = only(installed, "Namespace")["metadata"]["labels"]
     for mode in ("enforce", "audit", "warn"):
         assert labels[f"pod-security.kubernetes.io/{mode}"] == "restricted"
 
 
-def test_pods_are_restricted_and_write_no_file_of_the_image(installed: list[Document]) -> None:
-    """The contexts are these and no others; /tmp stays writable for gunicorn.
+def test_pods_are_restricted_and_write_only_to_volumes(installed: list[Document]) -> None:
+    """The directory /tmp is writable because gunicorn needs it.
 
-    The user is the image's, a number, because the kubelet cannot tell whether a name is root:
-    OpenShift's restricted-v2 refuses ids in a pod, as it gives each namespace its own.
+    The user is a number in the image, because the kubelet cannot tell whether a name is root. A pod
+    must not set it: OpenShift's restricted-v2 gives each namespace its own IDs.
     """
     spec = pod_spec(installed)
     assert spec["securityContext"] == {
@@ -470,8 +403,8 @@ def test_pods_are_restricted_and_write_no_file_of_the_image(installed: list[Docu
 # --- the Deployment -------------------------------------------------------------------------------
 
 
-def test_rollouts_and_drains_leave_someone_to_answer() -> None:
-    """Two replicas, none missing in a rollout, one at most in a drain; time to finish calls."""
+def test_a_pod_of_the_service_is_ready_during_rollouts_and_drains() -> None:
+    """There are two replicas, and time to finish calls."""
     base = build(INSTALL / "base")
     deployment = only(base, "Deployment")["spec"]
     assert deployment["replicas"] == 2
@@ -487,8 +420,9 @@ def test_rollouts_and_drains_leave_someone_to_answer() -> None:
     assert "cpu" not in container["resources"]["limits"]
 
 
-def test_settings_are_known(installed: list[Document], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each TAPP_ variable is a setting of the service or of gunicorn, with a legal value."""
+def test_variables_of_the_deployment_are_valid_settings(
+    installed: list[Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
     gunicorn = {"TAPP_TLS_CERT_FILE", "TAPP_TLS_KEY_FILE", "TAPP_TLS_CLIENT_CA_FILE"}
     known = {f"TAPP_{name.upper()}" for name in Settings.model_fields} | gunicorn
     variables = environment(installed)
@@ -498,8 +432,7 @@ def test_settings_are_known(installed: list[Document], monkeypatch: pytest.Monke
     assert Settings().log_level == "INFO"
 
 
-def test_network_policy() -> None:
-    """In: Metacontroller's namespace and labelled collectors. Out: nothing."""
+def test_network_policy_allows_metacontroller_and_labeled_collectors_in_and_nothing_out() -> None:
     base = build(INSTALL / "base")
     policy = only(base, "NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
@@ -523,8 +456,13 @@ CALLERS = {
 
 
 @pytest.mark.parametrize(("order", "besides"), CALLERS.items(), ids="+".join)
-def test_only_metacontrollers_pods_are_let_in(order: tuple[str, ...], besides: list[str]) -> None:
-    """Its namespace is not enough, and neither is a label of collectors; Prometheus where asked."""
+def test_component_allows_only_pods_of_metacontroller_in(
+    order: tuple[str, ...], besides: list[str]
+) -> None:
+    """Other pods in its namespace and labeled collectors are refused.
+
+    Prometheus is allowed if the monitoring component asks for it.
+    """
     (rule,) = only(composed(*order), "NetworkPolicy")["spec"]["ingress"]
     first, *others = rule["from"]
     namespace = {"matchLabels": {"kubernetes.io/metadata.name": "metacontroller"}}
@@ -540,7 +478,7 @@ def test_only_metacontrollers_pods_are_let_in(order: tuple[str, ...], besides: l
 
 
 def secret_files(documents: list[Document], volume: str) -> tuple[str, set[str]]:
-    """The Secret behind a volume, and the paths at which the container finds its keys."""
+    """Returns the Secret of a volume, and the paths of its keys in the container."""
     (container,) = pod_spec(documents)["containers"]
     (source,) = [
         each["secret"] for each in pod_spec(documents)["volumes"] if each["name"] == volume
@@ -550,8 +488,7 @@ def secret_files(documents: list[Document], volume: str) -> tuple[str, set[str]]
     return source["secretName"], {f"{mount['mountPath']}/{key}" for key in keys}
 
 
-def test_bearer_token_is_sent_and_demanded() -> None:
-    """Both sides take the token from the same Secret."""
+def test_bearer_token_of_both_sides_is_in_the_same_secret() -> None:
     documents = build(INSTALL / "overlays/bearer-token")
     secret, files = secret_files(documents, "token")
     assert environment(documents)["TAPP_AUTH_TOKEN_FILE"] in files
@@ -562,8 +499,7 @@ def test_bearer_token_is_sent_and_demanded() -> None:
         }
 
 
-def test_tls_certificate_fits_the_url_and_the_trust() -> None:
-    """The certificate names the URL's host, the hooks load it, Metacontroller trusts its CA."""
+def test_tls_certificate_fits_the_url_the_service_and_metacontroller() -> None:
     documents = build(INSTALL / "overlays/tls")
     secret, files = secret_files(documents, "tls")
     certificate = only(documents, "Certificate", "tapp-hooks")["spec"]
@@ -588,8 +524,9 @@ ORDERS = [order for count in (1, 2, 3) for order in permutations(LOCKS, count)]
 
 
 @pytest.mark.parametrize("order", ORDERS, ids="+".join)
-def test_components_say_of_every_hook_how_it_is_called_in_any_order(order: tuple[str, ...]) -> None:
-    """The token and TLS reach all hooks alike, whichever component comes first or is left out."""
+def test_components_configure_token_and_tls_of_every_hook_in_any_order(
+    order: tuple[str, ...],
+) -> None:
     documents = composed(*order)
     found = webhooks(documents)
     assert ("pod-status" in found) == ("pod-status" in order)
@@ -605,13 +542,8 @@ def test_components_say_of_every_hook_how_it_is_called_in_any_order(order: tuple
         assert webhook == {"url": f"{base}/{name}", "timeout": timeout, **locks}
 
 
-def key_of_secret(key: str, name: str = "token") -> Document:
-    """How a webhook refers to a key of a Secret of ours."""
-    return {"name": f"tapp-hooks-{name}", "namespace": "tapp-system", "key": key}
-
-
 def test_pod_status_without_the_base_is_refused() -> None:
-    """Applied alone it would not know of the token and TLS of what is installed."""
+    """Without the base, it would not know about the token and TLS of the installation."""
     command = kustomize()
     if command is None:
         pytest.skip("neither kubectl nor kustomize on PATH")
@@ -622,8 +554,8 @@ def test_pod_status_without_the_base_is_refused() -> None:
     assert "nothing selected by CompositeController" in done.stderr
 
 
-def test_no_image_is_named_that_somebody_could_publish() -> None:
-    """Until it is set, a pull fails on a name that says so, and nobody can come to own it."""
+def test_image_of_the_base_is_a_name_that_nobody_can_publish() -> None:
+    """A pull fails until a user sets the image."""
     (container,) = pod_spec(build(INSTALL / "base"))["containers"]
     registry, _, rest = container["image"].partition("/")
     assert registry == "set-the-image.invalid"
@@ -631,7 +563,6 @@ def test_no_image_is_named_that_somebody_could_publish() -> None:
 
 
 def test_kind_overlay_runs_a_local_image() -> None:
-    """One replica of an image that no registry has."""
     documents = build(INSTALL / "overlays/kind")
     (container,) = pod_spec(documents)["containers"]
     assert container["image"] == "tapp-hooks:dev"
@@ -639,8 +570,7 @@ def test_kind_overlay_runs_a_local_image() -> None:
     assert only(documents, "Deployment")["spec"]["replicas"] == 1
 
 
-def test_components_combine() -> None:
-    """Token, TLS, autoscaling, pod status and policies together are one valid install."""
+def test_all_components_together_are_a_valid_installation() -> None:
     documents = composed(*COMPONENTS, stub=False)
     for document in documents:
         if built_in(document):
@@ -654,18 +584,18 @@ def test_components_combine() -> None:
 
 
 class TestMetacontrollerOverlay:
-    """Its base is remote, so it is tested by its shape."""
+    """The overlay with Metacontroller, without its remote base."""
 
     KUSTOMIZATION: Document = yaml.safe_load((METACONTROLLER / "kustomization.yaml").read_text())
     PATCH: Document = yaml.safe_load((METACONTROLLER / "arguments.yaml").read_text())
 
-    def test_pins_the_version(self) -> None:
+    def test_overlay_pins_the_version(self) -> None:
         assert self.KUSTOMIZATION["resources"] == [
             "https://github.com/metacontroller/metacontroller//manifests/production?ref=v4.17.2"
         ]
         assert self.KUSTOMIZATION["patches"] == [{"path": "arguments.yaml"}]
 
-    def test_patches_arguments_and_resources_and_names_the_port_of_its_metrics(self) -> None:
+    def test_overlay_sets_arguments_and_resources_and_names_the_metrics_port(self) -> None:
         assert self.PATCH["kind"] == "StatefulSet"
         assert self.PATCH["metadata"] == {"name": "metacontroller", "namespace": "metacontroller"}
         (container,) = self.PATCH["spec"]["template"]["spec"]["containers"]
@@ -676,7 +606,7 @@ class TestMetacontrollerOverlay:
         assert int(flags["client-go-burst"]) >= int(flags["client-go-qps"])
         assert int(flags["workers"]) >= 5
 
-    def test_its_namespace_may_call_the_hooks(self) -> None:
+    def test_network_policy_allows_the_namespace_of_the_overlay(self) -> None:
         policy = only(build(INSTALL / "base"), "NetworkPolicy")["spec"]
         allowed = policy["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"]
         assert self.PATCH["metadata"]["namespace"] in allowed.values()
@@ -688,7 +618,7 @@ class TestMoreThanOneMetacontroller:
     TWO = INSTALL / "overlays" / "high-availability"
     SHARD = INSTALL / "overlays" / "shard"
 
-    def test_the_second_replica_is_elected_by_leases_and_nothing_else(self) -> None:
+    def test_second_replica_uses_leases_for_leader_election(self) -> None:
         role, binding = yaml.safe_load_all((self.TWO / "leases.yaml").read_text())
         (rule,) = role["rules"]
         assert rule["resources"] == ["leases"]
@@ -703,8 +633,8 @@ class TestMoreThanOneMetacontroller:
         two = yaml.safe_load((self.TWO / "two.yaml").read_text())
         assert two["spec"]["replicas"] == 2
 
-    def test_two_are_built_on_its_own_manifests(self, tmp_path: Path) -> None:
-        """On what stands in for them: two replicas, apart, that elect, beside all other flags."""
+    def test_high_availability_has_two_elected_replicas_apart(self, tmp_path: Path) -> None:
+        """The build uses copies of Metacontroller's manifests."""
         shutil.copytree(INSTALL / "overlays", tmp_path / "overlays")
         manifests_in(tmp_path)
         pinned = tmp_path / "overlays" / "metacontroller" / "kustomization.yaml"
@@ -728,7 +658,7 @@ class TestMoreThanOneMetacontroller:
             assert only(documents, kind)["metadata"]["namespace"] == "metacontroller"
         assert only(documents, "ClusterRole")["rules"] == TestLeastPrivilege.ROLE["rules"]
 
-    def test_a_shard_is_a_registration_and_a_metacontroller(self) -> None:
+    def test_shard_adds_a_registration_for_its_label(self) -> None:
         documents = deepcopy(build(self.SHARD))
         assert len(documents) == 2
         shard = {vocabulary.SHARD: "b"}
@@ -742,7 +672,7 @@ class TestMoreThanOneMetacontroller:
         assert others["matchExpressions"] == [{"key": vocabulary.SHARD, "operator": "DoesNotExist"}]
         assert made["spec"] == default["spec"]
 
-    def test_its_metacontroller_is_the_same_with_another_selector(self) -> None:
+    def test_metacontroller_of_a_shard_differs_only_in_its_selector(self) -> None:
         made = only(build(self.SHARD), "StatefulSet")
         patch = TestMetacontrollerOverlay.PATCH
         (version,) = TestMetacontrollerOverlay.KUSTOMIZATION["resources"]
@@ -756,7 +686,7 @@ class TestMoreThanOneMetacontroller:
         assert others == f"--target-label-selector=!{vocabulary.SHARD}"
         assert mine == f"--target-label-selector={vocabulary.SHARD}=b"
 
-    def test_the_policy_uses_our_names(self) -> None:
+    def test_policy_of_shards_has_the_names_of_the_code(self) -> None:
         text = (INSTALL / "components" / "shards" / "one-at-a-time.yaml").read_text()
         name = only(build(INSTALL / "base"), "CompositeController")["metadata"]["name"]
         assert f"'metacontroller.io/compositecontroller-{name}'" in text
@@ -764,24 +694,24 @@ class TestMoreThanOneMetacontroller:
 
 
 class TestLeastPrivilege:
-    """Metacontroller's rights, as a role and as a page for people."""
+    """The rights of Metacontroller in the role, and on the page about security."""
 
     OVERLAY = INSTALL / "overlays" / "least-privilege"
     ROLE: Document = yaml.safe_load((OVERLAY / "cluster-role.yaml").read_text())
     PAGE = (INSTALL.parent / "docs" / "security.md").read_text(encoding="utf-8")
 
-    def test_takes_the_place_of_the_role_of_its_own_manifests(self) -> None:
+    def test_role_replaces_the_role_in_metacontrollers_manifests(self) -> None:
         assert self.ROLE["metadata"]["name"] == "metacontroller"
         kustomization = yaml.safe_load((self.OVERLAY / "kustomization.yaml").read_text())
         assert kustomization["resources"] == ["../metacontroller"]
 
-    def test_allows_nothing_by_a_star_and_no_secrets(self) -> None:
+    def test_role_has_no_wildcards_and_no_secrets(self) -> None:
         for rule in self.ROLE["rules"]:
             assert "*" not in {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
             assert not {"secrets", "configmaps"} & {*rule["resources"]}
 
-    def test_covers_what_is_registered(self) -> None:
-        """A kind of children that the registration declares, and the role forgets, stops all."""
+    def test_role_covers_all_registered_kinds(self) -> None:
+        """If the role lacks a registered kind of children, Metacontroller cannot work at all."""
         verbs = {
             (group, resource): {*rule["verbs"]}
             for rule in self.ROLE["rules"]
@@ -796,13 +726,13 @@ class TestLeastPrivilege:
                 needed |= {"update"}
             assert needed <= verbs.get((group, child["resource"]), set()), child
 
-    def test_the_page_tells_what_each_component_adds(self) -> None:
+    def test_page_about_security_has_each_component(self) -> None:
         told = re.findall(
             r"(?m)^\| ([a-z-]+) \| [^|]+ \|$", self.PAGE.split("each component adds")[1]
         )
         assert {*COMPONENTS} <= {*told}
 
-    def test_the_page_tells_each_right(self) -> None:
+    def test_page_about_security_has_each_right(self) -> None:
         rows = re.findall(r"(?m)^\| (`.+?) \| ([a-z, ]+) \| .+ \|$", self.PAGE)
         told = {tuple(re.findall(r"`([^`]+)`", on)): may.split(", ") for on, may in rows}
         assert told == {tuple(rule["resources"]): rule["verbs"] for rule in self.ROLE["rules"]}
@@ -812,8 +742,8 @@ class TestLeastPrivilege:
 
 
 class TestAdmissionPolicies:
-    def test_each_has_its_binding(self) -> None:
-        """A policy without a binding does nothing."""
+    def test_each_admission_policy_has_a_binding(self) -> None:
+        """Without a binding, a policy does nothing."""
         documents = build(INSTALL / POLICIES)
         policies = {
             each["metadata"]["name"]
@@ -828,16 +758,15 @@ class TestAdmissionPolicies:
         assert policies == bound
         assert len(policies) == 2
 
-    def test_they_validate_and_never_block(self) -> None:
-        """Both are conveniences: their failure must not keep anyone from working."""
+    def test_failure_of_an_admission_policy_blocks_nobody(self) -> None:
+        """The policies are only a convenience."""
         for document in build(INSTALL / POLICIES):
             kubernetes_validate.validate(document, KUBERNETES, strict=True)
             assert document["apiVersion"] == "admissionregistration.k8s.io/v1"
             if document["kind"] == "MutatingAdmissionPolicy":
                 assert document["spec"]["failurePolicy"] == "Ignore"
 
-    def test_the_pod_policy_uses_our_names(self) -> None:
-        """The label that it looks for and the annotation that it cuts are the shared ones."""
+    def test_pod_policy_has_the_labels_and_annotations_of_the_code(self) -> None:
         policy = only(build(INSTALL / POLICIES), "MutatingAdmissionPolicy", "tapp-lean-pods")[
             "spec"
         ]
@@ -853,8 +782,8 @@ class TestAdmissionPolicies:
         cutting, _ = (each["jsonPatch"]["expression"] for each in policy["mutations"])
         assert f"jsonpatch.escapeKey('{vocabulary.LAST_APPLIED}')" in cutting
 
-    def test_the_pod_policy_looks_at_what_is_written_to_pods_alone(self) -> None:
-        """Not at what kubelets report, which is most of what is written."""
+    def test_pod_policy_ignores_writes_to_the_status(self) -> None:
+        """Most writes to pods are status reports of kubelets."""
         policy = only(build(INSTALL / POLICIES), "MutatingAdmissionPolicy", "tapp-lean-pods")[
             "spec"
         ]

@@ -1,4 +1,4 @@
-"""What a release needs, and what is said where it is missing."""
+"""The inputs of a release, and the errors if one is missing."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ IMAGE = "registry.example.com/tapp-hooks:0.1.0"
 
 @pytest.fixture(scope="module", autouse=True)
 def on_path() -> Iterator[None]:
-    """Has kubectl and helm."""
+    """Adds kubectl and helm to the PATH."""
     with tools():
         yield
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """The chart, as far as Metacontroller's part in it goes."""
+    """The chart, as far as it concerns Metacontroller."""
     (tmp_path / "tapp").mkdir()
     shutil.copy(chart.CHART / "Chart.yaml", tmp_path / "tapp")
     return tmp_path / "tapp"
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def directory(tmp_path: Path) -> Path:
         (("--version", VERSION, "--image", "Not An Image"), "is no image that can be pulled"),
     ],
 )
-def test_what_is_missing_is_said_in_a_sentence(
+def test_invalid_arguments_are_one_error_message(
     arguments: tuple[str, ...], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*arguments, "--dist", str(tmp_path / "dist")]) == 1
@@ -62,7 +62,7 @@ def test_what_is_missing_is_said_in_a_sentence(
 
 
 @pytest.mark.parametrize("missing", ["kubectl", "helm"])
-def test_a_machine_without_its_tools_is_told_where_they_come_from(
+def test_missing_tool_is_an_error_with_the_way_to_get_it(
     missing: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -80,10 +80,9 @@ def test_a_machine_without_its_tools_is_told_where_they_come_from(
     assert "make e2e-binaries" in said
 
 
-def test_without_a_network_metacontrollers_parts_are_asked_for(
+def test_failed_download_is_an_error_with_the_url_and_the_alternative(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told: where they should have come from, and which setting takes a checkout instead."""
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     with pytest.raises(metacontroller.ReleaseError) as refused:
@@ -116,5 +115,5 @@ def test_another_version_of_metacontroller_is_refused(directory: Path, tmp_path:
         ("a/b@sha256:0", {"newName": "a/b", "digest": "sha256:0"}),
     ],
 )
-def test_an_image_is_split_as_kustomize_wants_it(image: str, split: dict[str, str]) -> None:
+def test_image_is_split_into_the_fields_of_kustomize(image: str, split: dict[str, str]) -> None:
     assert parts(image) == split

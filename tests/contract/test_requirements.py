@@ -1,4 +1,4 @@
-"""The image has what the service imports: requirements.txt names all of it."""
+"""The image has everything that the service imports: it is in requirements.txt."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ import gunicorn.workers.ggevent, hooks.service.start, hooks.service.tls
 owners, loaded = packages_distributions(), {each.split(".")[0] for each in sys.modules}
 print(json.dumps({name: owners.get(name, []) for name in loaded}))
 """
-"""Prints the distributions of what is loaded, as a worker has it that serves."""
+"""Prints the distributions of all modules that a worker has imported."""
 BY_ITSELF = {"tapp", "setuptools"}
-"""Ours, and what a virtualenv loads at every start."""
+"""This repository, and a module that a virtualenv imports at every start."""
 
 
 def spelled(name: str) -> str:
-    """A distribution's name as pip compares it."""
+    """Returns the name of a distribution in the form that pip compares."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def test_requirements_name_all_that_a_worker_imports() -> None:
-    """Tests' environments have more: a library of theirs would hide what the image lacks."""
+def test_requirements_have_everything_that_a_worker_imports() -> None:
+    """Environments for tests have more packages, which would hide that the image lacks one."""
     done = subprocess.run(
         [sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The service as it is shipped: gunicorn, its configuration, its workers."""
+"""The shipped service: gunicorn, its configuration, its workers."""
 
 import json
 import re
@@ -6,32 +6,17 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.contract.client import REQUEST, fetch
 from tests.load.service import HOST, ROOT, Service
 from tests.situations import NOTHING, request_in
 
 LONG = 120.0
-
-REQUEST = {
-    "parent": {
-        "apiVersion": "apps.tkestack.io/v1",
-        "kind": "TApp",
-        "metadata": {"name": "web", "namespace": "shop", "uid": "u-1"},
-        "spec": {
-            "replicas": 2,
-            "template": {"spec": {"containers": [{"name": "a", "image": "a"}]}},
-        },
-    },
-    "children": {"Pod.v1": {}, "PersistentVolumeClaim.v1": {}},
-    "related": {},
-    "finalizing": False,
-}
 
 
 PODS = {
@@ -49,20 +34,12 @@ def url() -> Iterator[str]:
         yield f"http://{HOST}:{service.port}"
 
 
-def fetch(url: str, body: object = None) -> bytes:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        read: bytes = answer.read()
-    return read
-
-
-def test_a_served_sync_answers_two_pods(url: str) -> None:
+def test_sync_of_the_shipped_service_returns_two_pods(url: str) -> None:
     answer = json.loads(fetch(f"{url}/sync", REQUEST))
     assert [child["metadata"]["name"] for child in answer["children"]] == ["web-0", "web-1"]
 
 
-def test_the_metrics_of_all_workers_are_served(url: str) -> None:
+def test_metrics_of_all_workers_are_exported(url: str) -> None:
     fetch(f"{url}/sync", REQUEST)
     text = fetch(f"{url}/metrics").decode()
     assert 'tapp_hook_requests_total{code="200",hook="sync"}' in text
@@ -71,7 +48,7 @@ def test_the_metrics_of_all_workers_are_served(url: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/version"])
-def test_the_doors_for_people_and_probes_are_open(url: str, path: str) -> None:
+def test_probes_and_version_respond(url: str, path: str) -> None:
     assert json.loads(fetch(url + path))
 
 
@@ -79,13 +56,13 @@ ARRIVED = re.compile(rb'tapp_hook_body_bytes_count{hook="sync"} ([0-9.]+)')
 
 
 def arrived(service: Service) -> float:
-    """Bodies of syncs that the service has received."""
+    """Returns the number of sync bodies that the service has received."""
     found = ARRIVED.search(service.get("/metrics", timeout=LONG)[1])
     return float(found[1]) if found else 0
 
 
-def test_what_waits_for_its_time_is_answered_when_its_worker_ends() -> None:
-    """A sync of a large TApp, which the pacer delays."""
+def test_delayed_sync_gets_its_response_when_the_worker_stops() -> None:
+    """The pacer delays a sync of a large TApp."""
     body = json.dumps({**REQUEST, "children": {"Pod.v1": PODS}}).encode()
     settings = {"TAPP_PACE_SECONDS": "5", "TAPP_PACE_POD_SECONDS": "1"}
     with Service(workers=1, **settings) as service, ThreadPoolExecutor() as pool:
@@ -97,9 +74,9 @@ def test_what_waits_for_its_time_is_answered_when_its_worker_ends() -> None:
         assert waiting.result()[0] == 200
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_sigterm_in_the_middle_of_decisions_loses_no_answer(workers: int) -> None:
-    """More of them than a worker decides at a time; each is answered in full."""
+@pytest.mark.parametrize("workers", [1, 2], ids=["one worker", "two workers"])
+def test_sigterm_during_decisions_loses_no_response(workers: int) -> None:
+    """There are more requests than a worker decides at a time."""
     path, body = request_in(NOTHING, 300)
     with Service(workers=workers) as service, ThreadPoolExecutor(8) as pool:
         whole = service.call("POST", path, body)[1]
@@ -112,8 +89,8 @@ def test_sigterm_in_the_middle_of_decisions_loses_no_answer(workers: int) -> Non
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
-def test_a_stop_prints_no_traceback(number: signal.Signals) -> None:
-    """Neither at the start, nor while it serves, nor at the end of a worker or of gunicorn."""
+def test_stop_prints_no_traceback(number: signal.Signals) -> None:
+    """Neither while a worker starts, nor while it works, nor at the end of gunicorn."""
     with Service(workers=2) as service:
         service.call("POST", "/sync", json.dumps(REQUEST).encode())
         first = service.workers[0]
@@ -129,9 +106,9 @@ def test_a_stop_prints_no_traceback(number: signal.Signals) -> None:
         assert trouble not in output
 
 
-@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="only Linux tells")
-def test_a_worker_shares_what_was_imported() -> None:
-    """It holds less for itself than what it has from the process that started it."""
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="only Linux has this file")
+def test_worker_shares_the_memory_of_imports() -> None:
+    """The shared part of its memory is larger than the rest."""
     with Service(workers=1) as service:
         assert service.get("/readyz")[0] == 200
         (worker,) = service.workers
@@ -140,15 +117,15 @@ def test_a_worker_shares_what_was_imported() -> None:
         assert int(kilobytes["Private_Dirty"]) < int(kilobytes["Shared_Dirty"])
 
 
-def test_workers_that_have_hardly_begun_end() -> None:
-    """Some are told to end before they listen; they would go on for `graceful_timeout`."""
+def test_workers_stop_during_their_start() -> None:
+    """A worker that ignores the signal before it listens would run on for `graceful_timeout`."""
     with Service(workers=8) as service:
         assert service.stop() == 0
         assert "graceful timeout" not in service.output()
 
 
-def test_a_worker_that_does_not_listen_yet_is_ended_by_sigterm() -> None:
-    """Whatever the process that started it does with that signal."""
+def test_sigterm_ends_a_worker_that_does_not_listen_yet() -> None:
+    """The handler of the parent process must not matter."""
     code = (
         "import os, runpy, signal; signal.signal(signal.SIGTERM, lambda *_: None); "
         "runpy.run_path('gunicorn.conf.py')['post_fork'](None, None); "
@@ -158,9 +135,9 @@ def test_a_worker_that_does_not_listen_yet_is_ended_by_sigterm() -> None:
     assert done.returncode == -signal.SIGTERM
 
 
-def test_the_curl_line_of_the_protocol_is_answered(url: str, tmp_path: Path) -> None:
-    """The page's request, asked as the page says, has the page's answer."""
-
+def test_curl_command_in_the_protocol_gets_the_documented_response(
+    url: str, tmp_path: Path
+) -> None:
     def block(kind: str) -> str:
         found = re.search(rf"(?s)```{kind}\n(.*?)```", PROTOCOL)
         assert found

@@ -1,4 +1,4 @@
-"""Requests, limits and settings: each number stands once, or is compared with where it stands."""
+"""Requests, limits and settings: the same numbers in manifests, chart, code and documentation."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ import yaml
 from hooks.service.settings import Settings
 from release.kustomize import INSTALL, ROOT, build, components, composed
 from tests.contract.charts import only, rendered, tools, unpacked
-from tests.contract.test_docs import rows, section
+from tests.contract.pages import rows, section
 
 SIZE, VALUES = ROOT / "docs" / "size.md", ROOT / "charts" / "tapp" / "values.yaml"
 DEFAULTS = Settings()
@@ -21,27 +21,30 @@ Document = dict[str, Any]
 
 
 def amount(text: str) -> float:
-    """The first amount of memory in a text, in bytes."""
+    """Returns the first amount of memory in a text, in bytes."""
     found = re.search(r"([\d.,]+) (KB|MB|GB|MiB)\b", text)
     assert found, text
     return float(found[1].replace(",", "")) * UNITS[found[2]]
 
 
 def size(first: str, which: int = 0) -> str:
-    """What a row of the sizing tables says; `which` of several with the same beginning."""
+    """Returns the text of a row in the sizing tables.
+
+    `which` is the index if several rows match.
+    """
     found = [cells[1] for cells in rows(section(SIZE, "Sizing")) if cells[0].startswith(first)]
     return found[which]
 
 
 def parsed(quantity: str) -> float:
-    """A quantity of the manifests as a number."""
+    """Returns a quantity of the manifests as a number."""
     found = re.fullmatch(r"(\d+)(m|Mi|Gi)?", quantity)
     assert found, quantity
     return int(found[1]) * {None: 1, "m": 1 / 1000, "Mi": 1 << 20, "Gi": 1 << 30}[found[2]]
 
 
 def quantities(container: Document) -> tuple[float, float, float]:
-    """A container's requests of CPU and memory, and its limit of memory."""
+    """Returns the requests of CPU and memory of a container, and its limit of memory."""
     known = container["resources"]
     given = (known["requests"]["cpu"], known["requests"]["memory"], known["limits"]["memory"])
     cpu, memory, limit = (parsed(each) for each in given)
@@ -49,14 +52,14 @@ def quantities(container: Document) -> tuple[float, float, float]:
 
 
 def service() -> Document:
-    """The container of the service."""
+    """Returns the container of the service."""
     deployment = only(build(INSTALL / "base"), "Deployment")
     (found,) = deployment["spec"]["template"]["spec"]["containers"]
     return dict(found)
 
 
 def metacontroller(overlay: str) -> Document:
-    """The container of Metacontroller in an overlay."""
+    """Returns the container of Metacontroller in an overlay."""
     name = {"metacontroller": "arguments.yaml", "shard": "metacontroller.yaml"}[overlay]
     text = (INSTALL / "overlays" / overlay / name).read_text(encoding="utf-8")
     (found,) = yaml.safe_load(text)["spec"]["template"]["spec"]["containers"]
@@ -64,27 +67,27 @@ def metacontroller(overlay: str) -> Document:
 
 
 def workers() -> int:
-    """Worker processes of a pod, as the manifests set it."""
+    """Returns the number of worker processes of a pod."""
     (found,) = [each["value"] for each in service()["env"] if each["name"] == "WEB_CONCURRENCY"]
     return int(found)
 
 
 def process() -> float:
-    """The service's memory at rest."""
+    """Returns the memory of the service without requests."""
     alone, each = size("the process").split(", and ")
     return amount(alone) + workers() * amount(each)
 
 
-def answering(body: float) -> float:
-    """The memory of a request that is being answered, by its bytes."""
+def memory_of_request(body: float) -> float:
+    """Returns the memory that the service needs for a request with this number of bytes."""
     row = size("each request of 10,000 pods")
     return body * amount(row) / (10_000 * amount(row.partition(";")[2]))
 
 
-def test_the_services_limit_holds_all_that_its_settings_admit() -> None:
-    """Full memos, all that may wait, and as many bytes of requests as each worker takes."""
+def test_memory_limit_of_the_service_covers_the_maximum_of_its_settings() -> None:
+    """Full caches, a full queue, and the maximum of request bytes in each worker."""
     waiting = amount(size("requests that [wait]"))
-    each = DEFAULTS.memo_bytes + waiting + answering(DEFAULTS.max_body_bytes)
+    each = DEFAULTS.memo_bytes + waiting + memory_of_request(DEFAULTS.max_body_bytes)
     volumes = only(build(INSTALL / "base"), "Deployment")["spec"]["template"]["spec"]["volumes"]
     files = parsed(volumes[0]["emptyDir"]["sizeLimit"])
     assert files == amount(size("`/tmp`"))
@@ -92,11 +95,14 @@ def test_the_services_limit_holds_all_that_its_settings_admit() -> None:
     assert needed <= quantities(service())[2] < 1.5 * needed
 
 
-def test_the_services_requests_suffice_for_what_is_said() -> None:
-    """5,000 pods that are remembered, and requests of 500; a quarter of a CPU is eight syncs."""
+def test_resource_requests_of_the_service_cover_the_documented_load() -> None:
+    """5,000 pods in the cache, and requests with 500 pods.
+
+    A quarter of a CPU is eight syncs per second.
+    """
     cpu, memory, _ = quantities(service())
     pods = amount(size("the cache of each worker"))
-    each = 5_000 * pods + answering(500 * amount(size("each request").partition(";")[2]))
+    each = 5_000 * pods + memory_of_request(500 * amount(size("each request").partition(";")[2]))
     assert 0.7 * memory < process() + workers() * each <= memory
     (row,) = [cells for cells in rows(text("performance.md")) if cells[:1] == ["1,000"]][:1]
     milliseconds = float(row[2].removesuffix(" ms"))
@@ -104,30 +110,34 @@ def test_the_services_requests_suffice_for_what_is_said() -> None:
 
 
 def text(page: str) -> str:
-    """A page of the documentation."""
+    """Returns a page of the documentation."""
     return (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
-def watched(pods: int, synced: int) -> float:
-    """Metacontroller's memory beside so many pods, while so many are synced."""
+def memory_of_metacontroller(pods: int, synced: int) -> float:
+    """Returns the memory of Metacontroller for this many pods, and pods in syncs."""
     each, more = amount(size("each pod of the cluster")), amount(size("each pod of the TApps"))
     return amount(size("the process", 1)) + pods * each + synced * more
 
 
-def test_metacontrollers_limit_holds_the_largest_cluster_that_is_said() -> None:
-    """And the largest TApp that was tried with it."""
+def test_memory_limit_of_metacontroller_covers_the_largest_documented_cluster() -> None:
+    """It covers the largest tested TApp, too."""
     cpu, memory, limit = quantities(metacontroller("metacontroller"))
     said = section(SIZE, "Where the end is")
     assert "50,000 pods take 3.3 GB in each" in said
-    assert watched(50_000, 0) == pytest.approx(amount("3.3 GB"), rel=0.02)
+    assert memory_of_metacontroller(50_000, 0) == pytest.approx(amount("3.3 GB"), rel=0.02)
     assert "2,000 with Metacontroller" in said
-    assert watched(50_000, 2_000) <= limit < 1.5 * watched(50_000, 2_000)
-    assert 0.7 * memory < watched(2_000, 500) <= memory
+    assert (
+        memory_of_metacontroller(50_000, 2_000)
+        <= limit
+        < 1.5 * memory_of_metacontroller(50_000, 2_000)
+    )
+    assert 0.7 * memory < memory_of_metacontroller(2_000, 500) <= memory
     assert cpu == 250 / 1000  # a millisecond for each pod
 
 
-def test_requests_and_limits_are_the_same_wherever_they_stand() -> None:
-    """Manifests, the overlay of a shard, the chart's values, and the table."""
+def test_requests_and_limits_are_the_same_in_all_files() -> None:
+    """Manifests, the overlay of a shard, the values of the chart, and the documented table."""
     values = yaml.safe_load(VALUES.read_text(encoding="utf-8"))
     assert values["resources"] == service()["resources"]
     known = metacontroller("metacontroller")["resources"]
@@ -142,14 +152,17 @@ def test_requests_and_limits_are_the_same_wherever_they_stand() -> None:
 
 
 def pods(objects: list[Document]) -> list[Document]:
-    """The specs of all pods that these objects are or make."""
+    """Returns the specs of all pods of these objects."""
     found = [each for each in objects if each["kind"] in WORKLOADS]
     return [each["spec"] if each["kind"] == "Pod" else each["spec"]["template"]["spec"]
             for each in found]  # fmt: skip
 
 
-def bounded(objects: list[Document]) -> int:
-    """Checks that all containers have requests and a limit of memory, and returns how many."""
+def count_limited_containers(objects: list[Document]) -> int:
+    """Returns the number of containers.
+
+    Checks that each has requests, and a limit of memory.
+    """
     containers = [
         container
         for pod in pods(objects)
@@ -163,18 +176,17 @@ def bounded(objects: list[Document]) -> int:
 
 
 def test_every_pod_of_the_manifests_has_requests_and_a_limit() -> None:
-    """With all components; a namespace with a quota refuses a pod that has none."""
-    assert bounded(composed(components())) == 1
+    """A namespace with a quota refuses pods without them."""
+    assert count_limited_containers(composed(components())) == 1
 
 
 def test_every_pod_of_the_chart_has_requests_and_a_limit(tmp_path: Path) -> None:
-    """The service, its test, Metacontroller, and the Metacontroller of each shard."""
     with tools():
         chart = unpacked(tmp_path)
         made = rendered(
             chart, "metacontroller.enabled=true", "components.shards=true", 'shards=["b","c"]'
         )
-    assert bounded(made) == 5
+    assert count_limited_containers(made) == 5
     sets = [each for each in made if each["kind"] == "StatefulSet"]
     assert [each["spec"]["template"]["spec"]["containers"][0]["resources"] for each in sets] == [
         metacontroller("metacontroller")["resources"]
@@ -182,7 +194,7 @@ def test_every_pod_of_the_chart_has_requests_and_a_limit(tmp_path: Path) -> None
 
 
 def commented() -> dict[str, tuple[str, str | None]]:
-    """Each setting in the chart's values, with its comment and its commented default."""
+    """Returns each setting in the values of the chart, with its comment and its default."""
     block = re.split(r"^(?=\S)", VALUES.read_text(encoding="utf-8"), flags=re.MULTILINE)
     (settings,) = [each for each in block if each.startswith("settings:")]
     found: dict[str, tuple[str, str | None]] = {}
@@ -198,8 +210,8 @@ def commented() -> dict[str, tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize("name", [each for each in commented() if each.startswith("TAPP_")])
-def test_a_comment_of_the_chart_is_the_settings_description(name: str) -> None:
-    """docs/install.md has it, too (test_docs.py): values, page and code do not contradict."""
+def test_comment_in_the_chart_is_the_description_of_the_setting(name: str) -> None:
+    """test_docs.py checks docs/install.md, so that values, page and code have the same text."""
     field = Settings.model_fields[name.removeprefix("TAPP_").lower()]
     comment, default = commented()[name]
     assert comment == (field.description or "").rstrip(".")
@@ -210,8 +222,8 @@ def test_a_comment_of_the_chart_is_the_settings_description(name: str) -> None:
 SIZED = re.compile(r"\d+ ?(?:[KMG]i?B|bytes)\b|\d+ ?(?:KB|MB) a (?:pod|worker)")
 
 
-def test_comments_of_manifests_have_no_figures_of_memory() -> None:
-    """The page of sizes has them, and the settings' descriptions."""
+def test_comments_of_manifests_have_no_amounts_of_memory() -> None:
+    """Amounts are only on the page about sizes, and in the descriptions of settings."""
     files = [*INSTALL.rglob("*.yaml"), *(ROOT / "charts" / "tapp" / "templates").rglob("*"), VALUES]
     settled = {comment for comment, _ in commented().values()}
     found = []
@@ -227,8 +239,7 @@ def test_comments_of_manifests_have_no_figures_of_memory() -> None:
     assert found == []
 
 
-def test_the_estimate_of_a_pod_and_the_size_of_a_body_are_the_same_in_all_texts() -> None:
-    """The sizing page and the settings' descriptions."""
+def test_estimated_sizes_of_pods_and_bodies_are_the_same_in_all_texts() -> None:
     described = Settings.model_fields["memo_bytes"].description or ""
     estimate = section(SIZE, "Sizing").partition("so it counts as")[2]
     assert amount(described) == amount(estimate)

@@ -1,4 +1,4 @@
-"""How the service starts: empty variables count as not set, and each mistake is one sentence."""
+"""The start of the service: empty variables are ignored, and each mistake is one sentence."""
 
 import os
 import re
@@ -11,7 +11,7 @@ import pytest
 
 from hooks.service import start
 from hooks.service.settings import Settings
-from tests.contract.test_served import REQUEST, fetch
+from tests.contract.client import REQUEST, fetch
 from tests.load.service import HOST, ROOT, Service
 
 pytestmark = pytest.mark.timeout(300)
@@ -21,8 +21,8 @@ FILES = ["TAPP_TLS_CERT_FILE", "TAPP_TLS_KEY_FILE", "TAPP_TLS_CLIENT_CA_FILE"]
 OTHERS = ["PROMETHEUS_MULTIPROC_DIR", "HOST", "PORT", "GUNICORN_CMD_ARGS"]
 
 
-def mistake(command: tuple[str, ...] = (), **env: str) -> str:
-    """What `python -m hooks` says when it does not start: one line, in which nothing is a trace."""
+def error_of_start(command: tuple[str, ...] = (), **env: str) -> str:
+    """Returns the error of `python -m hooks`, and checks that it has no traceback."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
     done = subprocess.run(
         [*command, sys.executable, "-m", "hooks"],
@@ -40,8 +40,8 @@ def mistake(command: tuple[str, ...] = (), **env: str) -> str:
     return done.stderr
 
 
-def test_empty_variables_count_as_not_set() -> None:
-    """As a chart writes them whose value is empty."""
+def test_empty_variables_are_ignored() -> None:
+    """A chart may write them."""
     empty = dict.fromkeys([*EVERY, *FILES, *OTHERS], "")
     with Service(workers=1, **empty) as service:
         url = f"http://{HOST}:{service.port}"
@@ -50,8 +50,8 @@ def test_empty_variables_count_as_not_set() -> None:
         assert "Traceback" not in service.output()
 
 
-def test_an_empty_number_of_workers_counts_as_not_set() -> None:
-    """Gunicorn reads the variable itself, before any configuration."""
+def test_empty_number_of_workers_is_ignored() -> None:
+    """This variable is read by gunicorn itself, before its configuration."""
     done = subprocess.run(
         [sys.executable, "-m", "hooks", "--check-config"],
         cwd=ROOT,
@@ -82,13 +82,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("given", "says"), WRONG.items(), ids=lambda value: str(value)[:50])
-def test_a_wrong_value_is_named_with_what_is_allowed(given: tuple[str, str], says: str) -> None:
+def test_invalid_value_is_an_error_with_the_allowed_values(
+    given: tuple[str, str], says: str
+) -> None:
     name, value = given
-    assert re.fullmatch(rf"error: {name}={value} .*{re.escape(says)}\n", mistake(**{name: value}))
+    assert re.fullmatch(
+        rf"error: {name}={value} .*{re.escape(says)}\n", error_of_start(**{name: value})
+    )
 
 
-def test_each_of_several_wrong_values_has_its_sentence() -> None:
-    said = mistake(TAPP_MAX_BODY_BYTES="x", TAPP_EVENTS="x").splitlines()
+def test_each_invalid_value_is_an_error() -> None:
+    said = error_of_start(TAPP_MAX_BODY_BYTES="x", TAPP_EVENTS="x").splitlines()
     assert [line.split("=")[0] for line in said] == [
         "error: TAPP_MAX_BODY_BYTES",
         "error: TAPP_EVENTS",
@@ -96,17 +100,21 @@ def test_each_of_several_wrong_values_has_its_sentence() -> None:
 
 
 @pytest.mark.parametrize("component", ["events", "resize"])
-def test_a_component_without_its_account_is_named(tmp_path: Path, component: str) -> None:
+def test_component_without_its_account_is_an_error(tmp_path: Path, component: str) -> None:
     account = {"TAPP_EVENTS_ACCOUNT": str(tmp_path), f"TAPP_{component.upper()}": "true"}
-    said = mistake(**account)
+    said = error_of_start(**account)
     assert f"TAPP_{component.upper()} needs a service account in {tmp_path}" in said
     assert f"Install metacontroller/components/{component}." in said
 
 
-@pytest.mark.parametrize("given", [FILES[:1], FILES[1:2], FILES[2:], FILES[:2], FILES])
-def test_files_for_tls_that_cannot_be_used_are_named(tmp_path: Path, given: list[str]) -> None:
-    """A key or a CA without a certificate would be left out silently."""
-    said = mistake(**{name: str(tmp_path / "missing") for name in given})
+@pytest.mark.parametrize(
+    "given",
+    [FILES[:1], FILES[1:2], FILES[2:], FILES[:2], FILES],
+    ids=["certificate", "key", "CA", "certificate and key", "all"],
+)
+def test_unusable_tls_file_is_an_error_with_its_variable(tmp_path: Path, given: list[str]) -> None:
+    """A key or a CA without a certificate would be ignored silently."""
+    said = error_of_start(**{name: str(tmp_path / "missing") for name in given})
     assert given[0] in said
     assert said.count("\n") == 1
 
@@ -116,13 +124,13 @@ def test_files_for_tls_that_cannot_be_used_are_named(tmp_path: Path, given: list
 
 @pytest.fixture
 def unset(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The variable is not set, and nothing that the test does to it stays."""
+    """The variable is not set, and changes of a test are undone."""
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     return monkeypatch
 
 
 @pytest.mark.parametrize("name", ["there", "missing", "two/levels"])
-def test_the_metrics_directory_is_created_and_stays(
+def test_configured_metrics_directory_is_created_and_kept(
     unset: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "there").mkdir()
@@ -134,7 +142,7 @@ def test_the_metrics_directory_is_created_and_stays(
     assert Path(made).is_dir()
 
 
-def test_a_metrics_directory_of_our_own_is_removed(unset: pytest.MonkeyPatch) -> None:
+def test_temporary_metrics_directory_is_removed(unset: pytest.MonkeyPatch) -> None:
     assert unset
     made = start.metrics_directory()
     assert os.environ["PROMETHEUS_MULTIPROC_DIR"] == made
@@ -144,17 +152,17 @@ def test_a_metrics_directory_of_our_own_is_removed(unset: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("name", ["a file", "a file/below", "/proc/below", "/dev/null"])
-def test_a_metrics_directory_that_cannot_be_used_is_named(tmp_path: Path, name: str) -> None:
+def test_unusable_metrics_directory_is_an_error_with_its_path(tmp_path: Path, name: str) -> None:
     (tmp_path / "a file").touch()
     given = str(tmp_path / name)
-    said = mistake(PROMETHEUS_MULTIPROC_DIR=given)
+    said = error_of_start(PROMETHEUS_MULTIPROC_DIR=given)
     assert f"PROMETHEUS_MULTIPROC_DIR={given} cannot be used" in said
     assert "or leave the variable empty" in said
     assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["missing", "a file", "/proc"])
-def test_without_shared_memory_heartbeats_are_written_elsewhere(
+def test_heartbeats_are_in_the_temporary_directory_without_shared_memory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "a file").touch()
@@ -163,7 +171,7 @@ def test_without_shared_memory_heartbeats_are_written_elsewhere(
     assert start.heartbeat_directory() == str(tmp_path)
 
 
-def test_without_any_temporary_directory_the_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_temporary_directory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "_SHARED_MEMORY", "/proc")
     monkeypatch.setattr("tempfile.tempdir", "/proc")
     with pytest.raises(SystemExit, match=r"^error: no temporary file can be written: .*at /tmp$"):
@@ -179,11 +187,11 @@ MOUNTS = {
 
 
 HIDDEN = ("/tmp", "/var/tmp", "/dev/shm")
-"""Where something is mounted."""
+"""The mount points."""
 
 
 def unshared(mounts: str) -> tuple[str, ...]:
-    """The start of a command line that has these mounts to itself; skips where none may be made."""
+    """Returns the start of a command with its own mounts; skips the test if it may not mount."""
     if shutil.which("unshare") is None or os.geteuid() != 0:
         pytest.skip("only root may mount")
     if any(Path(place).is_relative_to(at) for place in (ROOT, sys.prefix) for at in HIDDEN):
@@ -195,23 +203,23 @@ def unshared(mounts: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("mounts", MOUNTS.values(), ids=MOUNTS)
-def test_it_starts_whatever_shared_memory_is_like(mounts: str) -> None:
+def test_service_starts_with_unusable_shared_memory(mounts: str) -> None:
     command = (*unshared(mounts), sys.executable)
     with Service(workers=1, command=command) as service:
         assert service.get("/metrics")[0] == 200
 
 
-def test_it_starts_with_nothing_writable_but_shared_memory() -> None:
-    """A read-only root file system without a volume at /tmp."""
+def test_service_starts_if_only_shared_memory_is_writable() -> None:
+    """Like on a read-only root file system without a volume at /tmp."""
     mounts = "for at in /tmp /var/tmp; do mount -t tmpfs -o ro none $at; done"
     command = (*unshared(mounts), sys.executable)
     with Service(workers=1, command=command, PYTHONDONTWRITEBYTECODE="1") as service:
         assert service.get("/metrics")[0] == 200
 
 
-def test_with_no_writable_directory_one_sentence_ends_the_start() -> None:
+def test_start_without_a_writable_directory_is_one_error() -> None:
     mounts = "for at in /tmp /var/tmp /dev/shm; do mount -t tmpfs -o ro none $at; done"
     again = f"{mounts}; mount --bind {ROOT} {ROOT} && mount -o remount,bind,ro {ROOT}; cd {ROOT}"
-    said = mistake(unshared(again), PYTHONDONTWRITEBYTECODE="1")
+    said = error_of_start(unshared(again), PYTHONDONTWRITEBYTECODE="1")
     assert said.startswith("error: no temporary file can be written")
     assert said.count("\n") == 1

@@ -1,8 +1,8 @@
-"""docs/statefulset.md beside the comparison that it tells of, and beside a StatefulSet's fields."""
+"""docs/statefulset.md matches the comparison in e2e, and the fields of a StatefulSet."""
 
 from pathlib import Path
 
-from tests.contract.test_docs import quoted, rows, section
+from tests.contract.pages import quoted, rows, section
 from tests.e2e.test_beside_statefulset import LIVES
 
 PAGE = Path(__file__).parents[2] / "docs" / "statefulset.md"
@@ -22,15 +22,15 @@ SPEC = {
     "persistentVolumeClaimRetentionPolicy",
     "ordinals.start",
 }
-"""All that a StatefulSet's spec has (Kubernetes 1.36)."""
+"""All fields in the spec of a StatefulSet (Kubernetes 1.36)."""
 
 
-def test_the_page_lists_the_differences_that_were_seen_and_no_others() -> None:
+def test_page_has_exactly_the_differences_of_the_comparison() -> None:
     seen = {step.differs for steps in LIVES.values() for step in steps} - {""}
     assert seen == {cells[0] for cells in rows(section(PAGE, "What the same steps do"))}
 
 
-def test_every_field_of_a_statefulset_is_in_the_table() -> None:
+def test_table_has_every_field_of_a_statefulset() -> None:
     listed = set[str]()
     for first, *_ in rows(section(PAGE, "Field by field")):
         listed |= quoted(first)

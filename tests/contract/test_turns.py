@@ -1,4 +1,4 @@
-"""Whose turn it is to be decided: no namespace takes every place, and none waits without end."""
+"""The order of decisions: no namespace takes every place, and no request waits forever."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,10 @@ LONG = 120
 
 
 class Slow:
-    """The service in greenlets, as a worker has it. Its decisions end when the test says so."""
+    """The service in greenlets, as in a worker.
+
+    A decision ends only when the test calls `end`.
+    """
 
     def __init__(self) -> None:
         self.began: list[str] = []
@@ -37,7 +40,7 @@ class Slow:
         return self._ends.setdefault(name, Semaphore(0))
 
     def ask(self, *names: str) -> list["gevent.Greenlet[..., Any]"]:
-        """Asks for a decision about each namespace/name, in this order."""
+        """Sends a sync for each namespace/name, in this order."""
         made = [gevent.spawn(self._post, name) for name in names]
         self._asked += made
         self.settle()
@@ -45,10 +48,10 @@ class Slow:
 
     def _post(self, name: str) -> Any:
         client = CLIENT.application.test_client()
-        return client.post("/sync", json=of(name))
+        return client.post("/sync", json=sync_of(name))
 
     def end(self, *names: str) -> None:
-        """Lets a decision about each of these end, or one that will begin."""
+        """Ends a decision about each of these now, or as soon as it begins."""
         for name in names:
             self._end(name).release()
         self.settle()
@@ -71,8 +74,8 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
     made.close()
 
 
-def of(name: str) -> Any:
-    """A sync of namespace/name."""
+def sync_of(name: str) -> Any:
+    """Returns a sync request for namespace/name."""
     namespace, _, own = name.partition("/")
     parent = tapp()
     meta = {**parent["metadata"], "namespace": namespace, "name": own, "uid": f"u-{name}"}
@@ -84,8 +87,8 @@ def codes(asked: list["gevent.Greenlet[..., Any]"]) -> list[int]:
     return [each.value.status_code for each in asked]
 
 
-def test_a_namespace_leaves_a_place_to_others(slow: Slow) -> None:
-    """However many TApps it has, and however often each of them is asked for."""
+def test_namespace_leaves_a_place_for_other_namespaces(slow: Slow) -> None:
+    """A namespace may have many TApps, and many requests for each of them."""
     mine = [f"a/web-{number}" for number in range(AT_ONCE + 2)]
     slow.ask(*mine, *mine)
     assert slow.began == mine[:OF_A_NAMESPACE]
@@ -93,7 +96,7 @@ def test_a_namespace_leaves_a_place_to_others(slow: Slow) -> None:
     assert slow.began == [*mine[:OF_A_NAMESPACE], "b/web"]
 
 
-def test_no_more_than_a_few_decisions_run_at_a_time(slow: Slow) -> None:
+def test_number_of_concurrent_decisions_is_limited(slow: Slow) -> None:
     everyone = [f"{name}/web" for name in "abcdefgh"]
     asked = slow.ask(*everyone)
     assert slow.began == everyone[:AT_ONCE]
@@ -110,7 +113,7 @@ def test_requests_of_a_namespace_are_decided_in_order_of_arrival(slow: Slow) -> 
         assert slow.began == mine[: OF_A_NAMESPACE + number + 1]
 
 
-def test_a_decision_that_fails_gives_its_place_back(slow: Slow) -> None:
+def test_failed_decision_frees_its_place(slow: Slow) -> None:
     asked = slow.ask(*["a/broken"] * OF_A_NAMESPACE)
     slow.end(*["a/broken"] * OF_A_NAMESPACE)
     assert codes(asked) == [500] * OF_A_NAMESPACE
@@ -119,8 +122,8 @@ def test_a_decision_that_fails_gives_its_place_back(slow: Slow) -> None:
     assert codes(asked) == [200]
 
 
-def test_a_client_that_is_cut_off_gives_its_place_back(slow: Slow) -> None:
-    """Both while its request is decided and while the request waits."""
+def test_closed_connection_frees_its_place(slow: Slow) -> None:
+    """This holds for decisions that run, and for requests that wait."""
     asked = slow.ask(*["a/web"] * (OF_A_NAMESPACE + 1))
     gevent.killall(asked)
     asked = slow.ask("a/db")
@@ -128,8 +131,8 @@ def test_a_client_that_is_cut_off_gives_its_place_back(slow: Slow) -> None:
     assert codes(asked) == [200]
 
 
-def test_a_namespace_does_not_fill_the_queue(slow: Slow) -> None:
-    """Its next request is to come again, and the request of another namespace is decided."""
+def test_queue_refuses_more_requests_of_one_namespace(slow: Slow) -> None:
+    """Requests of other namespaces are still accepted."""
     asked = slow.ask(*["a/web"] * MOST_OF_A_NAMESPACE)
     (refused,) = slow.ask("a/db")
     assert "try again" in check_error(refused.value, 503)["error"]
@@ -150,10 +153,8 @@ def test_a_full_queue_refuses_every_namespace(slow: Slow) -> None:
 
 
 @pytest.mark.parametrize("path", ["/finalize", "/plan", "/customize", "/pod-status"])
-def test_every_hook_waits_for_the_places_of_its_namespace(
-    monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
-    """A request about a pod counts for the pod's namespace."""
+def test_every_hook_counts_for_its_namespace(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """A request about a pod counts for the namespace of the pod."""
     seen: list[str] = []
     turn = Turns.turn
 
@@ -162,7 +163,7 @@ def test_every_hook_waits_for_the_places_of_its_namespace(
         return turn(self, namespace)
 
     monkeypatch.setattr(Turns, "turn", noted)
-    document = {**of("shop/web"), "object": {"metadata": {"name": "a-0", "namespace": "shop"}}}
+    document = {**sync_of("shop/web"), "object": {"metadata": {"name": "a-0", "namespace": "shop"}}}
     body = json.dumps({"object": document["object"]} if path == "/pod-status" else document)
     CLIENT.post(path, data=body, content_type="application/json")
     assert seen == ["shop"]

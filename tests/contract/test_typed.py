@@ -1,7 +1,7 @@
-"""Whatever is offered is typed by a test, as a user would: commands, options, values, settings.
+"""Tests use all public inputs: commands, options, values, settings and fields.
 
-What is offered is read from the programs: nothing here has to be kept up. Found lacking is what no
-test says together with its command; give it a walk (tests/plugin/test_verbs.py and its like).
+The list of inputs is read from the programs, so nobody has to update this file. If an option fails
+here, no test uses it together with its command: add one, for example in tests/plugin/test_verbs.py.
 """
 
 import argparse
@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[2]
 Words = tuple[str | tuple[str, ...], ...]
 
 
-def of_the_plugin() -> Iterator[Words]:
-    """Every command with every option, and with each value of those that have a choice."""
+def options_of_the_plugin() -> Iterator[Words]:
+    """Returns every command with every option, and with each value of a choice."""
     for name, each in commands(command()):
         for parameter in each.params:
             if parameter.param_type_name != "option" or parameter.name in (*GLOBAL_OPTIONS, "help"):
@@ -40,7 +40,7 @@ def of_the_plugin() -> Iterator[Words]:
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The commands of a group by their words."""
+    """Yields the commands of a group with their words."""
     for name, each in group.commands.items():
         if hasattr(each, "commands"):
             yield from commands(each, (*path, name))
@@ -52,11 +52,11 @@ PROGRAMS = ("migration.__main__", "release.__main__", "release.man", "release.pl
 
 
 class _FoundError(Exception):
-    """The parser of a program, where it would read its command line."""
+    """Carries the parser of a program, in the place where it would parse its command line."""
 
 
-def of_a_program(name: str, patched: pytest.MonkeyPatch) -> Iterator[Words]:
-    """The options of a program that is called by `python -m`."""
+def options_of_a_program(name: str, patched: pytest.MonkeyPatch) -> Iterator[Words]:
+    """Returns the options of a program that starts with `python -m`."""
 
     def found(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
         raise _FoundError(parser)
@@ -69,17 +69,17 @@ def of_a_program(name: str, patched: pytest.MonkeyPatch) -> Iterator[Words]:
             yield (tuple(action.option_strings),)
 
 
-def test_every_option_of_the_plugin_is_typed() -> None:
-    """Each of each command, and each value of a choice."""
-    assert [words for words in of_the_plugin() if not typed(*words)] == []
+def test_every_option_of_the_plugin_is_used_in_tests() -> None:
+    """For each command, and for each value of a choice."""
+    assert [words for words in options_of_the_plugin() if not typed(*words)] == []
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_option_of_a_program_is_typed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a test, by a target of make, or by a workflow."""
+def test_every_option_of_a_program_is_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests, targets of make and workflows count."""
     files = [ROOT / "Makefile", *ROOT.glob("tests/*/targets.mk"), *ROOT.glob(".github/workflows/*")]
     made = " ".join(file.read_text(encoding="utf-8") for file in files)
-    offered = list(of_a_program(name, monkeypatch))
+    offered = list(options_of_a_program(name, monkeypatch))
     assert [words for words in offered if not typed(*words) and not _is_in(made, words)] == []
 
 
@@ -88,8 +88,8 @@ def _is_in(text: str, words: Words) -> bool:
     return any(spelling in found for word in words for spelling in word)
 
 
-def test_every_condition_of_a_plan_is_typed() -> None:
-    """The words that docs/kubectl-tapp.md lists for `--fail-if`."""
+def test_every_condition_of_fail_if_is_used_in_tests() -> None:
+    """The conditions are in docs/kubectl-tapp.md."""
     page = (ROOT / "docs" / "kubectl-tapp.md").read_text(encoding="utf-8")
     table = page.partition("| condition | holds if |")[2].partition("\n\n")[0]
     words = re.findall(r"`([a-z-]+)", " ".join(row.split("|")[1] for row in table.splitlines()[2:]))
@@ -98,11 +98,11 @@ def test_every_condition_of_a_plan_is_typed() -> None:
 
 
 SHOWN = re.compile(r"kubectl[ -]tapp ((?:[^`\n|;#\\]|\\\n)+)")
-"""A command as the docs show it, in a line of a block or in a sentence."""
+"""A command in the documentation, in a line of a block or in a sentence."""
 
 
 def shown() -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Page, command and option of whatever the docs show."""
+    """Yields page, command and option of all commands in the documentation."""
     known = dict(commands(command()))
     for page in PAGES:
         for line in SHOWN.findall((ROOT / page).read_text(encoding="utf-8")):
@@ -114,8 +114,7 @@ def shown() -> Iterator[tuple[str, tuple[str, ...], str]]:
                     yield page, name, option[1]
 
 
-def test_what_the_docs_show_is_offered() -> None:
-    """And typed, therefore: each option that is shown behind a command is one of it."""
+def test_documented_options_exist() -> None:
     known = {name: _options_of(each) for name, each in commands(command())}
     known[()] = _options_of(command())
     found = list(shown())
@@ -127,14 +126,14 @@ def _options_of(each: Any) -> set[str]:
     return {"--help", *(word for p in each.params for word in (*p.opts, *p.secondary_opts))}
 
 
-def test_every_setting_of_the_service_is_typed() -> None:
-    """As the variable, or as the setting's name."""
+def test_every_setting_of_the_service_is_used_in_tests() -> None:
+    """Tests may use the variable, or the name of the setting."""
     names = [(name, f"TAPP_{name.upper()}") for name in Settings.model_fields]
     assert [words for words in names if not typed(words)] == []
 
 
 def fields(schema: dict[str, Any]) -> Iterator[str]:
-    """The names of all fields of TApp's own; those of Kubernetes' templates are left out."""
+    """Returns the names of all fields of TApp itself, without those of pod templates."""
     for name, each in (schema.get("properties") or {}).items():
         yield name
         if name not in OF_KUBERNETES:
@@ -146,8 +145,8 @@ def fields(schema: dict[str, Any]) -> Iterator[str]:
 OF_KUBERNETES = ("metadata", "serviceTemplate", "template", "templatePool", "volumeClaimTemplates")
 
 
-def test_every_field_of_a_tapp_is_typed() -> None:
-    """In a manifest or an edit of it, or read from its status."""
+def test_every_field_of_a_tapp_is_used_in_tests() -> None:
+    """Tests may write it in a manifest or an edit, or read it from the status."""
     crd = manifest("crds/tapp.yaml")
     found = set(fields(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]))
     assert len(found) > 50

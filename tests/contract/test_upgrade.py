@@ -1,7 +1,7 @@
-"""An upgrade of the hook touches no pod: requests of earlier releases are answered as they were.
+"""An upgrade of the service touches no pod: recorded requests get the same responses as before.
 
-The recorded pods carry the revisions of the release that made them, so these files also freeze the
-hash of every template in them. What they mean is in `tests/contract/recorded`.
+The recorded pods have the revisions of the release that created them, so these files freeze the
+hash of every template in them, too. `tests/contract/recorded` describes the recordings.
 """
 
 import json
@@ -27,7 +27,7 @@ each_record = pytest.mark.parametrize(
 
 
 def replay(record: Document) -> Document:
-    """What the hook answers today."""
+    """Returns the response of the service now."""
     app = create_app(Settings(log_level="ERROR"), clock=lambda: record["now"])
     body = json.dumps(record["request"]).encode()
     response = app.test_client().post("/sync", data=body, content_type="application/json")
@@ -38,7 +38,7 @@ def replay(record: Document) -> Document:
 
 
 @each_record
-def test_the_children_are_answered_as_before(path: Path) -> None:
+def test_response_has_the_same_children_as_before(path: Path) -> None:
     record = json.loads(path.read_text())
     answer = replay(record)
     for kind in ("Pod", "PersistentVolumeClaim"):
@@ -46,7 +46,7 @@ def test_the_children_are_answered_as_before(path: Path) -> None:
 
 
 @each_record
-def test_metacontroller_would_write_what_it_wrote_before(path: Path) -> None:
+def test_metacontroller_would_write_the_same_objects_as_before(path: Path) -> None:
     record = json.loads(path.read_text())
     before = writes(record["request"], record["answer"])
     assert writes(record["request"], replay(record)) == before
@@ -54,8 +54,8 @@ def test_metacontroller_would_write_what_it_wrote_before(path: Path) -> None:
 
 
 @each_record
-def test_a_pod_that_stays_is_answered_as_it_is(path: Path) -> None:
-    """The answer merges to the pod itself, to the last byte of its annotations."""
+def test_unchanged_pod_is_returned_as_it_is(path: Path) -> None:
+    """The response merges to exactly the same pod, including its annotations."""
     record = json.loads(path.read_text())
     request, want = record["request"], desired(replay(record), "Pod")
     changing = {line.partition("/")[2] for line in writes(request, record["answer"])}
@@ -65,8 +65,8 @@ def test_a_pod_that_stays_is_answered_as_it_is(path: Path) -> None:
 
 
 @each_record
-def test_instances_have_the_status_they_had(path: Path) -> None:
-    """The status may say more than before; what it remembers of an instance is the same."""
+def test_instances_have_the_same_status_as_before(path: Path) -> None:
+    """The status may have new fields, but the fields about instances are the same."""
     record = json.loads(path.read_text())
     before, after = record["answer"]["status"], replay(record)["status"]
     assert after["statuses"] == before["statuses"]
@@ -74,7 +74,7 @@ def test_instances_have_the_status_they_had(path: Path) -> None:
     assert after["scaleLabelSelector"] == before["scaleLabelSelector"]
 
 
-def test_every_story_is_recorded_for_this_release() -> None:
-    """If this fails: `python -m tests.contract.recorded`, and read the difference."""
+def test_every_scenario_is_recorded_for_this_release() -> None:
+    """If this fails, run `python -m tests.contract.recorded`, and check the difference."""
     names = {story.__name__ for story in STORIES}
     assert {path.stem for path in FILES if path.parent.name == VERSION} == names

@@ -1,4 +1,4 @@
-"""The wheel of the kubectl plugin: what is in it, what it needs, and which version it has."""
+"""The wheel of the kubectl plugin: its files, its requirements, and its version."""
 
 import ast
 import re
@@ -15,6 +15,7 @@ from packaging.version import Version
 
 from hooks.version import VERSION
 from kubectl_tapp.base import shipped
+from tests.contract.imports import imports
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -24,7 +25,7 @@ MANIFESTS = (shipped.COMPOSITE, shipped.DECORATOR)
 
 
 def pins() -> dict[str, str]:
-    """Name -> version, of what the tests run on."""
+    """Returns the version of each package in the environment of the tests."""
     texts = [file.read_text(encoding="utf-8") for file in ROOT.glob("requirements*.in")]
     return dict(re.findall(r"(?m)^([\w-]+)==(\S+)$", "\n".join(texts)))
 
@@ -40,24 +41,24 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 
 @pytest.mark.parametrize("need", [*NEEDS, *PAGE[:1]], ids=lambda need: need.name)
-def test_what_the_tests_run_on_is_what_the_wheel_asks_for(need: Requirement) -> None:
+def test_versions_in_the_tests_meet_the_requirements_of_the_wheel(need: Requirement) -> None:
     pinned = pins()[need.name]
     assert Version(pinned) in need.specifier
     assert version(need.name) == pinned
 
 
-def test_the_wheel_has_the_services_version(wheel: zipfile.ZipFile) -> None:
+def test_wheel_has_the_version_of_the_service(wheel: zipfile.ZipFile) -> None:
     (metadata,) = [name for name in wheel.namelist() if name.endswith("dist-info/METADATA")]
     assert f"\nVersion: {VERSION}\n" in wheel.read(metadata).decode()
 
 
 @pytest.mark.parametrize("path", MANIFESTS)
-def test_the_wheel_has_the_repositorys_manifests(wheel: zipfile.ZipFile, path: str) -> None:
+def test_wheel_has_the_manifests_of_the_repository(wheel: zipfile.ZipFile, path: str) -> None:
     assert wheel.read(f"kubectl_tapp/shipped/{path}") == (ROOT / path).read_bytes()
     assert shipped.manifest(path)["kind"]
 
 
-def test_the_wheel_has_both_commands_and_no_tests(wheel: zipfile.ZipFile) -> None:
+def test_wheel_has_both_commands_and_no_tests(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
     (entries,) = [name for name in names if name.endswith("dist-info/entry_points.txt")]
     assert re.findall(r"(?m)^(\S+) = ", wheel.read(entries).decode()) == [
@@ -73,8 +74,8 @@ def test_the_wheel_has_both_commands_and_no_tests(wheel: zipfile.ZipFile) -> Non
     assert [name for name in names if name.startswith(("hooks/app", "hooks/service"))] == []
 
 
-def test_the_wheel_has_the_page(wheel: zipfile.ZipFile) -> None:
-    """All files of `kubectl tapp web`, as they are; what serves them is the extra `web`."""
+def test_wheel_has_all_files_of_the_web_page(wheel: zipfile.ZipFile) -> None:
+    """The package that serves them is in the extra `web`."""
     files = [*(ROOT / "kubectl_tapp" / "web" / "static").iterdir()]
     assert {file.suffix for file in files} == {".html", ".css", ".js"}
     for file in files:
@@ -83,7 +84,7 @@ def test_the_wheel_has_the_page(wheel: zipfile.ZipFile) -> None:
     assert "Provides-Extra: web" in wheel.read(metadata).decode()
 
 
-def test_the_plugin_imports_nothing_that_its_wheel_does_not_ask_for() -> None:
+def test_plugin_starts_with_only_the_requirements_of_the_wheel() -> None:
     files = set((ROOT / "kubectl_tapp").rglob("*.py")) - {ROOT / "kubectl_tapp/web/app.py"}
     modules = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files]
     others = ("flask", "gunicorn", "prometheus_client", "pydantic_settings", "click", "hypothesis")
@@ -96,8 +97,8 @@ def test_the_plugin_imports_nothing_that_its_wheel_does_not_ask_for() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_what_the_plugin_imports_is_what_its_wheel_asks_for() -> None:
-    """Everywhere in it, functions included; of the service's package what the plugin reaches."""
+def test_requirements_of_the_wheel_are_exactly_the_imports_of_the_plugin() -> None:
+    """Imports in functions count, and imports of the parts of the service that the plugin uses."""
     asked = {need.name.replace("pyyaml", "yaml") for need in (*NEEDS, *PAGE)}
     own = {"kubectl_tapp", "tapp", "hooks", "simulator", "migration"}
     imported = {
@@ -110,15 +111,8 @@ def test_what_the_plugin_imports_is_what_its_wheel_asks_for() -> None:
     assert imported - sys.stdlib_module_names - own <= asked
 
 
-def imports(node: ast.AST) -> list[str]:
-    """The modules that an import names."""
-    if isinstance(node, ast.ImportFrom):
-        return [node.module or ""] if node.level == 0 else []
-    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-
-
-def test_the_plugin_starts_without_what_only_its_work_needs() -> None:
-    """The help and each completion wait for all that is imported: 0.1 s of CPU, not 0.4."""
+def test_plugin_starts_without_importing_expensive_modules() -> None:
+    """Help and completion wait for all imports: 0.1 s of CPU instead of 0.4 s."""
     rooms = [f"tapp.{room}" for room in ("answer", "decide", "kube.objects", "plan", "pod", "spec")]
     heavy = ("hooks", "migration", "pydantic", "rich", "simulator", "yaml", *rooms)
     script = (

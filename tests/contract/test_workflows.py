@@ -1,4 +1,4 @@
-"""What the forge does with a pull request and a tag, and what it raises by itself."""
+"""The GitHub workflows for pull requests and tags, and the automatic updates of versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ workflows = pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FI
 
 
 def script(job: Document) -> str:
-    """All commands of a job."""
+    """Returns all commands of a job."""
     return "\n".join(step["run"] for step in job["steps"] if "run" in step)
 
 
@@ -36,7 +36,10 @@ def test_actionlint_finds_nothing(file: Path) -> None:
 
 @workflows
 def test_actions_are_pinned_to_a_commit(file: Path) -> None:
-    """With the version as a comment, for whoever raises it; each in one version."""
+    """A comment has the version.
+
+    All workflows use the same version of an action.
+    """
     used = re.findall(r"uses: (.+)", file.read_text())
     assert used
     for each in used:
@@ -46,8 +49,8 @@ def test_actions_are_pinned_to_a_commit(file: Path) -> None:
 
 
 @workflows
-def test_no_job_may_do_more_than_it_needs(file: Path) -> None:
-    """Nobody's credentials stay in a checkout, and only the release may write."""
+def test_each_job_has_the_least_rights(file: Path) -> None:
+    """Checkouts keep no credentials, and only the release may write."""
     whole = WORKFLOWS[file.stem]
     assert whole["permissions"] == {"contents": "read"}
     own = {name: job["permissions"] for name, job in whole["jobs"].items() if "permissions" in job}
@@ -59,7 +62,7 @@ def test_no_job_may_do_more_than_it_needs(file: Path) -> None:
 
 
 @workflows
-def test_nothing_from_outside_is_pasted_into_a_script(file: Path) -> None:
+def test_scripts_contain_no_values_from_outside(file: Path) -> None:
     assert not any("${{" in script(job) for job in WORKFLOWS[file.stem]["jobs"].values())
 
 
@@ -67,13 +70,13 @@ class TestRelease:
     WHOLE = WORKFLOWS["release"]
     JOB: Document = WHOLE["jobs"]["release"]
 
-    def test_runs_for_tags_after_the_tests(self) -> None:
+    def test_release_runs_for_tags_after_the_tests(self) -> None:
         assert self.WHOLE[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
         assert self.JOB["needs"] == ["test", "plugin"]
         assert self.WHOLE["jobs"]["plugin"]["needs"] == "test"
         assert script(self.WHOLE["jobs"]["test"]) == "make lint test"
 
-    def test_signs_what_it_publishes_by_its_digest(self) -> None:
+    def test_release_signs_the_published_image_by_its_digest(self) -> None:
         steps = [
             "docker buildx build", 'cosign sign --yes "$PLACE/tapp-hooks@$digest"', "make release",
             "helm push", 'cosign sign --yes "$PLACE/charts/tapp@$(', "cosign sign-blob",
@@ -84,8 +87,8 @@ class TestRelease:
         assert "IMAGE=$PLACE/tapp-hooks@$digest" in done
         assert "dist/tapp-$VERSION.tgz" in done
 
-    def test_has_the_plugin_of_every_platform(self) -> None:
-        """What a job makes, and uploads, is where `make release` looks for it."""
+    def test_release_has_the_plugin_for_every_platform(self) -> None:
+        """`make release` must find the files where the jobs upload them."""
         job = self.WHOLE["jobs"]["plugin"]
         assert script(job) == "make plugin"
         runners = job["strategy"]["matrix"]["runner"]
@@ -96,7 +99,7 @@ class TestRelease:
         assert f"ARCHIVES={brought['with']['path']}" in script(self.JOB)
         assert 'PAGE="$PAGE"' in script(self.JOB)
 
-    def test_what_is_in_the_checksums_has_provenance(self) -> None:
+    def test_all_files_in_the_checksums_have_provenance(self) -> None:
         (attested,) = [each for each in self.JOB["steps"] if "actions/attest@" in str(each)]
         assert attested["with"] == {"subject-checksums": "dist/SHA256SUMS"}
         assert attested is self.JOB["steps"][-2]
@@ -105,7 +108,7 @@ class TestRelease:
 class TestPullRequest:
     JOBS: Document = WORKFLOWS["ci"]["jobs"]
 
-    def test_is_tested_here_and_on_kind_and_built_for_both_architectures(self) -> None:
+    def test_pull_request_is_tested_on_kind_and_built_for_both_architectures(self) -> None:
         assert "pull_request" in WORKFLOWS["ci"][True]
         assert "make lint test" in script(self.JOBS["test"])
         assert script(self.JOBS["e2e"]) == "make e2e"
@@ -114,8 +117,8 @@ class TestPullRequest:
         assert "--platform linux/amd64,linux/arm64 " in script(self.JOBS["image"])
         assert "push" not in script(self.JOBS["image"])
 
-    def test_runs_on_every_python_that_the_wheel_names(self) -> None:
-        """From the oldest that it asks for on; a Python that fails does not hide the others."""
+    def test_pull_request_is_tested_with_every_python_of_the_wheel(self) -> None:
+        """If one Python fails, the others are tested all the same."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         named = [each.rpartition(" ")[2] for each in project["classifiers"]]
         strategy = self.JOBS["test"]["strategy"]
@@ -124,7 +127,7 @@ class TestPullRequest:
         (setup,) = [each for each in self.JOBS["test"]["steps"] if "setup-python" in str(each)]
         assert setup["with"] == {"python-version": "${{ matrix.python }}"}
 
-    def test_does_what_make_kind_says_may_be_tried(self) -> None:
+    def test_pull_request_tries_the_hints_of_make_kind(self) -> None:
         done = script(self.JOBS["kind"])
         tried = re.findall(r"(?m)^(kubectl tapp .*?)(?: --yes)?$", done)
         assert len(tried) == 3
@@ -136,13 +139,13 @@ class TestPullRequest:
         assert done.count("make kind\n") == 2
         assert done.endswith("make kind-down")
 
-    def test_has_the_actionlint_of_the_other_runs(self) -> None:
+    def test_pull_request_uses_the_same_actionlint_as_the_repository(self) -> None:
         (here,) = re.findall(ACTIONLINT, script(self.JOBS["test"]))
         assert re.findall(ACTIONLINT, (ROOT / ".ci" / "run").read_text()) == [here]
 
 
-def test_what_is_pinned_is_raised() -> None:
-    """Requirements, base image and actions; uv, which writes requirements*.txt, among them."""
+def test_all_pinned_versions_are_updated_automatically() -> None:
+    """Requirements, base image, actions, and uv, which writes requirements*.txt."""
     found = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())["updates"]
     assert {each["package-ecosystem"] for each in found} == {"uv", "docker", "github-actions"}
     assert {each["directory"] for each in found} == {"/"}

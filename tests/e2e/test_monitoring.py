@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.test_docs import WATCH, section
+from tests.contract.pages import WATCH, section
 from tests.monitoring.shipped import ALERTS, on_dashboard
 
 from .app import App, tapp, template

@@ -28,7 +28,7 @@ from hooks.app import create_app
 from hooks.service.settings import Settings
 from hooks.version import VERSION
 from tests.contract import theirs
-from tests.contract.test_recorded import FILES
+from tests.contract.recordings import FILES
 
 from . import shipped
 from .cluster import REPOSITORY, choose

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.contract.test_recorded import RECORDED, replay
+from tests.contract.recordings import RECORDED, replay
 
 from .app import App, tapp, template
 from .cluster import Cluster

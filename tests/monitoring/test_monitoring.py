@@ -16,7 +16,7 @@ from hooks.service.settings import Settings
 from tapp.words.conditions import Type
 from tapp.words.reasons import Reason
 from tests.builders import request, tapp
-from tests.contract.test_docs import WATCH, quoted, rows, section
+from tests.contract.pages import WATCH, quoted, rows, section
 from tests.monitoring.shipped import ALERTS, DASHBOARD, RULES, STATES, panels, queries
 
 Labels = dict[str, set[str]]

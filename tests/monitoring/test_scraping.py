@@ -5,7 +5,7 @@ import yaml
 
 from hooks.app import create_app
 from hooks.service.settings import Settings
-from tests.contract.test_manifests import METACONTROLLER, composed, key_of_secret, only, pod_spec
+from tests.contract.manifests import METACONTROLLER, composed, key_of_secret, only, pod_spec
 
 ORDERS = [
     ("monitoring",),

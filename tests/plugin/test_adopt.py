@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.builders import claim_template, manifest, template
+from tests.plugin.clusters import answering
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
-from tests.plugin.test_verbs import answering
 from tests.scenarios.life import Life
 
 LABEL = "controller-uid"

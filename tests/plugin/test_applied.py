@@ -1,4 +1,4 @@
-"""`plan -f`: which `kubectl apply` is meant, and that its result is the one that is planned."""
+"""`plan -f`: the kind of `kubectl apply` is recognized, and its result is planned."""
 
 import json
 from pathlib import Path
@@ -7,12 +7,10 @@ import pytest
 
 from kubectl_tapp.cluster.kubectl import CallResult, error_of
 from tests.builders import claim_template, manifest
+from tests.plugin.applied import CLIENT, SERVER, by_client, by_server
 from tests.plugin.standin import Document, Said, StandIn, kubectl_tapp
-from tests.scenarios.life import Life
 
 STOPPED = manifest(replicas=3, statuses={"1": "Killed"})
-SERVER = "planned as `kubectl apply --server-side` would write it, field manager kubectl"
-CLIENT = "planned as `kubectl apply` (client-side) would write it"
 
 
 @pytest.fixture
@@ -20,28 +18,14 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "web.json"
 
 
-def by_client(document: Document) -> StandIn:
-    """A TApp as `kubectl apply` made it."""
-    return StandIn(Life().apply(document).world)
-
-
-def by_server(document: Document, manager: str = "kubectl") -> StandIn:
-    """The same by the server: no annotation tells what was applied."""
-    standin = by_client(document)
-    annotations = {"kubectl.kubernetes.io/last-applied-configuration": None}
-    standin.world.patch("tapps", "web", {"metadata": {"annotations": annotations}})
-    standin.managers[manager] = document
-    return standin
-
-
 def plan(standin: StandIn, place: Path, document: Document, *options: str) -> Said:
-    """The plan of a file."""
+    """Returns the output of `plan` for a file."""
     place.write_text(json.dumps(document), encoding="utf-8")
     return kubectl_tapp(standin, "plan", "-f", str(place), *options)
 
 
-def test_an_entry_that_the_file_drops_goes_as_it_was_applied(place: Path) -> None:
-    """A plan that said "nothing happens" would have started the instance that was stopped."""
+def test_plan_removes_applied_fields_that_are_missing_in_the_file(place: Path) -> None:
+    """Otherwise the plan would show no change, but apply would start the killed instance."""
     for standin, said in ((by_server(STOPPED), SERVER), (by_client(STOPPED), CLIENT)):
         found = plan(standin, place, manifest(replicas=3))
         assert found.code == 0, found.err
@@ -54,19 +38,21 @@ def test_an_entry_that_the_file_drops_goes_as_it_was_applied(place: Path) -> Non
     ("option", "said", "happens"),
     [("--no-server-side", CLIENT, "nothing happens"), ("--server-side", SERVER, "1 created")],
 )
-def test_who_applies_otherwise_says_so(place: Path, option: str, said: str, happens: str) -> None:
-    """A client-side apply leaves what it has not applied itself."""
+def test_options_override_the_recognized_kind_of_apply(
+    place: Path, option: str, said: str, happens: str
+) -> None:
+    """A client-side apply keeps fields that it has not set."""
     found = plan(by_server(STOPPED), place, manifest(replicas=3), option)
     assert (found.code, happens in found.out, f"{said}\n" in found.out) == (0, True, True)
 
 
-def test_the_first_apply_by_the_server_takes_over_from_the_client(place: Path) -> None:
-    """Its dry run leaves out that it hands over what was applied by the client."""
+def test_first_server_side_apply_takes_over_the_fields_of_the_client(place: Path) -> None:
+    """The dry run of the API server does not show this."""
     found = plan(by_client(STOPPED), place, manifest(replicas=3), "--server-side")
     assert (found.code, "1 created" in found.out, SERVER in found.out) == (0, True, True)
 
 
-def test_the_manager_that_applied_last_is_taken(place: Path) -> None:
+def test_field_manager_of_the_last_apply_is_used(place: Path) -> None:
     standin = by_server(STOPPED, "kustomize-controller")
     found = plan(standin, place, manifest(replicas=3))
     assert "1 created" in found.out
@@ -76,7 +62,7 @@ def test_the_manager_that_applied_last_is_taken(place: Path) -> None:
     )
 
 
-def test_conflicts_are_told_as_kubectl_tells_them(place: Path) -> None:
+def test_conflicts_are_printed_like_those_of_kubectl(place: Path) -> None:
     standin = by_server(STOPPED)
     standin.failing["apply"] = (
         'error: Apply failed with 1 conflict: conflict with "kubectl-tapp" using '
@@ -103,19 +89,19 @@ def test_conflicts_are_told_as_kubectl_tells_them(place: Path) -> None:
         (["--no-dry-run"], "only the API server knows what a server-side apply makes of a file"),
     ],
 )
-def test_what_cannot_be_planned(place: Path, options: list[str], message: str) -> None:
+def test_impossible_options_are_refused(place: Path, options: list[str], message: str) -> None:
     found = plan(by_server(STOPPED), place, manifest(replicas=3), *options)
     assert (found.code, found.out) == (2, "")
     assert message in found.err
 
 
-def test_server_side_without_a_file() -> None:
+def test_server_side_without_a_file_is_refused() -> None:
     found = kubectl_tapp(by_client(STOPPED), "plan", "web", "--replicas", "3", "--server-side")
     assert found.code == 2
     assert "--server-side and --force-conflicts go with -f" in found.err
 
 
-def test_who_may_not_write_is_told_what_only_the_server_knows(place: Path) -> None:
+def test_plan_without_permission_to_write_says_what_is_not_checked(place: Path) -> None:
     standin = by_server(STOPPED)
     standin.forbid("update tapps")
     found = plan(standin, place, manifest(replicas=3))
@@ -124,7 +110,7 @@ def test_who_may_not_write_is_told_what_only_the_server_knows(place: Path) -> No
     assert "--no-server-side plans for the other way" in found.err
 
 
-def test_a_stale_version_is_one_sentence(place: Path) -> None:
+def test_stale_resource_version_is_one_error(place: Path) -> None:
     standin = by_client(STOPPED)
     stale = {**STOPPED, "metadata": {**STOPPED["metadata"], "resourceVersion": "1"}}
     found = plan(standin, place, stale)
@@ -151,7 +137,7 @@ def test_a_stale_version_is_one_sentence(place: Path) -> None:
         ('Error from server (Invalid): error when creating "STDIN": it is bad\n', "it is bad"),
     ],
 )
-def test_a_refusal_is_read_without_the_patch_before_it(said: str, expected: str) -> None:
+def test_error_of_kubectl_apply_is_printed_without_its_patch(said: str, expected: str) -> None:
     assert str(error_of(CallResult(1, "", said))) == expected
 
 
@@ -165,7 +151,7 @@ CLAIMS = {
 
 
 @pytest.mark.parametrize("case", CLAIMS)
-def test_claim_templates_that_reach_nobody_are_explained(place: Path, case: str) -> None:
+def test_plan_explains_changed_claim_templates_without_effect(place: Path, case: str) -> None:
     before, after, message = CLAIMS[case]
     standin = by_client(manifest(replicas=2, volumeClaimTemplates=before))
     found = plan(standin, place, manifest(replicas=2, volumeClaimTemplates=after))
@@ -174,7 +160,7 @@ def test_claim_templates_that_reach_nobody_are_explained(place: Path, case: str)
     assert ("claim template" in found.out) is bool(message)
 
 
-def test_another_access_mode_is_for_new_claims_only(place: Path) -> None:
+def test_changed_access_mode_affects_only_new_claims(place: Path) -> None:
     other = claim_template()
     other["spec"]["accessModes"] = ["ReadWriteMany"]
     standin = by_client(manifest(replicas=2, volumeClaimTemplates=[claim_template()]))

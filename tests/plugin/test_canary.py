@@ -1,4 +1,4 @@
-"""The two ends of a canary: its template becomes that of all, or its instances go back."""
+"""The end of a canary: all instances get its template, or its instances go back."""
 
 import json
 from typing import Any
@@ -8,16 +8,18 @@ import pytest
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.edit import canaries
 from tests.builders import tapp, template
+from tests.plugin.clusters import CAUSE, changed, ids_of, images, running, spec_of, uids
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
-from tests.plugin.test_restart_and_wait import changed, uids
-from tests.plugin.test_verbs import CAUSE, running, spec_of
 
 NOTE = "apps.tkestack.io/canaries"
 
 
 @pytest.fixture
 def web() -> StandIn:
-    """Two of six instances try another image, as a copy of the default template."""
+    """A TApp with six instances.
+
+    Two of them try another image, with a copy of the default template.
+    """
     standin = running()
     said = kubectl_tapp(
         standin, "set", "image", "web", "app=nginx:9", "--canary", "2", "-y", "--wait"
@@ -27,38 +29,22 @@ def web() -> StandIn:
     return standin
 
 
-def ids_of(standin: StandIn, name: str = "canary") -> list[int]:
-    """The instances that a template is given to."""
-    found = spec_of(standin).get("templates") or {}
-    return sorted(int(id) for id, each in found.items() if each == name)
-
-
-def images(standin: StandIn) -> dict[int, str]:
-    """Instance -> the image that it runs."""
-    return {
-        int(pod["metadata"]["name"].rpartition("-")[2]): pod["spec"]["containers"][0]["image"]
-        for pod in standin.world.list("pods")
-    }
-
-
 def notes_of(standin: StandIn) -> Document:
-    """The TApp's annotations."""
+    """Returns the annotations of the TApp."""
     found: Document = standin.world.get("tapps", "web")["metadata"]["annotations"]
     return found
 
 
 def versions(standin: StandIn, ids: list[int]) -> dict[int, str]:
-    """Instance -> its pod's resourceVersion: any write at all changes it."""
+    """Returns the resourceVersion of each pod, which every write changes."""
     return {id: standin.world.get("pods", f"web-{id}")["metadata"]["resourceVersion"] for id in ids}
 
 
 # --- left over ----------------------------------------------------------------------------------
 
 
-def test_a_copy_that_no_instance_uses_is_named_with_the_command_that_removes_it(
-    web: StandIn,
-) -> None:
-    """Everything runs well, so nothing else reminds of the template."""
+def test_status_names_an_unused_template_copy_and_how_to_remove_it(web: StandIn) -> None:
+    """All instances run well, so nothing else reminds of the template."""
     told = "canary: no instance uses template 'canary', a copy of 'default' for a canary; `kubectl"
     for command in ("status", "why"):
         assert told not in kubectl_tapp(web, command, "web").out
@@ -74,8 +60,8 @@ def test_a_copy_that_no_instance_uses_is_named_with_the_command_that_removes_it(
 # --- promote ------------------------------------------------------------------------------------
 
 
-def test_a_promoted_canary_runs_on_and_the_others_follow(web: StandIn) -> None:
-    """The revision is that of the content, so nothing is even written to the canary's pods."""
+def test_promotion_updates_only_the_other_instances(web: StandIn) -> None:
+    """The revision depends on the content, so nothing is written to the pods of the canary."""
     tried = ids_of(web)
     before, untouched = uids(web), versions(web, tried)
     said = kubectl_tapp(web, "promote", "web", "-y", "--wait")
@@ -93,7 +79,7 @@ def test_a_promoted_canary_runs_on_and_the_others_follow(web: StandIn) -> None:
     assert "Canary: template 'default' gets the content of 'canary', which 4,5 run." in said.out
 
 
-def test_a_promotion_keeps_the_rolling_budget(web: StandIn) -> None:
+def test_promotion_respects_the_update_budget(web: StandIn) -> None:
     said = kubectl_tapp(web, "promote", "web", "--dry-run=server")
     assert said.code == 0
     assert "0-3 (4)" in said.out
@@ -105,7 +91,7 @@ def test_a_promotion_keeps_the_rolling_budget(web: StandIn) -> None:
 # --- abort --------------------------------------------------------------------------------------
 
 
-def test_an_aborted_canary_is_as_if_it_had_not_been(web: StandIn) -> None:
+def test_abort_restores_the_state_before_the_canary(web: StandIn) -> None:
     said = kubectl_tapp(web, "abort", "web", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
     web.world.settle()
@@ -120,7 +106,7 @@ def test_an_aborted_canary_is_as_if_it_had_not_been(web: StandIn) -> None:
     assert "web has no canary: nobody runs another template than 'default'" in again.err
 
 
-def test_a_broken_canary_goes_back_at_once() -> None:
+def test_abort_of_a_broken_canary_does_not_wait_for_the_budget() -> None:
     web = running()
     web.world.kubelet.levers.bad_images.add("nginx:gone")
     kubectl_tapp(web, "set", "image", "web", "app=nginx:gone", "--canary", "1", "-y")
@@ -130,7 +116,7 @@ def test_a_broken_canary_goes_back_at_once() -> None:
 
 
 @pytest.mark.parametrize("verb", ["promote", "abort"])
-def test_a_template_that_its_author_wrote_stays_in_the_pool(verb: str) -> None:
+def test_template_that_is_no_copy_stays_in_the_pool(verb: str) -> None:
     web = running()
     kubectl_tapp(web, "use", "web", "v2", "--canary", "2", "-y", "--wait")
     said = kubectl_tapp(web, verb, "web", "-y", "--wait")
@@ -141,8 +127,8 @@ def test_a_template_that_its_author_wrote_stays_in_the_pool(verb: str) -> None:
     assert set(images(web).values()) == {expected}
 
 
-def test_a_copy_goes_back_to_what_it_is_a_copy_of() -> None:
-    """Not to the default template, which its instances never ran."""
+def test_abort_of_a_copy_returns_to_its_original() -> None:
+    """The instances never had the default template."""
     web = running(templates={"0": "v2", "1": "v2", "2": "v2"})
     kubectl_tapp(
         web, "set", "image", "web", "app=nginx:9", "-t", "v2", "--canary", "1", "-y", "--wait"
@@ -154,8 +140,8 @@ def test_a_copy_goes_back_to_what_it_is_a_copy_of() -> None:
     assert images(web)[tried] == "nginx:2"
 
 
-def test_what_others_note_meanwhile_stays(web: StandIn) -> None:
-    """Others write labels and annotations while a person reads the plan."""
+def test_labels_and_annotations_of_other_clients_are_kept(web: StandIn) -> None:
+    """Other clients may write them while the user reads the plan."""
     notes = {"metadata": {"annotations": {"checked-by": "jane"}}}
     web.before.append(lambda: web.world.patch("tapps", "web", notes))
     assert kubectl_tapp(web, "abort", "web", "-y").code == 0
@@ -169,7 +155,7 @@ COPY = {NOTE: '{"a": "b", "gone": "default"}'}
 
 
 def given(annotations: dict[str, str] | None = None, **spec: Any) -> Document:
-    """A TApp of four instances."""
+    """Returns a TApp with four instances."""
     document = tapp(**{"replicas": 4, "templatePool": POOL, **spec})
     document["metadata"]["annotations"] = annotations or {}
     return document
@@ -191,7 +177,7 @@ def given(annotations: dict[str, str] | None = None, **spec: Any) -> Document:
          ("a", "b", [3], False)),
     ],
 )  # fmt: skip
-def test_the_canary_that_is_meant(
+def test_canary_is_found_without_its_name(
     document: Document, asked: dict[str, str], expected: tuple[object, ...]
 ) -> None:
     found = canaries.find_canary(document, asked.get("template"), asked.get("base"))
@@ -211,7 +197,9 @@ def test_the_canary_that_is_meant(
         (given(templates={"3": "a"}), {"template": "default"}, "is no canary: it is the default"),
     ],
 )  # fmt: skip
-def test_what_no_canary_is(document: Document, asked: dict[str, str], message: str) -> None:
+def test_error_says_why_no_canary_is_found(
+    document: Document, asked: dict[str, str], message: str
+) -> None:
     with pytest.raises(CommandError, match=message):
         canaries.find_canary(document, asked.get("template"), asked.get("base"))
 
@@ -219,7 +207,7 @@ def test_what_no_canary_is(document: Document, asked: dict[str, str], message: s
 # --- and the history ----------------------------------------------------------------------------
 
 
-def test_a_rollback_while_a_canary_runs_says_how_it_ends(web: StandIn) -> None:
+def test_rollback_during_a_canary_says_how_to_end_the_canary(web: StandIn) -> None:
     said = kubectl_tapp(web, "rollback", "web")
     assert said.code == 1
     assert (
@@ -228,8 +216,8 @@ def test_a_rollback_while_a_canary_runs_says_how_it_ends(web: StandIn) -> None:
     )
 
 
-def test_an_unused_canary_blocks_no_rollback(web: StandIn) -> None:
-    """One that was taken back by hand stays in the pool."""
+def test_rollback_is_possible_with_an_unused_canary(web: StandIn) -> None:
+    """A canary that was taken back by hand stays in the pool."""
     kubectl_tapp(web, "use", "web", "default", "4,5", "-y", "--wait")
     kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
     web.world.patch("tapps", "web", {"spec": {"templatePool": {"canary": template("nginx:8")}}})
@@ -239,7 +227,7 @@ def test_an_unused_canary_blocks_no_rollback(web: StandIn) -> None:
     assert set(images(web).values()) == {"nginx:1.25"}
 
 
-def test_a_promotion_is_rolled_back(web: StandIn) -> None:
+def test_promotion_can_be_rolled_back(web: StandIn) -> None:
     kubectl_tapp(web, "promote", "web", "-y", "--wait")
     web.world.settle()
     said = kubectl_tapp(web, "rollback", "web", "-y", "--wait")

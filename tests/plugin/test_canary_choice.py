@@ -4,10 +4,9 @@ import pytest
 
 from kubectl_tapp.base.arguments import read_canary_ids
 from kubectl_tapp.base.errors import UsageError
+from tests.plugin.clusters import ids_of, images, spec_of
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_canary import ids_of, images
-from tests.plugin.test_see import web as manifest
-from tests.plugin.test_verbs import spec_of
+from tests.plugin.states import web as manifest
 from tests.scenarios.life import Life
 
 IMAGE = ("set", "image", "web", "web=nginx:9")

@@ -9,7 +9,7 @@ from kubectl_tapp.cluster import pod
 from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.cluster.kubectl import CallResult
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_see import web
+from tests.plugin.states import web
 from tests.scenarios.life import Life
 
 NO_CONTEXT = CallResult(1, "", "error: current-context must exist in order to minify\n")

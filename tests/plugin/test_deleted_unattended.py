@@ -6,7 +6,7 @@ import pytest
 
 from simulator.objects.kinds import Kind
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
-from tests.plugin.test_see import web
+from tests.plugin.states import web
 from tests.scenarios.life import Life
 
 FINALIZER = "metacontroller.io/compositecontroller-tapp-controller"

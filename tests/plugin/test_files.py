@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugin.clusters import one_sentence, running
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_odd import one_sentence, running
 
 TAPP = """
 apiVersion: apps.tkestack.io/v1

@@ -12,7 +12,7 @@ from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.live.following import Followers
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_see import web
+from tests.plugin.states import web
 from tests.scenarios.life import Life
 
 DONE = CallResult(0, "", "")

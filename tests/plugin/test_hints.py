@@ -7,7 +7,7 @@ import pytest
 
 from kubectl_tapp.base import hints
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_see import web
+from tests.plugin.states import web
 from tests.scenarios.life import Life
 
 GIVEN = ("--context=my cluster", "--kubeconfig=/k", "--as=jane", "--as-group=a", "--token=secret",

@@ -10,8 +10,8 @@ from kubectl_tapp.decide.inspection import inspect
 from kubectl_tapp.live import model
 from tapp.words.times import written
 from tests.builders import manifest
+from tests.plugin.clusters import hacked
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_odd import hacked
 from tests.scenarios.life import Life
 
 Document = dict[str, Any]

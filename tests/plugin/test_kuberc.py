@@ -15,9 +15,9 @@ import pytest
 from kubectl_tapp.cluster.kubectl import Program
 from migration.kubectl import run
 from tests.builders import manifest
+from tests.plugin.applied import CLIENT, SERVER, by_client, by_server
+from tests.plugin.processes import ROOT, command, environment_of, place
 from tests.plugin.standin import kubectl_tapp
-from tests.plugin.test_applied import CLIENT, SERVER, by_client, by_server
-from tests.plugin.test_process import ROOT, around, command, place
 
 __all__ = ["place"]
 
@@ -127,7 +127,9 @@ def test_temporary_files_are_deleted_when_a_signal_ends_the_command(
     (tmp_path / "tmp").mkdir()
     (place / "asked").unlink(missing_ok=True)
     files = {"KUBERC": str(tmp_path / "kuberc"), "TMPDIR": str(tmp_path / "tmp")}
-    with subprocess.Popen(command("status", "slow"), cwd=ROOT, env=around(place, **files)) as one:
+    with subprocess.Popen(
+        command("status", "slow"), cwd=ROOT, env=environment_of(place, **files)
+    ) as one:
         end = time.monotonic() + 60
         while not (place / "asked").exists():
             assert time.monotonic() < end

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kubectl_tapp.base.manifests import ManifestError, read_manifests
+from tests.plugin.clusters import running
 from tests.plugin.standin import kubectl_tapp
-from tests.plugin.test_odd import running
 
 SCALARS: dict[str, Any] = {
     # Numbers in Go's notation; a float without a fraction is an integer in JSON.

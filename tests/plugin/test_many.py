@@ -1,10 +1,10 @@
-"""Watching, thousands of instances, events, and the other forms of what is shown."""
+"""Watches, thousands of instances, events, and other output formats."""
 
 import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -16,45 +16,18 @@ from rich.console import Console
 from kubectl_tapp.base.words import short_duration
 from kubectl_tapp.complete_command import complete
 from kubectl_tapp.decide.inspection import Row
-from kubectl_tapp.main import run
 from kubectl_tapp.show.status import table
-from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import with_meta
 from tapp.words.ranges import numbers
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
-from tests.plugin.test_see import stuck_image, template, web
+from tests.plugin.states import many, stuck_image, template, web
+from tests.plugin.watches import watched
 from tests.scenarios.life import Life
 from tests.sizes import FULL
 
 
-class Enough(KeyboardInterrupt):
-    """The person presses Ctrl-C."""
-
-
-def watched(life: Life, steps: list[Callable[[], object]], standin: StandIn | None = None) -> int:
-    """`status web -w`, while things happen one after the other; then Ctrl-C."""
-    standin = standin or StandIn(life.world)
-    rest: Iterator[Callable[[], object]] = iter(steps)
-
-    def sleep(seconds: float) -> None:
-        life.world.run(seconds)
-        step = next(rest, None)
-        if step is None:
-            raise Enough
-        step()
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("COLUMNS", "140")
-        return run(
-            ["status", "web", "-w"],
-            standin,
-            clock=lambda: EPOCH.timestamp() + life.world.clock.now,
-            sleep=sleep,
-        )
-
-
-def test_a_watch_appends_what_changes_until_ctrl_c(capsys: pytest.CaptureFixture[str]) -> None:
+def test_watch_prints_changes_until_ctrl_c(capsys: pytest.CaptureFixture[str]) -> None:
     life = Life().apply(web())
     steps = [
         lambda: life.begin_patch(statuses={"2": "Killed"}),
@@ -74,8 +47,8 @@ def test_a_watch_appends_what_changes_until_ctrl_c(capsys: pytest.CaptureFixture
     assert any("WaitingForBudget" in line for line in changes)
 
 
-def test_a_watch_reads_only_the_tapp_and_its_pods_again_while_nothing_happens() -> None:
-    """All else that belongs to it, and who serves it, is read when the TApp was written."""
+def test_watch_without_changes_reads_only_the_tapp_and_its_pods() -> None:
+    """All other objects are read again when the TApp has changed."""
     life = Life().apply(web())
     standin = StandIn(life.world)
     assert watched(life, 5 * [lambda: None], standin) == 130
@@ -90,37 +63,15 @@ def test_a_watch_reads_only_the_tapp_and_its_pods_again_while_nothing_happens() 
     assert read["persistentvolumeclaims"] > 1
 
 
-def test_a_watch_ends_when_the_tapp_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_watch_ends_when_the_tapp_is_deleted(capsys: pytest.CaptureFixture[str]) -> None:
     life = Life().apply(web())
     code = watched(life, [life.delete])
     assert code == 0
     assert capsys.readouterr().err == "note: TApp web is gone\n"
 
 
-def many(count: int) -> StandIn:
-    """A TApp of so many instances in the middle of a roll-out, without simulating its start."""
-    life = Life().apply(web(replicas=3))
-    life.begin_patch(replicas=3, template=template("nginx:1.29"))
-    life.world.run(0.2)
-    kinds, cluster = life.world.kinds, life.world.cluster
-    pod, kind = life.world.list("Pod")[2], kinds.find("pods")
-    tapp = life.tapp
-    cluster._objects[kinds.find("tapps")]["default", "web"] = {
-        **tapp,
-        "spec": {**tapp["spec"], "replicas": count},
-    }
-    for id in range(3, count):
-        node = f"node-{id % 40}"
-        copy = with_meta(pod, name=f"web-{id}", uid=f"uid-{id}")
-        cluster._objects[kind]["default", f"web-{id}"] = {
-            **copy,
-            "spec": {**copy["spec"], "nodeName": node},
-        }
-    return StandIn(life.world)
-
-
 @pytest.mark.parametrize("count", [1000, *([5000] if FULL else [])])
-def test_thousands_of_instances_are_a_few_lines(count: int) -> None:
+def test_status_of_thousands_of_instances_has_a_few_lines(count: int) -> None:
     standin = many(count)
     said = kubectl_tapp(standin, "status", "web")
     assert said.code == 0
@@ -132,13 +83,13 @@ def test_thousands_of_instances_are_a_few_lines(count: int) -> None:
     assert len(said.lines) < 30
 
 
-def test_unfolded_each_has_its_line() -> None:
+def test_status_with_all_has_a_line_for_each_instance() -> None:
     said = kubectl_tapp(many(60), "status", "web", "--unfold")
     assert [line.split()[0] for line in said.lines[2:62]] == [str(id) for id in range(60)]
 
 
 def event(about: Document, reason: str, message: str, **more: object) -> Document:
-    """A warning, two minutes old."""
+    """Returns a warning event that is two minutes old."""
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -155,8 +106,8 @@ def event(about: Document, reason: str, message: str, **more: object) -> Documen
     }
 
 
-def test_the_events_that_matter_are_told() -> None:
-    """Of the pod that is there, of its claims and of the TApp; not those of an earlier pod."""
+def test_why_shows_events_of_the_current_pod_the_claims_and_the_tapp() -> None:
+    """Events of earlier pods are not shown."""
     life = Life().apply(web())
     stuck_image(life)
     world = life.world
@@ -189,11 +140,9 @@ def test_the_events_that_matter_are_told() -> None:
         ("Unhealthy", "spec.containers{web}"),
     ],
 )
-@pytest.mark.parametrize("is_old", [True, False])
-def test_of_a_repaired_instance_only_what_is_still_true_is_told(
-    reason: str, path: str, is_old: bool
-) -> None:
-    """An image that could not be pulled, and its container's end, are over; so are the events."""
+@pytest.mark.parametrize("is_old", [True, False], ids=["old", "new"])
+def test_why_hides_events_of_solved_problems(reason: str, path: str, is_old: bool) -> None:
+    """A failed pull and the last exit of a container are over after a repair."""
     life = Life().apply(web())
     stuck_image(life)
     life.patch(template=template("nginx:1.30"))
@@ -211,7 +160,7 @@ def test_of_a_repaired_instance_only_what_is_still_true_is_told(
 
 
 @pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
-def test_the_documents_say_the_same(form: str, read: Callable[[str], Document]) -> None:
+def test_json_and_yaml_have_the_same_content(form: str, read: Callable[[str], Document]) -> None:
     life = Life().apply(web())
     stuck_image(life)
     standin = StandIn(life.world)
@@ -227,7 +176,7 @@ def test_the_documents_say_the_same(form: str, read: Callable[[str], Document]) 
     assert [each["metadata"]["name"] for each in listed["items"]] == ["web"]
 
 
-def test_list_tells_what_each_tapp_waits_for() -> None:
+def test_list_says_what_each_tapp_waits_for() -> None:
     life = Life().apply(web())
     stuck_image(life)
     standin = StandIn(life.world)
@@ -248,7 +197,7 @@ def test_list_tells_what_each_tapp_waits_for() -> None:
         (86400, "24h"), (172800, "2d"), (176400, "2d1h"), (864000, "10d"),
     ],
 )  # fmt: skip
-def test_ages_are_written_as_kubectl_does(seconds: float, text: str) -> None:
+def test_ages_have_the_format_of_kubectl(seconds: float, text: str) -> None:
     assert short_duration(seconds) == text
 
 
@@ -265,21 +214,21 @@ ROWS = st.builds(
 
 
 @given(rows=st.lists(ROWS, max_size=40), unfold=st.booleans())
-def test_a_table_tells_of_each_instance_once(rows: list[Row], unfold: bool) -> None:
-    """However they are folded: the numbers of all lines together are those of all instances."""
+def test_table_has_each_instance_once(rows: list[Row], unfold: bool) -> None:
+    """Lines may be folded, but their numbers together are those of all instances."""
     numbered = [replace(row, id=id) for id, row in enumerate(rows)]
     console = Console(width=400, record=True, file=io.StringIO(), force_terminal=False)
     console.print(table(numbered, 1000.0, 400, unfold=unfold))
     _, *lines = console.export_text().splitlines() or [""]
-    told = [told_of(line) for line in lines]
+    told = [instances_in(line) for line in lines]
     shown = [id for ids, _ in told for id in ids]
     assert len(shown) == len(set(shown))
     assert len(shown) + sum(more for _, more in told) == len(rows)
     assert not unfold or len(lines) == len(rows)
 
 
-def told_of(line: str) -> tuple[set[int], int]:
-    """The numbers that a line is about, and how many more it counts only."""
+def instances_in(line: str) -> tuple[set[int], int]:
+    """Returns the instances in a line, and the number of instances that it only counts."""
     found = re.match(r"([\d, -]*\d)(?: and (\d+) more)?(?: {2}|$)", line)
     assert found is not None
     return set(numbers(found[1].replace(" ", ""))), int(found[2] or 0)
@@ -287,7 +236,7 @@ def told_of(line: str) -> tuple[set[int], int]:
 
 @pytest.fixture
 def _shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variables that a completion sets go with the test."""
+    """Undoes the variables that a completion sets."""
     for name in ("_KUBECTL_TAPP_COMPLETE", "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"):
         monkeypatch.setenv(name, "")
 
@@ -310,7 +259,7 @@ def _shell(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=" ".join,
 )
-def test_words_are_completed(
+def test_completion_offers_matching_words(
     words: list[str], offered: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     standin = StandIn(Life().apply(web()).world)
@@ -322,7 +271,9 @@ def test_words_are_completed(
 
 
 @pytest.mark.usefixtures("_shell")
-def test_a_cluster_that_does_not_answer_offers_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_offers_nothing_if_the_cluster_does_not_respond(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     standin = StandIn(Life().world)
     standin.failing["get"] = "The connection to the server 127.0.0.1:1 was refused\n"
     complete(["status", ""], standin)

@@ -1,28 +1,12 @@
-"""`kubectl tapp migrate`: the plan of `python -m migration` first, then the question, then it."""
-
-from collections.abc import Sequence
+"""`kubectl tapp migrate`: it shows the plan of `python -m migration`, asks, and migrates."""
 
 import pytest
 
-from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.main import run
-from tests.migration.fake_kubectl import FakeKubectl, old_app
+from tests.plugin.old import Old
 
 
-class Old:
-    """The migration's own stand-in, behind the plugin's way to kubectl."""
-
-    def __init__(self) -> None:
-        self.fake: FakeKubectl = old_app()
-
-    def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
-        """One call."""
-        assert not stdin
-        done = self.fake(["kubectl", *arguments])
-        return CallResult(done.code, done.out, done.err)
-
-
-def test_the_plan_is_shown_and_nobody_is_there_to_say_yes(
+def test_plan_is_shown_and_without_a_terminal_nothing_is_done(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     old = Old()
@@ -37,7 +21,7 @@ def test_the_plan_is_shown_and_nobody_is_there_to_say_yes(
     assert old.fake.patched == []
 
 
-def test_with_yes_it_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+def test_migration_runs_with_yes(capsys: pytest.CaptureFixture[str]) -> None:
     old = Old()
     assert run(["migrate", "-A", "--context", "c", "-y"], old) == 0
     assert "4 of 4 changes made." in capsys.readouterr().out
@@ -45,7 +29,7 @@ def test_with_yes_it_is_done(capsys: pytest.CaptureFixture[str]) -> None:
     assert all("--context=c" in command for command in old.fake.commands)
 
 
-def test_a_dry_run_writes_nothing_and_asks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_writes_nothing_and_asks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     old = Old()
     assert run(["migrate", "-n", "shop", "web", "--dry-run"], old) == 0
     assert "4 changes to make" in capsys.readouterr().out
@@ -59,7 +43,7 @@ def test_a_dry_run_writes_nothing_and_asks_nothing(capsys: pytest.CaptureFixture
         (["wbe", "-n", "shop"], "no TApp wbe in shop; kubectl get tapps -A lists all", 1),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_arguments_are_refused(
     capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str, code: int
 ) -> None:
     old = Old()

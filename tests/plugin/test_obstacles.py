@@ -12,7 +12,7 @@ from tapp.kube.owners import controller_ref
 from tests.builders import claim_template, manifest
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.sync_errors import tell_failures
-from tests.plugin.test_many import watched
+from tests.plugin.watches import watched
 from tests.scenarios.life import Life
 
 QUOTA = "exceeded quota: few, requested: pods=1, used: pods=4, limited: pods=4"

@@ -1,9 +1,7 @@
-"""Calls that nobody means to make: the right thing happens, or one sentence is said."""
+"""Unusual calls: the plugin does the right thing, or prints one error."""
 
-import copy
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,41 +11,17 @@ import pytest
 from kubectl_tapp.base.errors import printable
 from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.edit.canaries import pick_instances
-from tests.builders import manifest, template
+from tests.builders import template
 from tests.counting import calls
-from tests.plugin.standin import Said, StandIn, kubectl_tapp
-from tests.scenarios.life import Life
+from tests.plugin.clusters import hacked, one_sentence, running
+from tests.plugin.standin import StandIn, kubectl_tapp
 
 Document = dict[str, Any]
-
-
-def running(**spec: Any) -> StandIn:
-    given = {"replicas": 6, "templatePool": {"v2": template("nginx:2")}, **spec}
-    return StandIn(Life().apply(manifest(**given)).world)
 
 
 @pytest.fixture
 def web() -> StandIn:
     return running()
-
-
-def hacked(standin: StandIn, kind: str, edit: Callable[[Document], object]) -> StandIn:
-    """As older API servers and other hands have left it: past all validation."""
-    for home in standin.world.cluster._objects.values():
-        for key, found in list(home.items()):
-            if found.get("kind") == kind:
-                changed = copy.deepcopy(dict(found))
-                edit(changed)
-                home[key] = changed
-    return standin
-
-
-def one_sentence(said: Said, *parts: str) -> None:
-    assert said.code != 0
-    assert len(said.err.splitlines()) == 1
-    assert "fault of kubectl-tapp" not in said.err
-    for part in parts:
-        assert part in said.err
 
 
 # --- the same words mean the same ---------------------------------------------------------------
@@ -56,7 +30,7 @@ def one_sentence(said: Said, *parts: str) -> None:
 @pytest.mark.parametrize(
     ("how", "what"), [([], "6 recreated"), (["--in-place"], "6 in place")], ids=["new", "in place"]
 )
-def test_a_planned_restart_is_the_restart_of_the_verb(how: list[str], what: str) -> None:
+def test_plan_of_a_restart_is_that_of_the_verb(how: list[str], what: str) -> None:
     web = running(templates={"5": "v2"})
     planned = kubectl_tapp(web, "plan", "web", "--restart", *how)
     done = kubectl_tapp(web, "restart", "web", *how, "--dry-run=client")
@@ -66,18 +40,20 @@ def test_a_planned_restart_is_the_restart_of_the_verb(how: list[str], what: str)
     assert planned.lines[whom] == done.lines[whom.start : done.lines.index("Budget")]
 
 
-def test_a_name_as_kubectl_prints_it_can_be_planned(web: StandIn) -> None:
+def test_plan_accepts_the_name_as_kubectl_prints_it(web: StandIn) -> None:
     assert kubectl_tapp(web, "plan", "tapp/web", "--kill", "0").code == 0
 
 
-def test_a_template_that_nothing_is_asked_of_is_not_passed_over(web: StandIn) -> None:
+def test_plan_refuses_template_without_image_or_restart(web: StandIn) -> None:
     said = kubectl_tapp(web, "plan", "web", "--template", "v2", "--kill", "0")
     assert said.code == 2
     one_sentence(said, "--template goes with --image or --restart")
 
 
-def test_unavailable_means_the_same_in_every_form(web: StandIn, tmp_path: Path) -> None:
-    """Unavailable is all that is to run and does not serve: also what is being created."""
+def test_number_of_unavailable_instances_is_the_same_in_all_formats(
+    web: StandIn, tmp_path: Path
+) -> None:
+    """Instances that are being created are unavailable, too."""
     page = tmp_path / "plan.html"
     grow = ["plan", "web", "--replicas", "9", "--html", str(page)]
     said = kubectl_tapp(web, *grow, "--fail-if", "unavailable>2")
@@ -107,10 +83,8 @@ VERBS = (
 
 
 @pytest.mark.parametrize("words", VERBS, ids=lambda words: words[0])
-def test_a_verb_decides_once_and_plays_nothing(
-    words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An emergency cannot wait for a roll-out to be played to its end."""
+def test_verb_simulates_no_rollout(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an emergency, nobody can wait for the simulation."""
     web = running(statuses={"5": "Killed"}, updateStrategy={"paused": words[0] == "resume"})
     if words[0] == "rollback":
         assert kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y").code == 0
@@ -134,21 +108,21 @@ def test_a_verb_decides_once_and_plays_nothing(
         (["--template", ""], "there is no template ''"),
     ],
 )
-def test_a_canary_without_a_name_does_not_become_a_roll_out(
+def test_empty_template_name_of_a_canary_is_an_error(
     web: StandIn, words: list[str], message: str
 ) -> None:
-    """As an empty variable of a script would have it."""
+    """An empty variable in a script must not start a rollout."""
     one_sentence(kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", *words), message)
     assert web.writes == []
 
 
-def test_a_history_of_other_templates_is_not_called_none(web: StandIn) -> None:
+def test_history_of_an_unknown_template_is_an_error(web: StandIn) -> None:
     said = kubectl_tapp(web, "history", "web", "-t", "defalt")
     one_sentence(said, "the history has no template 'defalt'; did you mean 'default'?")
 
 
-def test_what_admission_denies_is_refused_and_no_want_of_permission(web: StandIn) -> None:
-    """Both are called Forbidden. A plan passed the one over, as if nobody had looked."""
+def test_denial_by_admission_is_not_reported_as_missing_permission(web: StandIn) -> None:
+    """The API server calls both Forbidden. A plan must not ignore the denial."""
     words = 'admission webhook "policy.example.com" denied the request: no such registry'
     web.failing["--dry-run=server"] = f"Error from server (Forbidden): {words}"
     said = kubectl_tapp(web, "plan", "web", "--image", "app=nginx:9")
@@ -162,7 +136,7 @@ def test_what_admission_denies_is_refused_and_no_want_of_permission(web: StandIn
 # --- paused is not stuck ------------------------------------------------------------------------
 
 
-def test_a_pause_is_meant_so_and_not_stuck(web: StandIn) -> None:
+def test_plan_of_a_paused_tapp_is_not_stuck(web: StandIn) -> None:
     kubectl_tapp(web, "pause", "web", "-y")
     edit = ["plan", "web", "--image", "app=nginx:9"]
     said = kubectl_tapp(web, *edit, "--fail-if", "stuck")
@@ -174,13 +148,13 @@ def test_a_pause_is_meant_so_and_not_stuck(web: StandIn) -> None:
     assert "gets stuck" not in kubectl_tapp(web, "kill", "web", "1", "--dry-run=client").out
 
 
-def test_a_pause_hides_nothing_that_is_stuck() -> None:
+def test_plan_of_a_paused_tapp_reports_stuck_instances() -> None:
     web = running(templates={"5": "v3"}, updateStrategy={"paused": True})
     edit = ["plan", "web", "--image", "app=nginx:9"]
     assert kubectl_tapp(web, *edit, "--fail-if", "stuck").code == 3
 
 
-def test_who_waits_for_a_paused_tapp_is_told_that_it_is_paused(web: StandIn) -> None:
+def test_wait_for_a_paused_tapp_says_that_it_is_paused(web: StandIn) -> None:
     kubectl_tapp(web, "pause", "web", "-y")
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
     assert said.code == 4
@@ -190,7 +164,7 @@ def test_who_waits_for_a_paused_tapp_is_told_that_it_is_paused(web: StandIn) -> 
 # --- waiting ------------------------------------------------------------------------------------
 
 
-def test_what_nobody_has_looked_at_yet_is_not_called_done(web: StandIn) -> None:
+def test_resume_with_wait_says_that_no_controller_has_acted_yet(web: StandIn) -> None:
     kubectl_tapp(web, "pause", "web", "-y")
     kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y")
     web.world.settle()
@@ -201,14 +175,14 @@ def test_what_nobody_has_looked_at_yet_is_not_called_done(web: StandIn) -> None:
     )
 
 
-def test_a_tapp_that_goes_is_not_as_asked(web: StandIn) -> None:
+def test_wait_for_a_tapp_in_deletion_is_an_error(web: StandIn) -> None:
     hacked(web, "TApp", lambda it: it["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
     one_sentence(kubectl_tapp(web, "wait", "web"), "TApp web is being deleted")
     assert kubectl_tapp(web, "why", "web").lines[0] == "TApp web is being deleted"
 
 
-def test_a_tapp_in_deletion_says_what_the_deletion_waits_for(web: StandIn) -> None:
-    """A pod with a finalizer hangs: every look names the finalizer, and nothing is "created"."""
+def test_output_for_a_tapp_in_deletion_names_the_blocking_finalizer(web: StandIn) -> None:
+    """All commands name the finalizer of the pod, and none says that something is created."""
 
     def keep(pod: Document) -> None:
         if pod["metadata"]["name"] == "web-5":
@@ -231,7 +205,7 @@ def test_a_tapp_in_deletion_says_what_the_deletion_waits_for(web: StandIn) -> No
     assert {each["reason"] for each in document["instances"]} == {"Deleting"}
 
 
-def test_who_is_scaled_away_is_not_restarted(web: StandIn) -> None:
+def test_restart_ends_with_an_error_if_a_chosen_instance_is_scaled_down(web: StandIn) -> None:
     def scale() -> None:
         web.world.patch("tapps", "web", {"spec": {"replicas": 2}})
         web.world.settle()
@@ -245,14 +219,14 @@ def test_who_is_scaled_away_is_not_restarted(web: StandIn) -> None:
 # --- what validation would not let through ------------------------------------------------------
 
 
-def test_a_spec_that_makes_no_sense_is_said_to_be_so_and_can_be_repaired(web: StandIn) -> None:
+def test_invalid_spec_is_reported_and_can_be_repaired(web: StandIn) -> None:
     hacked(web, "TApp", lambda it: it["spec"].update(replicas="x"))
     one_sentence(kubectl_tapp(web, "wait", "web"), "TApp web is invalid: ", "spec.replicas")
     said = kubectl_tapp(web, "scale", "web", "--replicas", "3", "--dry-run=client")
     assert (said.code, said.err) == (0, "")
 
 
-def test_templates_may_be_called_anything() -> None:
+def test_template_names_may_be_any_text() -> None:
     pool = {"[/b]": template("nginx:2"), "~x/y .z": template("nginx:3"), "[red]": template()}
     web = running(templatePool=pool, templates={"0": "[/b]", "1": "[red]"})
     said = kubectl_tapp(web, "status", "web")
@@ -264,7 +238,7 @@ def test_templates_may_be_called_anything() -> None:
 
 
 @pytest.mark.parametrize("body", [{"spec": 5}, {"spec": {"containers": [{"image": "x"}]}}, {}])
-def test_a_template_that_is_none_harms_only_who_uses_it(body: Document) -> None:
+def test_invalid_template_affects_only_its_instances(body: Document) -> None:
     web = hacked(running(), "TApp", lambda it: it["spec"]["templatePool"].update(odd=body))
     for arguments in (
         ["status", "web"], ["why", "web"], ["list", "-o", "wide"],
@@ -281,9 +255,7 @@ def test_a_template_that_is_none_harms_only_who_uses_it(body: Document) -> None:
     [{"template": {"spec": 5}}, {"template": {"spec": {"containers": [5]}}}, {"template": [1]},
      {"template": {"metadata": 3}}, "x", None],
 )  # fmt: skip
-def test_a_revision_that_cannot_be_read_is_left_out_of_the_history(
-    web: StandIn, data: object
-) -> None:
+def test_history_skips_unreadable_revisions(web: StandIn, data: object) -> None:
     kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
 
     def spoil(revision: Document) -> None:
@@ -298,7 +270,7 @@ def test_a_revision_that_cannot_be_read_is_left_out_of_the_history(
 
 
 @pytest.mark.parametrize("answer", ["null", "[]", "{}", '{"metadata": {}}', '{"metadata": 5}'])
-def test_an_answer_that_is_no_object_is_one_sentence(
+def test_response_that_is_no_object_is_one_error(
     web: StandIn, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     monkeypatch.setattr(StandIn, "_get", lambda *_: answer)
@@ -308,7 +280,7 @@ def test_an_answer_that_is_no_object_is_one_sentence(
 # --- what a terminal or a script makes of it ----------------------------------------------------
 
 
-def test_what_a_container_said_last_does_not_command_the_terminal(web: StandIn) -> None:
+def test_control_characters_in_a_container_message_are_not_printed(web: StandIn) -> None:
     def die(pod: Document) -> None:
         words = "\x1b]0;owned\x07\x1b[2Jbye\x9b31m"
         (status,) = pod["status"]["containerStatuses"]
@@ -330,13 +302,13 @@ def test_what_a_container_said_last_does_not_command_the_terminal(web: StandIn) 
                for text in json.loads(document)["instances"][0]["containers"])  # fmt: skip
 
 
-def test_only_controls_are_taken_away() -> None:
+def test_only_control_characters_are_removed() -> None:
     assert printable("a\tb\nc → ü") == "a\tb\nc → ü"
     text = formatted({"a": "\x85ü"}, "json")
     assert (json.loads(text), "\x85" in text) == ({"a": "\x85ü"}, False)
 
 
-def test_a_pipe_gets_all_of_it() -> None:
+def test_complete_output_is_written_to_a_pipe() -> None:
     long = "registry.example.com/" + "team/" * 20 + "web@sha256:" + "0123456789abcdef" * 4
     web = running(templatePool={"v2": template(long)})
     said = kubectl_tapp(web, "list", "-A", "-o", "wide")
@@ -347,8 +319,8 @@ def test_a_pipe_gets_all_of_it() -> None:
 # --- thousands ----------------------------------------------------------------------------------
 
 
-def test_a_large_canary_is_picked_as_one_after_the_other_would_be() -> None:
-    """The rule, one pick at a time, for some; and no time for thousands."""
+def test_large_canary_has_the_same_instances_as_repeated_small_ones() -> None:
+    """The choice of thousands of instances must be fast."""
 
     def world(number: int) -> Any:
         made = [
@@ -374,7 +346,7 @@ def test_a_large_canary_is_picked_as_one_after_the_other_would_be() -> None:
     assert len(pick_instances(large, "v2", "50%")[0]) == 10_000 - 2223
 
 
-def test_verbs_on_twice_as_many_instances_make_twice_as_many_calls() -> None:
+def test_function_calls_of_verbs_grow_linearly_with_the_instances() -> None:
     from kubectl_tapp.edit import edits  # noqa: PLC0415 - what is measured
 
     def edited(number: int) -> None:

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from tests.builders import claim_template, template
+from tests.plugin.clusters import CAUSE, running, spec_of
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_verbs import CAUSE, running, spec_of
 
 
 def images(standin: StandIn) -> str:

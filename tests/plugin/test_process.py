@@ -1,13 +1,11 @@
-"""The plugin as a process: pipes that close, Ctrl-C, terminals, locales, no kubectl."""
+"""The plugin as a process: closed pipes, Ctrl-C, terminals, locales, and a missing kubectl."""
 
-import json
 import os
 import pty
 import re
 import select
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,65 +13,15 @@ import pytest
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.cluster import kubectl
-from tests.plugin.standin import Document
-from tests.plugin.test_see import web
-from tests.scenarios.life import Life
-
-ROOT = Path(__file__).parents[2]
-KUBECTL = """#!/bin/sh
-case " $* " in
-  *" get tapps.apps.tkestack.io web "*) cat {place}/tapp.json ;;
-  *" get tapps.apps.tkestack.io slow "*) touch {place}/asked; sleep 60 ;;
-  *" get pods "*) cat {place}/pods.json ;;
-  *" patch "*" --dry-run=server "*) cat {place}/tapp.json ;;
-  *" patch "*) touch {place}/patched; cat {place}/tapp.json ;;
-  *" get deployments.apps "*) echo 'Error from server (NotFound): not found' >&2; exit 1 ;;
-  *) echo '{{"items": []}}' ;;
-esac
-"""
-"""kubectl, as far as these tests go: a program that answers from files."""
-ENTRY = """import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from kubectl_tapp.entry import main; main()"""
-"""A call of the installed program; Ctrl-C reaches it also where the tests run in the background."""
+from tests.plugin.processes import ROOT, command, environment_of
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with such a kubectl: a TApp, with a letter that ASCII lacks."""
-    where = tmp_path_factory.mktemp("bin")
-    pool = {"défaut": web()["spec"]["template"]}
-    life = Life().apply(web(defaultTemplateName="défaut", templatePool=pool))
-    put(where / "tapp.json", life.tapp)
-    put(where / "pods.json", {"items": life.world.list("Pod")})
-    script = where / "kubectl"
-    script.write_text(KUBECTL.format(place=where))
-    script.chmod(0o755)
-    return where
-
-
-def put(file: Path, document: Document) -> None:
-    """A document as JSON."""
-    file.write_text(json.dumps(document), encoding="utf-8")
-
-
-def command(*arguments: str) -> list[str]:
-    """A call of the plugin."""
-    return [sys.executable, "-c", ENTRY, *arguments]
-
-
-def around(place: Path, **variables: str) -> dict[str, str]:
-    """The environment of a call."""
-    path = f"{place}:/usr/bin:/bin"
-    return {"PATH": path, "HOME": str(place), "LC_ALL": "C.UTF-8", **variables}
-
-
-def test_a_reader_that_goes_away_is_no_error(place: Path) -> None:
-    """`kubectl tapp status web | head -0`."""
+def test_closed_pipe_of_the_output_is_no_error(place: Path) -> None:
+    """Like in `kubectl tapp status web | head -0`."""
     process = subprocess.Popen(
         command("status", "web"),
         cwd=ROOT,
-        env=around(place),
+        env=environment_of(place),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -86,14 +34,16 @@ def test_a_reader_that_goes_away_is_no_error(place: Path) -> None:
     process.stderr.close()
 
 
-def test_the_page_of_a_plan_is_written_whoever_reads_the_text(place: Path, tmp_path: Path) -> None:
-    """`kubectl tapp plan --html FILE | head -0`."""
+def test_html_page_of_a_plan_is_written_although_the_pipe_is_closed(
+    place: Path, tmp_path: Path
+) -> None:
+    """Like in `kubectl tapp plan --html FILE | head -0`."""
     example, page = "examples/rolling-update", tmp_path / "plan.html"
     words = ["--from", f"{example}/1-create.yaml", "-f", f"{example}/2-update.yaml"]
     process = subprocess.Popen(
         command("plan", *words, "--html", str(page)),
         cwd=ROOT,
-        env=around(place),
+        env=environment_of(place),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
@@ -103,13 +53,13 @@ def test_the_page_of_a_plan_is_written_whoever_reads_the_text(place: Path, tmp_p
     assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
 
 
-def test_who_says_yes_need_not_read(place: Path) -> None:
-    """`kubectl tapp pause web -y | head -0`: it is done, and the shell is told so."""
+def test_verb_with_yes_writes_although_the_pipe_is_closed(place: Path) -> None:
+    """Like in `kubectl tapp pause web -y | head -0`. The exit code is 0."""
     (place / "patched").unlink(missing_ok=True)
     process = subprocess.Popen(
         command("pause", "web", "-y"),
         cwd=ROOT,
-        env=around(place),
+        env=environment_of(place),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -134,13 +84,13 @@ WORDS = {
 
 
 @pytest.mark.parametrize("case", WORDS)
-def test_the_variable_kubectl_is_a_command(place: Path, case: str) -> None:
-    """As it would be typed; one that is a program's path is that program."""
+def test_variable_kubectl_may_be_a_command_with_arguments(place: Path, case: str) -> None:
+    """A path of a program is that program."""
     for name in ("k3s", "my tools/kubectl"):
         (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_text(f'#!/bin/sh\nexec "{place}/kubectl" "$@"\n')
         (place / name).chmod(0o755)
-    environment = around(place, KUBECTL=WORDS[case].format(place=place))
+    environment = environment_of(place, KUBECTL=WORDS[case].format(place=place))
     done = subprocess.run(
         command("status", "web"), cwd=ROOT, env=environment, capture_output=True, check=False
     )
@@ -155,10 +105,8 @@ def test_the_variable_kubectl_is_a_command(place: Path, case: str) -> None:
         ("k4s kubectl", "error: kubectl cannot be run (No such file or directory): see PATH and"),
     ],
 )
-def test_a_variable_that_is_no_command_is_a_sentence(
-    place: Path, named: str, sentence: str
-) -> None:
-    environment = around(place, KUBECTL=named)
+def test_invalid_variable_kubectl_is_one_error(place: Path, named: str, sentence: str) -> None:
+    environment = environment_of(place, KUBECTL=named)
     done = subprocess.run(
         command("status", "web"), cwd=ROOT, env=environment, capture_output=True, check=False
     )
@@ -166,12 +114,12 @@ def test_a_variable_that_is_no_command_is_a_sentence(
     assert done.stderr.decode().startswith(sentence)
 
 
-def test_ctrl_c_ends_it_without_a_word(place: Path) -> None:
-    """While kubectl waits; both are in the terminal's foreground group."""
+def test_ctrl_c_ends_the_plugin_without_output(place: Path) -> None:
+    """The signal reaches kubectl, too."""
     process = subprocess.Popen(
         command("status", "slow"),
         cwd=ROOT,
-        env=around(place),
+        env=environment_of(place),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -186,8 +134,8 @@ def test_ctrl_c_ends_it_without_a_word(place: Path) -> None:
     assert (process.returncode, out, err) == (130, "", "")
 
 
-def test_a_locale_without_such_letters_gets_a_question_mark(place: Path) -> None:
-    environment = around(place, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+def test_letters_that_the_locale_lacks_are_printed_as_question_marks(place: Path) -> None:
+    environment = environment_of(place, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     done = subprocess.run(
         command("status", "web"), cwd=ROOT, env=environment, capture_output=True, check=False
     )
@@ -195,7 +143,7 @@ def test_a_locale_without_such_letters_gets_a_question_mark(place: Path) -> None
     assert b"0   d?faut" in done.stdout
 
 
-def test_no_kubectl_is_a_sentence(tmp_path: Path) -> None:
+def test_missing_kubectl_is_one_error(tmp_path: Path) -> None:
     done = subprocess.run(
         command("status", "web"),
         cwd=ROOT,
@@ -211,11 +159,11 @@ def test_no_kubectl_is_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variable", ["", "NO_COLOR", "TERM"])
-def test_colours_are_for_terminals_that_want_them(place: Path, variable: str) -> None:
+def test_only_terminals_that_want_colors_get_them(place: Path, variable: str) -> None:
     """80 columns are enough, and no line is longer."""
     wanted = {"TERM": "xterm-256color", "COLUMNS": "80"}
     wanted |= {"NO_COLOR": {"NO_COLOR": "1"}, "TERM": {"TERM": "dumb"}}.get(variable, {})
-    text = on_a_terminal(command("status", "web"), around(place, **wanted))
+    text = on_a_terminal(command("status", "web"), environment_of(place, **wanted))
     coloured = re.search(r"\x1b\[3\dm", text) is not None
     assert coloured == (variable == "")
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
@@ -223,8 +171,8 @@ def test_colours_are_for_terminals_that_want_them(place: Path, variable: str) ->
     assert all(len(line.rstrip()) <= 80 for line in plain.splitlines())
 
 
-def test_a_watch_on_a_terminal_ends_with_ctrl_c(place: Path) -> None:
-    environment = around(place, TERM="xterm-256color", COLUMNS="100")
+def test_watch_on_a_terminal_ends_with_ctrl_c(place: Path) -> None:
+    environment = environment_of(place, TERM="xterm-256color", COLUMNS="100")
     text = on_a_terminal(command("status", "web", "-w"), environment, interrupt_at="Running")
     assert "Running" in text
     assert "Traceback" not in text
@@ -232,9 +180,10 @@ def test_a_watch_on_a_terminal_ends_with_ctrl_c(place: Path) -> None:
 
 
 def on_a_terminal(arguments: list[str], environment: dict[str, str], interrupt_at: str = "") -> str:
-    """The screen of a call on a terminal; with its exit code where it is interrupted.
+    """Returns the output of a call on a terminal.
 
-    It is, soon after it has shown these words.
+    With `interrupt_at`, the call is interrupted soon after it has printed this text, and the output
+    includes its exit code.
     """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -265,10 +214,10 @@ cat
 """
 
 
-def test_what_a_login_asks_for_is_shown_while_it_waits(
+def test_prompt_of_a_login_is_shown_during_the_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Else a person would look at nothing, and never open the page."""
+    """Otherwise users would never open the page that the login names."""
     script = tmp_path / "kubectl"
     script.write_text(LOGIN)
     script.chmod(0o755)

@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_tapp.cluster.kubectl import CallResult, error_of
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_see import web
+from tests.plugin.states import web
 from tests.scenarios.life import Life
 
 PERMISSION = 'User "jane" cannot list resource'

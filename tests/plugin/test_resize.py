@@ -13,7 +13,7 @@ from tapp.declared.differences import Effect
 from tapp.world import Options
 from tests.plugin.foretold import observe, registered
 from tests.scenarios.life import Document, Life
-from tests.scenarios.test_resize import RESTART, asking, begun
+from tests.scenarios.resizes import RESTART, asking, begun
 
 
 def foretell(life: Life, body: Document, *, resize: bool = True) -> Forecast:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
 from tests.scenarios.life import Life
-from tests.scenarios.test_resources import IGNORE, asking, begun, resize
+from tests.scenarios.resources import IGNORE, asking, begun, resize
 
 
 def planned(life: Life, body: Document, strategy: Document | None = None) -> str:

@@ -1,4 +1,4 @@
-"""New pods on demand, and what is waited for."""
+"""`restart` and `wait`."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -21,9 +21,9 @@ from tapp.decide.verdicts import Action, Verdict
 from tapp.words.reasons import Reason
 from tapp.world import Options
 from tests.builders import claim_template
+from tests.plugin.clusters import answering, changed, running, spec_of, uids
 from tests.plugin.foretold import observe, registered
 from tests.plugin.standin import Said, StandIn, kubectl_tapp
-from tests.plugin.test_verbs import answering, running, spec_of
 
 IN_PLACE = "apps.tkestack.io/restart-in-place"
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
@@ -34,22 +34,8 @@ def web() -> StandIn:
     return running()
 
 
-def uids(standin: StandIn) -> dict[int, str]:
-    """Instance -> uid of its pod."""
-    pods = standin.world.list("pods")
-    return {
-        int(each["metadata"]["name"].rpartition("-")[2]): each["metadata"]["uid"] for each in pods
-    }
-
-
-def changed(standin: StandIn, before: dict[int, str]) -> list[int]:
-    """The instances whose pod is another one now."""
-    now = uids(standin)
-    return sorted(id for id in before if before[id] != now.get(id))
-
-
 def never_ready(standin: StandIn, id: int) -> None:
-    """One instance that runs and does not serve."""
+    """An instance that runs but never becomes Ready."""
     standin.world.kubelet.levers.unready_images.add("nginx:2")
     assert kubectl_tapp(standin, "use", "web", "v2", str(id), "-y").code == 0
     standin.world.run(60)
@@ -58,7 +44,7 @@ def never_ready(standin: StandIn, id: int) -> None:
 # --- restart ------------------------------------------------------------------------------------
 
 
-def test_a_restart_gives_every_instance_a_new_pod(web: StandIn) -> None:
+def test_restart_recreates_every_pod(web: StandIn) -> None:
     before = uids(web)
     said = kubectl_tapp(web, "restart", "web", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
@@ -67,14 +53,14 @@ def test_a_restart_gives_every_instance_a_new_pod(web: StandIn) -> None:
     assert RESTARTED not in spec_of(web)["templatePool"]["v2"]["metadata"].get("annotations", {})
 
 
-def test_a_restart_of_one_template_leaves_the_others(web: StandIn) -> None:
+def test_restart_of_a_template_recreates_only_its_pods(web: StandIn) -> None:
     kubectl_tapp(web, "use", "web", "v2", "4,5", "-y", "--wait")
     before = uids(web)
     assert kubectl_tapp(web, "restart", "web", "--template", "v2", "-y", "--wait").code == 0
     assert changed(web, before) == [4, 5]
 
 
-def test_chosen_instances_are_restarted_one_after_the_other(web: StandIn) -> None:
+def test_chosen_instances_are_restarted_one_by_one(web: StandIn) -> None:
     before, spec = uids(web), spec_of(web)
     said = kubectl_tapp(web, "restart", "web", "1,4", "-y")
     assert (said.code, said.err) == (0, "")
@@ -83,8 +69,8 @@ def test_chosen_instances_are_restarted_one_after_the_other(web: StandIn) -> Non
     assert said.lines[-1] == "web: 1, 4 restarted"
 
 
-def test_a_restart_without_the_right_to_evict_does_not_begin(web: StandIn) -> None:
-    """It asked, and then waited for its turn, before it knew."""
+def test_restart_without_permission_to_evict_changes_nothing(web: StandIn) -> None:
+    """The error must come before the wait for the budget."""
     web.forbid("create pods/eviction")
     said = answering(web, "y\n", "restart", "web", "1,4")
     assert said.code == 1
@@ -92,8 +78,8 @@ def test_a_restart_without_the_right_to_evict_does_not_begin(web: StandIn) -> No
     assert "Apply?" not in said.out
 
 
-def test_a_restart_of_chosen_instances_keeps_the_budget(web: StandIn) -> None:
-    """With one of one unavailable already, nothing that serves is taken."""
+def test_restart_of_chosen_instances_respects_the_budget(web: StandIn) -> None:
+    """If an instance is already unavailable, no available one is restarted."""
     never_ready(web, 0)
     before = uids(web)
     said = kubectl_tapp(web, "restart", "web", "3", "-y", "--timeout", "20s")
@@ -104,8 +90,8 @@ def test_a_restart_of_chosen_instances_keeps_the_budget(web: StandIn) -> None:
     assert changed(web, before) == [0], "what does not serve may always go"
 
 
-def test_what_is_ready_and_not_trusted_yet_is_no_way_around_the_budget() -> None:
-    """The service would hold it, too: it serves, and one other is away already."""
+def test_restart_waits_for_an_instance_within_minreadyseconds() -> None:
+    """Another instance is already unavailable, so the service would wait, too."""
     web = running(minReadySeconds=60)
     web.world.run(120)
     for id in (0, 1):
@@ -120,7 +106,7 @@ def test_what_is_ready_and_not_trusted_yet_is_no_way_around_the_budget() -> None
     assert changed(web, before) == [0]
 
 
-def test_an_instance_whose_node_falls_silent_meanwhile_is_left_alone(web: StandIn) -> None:
+def test_restart_skips_an_instance_whose_node_is_not_ready_any_more(web: StandIn) -> None:
     before = uids(web)
     (pod,) = [each for each in web.world.list("Pod") if each["metadata"]["name"] == "web-4"]
     run, node = web.world.run, pod["spec"]["nodeName"]
@@ -142,7 +128,7 @@ def test_an_instance_whose_node_falls_silent_meanwhile_is_left_alone(web: StandI
     assert "its node is not heard of" in said.err
 
 
-def test_paused_updates_hold_a_restart_of_chosen_instances_too(web: StandIn) -> None:
+def test_pause_stops_a_restart_of_chosen_instances(web: StandIn) -> None:
     before = uids(web)
     kubectl_tapp(web, "pause", "web", "-y")
     said = kubectl_tapp(web, "restart", "web", "1", "-y")
@@ -151,7 +137,7 @@ def test_paused_updates_hold_a_restart_of_chosen_instances_too(web: StandIn) -> 
     assert changed(web, before) == []
 
 
-def test_a_disruption_budget_is_kept(web: StandIn) -> None:
+def test_restart_respects_a_poddisruptionbudget(web: StandIn) -> None:
     web.guarded.add("web-3")
     said = kubectl_tapp(web, "restart", "web", "2,3,4", "-y", "--timeout", "20s")
     assert said.code == 4
@@ -159,7 +145,7 @@ def test_a_disruption_budget_is_kept(web: StandIn) -> None:
     assert "not all: restarted: 2; not finished: 3, 4" in said.err
 
 
-def test_an_interrupted_restart_says_how_far_it_is(
+def test_interrupted_restart_prints_its_progress(
     web: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(_: float) -> None:
@@ -180,7 +166,9 @@ def test_an_interrupted_restart_says_how_far_it_is(
         (["--template", "v3"], "there is no template 'v3'"),
     ],
 )
-def test_what_cannot_be_restarted(web: StandIn, arguments: list[str], message: str) -> None:
+def test_restart_refuses_invalid_arguments(
+    web: StandIn, arguments: list[str], message: str
+) -> None:
     kubectl_tapp(web, "kill", "web", "5", "-y", "--wait")
     before = uids(web)
     said = kubectl_tapp(web, "restart", "web", *arguments, "-y")
@@ -193,7 +181,7 @@ def test_what_cannot_be_restarted(web: StandIn, arguments: list[str], message: s
 
 
 def starts(standin: StandIn) -> dict[int, int]:
-    """Instance -> how often its containers were started again."""
+    """Returns the number of container restarts of each instance."""
     pods = standin.world.list("pods")
     return {
         int(each["metadata"]["name"].rpartition("-")[2]): sum(
@@ -203,7 +191,7 @@ def starts(standin: StandIn) -> dict[int, int]:
     }
 
 
-def test_a_restart_in_place_keeps_every_pod(web: StandIn) -> None:
+def test_restart_in_place_keeps_every_pod(web: StandIn) -> None:
     before = uids(web)
     said = kubectl_tapp(web, "restart", "web", "--in-place", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
@@ -212,7 +200,7 @@ def test_a_restart_in_place_keeps_every_pod(web: StandIn) -> None:
     assert IN_PLACE in spec_of(web)["template"]["metadata"]["annotations"]
 
 
-def test_a_restart_in_place_of_chosen_instances_leaves_the_tapp(web: StandIn) -> None:
+def test_restart_in_place_of_chosen_instances_does_not_change_the_tapp(web: StandIn) -> None:
     before, spec = uids(web), spec_of(web)
     for _ in range(2):
         said = kubectl_tapp(web, "restart", "web", "1,4", "--in-place", "-y", "--wait")
@@ -222,7 +210,7 @@ def test_a_restart_in_place_of_chosen_instances_leaves_the_tapp(web: StandIn) ->
     assert "1, 4  UpdateInPlace: annotation apps.tkestack.io/restart-instance" in said.out
 
 
-def test_a_restart_in_place_of_one_container(web: StandIn) -> None:
+def test_restart_in_place_of_a_container_restarts_no_other_container(web: StandIn) -> None:
     said = kubectl_tapp(web, "restart", "web", "--in-place", "-c", "app", "-y", "--wait")
     assert said.code == 0
     assert f"{IN_PLACE}.app" in spec_of(web)["template"]["metadata"]["annotations"]
@@ -244,7 +232,7 @@ def test_a_restart_in_place_of_one_container(web: StandIn) -> None:
         ),
     ],
 )
-def test_restarts_in_place_that_make_no_sense(
+def test_restart_in_place_refuses_invalid_arguments(
     web: StandIn, arguments: list[str], message: str
 ) -> None:
     said = kubectl_tapp(web, "restart", "web", *arguments, "-y")
@@ -252,7 +240,7 @@ def test_restarts_in_place_that_make_no_sense(
     assert starts(web) == dict.fromkeys(range(6), 0)
 
 
-def test_who_may_not_write_pods_learns_it_first(web: StandIn) -> None:
+def test_restart_in_place_without_permission_for_pods_is_refused_first(web: StandIn) -> None:
     web.forbid("patch pods")
     said = answering(web, "y\n", "restart", "web", "1", "--in-place")
     assert said.code == 1
@@ -263,13 +251,13 @@ def test_who_may_not_write_pods_learns_it_first(web: StandIn) -> None:
 
 
 @pytest.mark.parametrize("goal", ["complete", "ready", "available"])
-def test_what_is_done_need_not_be_waited_for(web: StandIn, goal: str) -> None:
+def test_wait_ends_at_once_if_the_condition_is_met(web: StandIn, goal: str) -> None:
     said = kubectl_tapp(web, "wait", "web", f"--for={goal}")
     assert (said.code, said.err) == (0, "")
     assert len(said.lines) == 1
 
 
-def test_a_broken_roll_out_is_told_with_its_reason(web: StandIn) -> None:
+def test_wait_for_a_broken_rollout_ends_with_the_reason(web: StandIn) -> None:
     web.world.kubelet.levers.bad_images.add("nginx:broken")
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:broken", "-y", "--wait")
     assert said.code == 4
@@ -288,7 +276,7 @@ def test_a_broken_roll_out_is_told_with_its_reason(web: StandIn) -> None:
     ("ids", "who"),
     [([], "all its instances are"), (["1", "2"], "instances 1, 2 are"), (["3"], "instance 3 is")],
 )
-def test_who_waits_for_a_complete_tapp_to_get_stuck_is_told_that_it_is_complete(
+def test_wait_for_stuck_says_that_the_tapp_is_complete(
     web: StandIn, ids: list[str], who: str
 ) -> None:
     said = kubectl_tapp(web, "wait", "web", *ids, "--for=stuck")
@@ -296,14 +284,14 @@ def test_who_waits_for_a_complete_tapp_to_get_stuck_is_told_that_it_is_complete(
     assert (said.code, said.out, said.err) == (4, "", message)
 
 
-def test_who_waits_too_short_for_it_to_get_stuck_is_told_how_far_it_is(web: StandIn) -> None:
+def test_timeout_of_a_wait_for_stuck_prints_the_progress(web: StandIn) -> None:
     web.world.patch("tapps", "web", {"spec": {"replicas": 7}})
     said = kubectl_tapp(web, "wait", "web", "--for=stuck", "--timeout=1s")
     assert said.code == 4
     assert said.err.startswith("error: web is not stuck after 1s: 6 of 7 done; ")
 
 
-def test_a_pull_that_takes_long_is_not_stuck_and_one_that_fails_is(web: StandIn) -> None:
+def test_failed_pull_is_stuck_but_a_slow_one_is_not(web: StandIn) -> None:
     def edit(image: str) -> Said:
         template = {**spec_of(web)["template"]}
         template["spec"] = {**template["spec"]}
@@ -325,13 +313,13 @@ def test_a_pull_that_takes_long_is_not_stuck_and_one_that_fails_is(web: StandIn)
     assert "nothing is stopped for it" in said.err
 
 
-def test_what_is_broken_elsewhere_does_not_hold_up_a_wait() -> None:
+def test_wait_for_chosen_instances_ignores_broken_others() -> None:
     web = running(updateStrategy={"maxUnavailable": 3})
     never_ready(web, 0)
     assert kubectl_tapp(web, "kill", "web", "4", "-y", "--wait").code == 0
 
 
-def test_a_controller_that_is_away_is_told(web: StandIn) -> None:
+def test_wait_says_that_no_controller_has_acted(web: StandIn) -> None:
     web.world.patch("tapps", "web", {"spec": {"replicas": 7}})
     kept = web.world.run
     try:
@@ -348,8 +336,8 @@ def test_a_controller_that_is_away_is_told(web: StandIn) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"), [(POD, "web-{}"), (CLAIM, "data-web-{}")], ids=["pods", "claims"]
 )
-def test_a_scale_up_whose_answer_is_noted_late_is_not_stuck(kind: Kind, name: str) -> None:
-    """The generation is noted after all children: one every twenty seconds is no standstill."""
+def test_slow_scale_up_is_not_reported_as_a_missing_controller(kind: Kind, name: str) -> None:
+    """Metacontroller writes the generation after all children, one child every twenty seconds."""
     web = running(replicas=8, volumeClaimTemplates=[claim_template("data")])
     run, cluster = web.world.run, web.world.cluster
     rest = [web.world.get(kind.name, name.format(id)) for id in range(4, 8)]
@@ -376,7 +364,7 @@ def test_a_scale_up_whose_answer_is_noted_late_is_not_stuck(kind: Kind, name: st
     assert passed[0] >= 80
 
 
-def test_an_image_set_by_hand_is_not_done_and_neither_is_a_spec_without_a_generation() -> None:
+def test_edited_images_and_a_spec_without_a_generation_are_not_complete() -> None:
     web = running()
     observed = observe(SimpleNamespace(world=web.world, name="web"))
     now = EPOCH.timestamp() + web.world.clock.now
@@ -395,7 +383,7 @@ def test_an_image_set_by_hand_is_not_done_and_neither_is_a_spec_without_a_genera
     assert not progress(replace(observed, tapp=unnumbered)).answered
 
 
-def test_a_cluster_that_is_away_for_a_moment_is_waited_for(web: StandIn) -> None:
+def test_wait_survives_a_short_outage_of_the_cluster(web: StandIn) -> None:
     refused = "The connection to the server 10.0.0.1:6443 was refused - did you specify the right"
     web.failing["get pods"] = refused
     kept = web.world.run
@@ -410,7 +398,7 @@ def test_a_cluster_that_is_away_for_a_moment_is_waited_for(web: StandIn) -> None
     assert "no answer from the cluster, trying again" in said.out
 
 
-def test_an_interrupted_wait_says_that_it_is_written(
+def test_interrupted_wait_says_that_the_change_is_written(
     web: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(_: float) -> None:
@@ -427,11 +415,11 @@ def test_an_interrupted_wait_says_that_it_is_written(
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("1h30m", 5400), ("1m5s", 65)]
 )
-def test_a_time(text: str, seconds: float) -> None:
+def test_durations_are_parsed(text: str, seconds: float) -> None:
     assert read_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "0", "0s", "-1s", "soon", "1d", "5 m"])
-def test_what_is_no_time(text: str) -> None:
+def test_invalid_durations_are_errors(text: str) -> None:
     with pytest.raises(CommandError, match="is no time to wait"):
         read_duration(text)

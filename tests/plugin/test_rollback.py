@@ -8,8 +8,8 @@ import pytest
 
 from tapp.words.vocabulary import TEMPLATE_HASH
 from tests.builders import template
+from tests.plugin.clusters import running, spec_of
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_verbs import running, spec_of
 
 
 def rolled() -> StandIn:

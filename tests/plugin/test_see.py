@@ -1,4 +1,4 @@
-"""The output of `status`, `why` and `list`, for each state that the field knows."""
+"""Output of `status`, `why` and `list` in many states, compared with golden files."""
 
 import json
 from collections.abc import Callable
@@ -10,90 +10,67 @@ from simulator.api.store import ForbiddenError
 from simulator.objects.kinds import POD
 from simulator.objects.objects import with_meta
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
+from tests.plugin.states import stuck_image, template, web
 from tests.plugin.sync_errors import tell_failures
 from tests.scenarios.life import Life, example
 
 GOLDENS = Path(__file__).parent / "golden"
 
 
-def web(**spec: object) -> Document:
-    """A TApp of four instances, some changed."""
-    (document,) = example("same-template")
-    return {
-        **document,
-        "metadata": {"name": "web"},
-        "spec": {**document["spec"], "replicas": 4, **spec},
-    }
-
-
-def template(image: str = "nginx:1.28", **spec: object) -> Document:
-    """A pod template."""
-    return {
-        "metadata": {"labels": {"app": "web"}},
-        "spec": {"containers": [{"name": "web", "image": image}], **spec},
-    }
-
-
 def calm(life: Life) -> None:
-    """Everything runs."""
-
-
-def stuck_image(life: Life) -> None:
-    """A roll-out to an image that does not exist."""
-    life.world.kubelet.levers.bad_images.add("nginx:typo")
-    life.begin_patch(template=template("nginx:typo")).world.run(90)
+    """All instances run."""
 
 
 def crashing(life: Life) -> None:
-    """A new image whose container ends again and again."""
+    """A new image whose container crashes repeatedly."""
     life.world.kubelet.levers.crashing_images.add("nginx:bad")
     life.begin_patch(template=template("nginx:bad")).world.run(120)
 
 
 def killed(life: Life) -> None:
-    """One is stopped."""
+    """A killed instance."""
     life.patch(statuses={"2": "Killed"})
 
 
 def paused(life: Life) -> None:
-    """Updates are paused in the middle of a change."""
+    """Updates that were paused during a rollout."""
     life.patch(template=template("nginx:1.29"), updateStrategy={"paused": True})
 
 
 def typo(life: Life) -> None:
-    """A template's name that leads nowhere, for one that runs and one that is new."""
+    """An unknown template name, for a running and a new instance."""
     life.patch(templates={"1": "v2", "4": "v2"}, replicas=5)
 
 
 def budget(life: Life) -> None:
-    """A budget that is no number."""
+    """A budget that is not a number."""
     life.patch(template=template("nginx:1.29"), updateStrategy={"maxUnavailable": "many"})
 
 
 def scaled_down(life: Life) -> None:
-    """Pods of instances that are not wanted any more, on their way out."""
+    """Pods that terminate after a scale-down."""
     life.begin_patch(replicas=2).world.run(0.5)
 
 
 def recreated(life: Life) -> None:
-    """A change that takes new pods, under way."""
+    """A change that recreates pods, in progress."""
     life.begin_patch(template=template(terminationGracePeriodSeconds=60)).world.run(1)
 
 
 def silent(life: Life) -> None:
-    """A node that is not heard of."""
+    """A node without heartbeats."""
     life.world.nodes.lose("node-1")
     life.world.run(60)
 
 
 def unscheduled(life: Life) -> None:
-    """No node takes the new pods."""
+    """Pods without a suitable node."""
     life.world.kubelet.levers.unschedulable = lambda _pod: True
     life.begin_patch(replicas=6).world.run(90)
 
 
 def evicted(life: Life) -> None:
-    """Two were evicted; the second one by a kubelet that refuses each new pod, too."""
+    """Two evicted instances; the kubelet of the second one refuses new pods, too."""
     life.world.kubelet.evict(life.world.get("Pod", "web-1"))
     life.world.kubelet.levers.refuses = lambda pod: pod["metadata"]["name"] == "web-2"
     life.world.delete("Pod", "web-2")
@@ -101,18 +78,18 @@ def evicted(life: Life) -> None:
 
 
 def stuck_terminating(life: Life) -> None:
-    """A pod that is killed and does not go."""
+    """A killed pod that does not terminate."""
     life.world.kubelet.levers.hangs_on_delete = lambda _pod: True
     life.begin_patch(statuses={"0": "Killed"}).world.run(300)
 
 
 def ready_too_short(life: Life) -> None:
-    """A new image that is Ready, and not for long enough."""
+    """A new image that is Ready, but for less than minReadySeconds."""
     life.begin_patch(template=template("nginx:1.29"), minReadySeconds=60).world.run(30)
 
 
 def two_groups(life: Life) -> None:
-    """A roll-out of two templates at once, each with its own budget."""
+    """Concurrent rollouts of two templates, each with its own budget."""
     life.patch(templatePool={"v2": template("nginx:1.28")}, templates={"2": "v2", "3": "v2"})
     force = {"forceUpdate": {"maxUnavailable": "25%"}}
     life.begin_patch(
@@ -123,7 +100,7 @@ def two_groups(life: Life) -> None:
 
 
 def unprobed(life: Life) -> None:
-    """A new image whose readiness probe does not pass, and one whose startup probe does not."""
+    """A new image with failing readiness probes, and one with failing startup probes."""
     life.world.kubelet.levers.unready_images |= {"nginx:slow", "nginx:deaf"}
     probe = {"httpGet": {"path": "/", "port": 80}}
     bodies = {
@@ -138,7 +115,7 @@ def unprobed(life: Life) -> None:
 
 
 def gated(life: Life) -> None:
-    """Pods whose readiness gates nobody opens, one with a reason."""
+    """Pods with readiness gates that are not set; one has a reason."""
     gates = [{"conditionType": "example.com/balanced"}]
     life.begin_patch(
         templatePool={"gated": template(readinessGates=gates)},
@@ -170,7 +147,7 @@ def over_quota(life: Life) -> None:
 
 
 def taken(life: Life) -> None:
-    """New pods whose names others have."""
+    """New pods whose names are taken."""
     for id, labels in ((4, {}), (5, {"controller-uid": "of-an-earlier-web"})):
         metadata = {"name": f"web-{id}", "namespace": "default", "labels": labels}
         document = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
@@ -186,7 +163,7 @@ STATES: list[Callable[[Life], None]] = [
 
 
 def batch(life: Life) -> None:
-    """Some have run to their end, one of them badly."""
+    """Instances that have finished; one failed."""
     life.settle()
     life.world.kubelet.finish(life.world.get("Pod", "work-0"))
     life.world.kubelet.finish(life.world.get("Pod", "work-3"), 1)
@@ -194,7 +171,7 @@ def batch(life: Life) -> None:
 
 
 def draining(life: Life) -> None:
-    """An instance on its way out of its Services, before it is updated in place."""
+    """An instance that leaves its Services before an in-place update."""
     life.settle()
     container = {**life.tapp["spec"]["template"]["spec"]["containers"][0], "image": "nginx:1.29"}
     spec = {**life.tapp["spec"]["template"]["spec"], "containers": [container]}
@@ -202,14 +179,14 @@ def draining(life: Life) -> None:
 
 
 def lost_node(life: Life) -> None:
-    """A node is lost, and its instances are to start elsewhere."""
+    """A lost node, whose instances are to start on other nodes."""
     life.settle()
     life.world.nodes.lose("node-1")
     life.world.run(60.3)
 
 
 def volumes(life: Life) -> None:
-    """A claim is still being deleted, and its pod waits for that."""
+    """A claim in deletion, for which a pod has to wait."""
     life.settle()
     (claim, *_) = life.world.list("PersistentVolumeClaim")
     kind = life.world.kinds.find("PersistentVolumeClaim")
@@ -226,7 +203,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize(("path", "state"), EXAMPLES, ids=[path for path, _ in EXAMPLES])
-def test_what_is_shown_of_examples(
+def test_output_for_the_example_is_the_golden_file(
     path: str, state: Callable[[Life], None], update_golden: bool
 ) -> None:
     life = Life().begin(*example(path))
@@ -235,14 +212,19 @@ def test_what_is_shown_of_examples(
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
-def test_what_is_shown(state: Callable[[Life], None], update_golden: bool) -> None:
+def test_output_for_the_state_is_the_golden_file(
+    state: Callable[[Life], None], update_golden: bool
+) -> None:
     life = Life().apply(web())
     state(life)
     compare(life, state, update_golden)
 
 
 def compare(life: Life, state: Callable[[Life], None], update_golden: bool) -> None:
-    """The goldens are the output, to be read by a person: `--update-golden` writes them anew."""
+    """Compares the output with a golden file.
+
+    `--update-golden` writes the files.
+    """
     standin = StandIn(life.world)
     shown = [f"# {state.__doc__}"]
     for verb in ("status", "why"):
@@ -262,8 +244,10 @@ WORDS = "no node for its pod: Unschedulable (0/3 nodes are available: 3 Insuffic
 
 
 @pytest.mark.parametrize("seconds", [5, 90])
-def test_who_never_had_a_node_is_not_foretold_to_start(seconds: float) -> None:
-    """Not by a new pod that asks for the same either, however short it has waited."""
+def test_plan_expects_new_pods_of_unschedulable_instances_to_be_unschedulable(
+    seconds: float,
+) -> None:
+    """This holds even if the instances have waited only for a moment."""
     life = Life().apply(web())
     life.world.kubelet.levers.unschedulable = lambda _pod: True
     life.begin_patch(replicas=6).world.run(seconds)
@@ -272,7 +256,7 @@ def test_who_never_had_a_node_is_not_foretold_to_start(seconds: float) -> None:
     assert f"  instances 4, 5: not available: {WORDS}" in said.lines
 
 
-def test_a_new_pod_that_asks_for_less_may_find_a_node() -> None:
+def test_plan_expects_that_a_pod_with_smaller_requests_may_find_a_node() -> None:
     asked = {"resources": {"requests": {"cpu": "1000m"}}}
     life = Life().apply(web(template=template(containers=[{"name": "web", "image": "a", **asked}])))
     life.world.kubelet.levers.unschedulable = lambda _pod: True

@@ -8,8 +8,8 @@ from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.decide.inspection import inspect
 from kubectl_tapp.decide.progress import Progress
 from tapp.words.reasons import Disposition
+from tests.plugin.clusters import running
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_verbs import running
 
 
 def stuck(replicas: int) -> StandIn:

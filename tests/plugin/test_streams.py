@@ -11,7 +11,7 @@ import pytest
 
 from kubectl_tapp.cluster import kuberc
 from migration.kubectl import run
-from tests.plugin.test_process import ROOT, around, command, place
+from tests.plugin.processes import ROOT, command, environment_of, place
 
 __all__ = ["place"]
 FULL = "standard output cannot be written: No space left on device"
@@ -25,7 +25,7 @@ def shell(place: Path, line: str, **variables: str) -> "subprocess.CompletedProc
     complete[-1] = COMPLETE
     line = line.replace("PLUGIN", shlex.join(plugin)).replace("COMPLETE", shlex.join(complete))
     return subprocess.run(
-        ["bash", "-c", line], cwd=ROOT, env=around(place, **variables), capture_output=True,
+        ["bash", "-c", line], cwd=ROOT, env=environment_of(place, **variables), capture_output=True,
         text=True, check=False, timeout=120,
     )  # fmt: skip
 
@@ -95,7 +95,7 @@ def test_a_large_patch_needs_no_temporary_file(place: Path, tmp_path: Path) -> N
     script.write_text("#!/bin/sh\ncat\n")
     script.chmod(0o755)
     done = subprocess.run(
-        [*command()[:2], code], cwd=ROOT, env=around(place, KUBECTL=str(script)),
+        [*command()[:2], code], cwd=ROOT, env=environment_of(place, KUBECTL=str(script)),
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "300000\n", "")

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.builders import Document, claim_template, manifest, template
+from tests.plugin.clusters import running
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_verbs import running
 
 CLAIMS = [claim_template("data"), claim_template("logs")]
 LOGS = "container 'app' mounts 'logs', which is neither a volume, nor a claim template, nor a claim"

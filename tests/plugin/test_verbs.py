@@ -1,40 +1,20 @@
-"""Verbs from the command to the end: shown, asked for, written with a guard, waited for."""
+"""Verbs, including the plan, the question, the guarded write, and the wait."""
 
 from typing import Any
 
 import pytest
 
 from kubectl_tapp.cluster.session import Session
-from tests.builders import manifest, template
-from tests.plugin.standin import Said, StandIn, kubectl_tapp
-from tests.scenarios.life import Life
+from tests.builders import template
+from tests.plugin.clusters import CAUSE, answering, running, spec_of
+from tests.plugin.standin import StandIn, kubectl_tapp
 
 Document = dict[str, Any]
-CAUSE = "kubernetes.io/change-cause"
-
-
-def running(**spec: Any) -> StandIn:
-    """A TApp `web` of six instances that runs."""
-    pool = {"v2": template("nginx:2")}
-    given = {"replicas": 6, "templatePool": pool, **spec}
-    return StandIn(Life().apply(manifest(**given)).world)
 
 
 @pytest.fixture
 def web() -> StandIn:
     return running()
-
-
-def spec_of(standin: StandIn) -> Document:
-    found: Document = standin.world.get("tapps", "web")["spec"]
-    return found
-
-
-def answering(standin: StandIn, answer: str, *arguments: str) -> Said:
-    """One call by a person at a terminal, who is asked and answers."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Session, "interactive", True)
-        return kubectl_tapp(standin, *arguments, stdin=answer)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +27,7 @@ def answering(standin: StandIn, answer: str, *arguments: str) -> Said:
         (["scale", "web", "--replicas=8"], "replicas", 8),
     ],
 )
-def test_a_verb_writes_what_it_says(
+def test_verb_writes_the_field_that_it_stands_for(
     web: StandIn, arguments: list[str], path: str, expected: object
 ) -> None:
     said = kubectl_tapp(web, *arguments, "-y")
@@ -57,8 +37,8 @@ def test_a_verb_writes_what_it_says(
     assert len(web.writes) == 1
 
 
-def test_who_comes_after_others_is_shown_as_one_of_them_and_waited_for() -> None:
-    """With an order, what an edit means is not that all but the first are stuck."""
+def test_plan_of_an_ordered_tapp_counts_all_chosen_instances() -> None:
+    """With podManagementPolicy OrderedReady, all but the first would look stuck."""
     ordered = running(podManagementPolicy="OrderedReady")
     said = kubectl_tapp(ordered, "scale", "web", "--replicas", "9", "--dry-run=client")
     assert "6-8 (3)" in said.out
@@ -82,7 +62,7 @@ def test_who_comes_after_others_is_shown_as_one_of_them_and_waited_for() -> None
         (["restart", "web"], "5 recreated"),
     ],
 )
-def test_a_verb_tells_first_whether_a_pod_comes_back(
+def test_plan_says_whether_deleted_pods_are_recreated(
     web: StandIn, arguments: list[str], expected: str
 ) -> None:
     kubectl_tapp(web, "kill", "web", "3", "-y", "--wait")
@@ -90,7 +70,7 @@ def test_a_verb_tells_first_whether_a_pod_comes_back(
     assert said.lines[0] == f"TApp default/web: {expected}"
 
 
-def test_an_image_is_set_and_waited_for(web: StandIn) -> None:
+def test_set_image_waits_until_the_new_image_runs(web: StandIn) -> None:
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
     assert spec_of(web)["template"]["spec"]["containers"][0]["image"] == "nginx:9"
@@ -99,20 +79,20 @@ def test_an_image_is_set_and_waited_for(web: StandIn) -> None:
     assert any("being updated in place: 0" in line for line in said.lines)
 
 
-def test_an_edit_that_concerns_no_instance_is_waited_for_as_well(web: StandIn) -> None:
+def test_verb_waits_for_an_edit_that_changes_no_instance(web: StandIn) -> None:
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "--template=v2", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
     assert said.lines[-1].startswith("web: done, after ")
 
 
-def test_the_reason_of_a_change_is_noted(web: StandIn) -> None:
+def test_reason_is_written_to_the_change_cause(web: StandIn) -> None:
     kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y")
     kubectl_tapp(web, "use", "web", "v2", "0", "-y", "--cause", "INC-7")
     notes = web.world.get("tapps", "web")["metadata"]["annotations"]
     assert notes["kubernetes.io/change-cause"] == "INC-7"
 
 
-def test_start_and_resume_take_back(web: StandIn) -> None:
+def test_start_and_resume_undo_kill_and_pause(web: StandIn) -> None:
     for arguments in (["kill", "web", "all"], ["start", "web", "0-4"], ["pause", "web"]):
         assert kubectl_tapp(web, *arguments, "-y").code == 0
     assert kubectl_tapp(web, "resume", "web", "-y", "--wait").code == 0
@@ -125,7 +105,7 @@ def test_start_and_resume_take_back(web: StandIn) -> None:
 
 
 @pytest.mark.parametrize("answer", ["y\n", "Y\n", " yes \n"])
-def test_yes_is_yes(web: StandIn, answer: str) -> None:
+def test_question_accepts_yes_in_several_spellings(web: StandIn, answer: str) -> None:
     said = answering(web, answer, "kill", "web", "0")
     assert said.code == 0
     assert "Apply? [y/N]" in said.out
@@ -133,21 +113,21 @@ def test_yes_is_yes(web: StandIn, answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["\n", "n\n", "yep\n", ""])
-def test_anything_else_is_no(web: StandIn, answer: str) -> None:
+def test_question_takes_every_other_answer_as_no(web: StandIn, answer: str) -> None:
     said = answering(web, answer, "kill", "web", "0")
     assert said.code == 5
     assert said.err == "error: not applied; nothing was written\n"
     assert web.writes == []
 
 
-def test_without_a_terminal_nobody_is_asked(web: StandIn) -> None:
+def test_without_a_terminal_a_verb_is_refused_instead_of_asking(web: StandIn) -> None:
     said = kubectl_tapp(web, "kill", "web", "0", stdin="y\n")
     assert said.code == 2
     assert "no terminal to ask on: repeat it with -y; nothing was written" in said.err
     assert web.writes == []
 
 
-def test_an_interrupt_at_the_question_writes_nothing(
+def test_interrupt_at_the_question_writes_nothing(
     web: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(_: str) -> str:
@@ -160,14 +140,14 @@ def test_an_interrupt_at_the_question_writes_nothing(
     assert web.writes == []
 
 
-def test_what_is_so_already_is_not_written(web: StandIn) -> None:
+def test_verb_without_a_change_writes_nothing(web: StandIn) -> None:
     said = kubectl_tapp(web, "start", "web", "0")
     assert said.code == 0
     assert said.lines == ["web: no change needed"]
     assert web.writes == []
 
 
-def test_who_has_finished_is_not_started_by_a_start() -> None:
+def test_start_does_not_restart_a_finished_instance() -> None:
     web = running(template=template("job:1", restartPolicy="Never"), replicas=1)
     web.world.kubelet.levers.completes = lambda *_: (1.0, 0)
     web.world.patch("tapps", "web", {"spec": {"replicas": 2}})
@@ -182,7 +162,7 @@ def test_who_has_finished_is_not_started_by_a_start() -> None:
 # --- the guard ----------------------------------------------------------------------------------
 
 
-def test_a_foreign_edit_meanwhile_is_not_overwritten(web: StandIn) -> None:
+def test_edit_by_another_client_is_not_overwritten(web: StandIn) -> None:
     web.before.append(lambda: web.world.patch("tapps", "web", {"spec": {"replicas": 7}}))
     said = kubectl_tapp(web, "kill", "web", "0", "-y")
     assert said.code == 6
@@ -190,7 +170,7 @@ def test_a_foreign_edit_meanwhile_is_not_overwritten(web: StandIn) -> None:
     assert "statuses" not in spec_of(web)
 
 
-def test_status_may_be_written_meanwhile(web: StandIn) -> None:
+def test_status_update_before_the_write_is_no_conflict(web: StandIn) -> None:
     def status() -> None:
         live = dict(web.world.get("tapps", "web"))
         live["status"] = {**live["status"], "ready": "0/6"}
@@ -204,10 +184,10 @@ def test_status_may_be_written_meanwhile(web: StandIn) -> None:
     ("at_first", "meanwhile"),
     [(None, {"a": "1"}), ({"a": "0"}, {"a": None}), ({CAUSE: "x"}, {CAUSE: None, "b": "2"})],
 )
-def test_annotations_may_be_written_while_a_person_reads(
+def test_annotations_of_other_clients_are_kept(
     web: StandIn, at_first: Document | None, meanwhile: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They change no generation; a patch made of the old ones would take the new ones away."""
+    """They do not change the generation, so a patch of the old ones would remove the new ones."""
     web.world.patch("tapps", "web", {"metadata": {"annotations": None}})
     web.world.patch("tapps", "web", {"metadata": {"annotations": at_first}})
 
@@ -223,7 +203,7 @@ def test_annotations_may_be_written_while_a_person_reads(
     assert notes == {**kept, CAUSE: "kubectl tapp set image web app=nginx:9 in default"}
 
 
-def test_a_deleted_tapp_is_told(web: StandIn) -> None:
+def test_deletion_of_the_tapp_during_the_question_is_an_error(web: StandIn) -> None:
     web.before.append(lambda: web.world.delete("tapps", "web"))
     said = kubectl_tapp(web, "kill", "web", "0", "-y")
     assert said.code != 0
@@ -250,7 +230,7 @@ def test_a_deleted_tapp_is_told(web: StandIn) -> None:
         (["pause", "web", "--timeout", "soon"], "'soon' is no time to wait"),
     ],
 )
-def test_nonsense_is_one_sentence_and_writes_nothing(
+def test_invalid_arguments_are_one_error_and_write_nothing(
     web: StandIn, arguments: list[str], message: str
 ) -> None:
     said = kubectl_tapp(web, *arguments, "-y")
@@ -261,7 +241,7 @@ def test_nonsense_is_one_sentence_and_writes_nothing(
     assert web.writes == []
 
 
-def test_without_permission_nothing_is_asked(web: StandIn) -> None:
+def test_without_permission_the_error_comes_before_the_question(web: StandIn) -> None:
     web.forbid("patch tapps")
     said = answering(web, "y\n", "kill", "web", "0")
     assert said.code == 1
@@ -269,7 +249,7 @@ def test_without_permission_nothing_is_asked(web: StandIn) -> None:
     assert "Apply?" not in said.out
 
 
-def test_who_may_not_see_pods_changes_nothing(web: StandIn) -> None:
+def test_without_permission_to_list_pods_nothing_is_changed(web: StandIn) -> None:
     web.forbid("list pods")
     said = kubectl_tapp(web, "kill", "web", "0", "-y")
     assert said.code == 1
@@ -280,7 +260,7 @@ def test_who_may_not_see_pods_changes_nothing(web: StandIn) -> None:
 # --- canaries -----------------------------------------------------------------------------------
 
 
-def test_a_canary_says_whom_it_picks_and_why(web: StandIn) -> None:
+def test_canary_explains_its_choice_of_instances(web: StandIn) -> None:
     said = kubectl_tapp(web, "use", "web", "v2", "--canary", "34%", "-y")
     picked = spec_of(web)["templates"]
     assert len(picked) == 3
@@ -291,7 +271,7 @@ def test_a_canary_says_whom_it_picks_and_why(web: StandIn) -> None:
     assert len(nodes) == 3
 
 
-def test_a_larger_canary_adds_to_a_smaller_one(web: StandIn) -> None:
+def test_larger_canary_keeps_the_instances_of_a_smaller_one(web: StandIn) -> None:
     kubectl_tapp(web, "use", "web", "v2", "--canary", "1", "-y")
     first = set(spec_of(web)["templates"])
     kubectl_tapp(web, "use", "web", "v2", "--canary", "50%", "-y")
@@ -301,7 +281,7 @@ def test_a_larger_canary_adds_to_a_smaller_one(web: StandIn) -> None:
     assert len(spec_of(web)["templates"]) == 3
 
 
-def test_a_canary_of_an_image_gets_a_template_of_its_own(web: StandIn) -> None:
+def test_canary_of_an_image_gets_a_new_template(web: StandIn) -> None:
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "--canary", "1", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
     spec = spec_of(web)
@@ -310,7 +290,7 @@ def test_a_canary_of_an_image_gets_a_template_of_its_own(web: StandIn) -> None:
     assert list(spec["templates"].values()) == ["canary"]
 
 
-def test_a_broken_instance_is_no_canary() -> None:
+def test_broken_instance_is_not_chosen_as_canary() -> None:
     web = running(templates={"5": "broken"}, templatePool={
         "v2": template("nginx:2"), "broken": template("nginx:2")})  # fmt: skip
     kubectl_tapp(web, "kill", "web", "5", "-y", "--wait")
@@ -318,7 +298,7 @@ def test_a_broken_instance_is_no_canary() -> None:
     assert spec_of(web)["templates"].get("4") == "v2"
 
 
-def test_who_runs_another_template_is_named(web: StandIn) -> None:
+def test_set_image_names_instances_with_another_template(web: StandIn) -> None:
     kubectl_tapp(web, "use", "web", "v2", "4,5", "-y")
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y")
     note = "Instances 4, 5 run template 'v2', which stays as it is: --template v2 sets it there."
@@ -336,7 +316,9 @@ def test_who_runs_another_template_is_named(web: StandIn) -> None:
         ("meta.helm.sh/release-name", "Helm"),
     ],
 )
-def test_what_another_tool_will_undo_is_said_first(web: StandIn, key: str, tool: str) -> None:
+def test_verb_warns_first_that_another_tool_will_undo_the_change(
+    web: StandIn, key: str, tool: str
+) -> None:
     web.world.patch("tapps", "web", {"metadata": {"annotations": {key: "shop"}}})
     said = kubectl_tapp(web, "pause", "web", "-y")
     assert said.code == 0

@@ -12,9 +12,9 @@ import yaml
 
 from kubectl_tapp.main import run
 from tests.builders import manifest, template
+from tests.plugin.clusters import CAUSE
+from tests.plugin.old import Old
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.test_migrate import Old
-from tests.plugin.test_verbs import CAUSE
 from tests.scenarios.life import Life
 
 Document = dict[str, Any]

@@ -11,7 +11,7 @@ from simulator.objects.clock import EPOCH
 from tests.builders import manifest, template
 from tests.plugin.session import Terminal
 from tests.plugin.standin import StandIn
-from tests.plugin.test_many import many
+from tests.plugin.states import many
 from tests.scenarios.life import Life
 from tests.sizes import size
 

@@ -1,6 +1,6 @@
-"""Argo CD's health and actions: the shipped Lua, run on what TApps really say.
+"""Argo CD's health and actions: the shipped Lua scripts, run on TApps of the simulator.
 
-`pytest tests/scenarios --update-golden` writes the documents and the ConfigMap anew.
+`pytest tests/scenarios --update-golden` rewrites the documents and the ConfigMap.
 """
 
 import json
@@ -16,14 +16,12 @@ from tapp.words.vocabulary import GROUP, KIND, RESTARTED_AT
 from tests.builders import patch_between
 from tests.gopher import V3_1_0, V3_1_1, ScriptError, Version, acted, run
 from tests.scenarios.apps import tapp, template
+from tests.scenarios.argocd import ARGO_CD, HEALTH, TAPP
 from tests.scenarios.gitops import STATES, document
-from tests.scenarios.life import ROOT, Life
+from tests.scenarios.life import Life
 
 Document = dict[str, Any]
 
-ARGO_CD = ROOT / "gitops" / "argocd"
-TAPP = ARGO_CD / "resource_customizations" / GROUP / KIND
-HEALTH = (TAPP / "health.lua").read_text()
 DISCOVERY = (TAPP / "actions" / "discovery.lua").read_text()
 ACTIONS = {path.parent.name: path.read_text() for path in TAPP.glob("actions/*/action.lua")}
 
@@ -43,12 +41,12 @@ def state_of(case: Document) -> str:
 # --- health ---------------------------------------------------------------------------------------
 
 
-def test_every_state_has_its_health() -> None:
+def test_health_is_tested_for_every_state() -> None:
     assert [state_of(case) for case in HEALTH_TESTS] == list(STATES)
 
 
 @pytest.mark.parametrize("case", HEALTH_TESTS, ids=state_of)
-def test_health_of(case: Document, update_golden: bool) -> None:
+def test_health_of_a_state_is_as_recorded(case: Document, update_golden: bool) -> None:
     found = document(state_of(case))
     golden = TAPP / case["inputPath"]
     if update_golden:
@@ -57,16 +55,16 @@ def test_health_of(case: Document, update_golden: bool) -> None:
     assert run(HEALTH, found) == case["healthStatus"]
 
 
-def test_what_is_degraded_says_so_before_what_is_in_progress() -> None:
-    """A sync wave has to fail rather than wait for ever."""
+def test_degraded_tapp_is_not_shown_as_progressing_or_suspended() -> None:
+    """A sync wave has to fail instead of waiting forever."""
     found = document("broken")
     ready = next(each for each in found["status"]["conditions"] if each["type"] == "Ready")
     ready["reason"] = "Paused"
     assert run(HEALTH, found)["status"] == "Degraded"
 
 
-def test_a_status_without_our_conditions_is_not_healthy() -> None:
-    """The old controller's status, before the first sync by the new one."""
+def test_status_of_the_old_controller_is_shown_as_progressing() -> None:
+    """A TApp has such a status before the first sync of this service."""
     found = document("healthy") | {"status": {"replicas": 3, "observedGeneration": 1}}
     assert run(HEALTH, found)["status"] == "Progressing"
 
@@ -75,7 +73,7 @@ def test_a_status_without_our_conditions_is_not_healthy() -> None:
 
 
 @pytest.mark.parametrize("case", TESTS["discoveryTests"], ids=state_of)
-def test_actions_of(case: Document) -> None:
+def test_available_actions_of_a_state_are_as_recorded(case: Document) -> None:
     found = run(DISCOVERY, loaded(TAPP / "actions" / case["inputPath"]))
     expected = {each["name"]: {**each} for each in case["result"]}
     for name, action in expected.items():
@@ -91,7 +89,7 @@ VERSIONS = pytest.mark.parametrize("version", [V3_1_0, V3_1_1], ids=["3.1.0", "3
 @pytest.mark.parametrize(
     "case", TESTS["actionTests"], ids=lambda case: f"{case['action']}-{state_of(case)}"
 )
-def test_action(case: Document, version: Version) -> None:
+def test_action_has_the_recorded_result(case: Document, version: Version) -> None:
     before = loaded(TAPP / "actions" / case["inputPath"])
     script, parameters = ACTIONS[case["action"]], case.get("parameters")
     if "expectedErrorMessage" in case:
@@ -102,8 +100,8 @@ def test_action(case: Document, version: Version) -> None:
         assert acted(script, before, parameters, version) == expected
 
 
-def test_an_emptied_object_comes_back_in_old_versions() -> None:
-    """The rule that the actions have to live with: a script that leaves one changes nothing."""
+def test_old_versions_of_argo_cd_ignore_the_removal_of_the_last_entry() -> None:
+    """The actions have to work around this: an object that becomes empty stays as it was."""
     script = "obj.spec.statuses['1'] = nil\nreturn obj"
     before = tapp(replicas=3, statuses={"1": "Killed"})
     assert acted(script, before, version=V3_1_0) == before
@@ -111,26 +109,26 @@ def test_an_emptied_object_comes_back_in_old_versions() -> None:
 
 
 _LAST: dict[str, tuple[str, Document, Document]] = {
-    "the last that was killed": (
+    "start the last killed instance": (
         "start", {"statuses": {"1": "Killed"}}, {"statuses": None}
     ),
-    "one of two": (
+    "start one of two killed instances": (
         "start", {"statuses": {"1": "Killed", "2": "Killed"}}, {"statuses": {"1": None}}
     ),
-    "paused alone": (
+    "resume, paused is the only field": (
         "resume", {"updateStrategy": {"paused": True}}, {"updateStrategy": {"paused": False}}
     ),
-    "paused false alone": ("resume", {"updateStrategy": {"paused": False}}, {}),
-    "paused beside another field": (
+    "resume, not paused": ("resume", {"updateStrategy": {"paused": False}}, {}),
+    "resume, another field remains": (
         "resume", {"updateStrategy": {"paused": True, "maxUnavailable": 2}},
         {"updateStrategy": {"paused": None}},
     ),
-    "an empty strategy": ("resume", {"updateStrategy": {}}, {}),
-    "no strategy": ("resume", {}, {}),
-    "kill beside an empty map": (
+    "resume, empty strategy": ("resume", {"updateStrategy": {}}, {}),
+    "resume, no strategy": ("resume", {}, {}),
+    "kill, empty statuses": (
         "kill", {"statuses": {}}, {"statuses": {"1": "Killed"}}
     ),
-    "pause beside an empty strategy": (
+    "pause, empty strategy": (
         "pause", {"updateStrategy": {}}, {"updateStrategy": {"paused": True}}
     ),
 }  # fmt: skip
@@ -138,8 +136,10 @@ _LAST: dict[str, tuple[str, Document, Document]] = {
 
 @VERSIONS
 @pytest.mark.parametrize("name", _LAST)
-def test_an_action_sends_the_same_patch_in_every_version(name: str, version: Version) -> None:
-    """Also if it takes the last entry of a map, or the last field of an object."""
+def test_action_sends_the_same_patch_in_every_version_of_argo_cd(
+    name: str, version: Version
+) -> None:
+    """This includes actions that remove the last entry of a map or the last field of an object."""
     action, more, expected = _LAST[name]
     before = tapp(replicas=3, template=template(emptyDir={}), **more)
     after = acted(ACTIONS[action], before, {"instance": "1"}, version)
@@ -149,24 +149,24 @@ def test_an_action_sends_the_same_patch_in_every_version(name: str, version: Ver
 @pytest.mark.parametrize(
     "given", ["", "x", "-1", "3", "1.5", "0-1", "0,1", "all", "nan", "inf", "1e9"]
 )
-def test_no_instance_is_killed_that_is_not_there(given: str) -> None:
+def test_kill_refuses_a_text_that_is_no_instance_number(given: str) -> None:
     with pytest.raises(ScriptError, match="give a number from 0 to 2"):
         run(ACTIONS["kill"], tapp(replicas=3), {"instance": given})
 
 
 @pytest.mark.parametrize(("given", "key"), [("2", "2"), (" 2 ", "2"), ("02", "2")])
-def test_the_number_of_an_instance_is_written_in_one_way(given: str, key: str) -> None:
+def test_kill_normalizes_the_instance_number(given: str, key: str) -> None:
     killed = acted(ACTIONS["kill"], tapp(replicas=3), {"instance": given})
     assert killed["spec"]["statuses"] == {key: "Killed"}
 
 
-def test_the_highest_number_is_written_in_full() -> None:
+def test_kill_writes_the_highest_number_without_an_exponent() -> None:
     killed = acted(ACTIONS["kill"], tapp(replicas=50_000), {"instance": "49999"})
     assert killed["spec"]["statuses"] == {"49999": "Killed"}
 
 
-def test_an_action_changes_nothing_else() -> None:
-    """Empty objects, numbers and lists of a pod template come back as they were."""
+def test_kill_changes_nothing_else_in_the_tapp() -> None:
+    """Lua must not change empty objects, numbers and lists of a pod template."""
     odd = template(
         container={
             "args": [],
@@ -191,35 +191,35 @@ def test_an_action_changes_nothing_else() -> None:
     ],
     ids=["running", "killed and paused", "two killed"],
 )
-def test_actions_are_those_of_the_plugin(before: Document) -> None:
-    """Or they would mean two things. An object that is left empty may stay or go."""
+def test_actions_have_the_same_results_as_the_commands_of_the_plugin(before: Document) -> None:
+    """Only an empty object may remain in one of them."""
 
-    def told(after: Document) -> Document:
-        """The edited spec, without what is empty and without `paused: false`."""
+    def normalized(after: Document) -> Document:
+        """Returns the spec without empty objects and without `paused: false`."""
         strategy = after["spec"].get("updateStrategy", {})
         running = {key: value for key, value in strategy.items() if value is not False}
         spec = after["spec"] | {"updateStrategy": running}
         return {key: value for key, value in spec.items() if value != {}}
 
     def act(action: str, **parameters: str) -> Document:
-        return told(acted(ACTIONS[action], before, parameters))
+        return normalized(acted(ACTIONS[action], before, parameters))
 
-    assert act("kill", instance="1") == told(edits.killed(before, [1]))
+    assert act("kill", instance="1") == normalized(edits.killed(before, [1]))
     if before["spec"].get("statuses"):
-        assert act("start", instance="1") == told(edits.started(before, [1]))
-    assert act("pause") == told(edits.paused(before))
-    assert act("resume") == told(edits.resumed(before))
+        assert act("start", instance="1") == normalized(edits.started(before, [1]))
+    assert act("pause") == normalized(edits.paused(before))
+    assert act("resume") == normalized(edits.resumed(before))
     restarted = acted(ACTIONS["restart"], before)
     at = restarted["spec"]["template"]["metadata"]["annotations"][RESTARTED_AT]
-    assert told(restarted) == told(edits.restarted(before, ["default"], at))
+    assert normalized(restarted) == normalized(edits.restarted(before, ["default"], at))
 
 
 @VERSIONS
-def test_actions_do_to_a_running_tapp_what_they_say(version: Version) -> None:
+def test_actions_have_their_effect_on_a_running_tapp(version: Version) -> None:
     life = Life().apply(tapp(replicas=4, templatePool={"b": template("b:1")}, templates={"3": "b"}))
 
     def act(action: str, **parameters: str) -> Document:
-        """Runs an action as Argo CD does, and waits."""
+        """Runs an action as Argo CD does, waits, and returns the health."""
         before = life.tapp
         patch: Document = patch_between(before, acted(ACTIONS[action], before, parameters, version))
         life.world.patch(KIND, "web", patch)
@@ -247,13 +247,13 @@ def test_actions_do_to_a_running_tapp_what_they_say(version: Version) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", stamped)
 
 
-# --- the layout of Argo CD's own repository -------------------------------------------------------
+# --- the layout of Argo CD's repository -----------------------------------------------------------
 
 
-def test_every_file_has_its_place_and_its_use() -> None:
-    """As `util/lua`'s own tests walk through them; all of these passed there (Argo CD 3.6).
+def test_every_file_has_the_place_that_argo_cd_expects() -> None:
+    """Argo CD's own tests in `util/lua` find the files by these paths; all passed with Argo CD 3.6.
 
-    But for `restart`: it writes the time, which those tests overlook only for kinds that they name.
+    `restart` has no test there, because it writes the current time.
     """
     states = {f"testdata/{state}.yaml" for state in STATES}
     tests = [*TESTS["discoveryTests"], *TESTS["actionTests"]]
@@ -271,8 +271,8 @@ def test_every_file_has_its_place_and_its_use() -> None:
     assert {case["action"] for case in TESTS["actionTests"]} == set(ACTIONS) - {"restart"}
 
 
-def test_tests_have_the_keys_that_argo_cd_reads() -> None:
-    """It takes no notice of others, so a mistyped one would test nothing."""
+def test_test_files_have_only_keys_that_argo_cd_reads() -> None:
+    """Argo CD ignores other keys, so a test with a typo would check nothing."""
     keys = {
         "tests": (HEALTH_TESTS, {"inputPath", "healthStatus"}),
         "discoveryTests": (TESTS["discoveryTests"], {"inputPath", "result"}),
@@ -288,41 +288,43 @@ def test_tests_have_the_keys_that_argo_cd_reads() -> None:
         assert set(case["healthStatus"]) == {"status", "message"}
 
 
-# --- what is installed ----------------------------------------------------------------------------
+# --- the ConfigMap and the Application ------------------------------------------------------------
 
 
-class Block(str):
-    """A text that is written in lines, as a person would."""
+class MultilineText(str):
+    """A text that is written as a YAML block."""
 
 
 class Writer(yaml.SafeDumper):
-    """Writes scripts in lines."""
+    """Writes scripts as YAML blocks."""
 
 
 Writer.add_representer(
-    Block, lambda writer, text: writer.represent_scalar("tag:yaml.org,2002:str", text, style="|")
+    MultilineText,
+    lambda writer, text: writer.represent_scalar("tag:yaml.org,2002:str", text, style="|"),
 )
 
 
 def config_map() -> str:
-    """`argocd-cm` with the scripts."""
+    """Returns the ConfigMap `argocd-cm` with the scripts."""
     actions = {
-        "discovery.lua": Block(DISCOVERY),
+        "discovery.lua": MultilineText(DISCOVERY),
         "definitions": [
-            {"name": name, "action.lua": Block(script)} for name, script in sorted(ACTIONS.items())
+            {"name": name, "action.lua": MultilineText(script)}
+            for name, script in sorted(ACTIONS.items())
         ],
     }
     text = yaml.dump(actions, Dumper=Writer, sort_keys=False, width=100)
     data = {
-        f"resource.customizations.health.{GROUP}_{KIND}": Block(HEALTH),
-        f"resource.customizations.actions.{GROUP}_{KIND}": Block(text),
+        f"resource.customizations.health.{GROUP}_{KIND}": MultilineText(HEALTH),
+        f"resource.customizations.actions.{GROUP}_{KIND}": MultilineText(text),
     }
     patch = {"data": data}
     return yaml.dump(patch, Dumper=Writer, sort_keys=False, width=100)
 
 
-def test_the_config_map_has_the_scripts(update_golden: bool) -> None:
-    """Argo CD reads them from `argocd-cm`; its own tree has them as files."""
+def test_config_map_has_the_shipped_scripts(update_golden: bool) -> None:
+    """Users of Argo CD install the scripts with `argocd-cm`."""
     path = ARGO_CD / "argocd-cm.yaml"
     heading = path.read_text().partition("data:\n")[0]
     if update_golden:
@@ -335,8 +337,8 @@ def test_the_config_map_has_the_scripts(update_golden: bool) -> None:
     assert {each["name"]: each["action.lua"] for each in actions["definitions"]} == ACTIONS
 
 
-def test_the_application_leaves_to_actions_what_they_write() -> None:
-    """A sync leaves alone what Git does not have of them; what Git has, it must not set back."""
+def test_application_ignores_the_fields_that_actions_write() -> None:
+    """Otherwise a sync from Git would revert the actions."""
     application = loaded(ARGO_CD / "application.yaml")
     (ignored,) = application["spec"]["ignoreDifferences"]
     assert (ignored["group"], ignored["kind"]) == (GROUP, KIND)

@@ -1,4 +1,4 @@
-"""The demo is the README's first command: it succeeds, it says when it does not, it cleans up."""
+"""The demo, the first command of the README: it succeeds, reports failures, and cleans up."""
 
 import contextlib
 import os
@@ -27,19 +27,19 @@ COMMAND = [sys.executable, "-m", "demo"]
 WITHOUT_PAUSES = "import runpy; from demo import screen; screen.FRAME_SECONDS = 0; " + (
     'runpy.run_module("demo", run_name="__main__", alter_sys=True)'
 )
-"""The same command; what it draws one after the other it draws at once."""
+"""The demo without pauses between its frames."""
 
 
 @cache
-def told(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Output of the demo without a terminal; each story is played once."""
+def output_of_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Returns the output of the demo without a terminal; each story runs once."""
     return subprocess.run(
         [*COMMAND, *arguments], check=False, cwd=ROOT, capture_output=True, text=True, timeout=300
     )
 
 
 def port_of(text: str) -> int:
-    """The port that the service listened on."""
+    """Returns the port of the service from the output of the demo."""
     found = re.search(r"http://127\.0\.0\.1:(\d+)", text)
     assert found is not None, text
     return int(found[1])
@@ -52,10 +52,10 @@ def listens(port: int) -> bool:
 
 
 @pytest.mark.parametrize("brief", cases([False, True], [True]))
-def test_every_goal_is_reached_without_a_terminal(brief: bool) -> None:
+def test_demo_reaches_every_goal_without_a_terminal(brief: bool) -> None:
     acts = [act for act in ACTS if act.brief or not brief]
     arguments = [] if brief else ["--all"]
-    ended = told(*arguments)
+    ended = output_of_demo(*arguments)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "Every goal was reached." in ended.stdout
     assert [act.title for act in ACTS if f". {act.title} ─" in ended.stdout] == [
@@ -69,15 +69,15 @@ def test_every_goal_is_reached_without_a_terminal(brief: bool) -> None:
     assert not listens(port_of(ended.stdout))
 
 
-def test_by_default_four_acts_show_why_tapp_exists() -> None:
+def test_demo_has_four_acts_by_default() -> None:
     brief = [act.title for act in ACTS if act.brief]
     assert len(brief) == 4
     assert "A canary" in brief
 
 
-def test_the_whole_story_has_a_drain_and_a_lost_node() -> None:
-    """Shown as what they are: the marks are in no other act."""
-    ended = told("--all")
+def test_complete_demo_shows_a_pod_outside_its_service_and_a_lost_node() -> None:
+    """The symbols for both appear in no other act."""
+    ended = output_of_demo("--all")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     parts = re.split(r"(?m)^\d+\. (.*?) ─+$", ended.stdout)
     acts = dict(zip(parts[1::2], parts[2::2], strict=True))
@@ -91,17 +91,17 @@ def test_the_whole_story_has_a_drain_and_a_lost_node() -> None:
 
 
 def bars_of(text: str) -> list[str]:
-    """The rows of an act's chart."""
+    """Returns the rows of an act's chart."""
     return re.findall(r"(?m)^ +\d   (?:default|canary|hotfix) .*$", text)
 
 
-WATCHED = ["brief-60", "brief-80", "all-60", "all-80"]
+TERMINALS = ["brief-60", "brief-80", "all-60", "all-80"]
 
 
-@pytest.mark.parametrize("watched", cases(WATCHED, WATCHED[1:]))
-def test_the_animation_never_wraps(watched: str) -> None:
-    """A line longer than the terminal would make the animation draw below itself."""
-    acts, _, width = watched.partition("-")
+@pytest.mark.parametrize("terminal", cases(TERMINALS, TERMINALS[1:]))
+def test_no_line_of_the_animation_is_longer_than_the_terminal(terminal: str) -> None:
+    """A longer line would wrap, and the animation would be drawn below itself."""
+    acts, _, width = terminal.partition("-")
     arguments, columns = ["--all"] if acts == "all" else [], int(width)
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, columns))
@@ -114,15 +114,15 @@ def test_the_animation_never_wraps(watched: str) -> None:
         stdout=theirs,
     ) as process:
         os.close(theirs)
-        shown = everything(ours)
+        shown = all_output(ours)
     assert process.returncode == 0
-    assert "\x1b[1A" in shown, "it is animated"
+    assert "\x1b[1A" in shown, "the demo is not animated"
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown))
     assert max(map(len, lines)) <= columns
 
 
-def everything(terminal: int) -> str:
-    """All that is written to a terminal until it is left."""
+def all_output(terminal: int) -> str:
+    """Returns all output of a terminal until it is closed."""
     parts = []
     with contextlib.suppress(OSError), open(terminal, "rb", buffering=0) as stream:
         while part := stream.read(65536):
@@ -130,7 +130,7 @@ def everything(terminal: int) -> str:
     return b"".join(parts).decode()
 
 
-def test_a_missed_goal_is_named_and_ends_the_demo(
+def test_missed_goal_is_named_and_ends_the_demo(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def impossible(stage: Stage) -> Play:
@@ -147,8 +147,10 @@ def test_a_missed_goal_is_named_and_ends_the_demo(
     assert not listens(port_of(text))
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_stops_the_service_too(sent: signal.Signals, code: int) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
+def test_signal_stops_the_demo_and_its_service(sent: signal.Signals, code: int) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         COMMAND,
@@ -156,10 +158,10 @@ def test_a_signal_stops_the_service_too(sent: signal.Signals, code: int) -> None
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=heed_interrupts,  # noqa: PLW1509 - nothing here has threads
+        preexec_fn=accept_interrupts,  # noqa: PLW1509 - nothing here has threads
     ) as process:
         assert process.stdout is not None
-        port = port_of(first_lines(process.stdout))
+        port = port_of(output_until_address(process.stdout))
         assert listens(port)
         process.send_signal(sent)
         process.communicate(timeout=120)
@@ -167,13 +169,13 @@ def test_a_signal_stops_the_service_too(sent: signal.Signals, code: int) -> None
     assert not listens(port)
 
 
-def heed_interrupts() -> None:
-    """A shell starts jobs in the background deaf to SIGINT, and these tests may run in one."""
+def accept_interrupts() -> None:
+    """Restores SIGINT, which a shell disables for jobs in the background."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def first_lines(stream: IO[bytes]) -> str:
-    """The words until the address of the service is known."""
+def output_until_address(stream: IO[bytes]) -> str:
+    """Returns the output up to the line with the address of the service."""
     text = ""
     while "http://" not in text:
         line = stream.readline().decode()
@@ -182,7 +184,7 @@ def first_lines(stream: IO[bytes]) -> str:
     return text
 
 
-def test_a_service_that_does_not_start_is_an_error_with_its_last_words(
+def test_service_that_does_not_start_ends_the_demo_with_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("demo.service.APPLICATION", "demo.no_such_module:application()")
@@ -191,7 +193,7 @@ def test_a_service_that_does_not_start_is_an_error_with_its_last_words(
     assert "the service did not start" in capsys.readouterr().out
 
 
-def test_the_film_shows_what_the_demo_shows_today(tmp_path: Path) -> None:
+def test_committed_film_is_up_to_date(tmp_path: Path) -> None:
     film = tmp_path / "demo.svg"
     subprocess.run([*COMMAND, "--film", str(film)], check=True, cwd=ROOT, timeout=300)
     drawn = film.read_text()

@@ -1,4 +1,4 @@
-"""Trouble around the service, and what it must not do about it."""
+"""Disturbances around the service, such as admission, stale caches, errors and restarts."""
 
 import json
 from typing import Any
@@ -15,12 +15,12 @@ from tests.sizes import size
 
 REMEMBERED = (f"metadata.annotations.{LAST_APPLIED}",)
 TWO = {"maxUnavailable": 2}
-RECREATING = {"env": [{"name": "A", "value": "1"}]}
+REPLACING = {"env": [{"name": "A", "value": "1"}]}
 SIDECAR = {"name": "proxy", "image": "mesh:1", "ports": [{"containerPort": 15001}]}
 
 
 def mirrored(image: str) -> str:
-    """An image as an admission webhook rewrites it."""
+    """Returns an image as an admission webhook rewrites it."""
     return image if image.startswith("mirror/") else f"mirror/{image}"
 
 
@@ -30,16 +30,16 @@ ADMISSIONS = {
     "sidecar injected first": (inject_sidecar(SIDECAR),),
     "sidecar injected last": (inject_sidecar(SIDECAR, first=False),),
     "images rewritten": (REWRITE,),
-    "last-applied removed": (strip_last_applied,),
-    "last-applied cut": (lean_pods,),
-    "all of it": (inject_sidecar(SIDECAR), REWRITE, strip_last_applied),
-    "all of it, and cut": (inject_sidecar(SIDECAR), REWRITE, lean_pods),
+    "last-applied stripped": (strip_last_applied,),
+    "lean pods": (lean_pods,),
+    "all, last-applied stripped": (inject_sidecar(SIDECAR), REWRITE, strip_last_applied),
+    "all, lean pods": (inject_sidecar(SIDECAR), REWRITE, lean_pods),
 }
 EVERY_ADMISSION = pytest.mark.parametrize("admission", ADMISSIONS)
 
 
 def rich_template(image: str = "web:1") -> dict[str, Any]:
-    """A template with much of what admission and defaults like to change."""
+    """Returns a template with many fields that admission and defaults change."""
     made = storing(
         image,
         ports=[{"containerPort": 80}],
@@ -54,8 +54,8 @@ def rich_template(image: str = "web:1") -> dict[str, Any]:
 
 
 @EVERY_ADMISSION
-def test_idle_means_no_write_at_all(admission: str) -> None:
-    """P3: hours of resyncs, whatever admission did to the pods."""
+def test_settled_tapp_causes_no_write_for_hours(admission: str) -> None:
+    """Promise P3, with each kind of admission."""
     hours = size(2, 24)
     life = Life(policies=ADMISSIONS[admission]).apply(stored(template=rich_template()))
     assert life.complete
@@ -67,7 +67,7 @@ def test_idle_means_no_write_at_all(admission: str) -> None:
 
 
 @EVERY_ADMISSION
-def test_admission_changes_pods_and_updates_go_on_in_place(admission: str) -> None:
+def test_pods_that_admission_changes_are_updated_in_place(admission: str) -> None:
     life = Life(policies=ADMISSIONS[admission]).apply(stored(template=rich_template()))
     born = life.uids()
     life.news()
@@ -79,11 +79,11 @@ def test_admission_changes_pods_and_updates_go_on_in_place(admission: str) -> No
     assert [brief(write) for write in updates if write.paths != REMEMBERED] == each(
         "update Pod", "web-0", "web-1", "web-2"
     )
-    # Where admission rewrote what was applied, what is there is remembered once more; where that
-    # is cut, there is nothing to remember.
+    # If admission has rewritten the images, one more write records the stored ones in the
+    # last-applied annotation. Lean pods have no such annotation.
     images = REWRITE in ADMISSIONS[admission]
-    noted = images and lean_pods not in ADMISSIONS[admission]
-    assert len(updates) == (6 if noted else 3)
+    recorded = images and lean_pods not in ADMISSIONS[admission]
+    assert len(updates) == (6 if recorded else 3)
     assert (life.uids(), life.fewest_ready) == (born, 2)
     assert life.complete
     containers = [
@@ -98,12 +98,12 @@ def test_admission_changes_pods_and_updates_go_on_in_place(admission: str) -> No
     assert life.news() == []
 
 
-@pytest.mark.parametrize("lag", [0.3, 1.0, 4.0])
-@pytest.mark.parametrize("container", [{}, RECREATING], ids=["in place", "recreated"])
-def test_a_stale_cache_never_costs_more_than_the_budget(
+@pytest.mark.parametrize("lag", [0.3, 1.0, 4.0], ids="{} s".format)
+@pytest.mark.parametrize("container", [{}, REPLACING], ids=["in place", "replacement"])
+def test_stale_cache_never_makes_more_instances_unavailable_than_the_budget_allows(
     lag: float, container: dict[str, Any]
 ) -> None:
-    """P2, P8: Metacontroller sees pods and claims late; some of its writes are refused."""
+    """Promises P2 and P8: Metacontroller sees pods and claims late, so some writes are refused."""
     life = Life().apply(tapp(updateStrategy=TWO))
     life.world.cache.lag.update({"Pod": lag, "PersistentVolumeClaim": lag / 2})
     life.watch_readiness()
@@ -116,8 +116,8 @@ def test_a_stale_cache_never_costs_more_than_the_budget(
 
 
 @pytest.mark.parametrize("status", [500, 503, 429, 0])
-@pytest.mark.parametrize("after_deciding", [False, True])
-def test_a_hook_that_fails_in_the_middle_costs_time_only(status: int, after_deciding: bool) -> None:
+@pytest.mark.parametrize("after_deciding", [False, True], ids=["before the sync", "after the sync"])
+def test_failing_hook_only_delays_a_rollout(status: int, after_deciding: bool) -> None:
     life = Life().apply(stored(replicas=5, updateStrategy=TWO))
     life.writes()
     life.watch_readiness()
@@ -132,19 +132,19 @@ def test_a_hook_that_fails_in_the_middle_costs_time_only(status: int, after_deci
 
 @pytest.mark.parametrize("code", [409, 500])
 @pytest.mark.parametrize("verb", ["create", "update", "delete", "status"])
-def test_an_api_server_that_refuses_now_and_then_costs_time_only(verb: str, code: int) -> None:
+def test_api_server_that_refuses_some_writes_only_delays_a_rollout(verb: str, code: int) -> None:
     life = Life().apply(tapp(updateStrategy=TWO))
     life.watch_readiness()
     life.world.store.fail(times=4, verb=verb, code=code)
     life.begin_patch(template=template("web:2"), templates={"4": "other"})
-    life.patch(templatePool={"other": template("web:3", container=RECREATING)})
+    life.patch(templatePool={"other": template("web:3", container=REPLACING)})
     life.world.store.heal()
     life.settle()
     assert life.images() == "web:2 web:2 web:2 web:2 web:3"
     assert life.complete
 
 
-def test_a_customize_hook_that_fails_delays_and_loses_nothing() -> None:
+def test_failing_customize_hook_only_delays_the_creation() -> None:
     life = Life()
     life.world.hook.fail(times=3, path="/customize")
     life.apply(stored())
@@ -157,8 +157,8 @@ def test_a_customize_hook_that_fails_delays_and_loses_nothing() -> None:
     assert owners == {"Namespace", "TApp"}
 
 
-@pytest.mark.parametrize("seconds", [0.05, 0.3, 1.0, 2.2])
-def test_metacontroller_restarts_in_the_middle(seconds: float) -> None:
+@pytest.mark.parametrize("seconds", [0.05, 0.3, 1.0, 2.2], ids="after {} s".format)
+def test_restart_of_metacontroller_during_a_rollout_causes_no_further_write(seconds: float) -> None:
     life = Life().apply(tapp(updateStrategy=TWO))
     life.writes()
     life.watch_readiness()
@@ -173,8 +173,8 @@ def test_metacontroller_restarts_in_the_middle(seconds: float) -> None:
     assert life.news() == []
 
 
-def test_a_slow_hook_writes_nothing_that_is_outdated() -> None:
-    """Between what a sync sees and what it writes the cluster moves on."""
+def test_slow_hook_does_not_exceed_the_budget_when_the_template_changes() -> None:
+    """The cluster changes between the request of a sync and the writes of its response."""
     life = Life().apply(tapp(updateStrategy=TWO))
     life.world.metacontroller.hook_seconds = 1.5
     life.watch_readiness()
@@ -185,7 +185,7 @@ def test_a_slow_hook_writes_nothing_that_is_outdated() -> None:
     assert life.fewest_ready == 3
 
 
-def test_somebody_deletes_a_pod() -> None:
+def test_deleted_pod_is_created_again_with_its_claim() -> None:
     life = Life().apply(stored())
     claims = life.claims()
     life.writes()
@@ -195,8 +195,8 @@ def test_somebody_deletes_a_pod() -> None:
     assert (life.statuses, life.claims()) == ("Running Running Running", claims)
 
 
-def test_a_lost_node_takes_its_instances_away_and_brings_them_back() -> None:
-    """A pod that may still run is never doubled: its number waits for the node."""
+def test_pod_of_a_lost_node_is_recreated_when_the_node_is_back() -> None:
+    """The pod may still run, so a second pod of the instance must not be created."""
     life = Life().apply(tapp(replicas=3, updateStrategy=TWO))
     node = life.pods[1]["spec"]["nodeName"]
     life.writes()
@@ -212,7 +212,7 @@ def test_a_lost_node_takes_its_instances_away_and_brings_them_back() -> None:
 
 
 def test_pods_of_the_old_controller_are_adopted_without_a_restart() -> None:
-    """Moving over: they carry the old controller's hashes, and get the TApp's uid as a label."""
+    """Such pods have the hashes of the old controller, and get the TApp's UID as a label."""
     life = Life()
     life.world.hook.fail(times=10_000)
     life.begin(stored(template=rich_template(), replicas=2)).world.run(1)
@@ -243,14 +243,14 @@ def test_pods_of_the_old_controller_are_adopted_without_a_restart() -> None:
 
 
 def old_claim(number: int) -> dict[str, Any]:
-    """A claim as the old controller made it."""
+    """Returns a claim as the old controller created it."""
     spec = stored()["spec"]["volumeClaimTemplates"][0]["spec"]
     metadata = {"name": f"data-web-{number}", "labels": {"tapp_instance_key": str(number)}}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
 def old_pod(number: int) -> dict[str, Any]:
-    """A pod as the old controller made it: decimal hashes, its own volume for the claim."""
+    """Returns a pod as the old controller created it, with decimal hashes and its own volume."""
     made = json.loads(json.dumps(rich_template()))
     hashes = {"tapp_template_hash_key": "1234567890", "tapp_uniq_hash_key": "987654321"}
     labels = {**made["metadata"]["labels"], **hashes, "tapp_instance_key": str(number)}
@@ -260,8 +260,8 @@ def old_pod(number: int) -> dict[str, Any]:
     return with_meta(pod, name=f"web-{number}")
 
 
-def test_a_claim_that_was_refused_once_is_made_again() -> None:
-    """A quota, say: its pod waits without a node, and runs as soon as there is room."""
+def test_refused_claim_is_created_by_a_later_sync() -> None:
+    """The cause may be a quota. The pod waits without a node until the claim exists."""
     life = Life()
     life.world.store.fail(3, verb="create", kind="PersistentVolumeClaim", code=403)
     life.begin(stored()).settle(allow_errors=True)

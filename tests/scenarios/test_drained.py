@@ -1,4 +1,4 @@
-"""Updates in place of instances that leave their Services first."""
+"""Updates in place of instances that leave their Services before."""
 
 from collections import Counter
 from typing import Any
@@ -16,17 +16,17 @@ MANY = size(40, 300)
 
 
 def gated(image: str = "web:1", replicas: int = 6, **strategy: Any) -> Document:
-    """A TApp whose instances are drained for five seconds."""
+    """Returns a TApp whose instances leave their Services for five seconds before an update."""
     drained = {"inPlaceUpdateStrategy": {"gracePeriodSeconds": GRACE}, **strategy}
-    return tapp(image, replicas, template=behind_a_gate(image), updateStrategy=drained)
+    return tapp(image, replicas, template=gated_template(image), updateStrategy=drained)
 
 
-def behind_a_gate(image: str) -> Document:
+def gated_template(image: str) -> Document:
     return template(image, readinessGates=[{"conditionType": GATE}])
 
 
-def gates(life: Life) -> set[str]:
-    """The gates of all pods."""
+def gate_statuses(life: Life) -> set[str]:
+    """Returns the statuses of all readiness gates of the service."""
     return {
         item["status"]
         for pod in life.pods.values()
@@ -35,33 +35,34 @@ def gates(life: Life) -> set[str]:
     }
 
 
-def test_a_drained_roll_takes_two_writes_of_each_pod_and_two_of_its_status() -> None:
+def test_rollout_with_a_grace_period_writes_each_pod_twice_and_its_status_twice() -> None:
     life = Life().apply(gated())
     names = [f"web-{id}" for id in range(6)]
     assert sorted(changes(life)) == sorted(
         [*each("create Pod", *names), *each("status Pod", *names)]
     )
-    assert gates(life) == {"True"}
+    assert gate_statuses(life) == {"True"}
     born = life.uids()
 
     life.watch_readiness()
-    life.patch(template=behind_a_gate("web:2"))
+    life.patch(template=gated_template("web:2"))
     assert life.complete
     assert Counter(changes(life)) == {
         f"{verb} Pod {name}": 2 for verb in ("update", "status") for name in names
     }
     assert (life.uids(), set(life.images().split())) == (born, {"web:2"})
     assert set(life.restarts().values()) == {1}
-    assert gates(life) == {"True"}
+    assert gate_statuses(life) == {"True"}
 
     life.idle()
     assert life.news() == []
 
 
 def changes(life: Life) -> list[str]:
-    """The writes that changed a child; after each of a status Metacontroller writes the pod, too.
+    """Returns the writes that changed a child.
 
-    That second write changes nothing, and is none for the API server.
+    After each write of a status, Metacontroller also writes the pod. That write changes nothing, so
+    the API server does not store it.
     """
     news = [write for write in life.news() if write.kind == "Pod"]
     assert {write.outcome for write in news} <= {"ok", "no-op"}
@@ -70,7 +71,7 @@ def changes(life: Life) -> list[str]:
     return [f"{write.verb} Pod {write.name}" for write in news if write.outcome == "ok"]
 
 
-def test_no_container_is_stopped_before_its_pod_has_been_out_of_service_for_long_enough() -> None:
+def test_containers_restart_only_after_the_grace_period_outside_the_services() -> None:
     life = Life().apply(gated(replicas=3))
     out: dict[str, float] = {}
     waited = []
@@ -87,26 +88,26 @@ def test_no_container_is_stopped_before_its_pod_has_been_out_of_service_for_long
             waited.append(now - out[name])
 
     life.world.watch(look)
-    life.patch(template=behind_a_gate("web:2"))
+    life.patch(template=gated_template("web:2"))
     assert len(waited) == 3
-    assert min(waited) >= GRACE - 1  # the gate closes up to a second before the kubelet has looked
+    assert min(waited) >= GRACE - 1  # the kubelet observes the gate within a second
 
 
-def test_a_rollback_in_the_middle_of_a_drain_restarts_nothing() -> None:
+def test_rollback_during_the_grace_period_restarts_nothing() -> None:
     life = Life().apply(gated(replicas=3))
-    life.begin_patch(template=behind_a_gate("web:2"))
-    life.until(lambda: "False" in gates(life))
-    life.patch(template=behind_a_gate("web:1"))
+    life.begin_patch(template=gated_template("web:2"))
+    life.until(lambda: "False" in gate_statuses(life))
+    life.patch(template=gated_template("web:1"))
     assert life.complete
     assert set(life.restarts().values()) == {0}
-    assert gates(life) == {"True"}
+    assert gate_statuses(life) == {"True"}
 
 
-def test_without_the_decorator_nothing_is_taken_down_and_it_says_why() -> None:
-    """It was there once, or the gates would never have opened."""
+def test_rollout_stops_with_a_condition_while_the_pod_status_hook_fails() -> None:
+    """The hook worked before, because otherwise the gates would never have opened."""
     life = Life().apply(gated(replicas=3))
     life.world.hook.fail(10**6, path="/pod-status")
-    life.begin_patch(template=behind_a_gate("web:2"))
+    life.begin_patch(template=gated_template("web:2"))
     life.idle(0.1)
     assert set(life.restarts().values()) == {0}
     assert life.condition("PodStatusNotWritten").startswith("True ")
@@ -118,19 +119,19 @@ def test_without_the_decorator_nothing_is_taken_down_and_it_says_why() -> None:
 
 
 @pytest.mark.slow
-def test_many_gated_instances_are_rolled_without_a_surplus_write() -> None:
-    """Two writes of each pod, and two of its status."""
+def test_rollout_of_many_gated_instances_causes_no_unnecessary_write() -> None:
+    """Each pod is written twice, and its status twice."""
     life = Life(check_every=200)
     life.apply(gated(replicas=MANY, maxUnavailable="10%"))
     assert life.complete
     assert totals(life) == {"create Pod": MANY, "status Pod": MANY}
     born = life.uids()
-    life.patch(template=behind_a_gate("web:2"))
+    life.patch(template=gated_template("web:2"))
     assert life.complete
     assert totals(life) == {"update Pod": 2 * MANY, "status Pod": 2 * MANY}
-    assert (gates(life), life.uids()) == ({"True"}, born)
+    assert (gate_statuses(life), life.uids()) == ({"True"}, born)
 
 
 def totals(life: Life) -> Counter[str]:
-    """The number of writes of each kind that changed something."""
+    """Returns the number of writes of each kind that changed something."""
     return Counter(change.rpartition(" ")[0] for change in changes(life))

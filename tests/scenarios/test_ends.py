@@ -1,4 +1,4 @@
-"""Stopping, starting, shrinking, finishing and deleting: what goes and what stays."""
+"""Stopping, starting, scaling, finishing and deleting: which objects are deleted and which stay."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.scenarios.life import Life, each
 DELETE = {"whenDeleted": "Delete", "whenScaled": "Delete"}
 
 
-def test_scaled_down_and_up_again_an_instance_finds_its_claim() -> None:
+def test_instance_gets_its_claim_again_after_scaling_down_and_up() -> None:
     life = Life().apply(stored(replicas=4))
     claims, born = life.claims(), life.uids()
     life.writes()
@@ -24,7 +24,7 @@ def test_scaled_down_and_up_again_an_instance_finds_its_claim() -> None:
     assert {number for number, uid in life.uids().items() if born[number] == uid} == {0, 1}
 
 
-def test_scaled_to_nothing_and_back() -> None:
+def test_tapp_can_be_scaled_to_zero_and_back() -> None:
     life = Life().apply(tapp(replicas=2))
     life.patch(replicas=0)
     assert life.pods == {}
@@ -34,8 +34,8 @@ def test_scaled_to_nothing_and_back() -> None:
     assert life.statuses == "Running Running"
 
 
-def test_scaled_up_while_pods_of_these_numbers_still_go() -> None:
-    """A name is free only when its pod is gone."""
+def test_scale_up_waits_for_terminating_pods_of_the_same_numbers() -> None:
+    """A pod name can only be used again after the pod is gone."""
     life = Life().apply(stored(replicas=3))
     life.writes()
     life.begin_patch(replicas=1).until(lambda: bool(terminating(life)))
@@ -47,11 +47,11 @@ def test_scaled_up_while_pods_of_these_numbers_still_go() -> None:
 
 
 def terminating(life: Life) -> list[int]:
-    """Instances whose pod is on its way out."""
+    """Returns the numbers of the instances whose pod is terminating."""
     return [number for number, pod in life.pods.items() if pod["metadata"].get("deletionTimestamp")]
 
 
-def test_all_killed_is_an_app_killed_and_a_kill_survives_scaling() -> None:
+def test_killed_instances_stay_killed_after_a_scale_up() -> None:
     life = Life().apply(tapp(replicas=2, statuses={"0": "Killed", "1": "Killed", "2": "Killed"}))
     assert life.writes() == []
     assert (life.statuses, life.status["appStatus"]) == ("Killed Killed", "Killed")
@@ -60,7 +60,7 @@ def test_all_killed_is_an_app_killed_and_a_kill_survives_scaling() -> None:
     assert life.statuses == "Killed Killed Killed Running"
 
 
-def test_a_killed_instance_takes_part_in_no_budget() -> None:
+def test_killed_instance_does_not_count_for_the_budget() -> None:
     life = Life().apply(tapp(replicas=3))
     life.patch(statuses={"1": "Killed"})
     life.writes()
@@ -73,7 +73,7 @@ def test_a_killed_instance_takes_part_in_no_budget() -> None:
 
 
 def batch(policy: str = "Never", replicas: int = 3, **settings: Any) -> Life:
-    """Instances that run for ten seconds; number 1 exits with 1."""
+    """Returns instances that run for ten seconds; instance 1 exits with 1."""
     life = Life(**settings)
     life.world.kubelet.levers.completes = lambda pod, _container: (
         10.0,
@@ -82,7 +82,7 @@ def batch(policy: str = "Never", replicas: int = 3, **settings: Any) -> Life:
     return life.begin(tapp(replicas=replicas, template=template(restartPolicy=policy)))
 
 
-def test_a_finished_instance_runs_again_when_killed_and_started() -> None:
+def test_finished_instance_runs_again_after_kill_and_start() -> None:
     life = batch().settle()
     assert (life.statuses, life.status["appStatus"]) == ("Succ Failed Succ", "Failed")
     life.writes()
@@ -95,7 +95,7 @@ def test_a_finished_instance_runs_again_when_killed_and_started() -> None:
     assert (life.statuses, life.status["appStatus"]) == ("Succ Succ Succ", "Succ")
 
 
-def test_a_new_template_does_not_run_finished_instances_again() -> None:
+def test_new_template_does_not_run_finished_instances_again() -> None:
     life = batch().settle()
     life.writes()
     life.patch(template=template("web:2", restartPolicy="Never"))
@@ -103,7 +103,7 @@ def test_a_new_template_does_not_run_finished_instances_again() -> None:
     assert life.statuses == "Succ Failed Succ"
 
 
-def test_scaling_a_finished_app_runs_the_new_instance_only() -> None:
+def test_scale_up_of_a_finished_tapp_runs_only_the_new_instance() -> None:
     life = batch().settle()
     life.writes()
     life.patch(replicas=4)
@@ -111,7 +111,7 @@ def test_scaling_a_finished_app_runs_the_new_instance_only() -> None:
     assert life.statuses == "Succ Failed Succ Succ"
 
 
-def test_finished_pods_go_at_once_where_the_operator_wants_it() -> None:
+def test_finished_pods_are_deleted_at_once_if_the_setting_says_so() -> None:
     life = batch(delete_pod_after_app_finish=False)
     life.world.kubelet.levers.completes = lambda pod, _container: (
         (10.0, 0) if pod["metadata"]["name"] == "web-0" else None
@@ -121,8 +121,8 @@ def test_finished_pods_go_at_once_where_the_operator_wants_it() -> None:
     assert sorted(life.pods) == [1, 2]
 
 
-def test_on_failure_is_left_to_the_kubelet() -> None:
-    """It restarts containers itself; the pod never fails."""
+def test_kubelet_restarts_containers_with_restart_policy_on_failure() -> None:
+    """The pod itself never fails."""
     life = batch(policy="OnFailure").settle()
     assert life.status["statuses"]["0"] == life.status["statuses"]["2"] == "Succ"
     assert life.status["statuses"]["1"] != "Failed"
@@ -132,7 +132,7 @@ def test_on_failure_is_left_to_the_kubelet() -> None:
     assert life.status["appStatus"] == "Succ"
 
 
-def test_an_evicted_pod_is_replaced_with_its_claim() -> None:
+def test_evicted_pod_is_replaced_and_keeps_its_claim() -> None:
     life = Life().apply(stored())
     claims = life.claims()
     life.writes()
@@ -142,8 +142,8 @@ def test_an_evicted_pod_is_replaced_with_its_claim() -> None:
     assert (life.statuses, life.claims()) == ("Running Running Running", claims)
 
 
-def test_a_pod_that_the_kubelet_refuses_is_tried_elsewhere() -> None:
-    """Also with restartPolicy Never: none of its containers ever ran."""
+def test_pod_that_the_kubelet_rejects_is_replaced() -> None:
+    """This holds for restartPolicy Never, too, because no container has ever run."""
     life = Life()
     full = iter([True])
     life.world.kubelet.levers.refuses = lambda _pod: next(full, False)
@@ -153,13 +153,13 @@ def test_a_pod_that_the_kubelet_refuses_is_tried_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-def test_a_deleted_tapp_takes_its_pods_and_leaves_its_claims(propagation: Propagation) -> None:
+def test_deletion_of_a_tapp_deletes_its_pods_and_keeps_its_claims(propagation: Propagation) -> None:
     life = Life().apply(stored())
     claims = life.claims()
     life.writes()
     life.delete(propagation)
     assert (life.exists, life.pods, life.claims()) == (False, {}, claims)
-    # In the foreground it is the garbage collector that deletes.
+    # With foreground deletion, the garbage collector deletes the pods.
     ours = each("delete Pod", "web-0", "web-1", "web-2") if propagation == "Background" else []
     assert life.writes() == ours
     owners = [
@@ -170,7 +170,7 @@ def test_a_deleted_tapp_takes_its_pods_and_leaves_its_claims(propagation: Propag
     assert owners == ["Namespace"] * 3
 
 
-def test_an_orphaning_delete_leaves_all_of_it_running() -> None:
+def test_orphan_deletion_keeps_pods_and_claims() -> None:
     life = Life().apply(stored())
     born, claims = life.uids(), life.claims()
     life.writes()
@@ -180,7 +180,7 @@ def test_an_orphaning_delete_leaves_all_of_it_running() -> None:
     assert set(life.restarts().values()) == {0}
 
 
-def test_claims_go_with_the_tapp_where_the_policy_says_so() -> None:
+def test_deletion_of_a_tapp_deletes_its_claims_if_the_policy_says_so() -> None:
     life = Life().apply(stored(persistentVolumeClaimRetentionPolicy=DELETE))
     life.writes()
     life.delete()
@@ -191,7 +191,7 @@ def test_claims_go_with_the_tapp_where_the_policy_says_so() -> None:
     assert life.claims() == {}
 
 
-def test_a_new_tapp_of_the_same_name_finds_the_data() -> None:
+def test_new_tapp_of_the_same_name_uses_the_old_claims() -> None:
     life = Life().apply(stored())
     claims = life.claims()
     life.delete()
@@ -199,9 +199,8 @@ def test_a_new_tapp_of_the_same_name_finds_the_data() -> None:
     assert life.claims() == claims
     mounted = [pod["spec"]["volumes"][0]["persistentVolumeClaim"] for pod in life.pods.values()]
     assert {item["claimName"] for item in mounted} == set(claims)
-    assert life.condition("Ready").startswith(
-        "False ClaimsNotOwned: "
-    )  # another uid, another label
+    # The claims have the UID of the deleted TApp in their label.
+    assert life.condition("Ready").startswith("False ClaimsNotOwned: ")
     for name in claims:
         mine = {"metadata": {"labels": {"controller-uid": life.tapp["metadata"]["uid"]}}}
         life.world.patch("PersistentVolumeClaim", name, mine)
@@ -210,7 +209,7 @@ def test_a_new_tapp_of_the_same_name_finds_the_data() -> None:
     assert life.complete
 
 
-def test_a_deleted_namespace_takes_everything() -> None:
+def test_deletion_of_the_namespace_deletes_everything() -> None:
     life = Life().apply(stored())
     life.world.delete("Namespace", "default")
     life.settle(allow_errors=True)
@@ -218,7 +217,7 @@ def test_a_deleted_namespace_takes_everything() -> None:
     assert [item["metadata"]["name"] for item in life.world.list("Namespace")] == []
 
 
-def test_a_tapp_without_sense_can_be_deleted() -> None:
+def test_tapp_with_an_invalid_spec_can_be_deleted() -> None:
     life = Life().apply(stored())
     life.world.patch("TApp", "web", {"spec": {"replicas": "many"}})
     life.settle(allow_errors=True)
@@ -228,8 +227,8 @@ def test_a_tapp_without_sense_can_be_deleted() -> None:
 
 
 OWN: dict[str, Any] = {
-    "a policy of the container": {"container": {"restartPolicy": "Never"}},
-    "rules": {
+    "policy of the container": {"container": {"restartPolicy": "Never"}},
+    "rules of the container": {
         "container": {
             "restartPolicy": "Never",
             "restartPolicyRules": [
@@ -237,7 +236,7 @@ OWN: dict[str, Any] = {
             ],
         }
     },
-    "a native sidecar beside it": {
+    "native sidecar": {
         "container": {"restartPolicy": "Never"},
         "initContainers": [{"name": "log", "image": "log:1", "restartPolicy": "Always"}],
     },
@@ -245,8 +244,8 @@ OWN: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("parts", OWN.values(), ids=OWN)
-def test_work_whose_containers_never_run_again_is_run_once(parts: dict[str, Any]) -> None:
-    """Although the pod's own policy is Always: no pod is made anew, however long one looks."""
+def test_pod_whose_containers_do_not_restart_runs_once(parts: dict[str, Any]) -> None:
+    """The restart policy of the pod is Always, but the containers have policies of their own."""
     life = Life()
     life.world.kubelet.levers.completes = lambda pod, container: (
         (10.0, int(pod["metadata"]["name"] == "web-1")) if container == "web" else None
@@ -259,12 +258,12 @@ def test_work_whose_containers_never_run_again_is_run_once(parts: dict[str, Any]
     )
 
 
-def test_work_whose_rule_starts_it_again_stays_in_its_pod() -> None:
-    """The kubelet does it, and the pod ends when no rule is about its exit code."""
+def test_container_that_its_rule_restarts_stays_in_its_pod() -> None:
+    """The pod ends when no rule matches the exit code."""
     life = Life()
     codes = iter([42, 42, 0])
     life.world.kubelet.levers.completes = lambda _pod, _container: (10.0, next(codes))
-    rules = OWN["rules"]
+    rules = OWN["rules of the container"]
     life.begin(tapp(replicas=1, template=template(**rules))).world.run(600)
     assert life.status["appStatus"] == "Succ"
     assert life.writes() == ["create Pod web-0", "delete Pod web-0"]

@@ -1,4 +1,4 @@
-"""Every example does what its comment promises: its whole story, with exactly these writes."""
+"""Every example does what its comment promises, with exactly the expected writes."""
 
 import json
 import math
@@ -30,8 +30,8 @@ EVERY_STEP = pytest.mark.parametrize("step", [step_name(path) for path in STEPS]
 
 
 @EVERY_STEP
-def test_the_api_server_would_take_every_step_as_it_is_written(step: str) -> None:
-    """The CRD accepts it, and prunes nothing away."""
+def test_every_step_is_valid_and_has_no_unknown_field(step: str) -> None:
+    """The CRD must not prune anything."""
     for document in example(step):
         if document["kind"] == "TApp":
             VALIDATOR.validate(document)
@@ -39,7 +39,7 @@ def test_the_api_server_would_take_every_step_as_it_is_written(step: str) -> Non
 
 
 def unknown_fields(value: object, schema: Document, path: str = "") -> list[str]:
-    """Paths that the schema does not know."""
+    """Returns the paths that the schema does not know."""
     if isinstance(value, list):
         items = schema.get("items", {})
         return [found for item in value for found in unknown_fields(item, items, f"{path}[]")]
@@ -64,8 +64,8 @@ def test_every_example_has_a_test_of_its_outcome() -> None:
 
 
 @EVERY_STEP
-def test_every_step_comes_to_rest_and_then_nothing_is_written(step: str) -> None:
-    """A step on its own, in a fresh cluster, and two hours of resyncs after it."""
+def test_every_step_settles_and_causes_no_further_write(step: str) -> None:
+    """Each step runs in a new cluster, followed by two hours of resyncs."""
     life = Life(exposing=step in EXPOSED).apply(*tapp_of(step))
     assert life.complete
     life.writes()
@@ -74,7 +74,7 @@ def test_every_step_comes_to_rest_and_then_nothing_is_written(step: str) -> None
 
 
 def tapp_of(step: str) -> list[Document]:
-    """The documents that the embedded cluster knows."""
+    """Returns the documents of a step that the simulator knows."""
     return [item for item in example(step) if item["kind"] in ("TApp", "Service")]
 
 
@@ -334,7 +334,7 @@ def test_configuration() -> None:
 
 
 def test_unused_templates() -> None:
-    """Without the admission policy, which only a real API server can run."""
+    """Runs without the admission policy, which only a real API server can run."""
     life = Life().apply(*example("unused-templates/1-create"))
     assert life.images() == "nginx:1.27 nginx:1.29 nginx:1.28"
     assert life.condition("UnusedTemplates") == ""
@@ -378,7 +378,7 @@ def test_force_update() -> None:
 
 
 def test_hpa_for_tapp() -> None:
-    """The autoscaler writes `spec.replicas` through the scale subresource; it is played here."""
+    """The test plays the autoscaler, which writes `spec.replicas` through the scale subresource."""
     tapp, autoscaler = example("hpa-for-tapp")
     life = Life().apply(tapp)
     assert life.writes() == ["create Pod scaled-0"]
@@ -391,7 +391,7 @@ def test_hpa_for_tapp() -> None:
 
 
 def test_hpa_to_zero() -> None:
-    """Down to nothing and back; a zero is what the TApp asks for, so it is Ready."""
+    """A TApp with zero replicas is Ready, because that is what the spec requests."""
     tapp, autoscaler = example("hpa-to-zero")
     assert (autoscaler["spec"]["minReplicas"], "replicas" in tapp["spec"]) == (0, False)
     life = Life().apply(tapp)
@@ -403,9 +403,10 @@ def test_hpa_to_zero() -> None:
 
 
 def test_gang() -> None:
-    """The template names the group that stands beside the TApp, and all pods are made together.
+    """The template names the group, and all pods are created together.
 
-    The simulator's API server drops the field, as one does whose gate is off: nothing moves then.
+    The simulator's API server drops the field, as a real one does if the feature gate is off. The
+    field must not cause an update then.
     """
     group, tapp = example("gang")
     life = Life().apply(tapp)
@@ -437,7 +438,7 @@ GATE = "apps.tkestack.io/InPlaceUpdateReady"
 
 
 def since(pod: Document, type: str, status: str) -> float:
-    """Since when, in simulated time, a pod's condition has this status; never is infinity."""
+    """Returns the time since when a pod's condition has this status; infinity if it has another."""
     for found in pod["status"]["conditions"]:
         if (found["type"], found["status"]) == (type, status):
             return (
@@ -447,7 +448,7 @@ def since(pod: Document, type: str, status: str) -> float:
 
 
 def test_drain() -> None:
-    """Each is out of the Service for the grace period before its container is exchanged."""
+    """Each pod has been out of the Service for the grace period before its container restarts."""
     life = Life().apply(*example("drain"))
     born, names = life.uids(), ["served-0", "served-1", "served-2"]
     begun = life.writes()
@@ -475,7 +476,7 @@ def test_drain() -> None:
 
 
 def test_hold() -> None:
-    """Each is updated when its program lets go, and the first one to do so first."""
+    """Each instance is updated when its program removes the hold, in that order."""
     life = Life().apply(*tapp_of("hold"))
     names, born = [f"arena-{id}" for id in range(4)], life.uids()
 
@@ -502,7 +503,7 @@ def test_hold() -> None:
 
 
 def test_lost_node() -> None:
-    """The instance of the lost node runs elsewhere after a minute; the others do not notice."""
+    """The instance of the lost node runs on another node after a minute; the others stay."""
     life = Life().apply(*example("lost-node"))
     born = life.uids()
     nodes = {number: pod["spec"]["nodeName"] for number, pod in life.pods.items()}

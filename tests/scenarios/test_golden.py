@@ -1,7 +1,7 @@
-"""Answers to the first sync of every example, as a person would read them, and valid.
+"""The children of the first sync of every example: valid, and as recorded.
 
-A golden file lists all children and shows those of the first instance of each template. Write them
-anew with `pytest tests/scenarios --update-golden`, and read the difference.
+A golden file lists all children and shows those of the first instance of each template. `pytest
+tests/scenarios --update-golden` rewrites them; review the difference.
 """
 
 import json
@@ -24,24 +24,24 @@ Document = dict[str, Any]
 KUBERNETES = "1.37"
 GOLDEN = ROOT / "tests" / "golden"
 MOST_LINES = 140
-"""A golden file that nobody reads proves nothing."""
+"""Keeps golden files short enough to be reviewed."""
 
 FIRST_STEPS = sorted([*EXAMPLES.glob("*.yaml"), *EXAMPLES.glob("*/1-*.yaml")])
 
 
 def name_of(path: Path) -> str:
-    """The example's name: its file's, or its directory's."""
+    """Returns the name of an example: that of its file, or of its directory."""
     return path.stem if path.parent == EXAMPLES else path.parent.name
 
 
 schema = cache(utils.schema_contents)
-"""Each file is read once, and not for every object."""
+"""Reads each schema file only once."""
 EVERY_EXAMPLE = pytest.mark.parametrize("path", FIRST_STEPS, ids=name_of)
 
 
 @cache
 def first_sync(path: Path) -> tuple[Document, list[Document]]:
-    """The TApp of an example and the children that its first sync answers."""
+    """Returns the TApp of an example and the children of its first sync."""
     life = Life(exposing=name_of(path) == "service-each")
     documents = example(str(path.relative_to(EXAMPLES).with_suffix("")))
     life.begin(*[document for document in documents if document["kind"] in ("TApp", "Service")])
@@ -54,7 +54,7 @@ def first_sync(path: Path) -> tuple[Document, list[Document]]:
 def test_first_children_are_valid_kubernetes_objects(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unknown fields are errors, too."""
+    """Unknown fields count as errors."""
     monkeypatch.setattr(utils, "schema_contents", schema)
     _, children = first_sync(path)
     assert children
@@ -79,7 +79,7 @@ def test_every_golden_file_has_its_example() -> None:
 
 
 def excerpt(tapp: Document, children: list[Document]) -> Document:
-    """All names; in full the first revision, and the children of each template's first instance."""
+    """Returns all names, the first revision, and the children of each template's first instance."""
     replicas = tapp["spec"].get("replicas", 1)
     shown: dict[str, int] = {}
     for number in range(replicas):
@@ -100,8 +100,8 @@ def excerpt(tapp: Document, children: list[Document]) -> Document:
 
 
 @pytest.mark.parametrize("name", ["sync", "plan"])
-def test_the_request_for_curl_is_answered(name: str) -> None:
-    """The README's first call: `curl -d @examples/requests/sync.json localhost:8080/sync`."""
+def test_example_request_for_curl_gets_a_response(name: str) -> None:
+    """The README shows `curl -d @examples/requests/sync.json localhost:8080/sync`."""
     body = (EXAMPLES / "requests" / f"{name}.json").read_bytes()
     client = create_app(Settings(log_level="ERROR"), clock=lambda: 1767225600.0).test_client()
     response = client.post(f"/{name}", data=body, content_type="application/json")

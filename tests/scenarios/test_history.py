@@ -1,4 +1,4 @@
-"""The history over a TApp's life on the embedded cluster: roll-outs, rollbacks, lag, its end."""
+"""The history of a TApp in the simulator: rollouts, rollbacks, stale caches, deletion."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.sizes import size
 MANY = size(60, 300)
 
 
-def test_a_rollback_is_the_newest_again_and_no_pod_is_restarted_for_it() -> None:
+def test_rollback_gets_the_newest_number_and_causes_no_further_write() -> None:
     life = Life().apply(tapp(replicas=2))
     for image in ("web:2", "web:3"):
         life.patch(template=template(image))
@@ -23,16 +23,16 @@ def test_a_rollback_is_the_newest_again_and_no_pod_is_restarted_for_it() -> None
     assert life.news() == []
 
 
-def test_a_canary_is_promoted() -> None:
+def test_promoted_canary_is_a_new_revision_of_the_default_template() -> None:
     life = Life().apply(tapp(replicas=3))
     life.patch(templatePool={"canary": template("web:2")}, templates={"2": "canary"})
     life.patch(template=template("web:2"), templates=None, templatePool=None)
     assert life.history() == ["1 default web:1", "2 canary web:2", "3 default web:2"]
 
 
-@pytest.mark.parametrize("lag", [0.05, 2.0, 20.0])
-def test_a_cache_that_lags_costs_refused_writes_at_most(lag: float) -> None:
-    """A record that it does not show is asked for again, under the same name."""
+@pytest.mark.parametrize("lag", [0.05, 2.0, 20.0], ids="{} s".format)
+def test_stale_cache_of_revisions_causes_at_most_refused_writes(lag: float) -> None:
+    """The service creates a revision again under the same name if the cache does not show it."""
     life = Life()
     life.world.cache.lag["ControllerRevision"] = lag
     life.apply(tapp(replicas=2))
@@ -50,8 +50,8 @@ def test_a_cache_that_lags_costs_refused_writes_at_most(lag: float) -> None:
     assert life.news() == []
 
 
-def test_a_refused_record_holds_up_no_pod() -> None:
-    """A quota on ControllerRevisions: the TApp has events, and its instances run."""
+def test_refused_revision_does_not_block_pods() -> None:
+    """A quota on ControllerRevisions causes Events, but the instances run."""
     life = Life()
     life.world.store.fail(50, verb="create", kind="ControllerRevision", code=403)
     life.begin(tapp(replicas=2)).settle(allow_errors=True)
@@ -59,8 +59,8 @@ def test_a_refused_record_holds_up_no_pod() -> None:
     assert life.condition("Ready").startswith("True")
 
 
-def test_what_cannot_be_recorded_anew_is_not_lost() -> None:
-    """A rollback while nothing may be created: the older record of what runs stays until then."""
+def test_old_revision_stays_while_its_new_one_cannot_be_created() -> None:
+    """During a rollback, the running template must stay in the history."""
     life = Life().apply(tapp(replicas=2))
     life.patch(template=template("web:2"))
     life.world.store.fail(1_000, verb="create", kind="ControllerRevision", code=403)
@@ -70,14 +70,14 @@ def test_what_cannot_be_recorded_anew_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-def test_it_goes_with_the_tapp(propagation: Propagation) -> None:
+def test_history_is_deleted_with_the_tapp(propagation: Propagation) -> None:
     life = Life().apply(tapp(replicas=2))
     life.delete(propagation)
     assert not life.exists
     assert life.history() == []
 
 
-def test_an_orphaned_one_is_not_in_the_way_of_the_next() -> None:
+def test_orphaned_history_does_not_affect_a_new_tapp_of_the_same_name() -> None:
     life = Life().apply(tapp(replicas=0))
     life.patch(replicas=1)
     life.delete("Orphan")
@@ -87,7 +87,7 @@ def test_an_orphaned_one_is_not_in_the_way_of_the_next() -> None:
     assert life.history() == ["1 default web:1"] * 2
 
 
-def test_as_many_templates_as_instances() -> None:
+def test_history_works_with_a_template_for_each_instance() -> None:
     life = Life(check_every=20)
     names = [f"t{number}" for number in range(MANY)]
     pool = {name: template(f"web:{name}") for name in names}

@@ -1,4 +1,4 @@
-"""`prePull`: the new images are on an instance's node before anything of it stops."""
+"""`prePull`: new images are on the node of an instance before its containers stop."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from tests.scenarios.life import Document, Life
 
 FIRST = {"inPlaceUpdateStrategy": {"prePull": True}, "maxUnavailable": 1}
 SECONDS = 20.0
-"""Seconds of a pull."""
+"""Duration of a pull in seconds."""
 
 
-def begun(nodes: int = 3, **settings: Any) -> Life:
-    """Five instances on some nodes, whose registry is slow."""
+def tapp_with_slow_registry(nodes: int = 3, **settings: Any) -> Life:
+    """Returns five settled instances on some nodes, with a slow registry."""
     life = Life(nodes=nodes, **settings)
     life.apply(tapp(template=template("web:1"), updateStrategy=FIRST))
     life.world.kubelet.levers.pull_seconds = SECONDS
@@ -24,12 +24,12 @@ def begun(nodes: int = 3, **settings: Any) -> Life:
 
 
 def pullers(life: Life) -> dict[str, Document]:
-    """The pods that pull, by their nodes."""
+    """Returns the puller pods by node."""
     return {pod["spec"]["nodeName"]: pod for pod in life.world.list("Pod") if is_puller(pod)}
 
 
-def away(life: Life) -> float:
-    """The seconds in which instance 0 did not serve while the TApp became complete."""
+def seconds_unavailable(life: Life) -> float:
+    """Returns the seconds for which instance 0 was unavailable until the TApp was complete."""
     lost, step = 0.0, 0.25
     while not life.complete:
         life.world.run(step)
@@ -39,20 +39,20 @@ def away(life: Life) -> float:
     return lost
 
 
-def test_nothing_stops_for_as_long_as_a_pull_takes() -> None:
+def test_instance_is_not_unavailable_during_a_pull() -> None:
     lost = {}
     for pre_pull in (True, False):
-        life = begun()
+        life = tapp_with_slow_registry()
         strategy = {"inPlaceUpdateStrategy": {"prePull": pre_pull}}
         life.begin_patch(template=template("web:2"), updateStrategy=strategy)
         life.world.run(0.1)
-        lost[pre_pull] = away(life)
+        lost[pre_pull] = seconds_unavailable(life)
         assert life.images() == " ".join(["web:2"] * 5)
     assert lost[True] < 5 < SECONDS < lost[False]
 
 
-def test_a_tag_that_does_not_exist_takes_nothing_down() -> None:
-    life = begun()
+def test_image_that_does_not_exist_stops_no_container() -> None:
+    life = tapp_with_slow_registry()
     life.world.kubelet.levers.bad_images.add("web:tpyo")
     born = life.uids()
     life.watch_readiness()
@@ -66,7 +66,7 @@ def test_a_tag_that_does_not_exist_takes_nothing_down() -> None:
     assert message.endswith("no instance is stopped for these images")
     assert life.condition("Degraded").startswith("True ImagesNotPulled")
     assert life.condition("Progressing").startswith("False Stuck")
-    life.world.run(3600)  # no patience helps
+    life.world.run(3600)  # waiting does not help
     assert life.fewest_ready == 5
     life.patch(template=template("web:1"))
     assert life.complete
@@ -74,8 +74,8 @@ def test_a_tag_that_does_not_exist_takes_nothing_down() -> None:
     assert life.condition("ImagesNotPulled") == ""
 
 
-def test_a_puller_is_no_instance() -> None:
-    life = begun()
+def test_puller_does_not_count_as_an_instance() -> None:
+    life = tapp_with_slow_registry()
     before = {**life.status, "conditions": ()}
     life.begin_patch(template=template("web:2")).world.run(5)
     assert len(pullers(life)) == 3
@@ -100,7 +100,7 @@ def test_a_puller_is_no_instance() -> None:
 
 
 def test_pullers_have_the_credentials_of_their_template() -> None:
-    life = begun()
+    life = tapp_with_slow_registry()
     secrets = [{"name": "registry"}]
     more = {"imagePullSecrets": secrets, "serviceAccountName": "puller"}
     life.patch(template=template("web:1", **more))
@@ -113,8 +113,8 @@ def test_pullers_have_the_credentials_of_their_template() -> None:
         }
 
 
-def test_they_run_ahead_of_the_budget_but_not_without_limit() -> None:
-    life = begun(nodes=5, max_pullers=2)
+def test_pullers_do_not_use_the_budget_but_are_limited_by_max_pullers() -> None:
+    life = tapp_with_slow_registry(nodes=5, max_pullers=2)
     most = 0
     life.begin_patch(template=template("web:2")).world.run(1)
     while not life.complete:
@@ -125,8 +125,8 @@ def test_they_run_ahead_of_the_budget_but_not_without_limit() -> None:
     assert life.images() == " ".join(["web:2"] * 5)
 
 
-def test_updates_keep_their_order_whoever_has_pulled_first() -> None:
-    life = begun(nodes=5)
+def test_instances_are_updated_in_order_although_other_nodes_pull_faster() -> None:
+    life = tapp_with_slow_registry(nodes=5)
     slow = life.pods[0]["spec"]["nodeName"]
 
     def seconds(pod: Document, *_: Any, **__: Any) -> float:
@@ -139,18 +139,18 @@ def test_updates_keep_their_order_whoever_has_pulled_first() -> None:
     assert life.images() == " ".join(["web:2"] * 5)
 
 
-def test_those_that_are_updated_first_pull_first() -> None:
-    """Else the pullers of those that come later would stand in their way for ever."""
-    life = begun(nodes=5, max_pullers=2)
+def test_images_of_the_next_updates_are_pulled_first() -> None:
+    """Otherwise the pullers of later updates would block them forever."""
+    life = tapp_with_slow_registry(nodes=5, max_pullers=2)
     life.begin_patch(template=template("web:2"))
     life.world.run(2)
     life.patch(templatePool={"blue": template("blue:1")}, templates={"3": "blue", "4": "blue"})
     assert life.images() == "web:2 web:2 web:2 blue:1 blue:1"
 
 
-@pytest.mark.parametrize("edit", ["paused", "changed", "taken back", "deleted", "scaled down"])
-def test_they_go_when_nothing_needs_them(edit: str) -> None:
-    life = begun()
+@pytest.mark.parametrize("edit", ["paused", "changed", "reverted", "deleted", "scaled down"])
+def test_pullers_are_deleted_when_no_update_needs_them(edit: str) -> None:
+    life = tapp_with_slow_registry()
     life.begin_patch(template=template("web:2")).world.run(3)
     first = {pod["metadata"]["name"] for pod in pullers(life).values()}
     assert len(first) == 3
@@ -158,8 +158,9 @@ def test_they_go_when_nothing_needs_them(edit: str) -> None:
         case "paused":
             life.patch(updateStrategy={"paused": True})
         case "changed":
-            life.begin_patch(template=template("web:3")).world.run(40)  # a pull is not broken off
-        case "taken back":
+            # A running pull is not canceled, so the old pullers take some time.
+            life.begin_patch(template=template("web:3")).world.run(40)
+        case "reverted":
             life.patch(template=template("web:1"))
         case "deleted":
             life.delete()
@@ -173,15 +174,18 @@ def test_they_go_when_nothing_needs_them(edit: str) -> None:
 
 
 def no_image_volumes(operation: str, pod: Document) -> Document:
-    """Admission that refuses them."""
+    """Refuses pods with image volumes, as an admission policy would."""
     volumes = (pod.get("spec") or {}).get("volumes") or []
     if operation == "CREATE" and any("image" in volume for volume in volumes):
         raise ForbiddenError("no image volumes here")
     return pod
 
 
-def goes_on_without(life: Life, why: str, wait: float = 30) -> None:
-    """The update waits for so long, says so, and then takes place; the next one does not wait."""
+def assert_update_without_pullers(life: Life, why: str, wait: float = 30) -> None:
+    """Asserts that the update waits, sets a condition, and then runs without pullers.
+
+    The next update does not wait.
+    """
     life.watch_readiness()
     life.begin_patch(template=template("web:2")).world.run(wait - 5)
     assert life.images() == " ".join(["web:1"] * 5)
@@ -203,37 +207,39 @@ def goes_on_without(life: Life, why: str, wait: float = 30) -> None:
     assert life.images() == " ".join(["web:3"] * 5)
 
 
-def test_where_the_api_server_refuses_pullers_updates_go_on_without() -> None:
-    life = begun(policies=[no_image_volumes])
-    goes_on_without(life, "it was asked for and is not there; the events of the TApp say why")
+def test_updates_continue_if_the_api_server_refuses_pullers() -> None:
+    life = tapp_with_slow_registry(policies=[no_image_volumes])
+    assert_update_without_pullers(
+        life, "it was asked for and is not there; the events of the TApp say why"
+    )
 
 
-def test_where_kubelets_refuse_pullers_updates_go_on_without() -> None:
-    life = begun()
+def test_updates_continue_if_kubelets_reject_pullers() -> None:
+    life = tapp_with_slow_registry()
     levers = life.world.kubelet.levers
     levers.refuses = is_puller
-    goes_on_without(life, "the kubelet refused its pod (OutOfcpu")
+    assert_update_without_pullers(life, "the kubelet refused its pod (OutOfcpu")
 
 
-def test_where_what_runs_in_pullers_cannot_be_had_updates_go_on_without() -> None:
-    """The wait ends 30 s after a puller has trouble of its own, not after `pull_seconds`.
+def test_updates_continue_if_the_image_of_the_puller_cannot_be_pulled() -> None:
+    """The wait ends 30 seconds after the puller itself fails, and not after the time for a pull.
 
-    The kubelet comes to that after two slow pulls: of the wanted image, and of the puller's own.
+    The kubelet first pulls the new image and then that of the puller, both slowly.
     """
-    life = begun(puller_image="example.com/pause:1")
+    life = tapp_with_slow_registry(puller_image="example.com/pause:1")
     life.world.kubelet.levers.bad_images.add("example.com/pause:1")
-    goes_on_without(life, "example.com/pause:1", wait=2 * SECONDS + 27)
+    assert_update_without_pullers(life, "example.com/pause:1", wait=2 * SECONDS + 27)
 
 
 class Refusal:
-    """Admission that refuses pullers as long as it is asked to, and counts them."""
+    """Admission that refuses pullers while it is active, and counts them."""
 
     def __init__(self, most: int = 0) -> None:
         self.active, self.asked, self.most = True, 0, most
         self.life: Life | None = None
 
     def __call__(self, operation: str, pod: Document) -> Document:
-        """A policy."""
+        """Refuses or accepts an object, as an admission policy."""
         if operation == "CREATE" and is_puller(pod):
             self.asked += 1
             there = 0 if self.life is None else len(pullers(self.life))
@@ -245,11 +251,11 @@ class Refusal:
 HOUR = 3600
 
 
-@pytest.mark.parametrize("mended", ["an hour later", "asked again"])
-def test_what_was_refused_is_remembered_for_an_hour_and_tried_again(mended: str) -> None:
-    """No roll asks for pullers meanwhile; then one does, and pulls if they are there."""
+@pytest.mark.parametrize("retry", ["after an hour", "after prePull was set again"])
+def test_no_puller_is_created_for_an_hour_after_a_refusal(retry: str) -> None:
+    """After that, the next rollout creates pullers again."""
     refusal = Refusal()
-    life = begun(policies=[refusal])
+    life = tapp_with_slow_registry(policies=[refusal])
     life.begin_patch(template=template("web:2")).world.run(35)
     said = life.condition("PullersNotRun")
     assert said.startswith("True NoPuller: images are not pulled first: pod web-pull-x")
@@ -258,7 +264,7 @@ def test_what_was_refused_is_remembered_for_an_hour_and_tried_again(mended: str)
     life.patch(template=template("web:3"))
     assert refusal.asked == asked
     refusal.active = False
-    if mended == "asked again":
+    if retry == "after prePull was set again":
         for pre_pull in (False, True):
             life.patch(updateStrategy={"inPlaceUpdateStrategy": {"prePull": pre_pull}})
         assert life.condition("PullersNotRun") == ""
@@ -273,9 +279,9 @@ def test_what_was_refused_is_remembered_for_an_hour_and_tried_again(mended: str)
     assert not life.status.get("pulling")
 
 
-def test_what_is_refused_still_is_said_without_a_break_while_it_is_tried_again() -> None:
-    """An hour later: half a minute of waiting, and for another hour none."""
-    life = begun(policies=[Refusal()])
+def test_condition_stays_while_a_refused_puller_is_tried_again() -> None:
+    """After an hour, one rollout waits half a minute. Then no rollout waits for another hour."""
+    life = tapp_with_slow_registry(policies=[Refusal()])
     life.patch(template=template("web:2"))
     life.world.run(HOUR)
     life.begin_patch(template=template("web:3"))
@@ -288,21 +294,21 @@ def test_what_is_refused_still_is_said_without_a_break_while_it_is_tried_again()
     assert life.images().startswith("web:4")
 
 
-def test_where_there_is_room_for_one_puller_they_run_one_after_the_other() -> None:
-    """A quota that is nearly used up: nobody's image comes late, and nothing is remembered."""
+def test_pullers_run_one_by_one_if_a_quota_allows_only_one() -> None:
+    """No image is late, and no refusal is recorded."""
     refusal = Refusal(most=1)
-    life = begun(policies=[refusal])
+    life = tapp_with_slow_registry(policies=[refusal])
     refusal.life = life
     life.begin_patch(template=template("web:2"), updateStrategy={"maxUnavailable": 5})
-    lost = away(life)
+    lost = seconds_unavailable(life)
     assert life.images() == " ".join(["web:2"] * 5)
     assert lost < 5
     assert life.condition("PullersNotRun") == ""
 
 
-def test_a_puller_that_somebody_deletes_is_made_again() -> None:
-    """However long it has been pulling; that it is gone does not mean that it was refused."""
-    life = begun(nodes=1)
+def test_deleted_puller_is_created_again() -> None:
+    """A puller that is gone was not necessarily refused."""
+    life = tapp_with_slow_registry(nodes=1)
     life.world.kubelet.levers.pull_seconds = 60
     life.begin_patch(template=template("web:2")).world.run(45)
     (puller,) = pullers(life).values()
@@ -312,17 +318,15 @@ def test_a_puller_that_somebody_deletes_is_made_again() -> None:
     assert life.condition("PullersNotRun") == ""
 
 
-def test_pause_forgets_nothing() -> None:
-    """Findings about pullers stay known."""
-    life = begun(policies=[Refusal()])
+def test_condition_about_pullers_stays_after_a_pause() -> None:
+    life = tapp_with_slow_registry(policies=[Refusal()])
     life.patch(template=template("web:2"))
     life.patch(updateStrategy={"paused": True})
     assert life.condition("PullersNotRun").endswith("a later one tries again")
 
 
-def test_a_puller_that_is_not_there_pulls_nothing_yet() -> None:
-    """Progressing does not say that nodes pull whose pods do not exist."""
-    life = begun(policies=[Refusal()])
+def test_progressing_does_not_claim_that_missing_pullers_pull() -> None:
+    life = tapp_with_slow_registry(policies=[Refusal()])
     life.begin_patch(template=template("web:2")).world.run(10)
     assert life.condition("Progressing") == (
         "True PullingImages: their images are pulled first: 0-4 (the pods that pull them are asked "
@@ -330,9 +334,9 @@ def test_a_puller_that_is_not_there_pulls_nothing_yet() -> None:
     )
 
 
-def test_what_runs_in_a_puller_asks_for_little() -> None:
-    """Each kind of resources that a quota or a policy may demand, for requests and for limits."""
-    life = begun()
+def test_pullers_request_few_resources() -> None:
+    """Pullers have each resource that a quota or a policy may require, as request and limit."""
+    life = tapp_with_slow_registry()
     asked = {"limits": {"cpu": "4", "ephemeral-storage": "2Gi", "nvidia.com/gpu": "1"}}
     more = {"container": {"resources": asked}, "securityContext": {"runAsUser": 1001}}
     life.begin_patch(template=template("web:2")).world.run(3)
@@ -352,18 +356,18 @@ def test_what_runs_in_a_puller_asks_for_little() -> None:
     assert plain["securityContext"]["runAsNonRoot"]
 
 
-def test_ten_edits_during_the_pulls_are_one_update() -> None:
-    life = begun()
+def test_ten_edits_during_the_pulls_cause_one_restart() -> None:
+    life = tapp_with_slow_registry()
     for number in range(2, 12):
         life.begin_patch(template=template(f"web:{number}")).world.run(1.5)
-        assert len(pullers(life)) <= 3 + 3  # those of the edit before may still be ending
+        assert len(pullers(life)) <= 3 + 3  # pullers of the previous edit may still be terminating
     life.settle()
     assert life.images() == " ".join(["web:11"] * 5)
     assert [*life.restarts().values()] == [1] * 5
 
 
-def test_an_image_that_an_instance_of_the_node_runs_is_there() -> None:
-    life = begun(nodes=1)
+def test_image_that_runs_on_the_node_is_not_pulled() -> None:
+    life = tapp_with_slow_registry(nodes=1)
     life.patch(templatePool={"blue": template("web:2")}, templates={"3": "blue"})
     life.writes()
     life.begin_patch(template=template("web:2"))
@@ -372,8 +376,8 @@ def test_an_image_that_an_instance_of_the_node_runs_is_there() -> None:
     assert life.settle().complete
 
 
-def test_what_does_not_run_is_mended_at_once() -> None:
-    life = begun()
+def test_rollback_to_the_old_image_repairs_a_broken_instance_without_a_pull() -> None:
+    life = tapp_with_slow_registry()
     life.world.kubelet.levers.bad_images.add("web:bad")
     off = {"inPlaceUpdateStrategy": {"prePull": False}}
     life.begin_patch(template=template("web:bad"), updateStrategy=off).world.run(60)
@@ -382,8 +386,8 @@ def test_what_does_not_run_is_mended_at_once() -> None:
     assert not life.status.get("pulling")
 
 
-def test_what_does_not_run_does_not_wait_for_the_image_that_mends_it() -> None:
-    life = begun()
+def test_broken_instance_is_updated_without_waiting_for_a_pull() -> None:
+    life = tapp_with_slow_registry()
     life.world.kubelet.levers.bad_images.add("web:bad")
     off = {"inPlaceUpdateStrategy": {"prePull": False}}
     life.begin_patch(template=template("web:bad"), updateStrategy=off).world.run(60)
@@ -392,8 +396,8 @@ def test_what_does_not_run_does_not_wait_for_the_image_that_mends_it() -> None:
     assert life.images() == "web:3 web:1 web:1 web:1 web:1"
 
 
-def test_an_image_that_must_not_be_pulled_is_not_pulled() -> None:
-    life = begun()
+def test_image_with_pull_policy_never_is_not_pulled() -> None:
+    life = tapp_with_slow_registry()
     never = {"container": {"imagePullPolicy": "Never"}}
     life.patch(template=template("web:1", **never))
     life.begin_patch(template=template("web:2", **never))
@@ -402,8 +406,8 @@ def test_an_image_that_must_not_be_pulled_is_not_pulled() -> None:
         assert pullers(life) == {}
 
 
-def test_a_restart_in_place_pulls_nothing() -> None:
-    life = begun()
+def test_restart_in_place_creates_no_pullers() -> None:
+    life = tapp_with_slow_registry()
     asked = template("web:1", annotations={"apps.tkestack.io/restart-in-place": "now"})
     life.begin_patch(template=asked)
     while not life.complete:
@@ -411,8 +415,8 @@ def test_a_restart_in_place_pulls_nothing() -> None:
         assert pullers(life) == {}
 
 
-def test_pullers_that_cannot_end_on_lost_nodes_hold_up_nobody() -> None:
-    life = begun(nodes=5, max_pullers=2)
+def test_pullers_on_lost_nodes_do_not_block_other_instances() -> None:
+    life = tapp_with_slow_registry(nodes=5, max_pullers=2)
     node = {number: life.pods[number]["spec"]["nodeName"] for number in range(5)}
     life.begin_patch(template=template("web:2"), updateStrategy={"maxUnavailable": 5})
     life.world.run(3)
@@ -424,15 +428,15 @@ def test_pullers_that_cannot_end_on_lost_nodes_hold_up_nobody() -> None:
     assert [images[number] for number in range(5) if number not in gone] == ["web:2"] * 3
 
 
-def test_the_label_of_pullers_reaches_no_instance() -> None:
-    life = begun()
+def test_puller_label_of_a_template_is_not_copied_to_pods() -> None:
+    life = tapp_with_slow_registry()
     pasted = {"app": "web", "apps.tkestack.io/puller": "true"}
     life.patch(template=template("web:1", labels=pasted))
     assert not any(is_puller(pod) for pod in life.world.list("Pod"))
 
 
-def test_nothing_is_asked_of_a_node_that_is_not_heard_of() -> None:
-    life = begun(nodes=1)
+def test_no_puller_is_created_for_an_unreachable_node() -> None:
+    life = tapp_with_slow_registry(nodes=1)
     life.world.nodes.lose(life.pods[0]["spec"]["nodeName"])
     life.world.run(120)
     life.begin_patch(template=template("web:2")).world.run(5)

@@ -1,4 +1,4 @@
-"""Kept instances in the simulated cluster: its API server takes their pods, kubelets run them."""
+"""Kept instances in the simulator: their pods are accepted by its API server and run."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from tests.scenarios.life import Life
 
 
 def mounting(image: str, *names: str, **spec: Any) -> Document:
-    """A template that mounts these."""
+    """Returns a template that mounts these volumes."""
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     return template(image, container={"volumeMounts": mounts}, **spec)
 
 
 def claims_of(life: Life, id: int) -> list[str]:
-    """The claims of an instance's pod."""
+    """Returns the claims of an instance's pod."""
     found = [each.get("persistentVolumeClaim") for each in life.pods[id]["spec"]["volumes"]]
     return [each["claimName"] for each in found if each]
 
@@ -24,25 +24,25 @@ DATA = [claim_template("data")]
 BOTH = [*DATA, claim_template("logs")]
 CACHE = [{"name": "logs", "emptyDir": {}}]
 EDITS = {
-    "a claim goes": {"template": mounting("web:2", "data"), "volumeClaimTemplates": DATA},
-    "a claim is renamed": {
+    "claim removed": {"template": mounting("web:2", "data"), "volumeClaimTemplates": DATA},
+    "claim renamed": {
         "template": mounting("web:2", "data", "files"),
         "volumeClaimTemplates": [*DATA, claim_template("files")],
     },
-    "a claim becomes an emptyDir": {
+    "claim becomes an emptyDir": {
         "template": mounting("web:2", "data", "logs", volumes=CACHE),
         "volumeClaimTemplates": DATA,
     },
-    "all claims go": {"template": template("web:2"), "volumeClaimTemplates": None},
+    "all claims removed": {"template": template("web:2"), "volumeClaimTemplates": None},
 }
 
 
 @pytest.mark.parametrize("policy", ["Parallel", "OrderedReady"])
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_a_kept_instance_runs_again_with_the_claims_that_it_had(
+def test_kept_instances_are_recreated_with_the_claims_of_their_revision(
     edit: Document, policy: str
 ) -> None:
-    """It is deleted, killed and started; and two new ones come with the edit, and are kept."""
+    """Covers a deleted pod, kill and start, and new instances that are kept."""
     life = Life().apply(
         manifest(
             replicas=3,

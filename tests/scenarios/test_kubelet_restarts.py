@@ -1,4 +1,4 @@
-"""A kubelet that is started anew in the middle of an update believes what it finds published."""
+"""A kubelet that restarts during an update, and takes over the published status of its pods."""
 
 import pytest
 
@@ -10,12 +10,12 @@ PROBE = {"exec": {"command": ["true"]}, "periodSeconds": 1, "failureThreshold": 
 
 
 @pytest.mark.parametrize("probe", ["readinessProbe", "startupProbe"])
-@pytest.mark.parametrize("policies", [(), (lean_pods,)], ids=["plain", "lean"])
-@pytest.mark.parametrize("keeps", [True, False], ids=["1.35", "before"])
-def test_a_container_that_no_probe_has_seen_takes_no_other_instance_down(
+@pytest.mark.parametrize("policies", [(), (lean_pods,)], ids=["normal pods", "lean pods"])
+@pytest.mark.parametrize("keeps", [True, False], ids=["Kubernetes 1.35", "before Kubernetes 1.35"])
+def test_no_other_instance_is_updated_before_a_probe_has_checked_the_new_container(
     probe: str, policies: tuple[Policy, ...], keeps: bool
 ) -> None:
-    """It started in the hook's first second, and serves after the kubelet is back."""
+    """The container starts at once, but serves requests only after the kubelet is back."""
     life = Life(policies=policies)
     behaviour = life.world.kubelet.levers
     behaviour.keeps_ready = keeps

@@ -1,4 +1,4 @@
-"""Pods without managers' history: what takes its place where only time proves an update."""
+"""Pods without managed fields, when only time can prove that an update is complete."""
 
 import pytest
 
@@ -7,8 +7,11 @@ from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Life, each
 
 
-def overtaken(*, lean: bool) -> Life:
-    """One image is overtaken by another tag of it, while the kubelet stops for the first."""
+def tapp_with_overtaken_update(*, lean: bool) -> Life:
+    """Returns a TApp whose update is followed by one to another tag of the same image.
+
+    The kubelet still stops the container for the first update.
+    """
     life = Life(policies=[lean_pods] if lean else [])
     life.world.kubelet.levers.digests |= {"web:2": "2" * 64, "web:3": "2" * 64}
     life.world.kubelet.levers.stop_seconds = 4.0
@@ -21,10 +24,10 @@ def overtaken(*, lean: bool) -> Life:
     return life
 
 
-@pytest.mark.parametrize("lean", [False, True], ids=["plain", "lean"])
-def test_an_update_that_no_name_can_prove_takes_its_time(lean: bool) -> None:
-    """Twice the grace period and the margin, from the kubelet's last report or the first sight."""
-    life = overtaken(lean=lean)
+@pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
+def test_update_to_another_tag_of_the_same_image_is_complete_after_some_time(lean: bool) -> None:
+    """The time is twice the grace period and a margin, from the last report of the kubelet."""
+    life = tapp_with_overtaken_update(lean=lean)
     begun = life.world.clock.now
     life.world.run(30.0)
     assert life.statuses == "Updating"
@@ -38,7 +41,7 @@ def test_an_update_that_no_name_can_prove_takes_its_time(lean: bool) -> None:
     assert life.news() == []
 
 
-def test_an_update_to_another_image_is_proved_by_its_name_alone() -> None:
+def test_update_to_another_image_is_complete_when_its_name_is_published() -> None:
     life = Life(policies=[lean_pods]).apply(tapp(replicas=1))
     life.writes()
     life.begin_patch(template=template("web:2"))

@@ -1,4 +1,4 @@
-"""Instances that leave a node that is lost, and what happens on it when it is back."""
+"""Instances that leave a lost node, and the pods on that node when it is back."""
 
 import pytest
 
@@ -10,8 +10,8 @@ LIMIT = 300
 LOST = "apps.tkestack.io/lost-node"
 
 
-def moving(replicas: int = 5, nodes: int = 5) -> Life:
-    """A TApp that may leave lost nodes, at rest, one instance on each node."""
+def tapp_with_force_delete(replicas: int = 5, nodes: int = 5) -> Life:
+    """Returns a settled TApp with forceDeletePod, with one instance on each node."""
     return Life(nodes=nodes).apply(tapp(replicas=replicas, forceDeletePod=True))
 
 
@@ -21,7 +21,7 @@ def node_of(life: Life, id: int) -> str:
 
 
 def lose(life: Life, *ids: int) -> list[str]:
-    """The nodes of these instances fall silent."""
+    """Makes the nodes of these instances unreachable, and returns their names."""
     nodes = sorted({node_of(life, id) for id in ids})
     for node in nodes:
         life.world.nodes.lose(node)
@@ -30,15 +30,13 @@ def lose(life: Life, *ids: int) -> list[str]:
 
 
 def written(life: Life) -> list[str]:
-    """Changes, without the TApp's."""
+    """Returns the writes that changed something, without those of the TApp."""
     news = [write for write in life.news() if write.kind != "TApp"]
     return [f"{write.verb} {write.name}" for write in news if write.outcome == "ok"]
 
 
-def test_an_instance_leaves_a_lost_node_and_its_containers_are_killed_there_when_it_is_back() -> (
-    None
-):
-    life = moving()
+def test_instance_leaves_a_lost_node_and_its_old_containers_stop_when_the_node_is_back() -> None:
+    life = tapp_with_force_delete()
     before, old = life.uids(), life.pods[2]
     (node,) = lose(life, 2)
     began = life.world.clock.now
@@ -54,7 +52,7 @@ def test_an_instance_leaves_a_lost_node_and_its_containers_are_killed_there_when
 
     worker = life.world.kubelet.worker(old)
     assert worker is not None
-    assert all(one.alive for one in worker.local.mains)  # nobody could tell it to stop
+    assert all(one.alive for one in worker.local.mains)  # the kubelet is unreachable
     life.world.nodes.recover(node)
     life.settle()
     assert not any(one.alive for one in worker.local.mains)
@@ -62,8 +60,8 @@ def test_an_instance_leaves_a_lost_node_and_its_containers_are_killed_there_when
     assert (life.complete, written(life)) == (True, [])
 
 
-def test_while_most_nodes_are_silent_nothing_moves() -> None:
-    life = moving()
+def test_no_instance_is_moved_while_most_nodes_are_unreachable() -> None:
+    life = tapp_with_force_delete()
     before = life.uids()
     nodes = lose(life, 0, 1, 2)
     life.idle()
@@ -71,13 +69,13 @@ def test_while_most_nodes_are_silent_nothing_moves() -> None:
     assert life.condition("MostNodesSilent").startswith("True ")
     for node in nodes[:1]:
         life.world.nodes.recover(node)
-    life.settle()  # two of five: they are lost
+    life.settle()  # two of five nodes count as lost
     assert sum(before[id] != uid for id, uid in life.uids().items()) == 2
     assert not life.condition("MostNodesSilent")
 
 
-def test_a_node_that_is_back_in_time_costs_nothing() -> None:
-    life = moving()
+def test_node_that_is_back_in_time_causes_no_write() -> None:
+    life = tapp_with_force_delete()
     before = life.uids()
     (node,) = lose(life, 2)
     life.world.run(LIMIT - 10)
@@ -86,9 +84,9 @@ def test_a_node_that_is_back_in_time_costs_nothing() -> None:
     assert (life.uids(), written(life), life.complete) == (before, [], True)
 
 
-def test_a_node_that_is_back_between_the_mark_and_the_end_keeps_its_pod() -> None:
-    """The decorator was away when its instance was called lost."""
-    life = moving()
+def test_node_that_is_back_before_its_pod_is_marked_failed_keeps_the_pod() -> None:
+    """The pod-status hook did not work when the instance was marked."""
+    life = tapp_with_force_delete()
     before = life.uids()
     (node,) = lose(life, 2)
     life.world.hook.fail(10**6, path="/pod-status")
@@ -108,9 +106,9 @@ EDITS: dict[str, Document] = {"kill": {"statuses": {"2": "Killed"}}, "scale down
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_what_is_to_go_on_a_silent_node_goes_when_the_node_is_lost(edit: Document) -> None:
-    """No pod stays there half-deleted, and no node has to come back for it."""
-    life = moving(replicas=3, nodes=3)
+def test_pod_on_an_unreachable_node_is_deleted_when_the_node_is_lost(edit: Document) -> None:
+    """The pod does not stay Terminating, and the node does not have to come back."""
+    life = tapp_with_force_delete(replicas=3, nodes=3)
     lose(life, 2)
     life.world.run(10)
     life.begin_patch(**edit)
@@ -121,8 +119,8 @@ def test_what_is_to_go_on_a_silent_node_goes_when_the_node_is_lost(edit: Documen
     assert written(life) == ["update web-2", "status web-2", "delete web-2"]
 
 
-def test_the_end_of_a_tapp_does_not_hang_on_a_lost_node() -> None:
-    life = moving()
+def test_deletion_of_a_tapp_ends_although_a_node_is_lost() -> None:
+    life = tapp_with_force_delete()
     lose(life, 2)
     life.world.run(10)
     life.world.delete("TApp", "web")

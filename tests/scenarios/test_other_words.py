@@ -1,4 +1,4 @@
-"""Templates that say the same in other words: moving over, and then the chart's own text."""
+"""Equivalent templates in another form, such as a short one after one that kubectl printed."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PLAIN = storing(ports=[{"containerPort": 80}], livenessProbe={"httpGet": {"port"
 
 
 def printed(template: Document) -> Document:
-    """The template as `kubectl get statefulset -o yaml` prints it."""
+    """Returns the template as `kubectl get statefulset -o yaml` prints it."""
     spec = fully_written(template["spec"], lambda field: field != "enableServiceLinks")
     spec["containers"][0]["imagePullPolicy"] = "IfNotPresent"
     metadata = {**template["metadata"], "creationTimestamp": None}
@@ -24,15 +24,15 @@ def printed(template: Document) -> Document:
 @pytest.mark.parametrize(
     ("policies", "limit"),
     [
-        pytest.param((), 10, id="a history"),
-        pytest.param((), 0, id="no history, but what was applied"),
-        pytest.param((lean_pods,), 10, id="lean pods and a history"),
+        pytest.param((), 10, id="history"),
+        pytest.param((), 0, id="no history"),
+        pytest.param((lean_pods,), 10, id="lean pods and history"),
     ],
 )
-def test_the_plain_text_after_what_kubectl_printed_restarts_nothing(
+def test_short_template_after_the_printed_one_restarts_nothing(
     policies: tuple[Policy, ...], limit: int
 ) -> None:
-    """Each pod gets one write, all at once; afterwards nothing is left to be done."""
+    """Each pod is written once, all in one sync."""
     life = Life(policies=policies).apply(
         stored(template=printed(PLAIN), revisionHistoryLimit=limit)
     )
@@ -52,8 +52,8 @@ def test_the_plain_text_after_what_kubectl_printed_restarts_nothing(
     assert life.writes() == []
 
 
-def test_a_container_that_restarted_in_place_has_the_same_template() -> None:
-    """Its image is spelt by digest, and stays so."""
+def test_equivalent_template_after_a_restart_in_place_restarts_nothing() -> None:
+    """The image of the pod has a digest then, and keeps it."""
     annotations = {"apps.tkestack.io/restart-in-place": "1"}
 
     def asking(body: Document, notes: dict[str, Any]) -> Document:
@@ -69,8 +69,7 @@ def test_a_container_that_restarted_in_place_has_the_same_template() -> None:
         assert life.status["updatedReplicas"] == 3
 
 
-def test_the_history_has_both_and_a_rollback_restarts_nothing() -> None:
-    """Each text is a revision of its own."""
+def test_equivalent_templates_have_their_own_revisions_and_a_rollback_restarts_nothing() -> None:
     life = Life().apply(stored(template=PLAIN))
     born = life.uids()
     life.patch(template=printed(PLAIN))

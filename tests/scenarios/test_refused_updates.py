@@ -1,4 +1,4 @@
-"""An update that admission refuses: as on a real API server (tests/e2e/test_beside_security.py)."""
+"""Updates that admission refuses, as on a real API server (tests/e2e/test_beside_security.py)."""
 
 from typing import Any
 
@@ -13,22 +13,22 @@ from tests.scenarios.life import Life
 Document = dict[str, Any]
 
 
-class Tightened:
-    """Pod Security that is tightened under running pods: no more `root` images by an update."""
+class TightenedPolicy:
+    """A Pod Security policy that becomes stricter while pods run."""
 
     on = False
 
     def __call__(self, operation: Operation, obj: Object) -> Object:
-        """Refuse updates while it is on."""
+        """Refuses updates while the policy is on."""
         watched = self.on and operation == "UPDATE" and obj["kind"] == "Pod"
         if watched and obj["spec"]["containers"][0]["image"] == "root:2":
             raise ForbiddenError(f"pods {obj['metadata']['name']} violates PodSecurity")
         return obj
 
 
-@pytest.mark.parametrize("budget", [1, 2])
-def test_a_refused_instance_keeps_its_place_of_the_budget_and_harms_nobody(budget: int) -> None:
-    policy = Tightened()
+@pytest.mark.parametrize("budget", [1, 2], ids="maxUnavailable {}".format)
+def test_refused_update_uses_the_budget_and_the_other_instances_continue(budget: int) -> None:
+    policy = TightenedPolicy()
     life = Life(policies=[policy]).apply(
         tapp(
             replicas=4,

@@ -1,6 +1,6 @@
-"""Admission that changes pods: the same writes as on a real API server.
+"""Admission that changes pods causes the same writes as on a real API server.
 
-There it is tests/e2e/test_reshaping.py and test_policies.py.
+The counterparts are tests/e2e/test_reshaping.py and test_policies.py.
 """
 
 from collections.abc import Callable
@@ -17,17 +17,17 @@ Document = dict[str, Any]
 
 
 def mirrored(image: str) -> str:
-    """The image by way of a mirror."""
+    """Returns the image with the name of a mirror."""
     return image if image.startswith("mirror/") else f"mirror/{image}"
 
 
 def only_new(policy: Policy) -> Policy:
-    """The policy on creation alone."""
+    """Returns the policy, limited to creations."""
     return lambda operation, obj: policy(operation, obj) if operation == "CREATE" else obj
 
 
-def awkward(image: str) -> Document:
-    """A template with defaults in lists that Metacontroller replaces as a whole."""
+def with_atomic_lists(image: str) -> Document:
+    """Returns a template with defaults in lists that Metacontroller replaces as a whole."""
     sources = [{"serviceAccountToken": {"path": "token"}}]
     spread = {
         "maxSkew": 1,
@@ -44,8 +44,8 @@ def awkward(image: str) -> Document:
     )
 
 
-def doubled(image: str) -> Document:
-    """A template with one name twice in its environment."""
+def with_repeated_variable(image: str) -> Document:
+    """Returns a template with an environment variable that is set twice."""
     values = [("A", "1"), ("B", "2"), ("A", "3")]
     return template(image, container={"env": [{"name": n, "value": v} for n, v in values]})
 
@@ -53,15 +53,25 @@ def doubled(image: str) -> Document:
 PROXY = {"name": "proxy", "image": "proxy:1"}
 SIDECAR = only_new(inject_sidecar(PROXY))
 CASES: dict[str, tuple[list[Policy], Callable[[str], Document], tuple[int, int], str]] = {
-    "nothing": ([], template, (0, 0), "web:2"),
-    "defaults in atomic lists": ([], awkward, (1, 0), "web:2"),
-    "an environment with a name twice": ([], doubled, (0, 0), "web:2"),
-    "a sidecar before all others": ([SIDECAR], template, (0, 0), "web:2"),
-    "images of new pods": ([only_new(rewrite_images(mirrored))], template, (1, 0), "web:2"),
-    "images at every write": ([rewrite_images(mirrored)], template, (1, 1), "mirror/web:2"),
+    "no admission": ([], template, (0, 0), "web:2"),
+    "defaults in atomic lists": ([], with_atomic_lists, (1, 0), "web:2"),
+    "repeated environment variable": ([], with_repeated_variable, (0, 0), "web:2"),
+    "sidecar first": ([SIDECAR], template, (0, 0), "web:2"),
+    "images rewritten at creation": (
+        [only_new(rewrite_images(mirrored))],
+        template,
+        (1, 0),
+        "web:2",
+    ),
+    "images rewritten at every write": (
+        [rewrite_images(mirrored)],
+        template,
+        (1, 1),
+        "mirror/web:2",
+    ),
     "lean pods": ([lean_pods], template, (0, 0), "web:2"),
-    "lean pods, defaults in atomic lists": ([lean_pods], awkward, (0, 0), "web:2"),
-    "lean pods, images at every write": (
+    "lean pods, defaults in atomic lists": ([lean_pods], with_atomic_lists, (0, 0), "web:2"),
+    "lean pods, images rewritten at every write": (
         [lean_pods, rewrite_images(mirrored)],
         template,
         (0, 0),
@@ -70,18 +80,23 @@ CASES: dict[str, tuple[list[Policy], Callable[[str], Document], tuple[int, int],
 }
 
 
-@pytest.mark.parametrize(("policies", "made", "notes", "image"), CASES.values(), ids=CASES.keys())
-def test_a_life_under_admission_takes_these_writes(
-    policies: list[Policy], made: Callable[[str], Document], notes: tuple[int, int], image: str
+@pytest.mark.parametrize(
+    ("policies", "made", "more_writes", "image"), CASES.values(), ids=CASES.keys()
+)
+def test_creation_and_update_under_admission_cause_the_expected_writes(
+    policies: list[Policy],
+    made: Callable[[str], Document],
+    more_writes: tuple[int, int],
+    image: str,
 ) -> None:
-    """`notes`: how many writes more a new and an updated pod takes, to take note of it once."""
+    """`more_writes` are the writes that record the stored form of new and of updated pods."""
     life = Life(policies=policies).apply(tapp(replicas=2, template=made("web:1")))
     names = ("web-0", "web-1")
     updates = each("update Pod", *names)
-    assert sorted(life.writes()) == sorted(each("create Pod", *names) + updates * notes[0])
+    assert sorted(life.writes()) == sorted(each("create Pod", *names) + updates * more_writes[0])
     born = life.uids()
     life.patch(template=made("web:2"))
-    assert sorted(life.writes()) == sorted(updates + updates * notes[1])
+    assert sorted(life.writes()) == sorted(updates + updates * more_writes[1])
     shown = {
         container["image"]
         for pod in life.pods.values()

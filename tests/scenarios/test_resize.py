@@ -1,52 +1,15 @@
-"""`resources: InPlace`: other cpu and memory for pods that run, by their subresource."""
-
-from typing import Any
+"""`resources: InPlace`: running pods get other CPU and memory through the resize subresource."""
 
 import pytest
 
-from simulator.api.admission import lean_pods
 from simulator.api.store import Event
 from tests.reading import is_open, ready
-from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Document, Life
-
-NATIVE = {"name": "native", "image": "native:1", "restartPolicy": "Always"}
-RESTART = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
-
-
-def strategy(unavailable: int = 1, **more: Any) -> Document:
-    in_place = {"resources": "InPlace"}
-    return {"maxUnavailable": unavailable, "inPlaceUpdateStrategy": in_place, **more}
-
-
-def asking(cpu: str = "100m", image: str = "web:1", **more: Any) -> Document:
-    """A template whose containers ask for so much."""
-    resources = {"limits": {"cpu": cpu, "memory": "64Mi"}, "requests": {"cpu": "50m"}}
-    init = {**NATIVE, "resources": {"requests": {"cpu": cpu}}}
-    container = {"resources": resources, **more}
-    return template(image, container=container, initContainers=[init])
-
-
-def begun(
-    body: Document | None = None,
-    *,
-    lean: bool = False,
-    reports: bool = True,
-    resize: bool = True,
-    **spec: Any,
-) -> Life:
-    """Three instances, at rest."""
-    life = Life(policies=[lean_pods] if lean else [], resize=resize)
-    life.world.kubelet.levers.resizes = reports
-    spec = {"updateStrategy": strategy(), **spec}
-    life.apply(tapp(replicas=3, template=body or asking(), **spec))
-    life.writes()
-    life.watch_readiness()
-    return life
+from tests.scenarios.resizes import RESTART, asking, begun, strategy
 
 
 def limits(life: Life) -> list[str]:
-    """The cpu limit of each pod's main container, as its spec has it and as its kubelet says."""
+    """Returns the CPU limit of each main container, in the spec and as its kubelet reports it."""
     return [
         f"{pod['spec']['containers'][0]['resources']['limits']['cpu']} "
         f"{pod['status']['containerStatuses'][0]['resources']['limits']['cpu']}"
@@ -58,8 +21,8 @@ def restarted(life: Life) -> int:
     return sum(life.restarts().values())
 
 
-def pends(life: Life, reason: str, *names: str) -> None:
-    """From now on these pods cannot be resized."""
+def make_pending(life: Life, reason: str, *names: str) -> None:
+    """Lets the kubelet report for these pods that the resize is pending."""
     life.world.kubelet.levers.resize_pends = lambda pod: (
         (reason, "Node didn't have enough resource: cpu")
         if pod["metadata"]["name"] in names
@@ -67,9 +30,9 @@ def pends(life: Life, reason: str, *names: str) -> None:
     )
 
 
-@pytest.mark.parametrize("lean", [False, True])
-@pytest.mark.parametrize("generation", [False, True])
-def test_two_resizes_in_a_row_restart_nothing(lean: bool, generation: bool) -> None:
+@pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
+@pytest.mark.parametrize("generation", [False, True], ids=["no generation", "observed generation"])
+def test_two_consecutive_resizes_restart_nothing(lean: bool, generation: bool) -> None:
     life = begun(lean=lean)
     life.world.kubelet.levers.reports_generation = generation
     born = life.uids()
@@ -77,7 +40,7 @@ def test_two_resizes_in_a_row_restart_nothing(lean: bool, generation: bool) -> N
         life.patch(template=asking(cpu))
         assert (limits(life), life.uids()) == ([f"{cpu} {cpu}"] * 3, born)
         assert (restarted(life), life.complete, life.fewest_ready) == (0, True, 3)
-    assert {said for _, said in life.patches} == {""}
+    assert {error for _, error in life.patches} == {""}
     assert len(life.patches) == 6
     assert "resizing" not in life.status
     life.writes()
@@ -85,7 +48,7 @@ def test_two_resizes_in_a_row_restart_nothing(lean: bool, generation: bool) -> N
     assert life.writes() == []
 
 
-def test_resizes_go_by_the_number_of_the_budget() -> None:
+def test_budget_limits_the_number_of_concurrent_resizes() -> None:
     life = begun()
     most = 0
 
@@ -100,7 +63,7 @@ def test_resizes_go_by_the_number_of_the_budget() -> None:
     assert (most, life.fewest_ready) == (1, 3)
 
 
-def test_a_container_whose_policy_restarts_it_counts_in_the_budget() -> None:
+def test_restart_by_a_resize_policy_uses_the_budget() -> None:
     life = begun(asking(resizePolicy=RESTART))
     born = life.uids()
     fewest = 3
@@ -126,9 +89,8 @@ def test_a_container_whose_policy_restarts_it_counts_in_the_budget() -> None:
     assert (life.complete, fewest) == (True, 2)
 
 
-@pytest.mark.parametrize("seconds", [0.5, 20.0])
-def test_a_container_restarts_for_it_out_of_its_services(seconds: float) -> None:
-    """For as long as the kubelet needs; and no instance more than the budget allows."""
+@pytest.mark.parametrize("seconds", [0.5, 20.0], ids="resize takes {} s".format)
+def test_container_restarts_for_a_resize_outside_its_services(seconds: float) -> None:
     gate = [{"conditionType": "apps.tkestack.io/InPlaceUpdateReady"}]
 
     def body(cpu: str) -> Document:
@@ -165,27 +127,27 @@ def test_a_container_restarts_for_it_out_of_its_services(seconds: float) -> None
     assert life.writes() == []
 
 
-def test_a_lost_patch_is_repeated() -> None:
+def test_lost_resize_request_is_repeated() -> None:
     life = begun()
     life.lost_patches = 2
     life.patch(template=asking("200m"))
     assert (limits(life), life.complete) == (["200m 200m"] * 3, True)
-    assert [said for _, said in life.patches].count("lost") == 2
+    assert [outcome for _, outcome in life.patches].count("lost") == 2
 
 
-def test_what_can_never_be_done_means_a_new_pod_within_the_budget() -> None:
+def test_infeasible_resize_replaces_the_pod_within_the_budget() -> None:
     life = begun()
     born = life.uids()
-    pends(life, "Infeasible", "web-0", "web-1", "web-2")
+    make_pending(life, "Infeasible", "web-0", "web-1", "web-2")
     life.patch(template=asking("200m"))
     assert not set(born.values()) & set(life.uids().values())
     assert (limits(life), life.complete, life.fewest_ready) == (["200m 200m"] * 3, True, 2)
 
 
-def test_what_has_no_room_now_waits_and_says_so() -> None:
+def test_deferred_resize_waits_and_sets_a_condition() -> None:
     life = begun()
     born = life.uids()
-    pends(life, "Deferred", "web-0")
+    make_pending(life, "Deferred", "web-0")
     life.begin_patch(template=asking("200m"))
     life.world.run(120)
     assert (limits(life), life.uids()) == (["200m 100m", "100m 100m", "100m 100m"], born)
@@ -193,22 +155,22 @@ def test_what_has_no_room_now_waits_and_says_so() -> None:
     found = life.condition("PodsNotResized")
     assert found.startswith("True ResizeDeferred: instance 0: its node has had no room since ")
     assert "Node didn't have enough resource: cpu" in found
-    pends(life, "Deferred")
+    make_pending(life, "Deferred")
     life.world.run(60)
     assert (limits(life), life.complete, restarted(life)) == (["200m 200m"] * 3, True, 0)
     assert life.condition("PodsNotResized") == ""
 
 
-def test_the_next_template_repairs_what_waits() -> None:
+def test_next_template_ends_a_deferred_resize() -> None:
     life = begun()
-    pends(life, "Deferred", "web-0")
+    make_pending(life, "Deferred", "web-0")
     life.begin_patch(template=asking("200m"))
     life.world.run(120)
     life.patch(template=asking("100m"))
     assert (limits(life), life.complete, restarted(life)) == (["100m 100m"] * 3, True, 0)
 
 
-def test_a_kubelet_that_never_acts_is_told_of_and_another_template_repairs_it() -> None:
+def test_resize_that_the_kubelet_never_starts_sets_a_condition() -> None:
     life = begun()
     life.world.kubelet.levers.resize_seconds = 10**6
     life.begin_patch(template=asking("200m"))
@@ -217,7 +179,7 @@ def test_a_kubelet_that_never_acts_is_told_of_and_another_template_repairs_it() 
     assert limits(life)[1:] == ["100m 100m", "100m 100m"]
 
 
-def test_a_rollback_is_a_resize() -> None:
+def test_rollback_of_resources_is_a_resize() -> None:
     life = begun()
     life.begin_patch(template=asking("200m"))
     life.until(lambda: bool(life.patches))
@@ -226,9 +188,11 @@ def test_a_rollback_is_a_resize() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"resize": False}, {"reports": False}, {"revisionHistoryLimit": 0}]
+    "options",
+    [{"resize": False}, {"reports": False}, {"revisionHistoryLimit": 0}],
+    ids=["no component", "old kubelet", "no history"],
 )
-def test_without_component_kubelet_or_history_a_new_pod_as_ever(options: Document) -> None:
+def test_pod_is_replaced_if_resizes_are_not_supported(options: Document) -> None:
     life = begun(**options)
     born = life.uids()
     life.patch(template=asking("200m"))
@@ -236,7 +200,7 @@ def test_without_component_kubelet_or_history_a_new_pod_as_ever(options: Documen
     assert (life.patches, life.complete, life.fewest_ready) == ([], True, 2)
 
 
-def test_an_image_that_changes_too_means_a_new_pod() -> None:
+def test_change_of_image_and_resources_replaces_the_pod() -> None:
     life = begun()
     born = life.uids()
     life.patch(template=asking("200m", "web:2"))
@@ -244,14 +208,14 @@ def test_an_image_that_changes_too_means_a_new_pod() -> None:
     assert (life.images(), life.complete, life.patches) == ("web:2 web:2 web:2", True, [])
 
 
-def test_what_somebody_else_resizes_is_taken_back() -> None:
+def test_resize_by_somebody_else_is_reverted() -> None:
     life = begun()
     life.world.resize("web-1", {"limits": {"cpu": "900m"}}, "web")
     life.settle()
     assert (limits(life), life.complete, restarted(life)) == (["100m 100m"] * 3, True, 0)
 
 
-def test_paused_means_no_patch() -> None:
+def test_no_resize_is_requested_while_updates_are_paused() -> None:
     life = begun()
     life.patch(template=asking("200m"), updateStrategy=strategy(paused=True))
     assert (life.patches, limits(life)) == ([], ["100m 100m"] * 3)

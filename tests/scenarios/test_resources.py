@@ -1,46 +1,17 @@
-"""The amount that a container gets: by its template, or by whoever resizes its pod."""
-
-from typing import Any
+"""The resources of a container: set by its template, or by somebody who resizes its pod."""
 
 import pytest
 
-from simulator.api.admission import lean_pods
 from simulator.api.store import InvalidError
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Document, Life, each
+from tests.scenarios.resources import IGNORE, asking, begun, resize
 
-IGNORE = {"inPlaceUpdateStrategy": {"resources": "Ignore"}}
-COUNT = {"inPlaceUpdateStrategy": {"resources": None}}
-NATIVE = {"name": "native", "image": "native:1", "restartPolicy": "Always"}
-
-
-def asking(cpu: str = "100m", image: str = "web:1", **more: Any) -> Document:
-    """A template whose containers ask for so much."""
-    resources = {"limits": {"cpu": cpu, "memory": "64Mi"}}
-    init = {**NATIVE, "resources": {"requests": {"cpu": cpu}}}
-    return template(image, container={"resources": resources}, initContainers=[init], **more)
-
-
-def begun(strategy: Document | None = None, *, lean: bool = False, **spec: Any) -> Life:
-    """Three instances, at rest."""
-    update = {"maxUnavailable": 2, **(strategy or {})}
-    life = Life(policies=[lean_pods] if lean else [])
-    life.apply(tapp(replicas=3, template=asking(), updateStrategy=update, **spec))
-    life.writes()
-    return life
-
-
-def resize(life: Life, cpu: str, *ids: int) -> Life:
-    """A vertical autoscaler gives pods so much."""
-    for id in ids or range(3):
-        limits = {"limits": {"cpu": cpu}, "requests": {"cpu": cpu}}
-        life.world.resize(f"web-{id}", limits, "web")
-        life.world.resize(f"web-{id}", {"requests": {"cpu": cpu}}, "native")
-    return life.settle()
+DEFAULT = {"inPlaceUpdateStrategy": {"resources": None}}
 
 
 def cpus(life: Life) -> list[str]:
-    """Requests of each pod's containers."""
+    """Returns the CPU requests of each pod's containers."""
     return [
         " ".join(
             one["resources"]["requests"]["cpu"]
@@ -55,20 +26,22 @@ def restarted(life: Life) -> int:
     return sum(life.restarts().values())
 
 
-@pytest.mark.parametrize("lean", [False, True])
-@pytest.mark.parametrize("strategy", [{}, IGNORE])
-def test_what_somebody_resizes_is_left_so(strategy: Document, lean: bool) -> None:
+@pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
+@pytest.mark.parametrize("strategy", [{}, IGNORE], ids=["default", "Ignore"])
+def test_resize_by_somebody_else_stays(strategy: Document, lean: bool) -> None:
     life = begun(strategy, lean=lean)
     born = life.uids()
     resize(life, "200m")
-    assert set(life.writes()) <= {f"update Pod web-{id}" for id in range(3)}  # its annotation
+    assert set(life.writes()) <= {
+        f"update Pod web-{id}" for id in range(3)
+    }  # the last-applied annotation
     life.idle()
     assert life.writes() == []
     assert (life.uids(), cpus(life), life.complete) == (born, ["200m 200m"] * 3, True)
 
 
-@pytest.mark.parametrize("lean", [False, True])
-def test_a_template_that_asks_for_what_its_pods_have_writes_labels_only(lean: bool) -> None:
+@pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
+def test_template_that_gets_the_resources_of_its_pods_changes_only_labels(lean: bool) -> None:
     life = begun(lean=lean)
     born = life.uids()
     resize(life, "200m")
@@ -80,7 +53,7 @@ def test_a_template_that_asks_for_what_its_pods_have_writes_labels_only(lean: bo
     assert (life.uids(), restarted(life), life.complete) == (born, 3, True)
 
 
-def test_an_image_may_change_at_the_same_time() -> None:
+def test_image_is_updated_in_place_if_the_template_gets_the_resources_of_its_pods() -> None:
     life = resize(begun(), "200m")
     born = life.uids()
     life.patch(template=asking("200m", "web:2"))
@@ -88,7 +61,7 @@ def test_an_image_may_change_at_the_same_time() -> None:
     assert (cpus(life), life.complete) == (["200m 200m"] * 3, True)
 
 
-def test_a_pod_with_other_resources_gets_a_successor() -> None:
+def test_pods_with_other_resources_than_the_new_template_are_replaced() -> None:
     life = resize(begun(), "200m", 1)
     life.world.resize("web-2", {"limits": {"cpu": "200m"}, "requests": {"cpu": "200m"}}, "web")
     life.settle()
@@ -101,11 +74,12 @@ def test_a_pod_with_other_resources_gets_a_successor() -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"resources": {"limits": {"cpu": "200m"}}},  # the pod has a memory limit, too
+        {"resources": {"limits": {"cpu": "200m"}}},  # without a memory limit
         {"resources": {"limits": {"cpu": "200m", "memory": "64Mi"}}, "args": ["x"]},
     ],
+    ids=["limit removed", "arguments"],
 )
-def test_what_else_differs_needs_a_new_pod(more: Document) -> None:
+def test_further_difference_replaces_the_pod(more: Document) -> None:
     life = resize(begun(), "200m")
     born = life.uids()
     body = asking("200m")
@@ -114,22 +88,22 @@ def test_what_else_differs_needs_a_new_pod(more: Document) -> None:
     assert not set(life.uids().values()) & set(born.values())
 
 
-def test_without_the_history_nothing_tells_so_a_new_pod() -> None:
+def test_pod_is_replaced_without_a_history() -> None:
     life = resize(begun(revisionHistoryLimit=0), "200m")
     born = life.uids()
     life.patch(template=asking("200m"))
     assert not set(life.uids().values()) & set(born.values())
 
 
-def test_a_template_without_resources_needs_no_history() -> None:
+def test_added_resources_replace_the_pod_without_a_history() -> None:
     life = Life().apply(tapp(replicas=1, template=template(), revisionHistoryLimit=0))
     born = life.uids()
     life.patch(template=template(container={"resources": {"limits": {"cpu": "1"}}}))
     assert life.uids() != born
 
 
-@pytest.mark.parametrize("lean", [False, True])
-def test_ignored_resources_are_no_update_and_new_pods_have_them(lean: bool) -> None:
+@pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
+def test_ignored_resources_cause_no_update_and_reach_new_pods(lean: bool) -> None:
     life = resize(begun(IGNORE, lean=lean), "300m", 0)
     born, kept = life.uids(), life.history()
     life.writes()
@@ -141,8 +115,8 @@ def test_ignored_resources_are_no_update_and_new_pods_have_them(lean: bool) -> N
     assert cpus(life) == ["300m 300m", "100m 100m", "200m 200m"]
 
 
-@pytest.mark.parametrize("lean", [False, True])
-def test_ignored_resources_are_not_written_with_what_else_changes(lean: bool) -> None:
+@pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
+def test_ignored_resources_are_not_written_by_an_update_in_place(lean: bool) -> None:
     life = resize(begun(IGNORE, lean=lean), "300m", 0)
     born = life.uids()
     life.patch(template=asking("200m", "web:2", labels={"app": "web", "tier": "front"}))
@@ -150,8 +124,8 @@ def test_ignored_resources_are_not_written_with_what_else_changes(lean: bool) ->
     assert cpus(life) == ["300m 300m", "100m 100m", "100m 100m"]
 
 
-@pytest.mark.parametrize("history", [0, 10])
-def test_switching_restarts_nothing(history: int) -> None:
+@pytest.mark.parametrize("history", [0, 10], ids=["no history", "history"])
+def test_switching_resources_ignore_on_and_off_restarts_nothing(history: int) -> None:
     reading = {"name": "R", "valueFrom": {"fieldRef": {
         "fieldPath": "metadata.labels['tapp_template_hash_key']"}}}  # fmt: skip
     body = asking()
@@ -159,43 +133,43 @@ def test_switching_restarts_nothing(history: int) -> None:
     life = begun(revisionHistoryLimit=history).patch(template=body)
     born, labels = life.uids(), revisions(life)
     life.writes()
-    for strategy in (IGNORE, COUNT):
+    for strategy in (IGNORE, DEFAULT):
         life.patch(updateStrategy=strategy)
         assert sorted(life.writes()) == each("update Pod", "web-0", "web-1", "web-2")
         assert (life.uids(), restarted(life), life.complete) == (born, 0, True)
-        assert (revisions(life) == labels) == (strategy == COUNT)
+        assert (revisions(life) == labels) == (strategy == DEFAULT)
 
 
 def revisions(life: Life) -> set[str]:
-    """The revisions that pods carry."""
+    """Returns the revisions in the labels of the pods."""
     return {pod["metadata"]["labels"]["tapp_template_hash_key"] for pod in life.pods.values()}
 
 
-def test_switching_on_with_other_resources_is_no_update() -> None:
+def test_switching_to_ignore_together_with_other_resources_causes_no_update() -> None:
     life = begun()
     born = life.uids()
     life.patch(updateStrategy=IGNORE, template=asking("200m"))
     assert (life.uids(), cpus(life), life.complete) == (born, ["100m 100m"] * 3, True)
 
 
-def test_switching_off_recreates_what_has_other_resources_than_its_template() -> None:
+def test_switching_ignore_off_replaces_pods_with_other_resources() -> None:
     life = resize(begun(IGNORE, revisionHistoryLimit=0), "300m", 0)
     life.patch(template=asking("300m"))
     born = life.uids()
-    life.patch(updateStrategy=COUNT)
+    life.patch(updateStrategy=DEFAULT)
     assert {id for id, uid in life.uids().items() if uid == born[id]} == {0}
     assert (cpus(life), life.complete) == (["300m 300m"] * 3, True)
 
 
-def test_pods_without_the_setting_that_have_no_resources_are_not_touched_by_it() -> None:
+def test_switching_to_ignore_without_resources_causes_no_write() -> None:
     life = Life().apply(tapp(replicas=2))
     life.writes()
     life.patch(updateStrategy=IGNORE)
     assert (life.writes(), life.complete) == ([], True)
 
 
-def test_an_ordinary_write_does_not_change_resources_and_a_resize_nothing_else() -> None:
-    """As the API server has it (ValidatePodUpdate, ValidatePodResize)."""
+def test_simulated_api_server_validates_updates_and_resizes_like_a_real_one() -> None:
+    """Kubernetes decides this in ValidatePodUpdate and ValidatePodResize."""
     life = begun()
     world, pod = life.world, life.pods[0]
     container = {**pod["spec"]["containers"][0], "resources": {}, "image": "web:9"}

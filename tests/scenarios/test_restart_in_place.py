@@ -1,4 +1,4 @@
-"""Containers that start anew in their pods: because a template asks, or for what they read."""
+"""Containers that restart in their pods, by an annotation or for a label that they read."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ SIDE = {"name": "side", "image": "side:1"}
 
 
 def asking(image: str = "web:1", labels: Document | None = None, **more: Any) -> Document:
-    """A template; what is named `restart` or `restart_web` goes into its annotations."""
+    """Returns a template; arguments `restart` and `restart_web` become annotations."""
     asked = {
         RESTART + key.removeprefix("restart").replace("_", "."): more.pop(key)
         for key in list(more)
@@ -33,8 +33,8 @@ def life() -> Life:
     return life
 
 
-def counts(life: Life, container: str) -> list[int]:
-    """Restarts of a container of each pod, by number."""
+def restart_counts(life: Life, container: str) -> list[int]:
+    """Returns the restart count of a container in each pod."""
     return [
         next(
             s["restartCount"] for s in pod["status"]["containerStatuses"] if s["name"] == container
@@ -44,7 +44,7 @@ def counts(life: Life, container: str) -> list[int]:
 
 
 def digests(life: Life) -> set[str]:
-    """The images that run."""
+    """Returns the image IDs of all containers."""
     return {
         status["imageID"]
         for pod in life.pods.values()
@@ -52,52 +52,55 @@ def digests(life: Life) -> set[str]:
     }
 
 
-def test_another_text_restarts_all_containers_within_the_budget(life: Life) -> None:
+def test_changed_annotation_restarts_all_containers_within_the_budget(life: Life) -> None:
     born, content = life.uids(), digests(life)
     for number, text in enumerate(["2026-01-02", "sha256:1f0c", "again", "and again"], start=1):
         life.patch(template=asking(sidecars=[SIDE], restart=text))
-        assert (counts(life, "web"), counts(life, "side")) == ([number] * 5, [number] * 5)
+        assert (restart_counts(life, "web"), restart_counts(life, "side")) == (
+            [number] * 5,
+            [number] * 5,
+        )
         assert life.complete
     assert (life.uids(), life.fewest_ready, digests(life)) == (born, 3, content)
 
 
-def test_only_the_named_container_restarts(life: Life) -> None:
+def test_annotation_for_one_container_restarts_only_that_container(life: Life) -> None:
     life.patch(template=asking(sidecars=[SIDE], restart_side="1"))
-    assert (counts(life, "web"), counts(life, "side")) == ([0] * 5, [1] * 5)
+    assert (restart_counts(life, "web"), restart_counts(life, "side")) == ([0] * 5, [1] * 5)
     life.patch(template=asking(sidecars=[SIDE], restart_side="1", restart_web="1"))
-    assert (counts(life, "web"), counts(life, "side")) == ([1] * 5, [1] * 5)
+    assert (restart_counts(life, "web"), restart_counts(life, "side")) == ([1] * 5, [1] * 5)
 
 
-def test_a_text_that_is_taken_away_restarts_nothing(life: Life) -> None:
+def test_removed_annotation_restarts_nothing(life: Life) -> None:
     life.patch(template=asking(sidecars=[SIDE], restart="1"))
     life.patch(template=asking(sidecars=[SIDE]))
-    assert counts(life, "web") == [1] * 5
+    assert restart_counts(life, "web") == [1] * 5
     assert life.complete
 
 
-def test_an_image_and_a_restart_in_one_edit_are_one_restart(life: Life) -> None:
+def test_restart_together_with_a_new_image_restarts_each_container_once(life: Life) -> None:
     life.patch(template=asking("web:2", sidecars=[SIDE], restart="1"))
-    assert (counts(life, "web"), counts(life, "side")) == ([1] * 5, [1] * 5)
+    assert (restart_counts(life, "web"), restart_counts(life, "side")) == ([1] * 5, [1] * 5)
     assert life.images() == " ".join(["web:2"] * 5)
 
 
-def test_what_follows_a_restart_is_judged_by_the_template(life: Life) -> None:
-    """The pod's image is spelt with its digest then; the template never was."""
+def test_later_edits_are_compared_with_the_template_and_not_with_the_digest(life: Life) -> None:
+    """After a restart in place, the image of the pod has a digest."""
     life.patch(template=asking(sidecars=[SIDE], restart="1"))
     assert "@sha256:" in life.images()
     life.patch(template=asking(sidecars=[SIDE], restart="1", labels={"v": "2"}))
-    assert counts(life, "web") == [1] * 5  # its image is no update by itself
+    assert restart_counts(life, "web") == [1] * 5  # the digest alone is no update
     life.patch(template=asking("web:2", sidecars=[SIDE], restart="1"))
-    assert (counts(life, "web"), counts(life, "side")) == ([2] * 5, [1] * 5)
+    assert (restart_counts(life, "web"), restart_counts(life, "side")) == ([2] * 5, [1] * 5)
     life.patch(template=asking("web:1", sidecars=[SIDE], restart="1"))
     assert life.images() == " ".join(["web:1"] * 5)
     life.patch(template=asking("web:1", sidecars=[SIDE], restart="2"))
-    assert counts(life, "web") == [4] * 5
+    assert restart_counts(life, "web") == [4] * 5
     assert life.condition("ImagesEdited") == ""
     assert life.complete
 
 
-def test_edits_in_a_row_end_with_containers_that_started_after_the_last_one(life: Life) -> None:
+def test_all_containers_start_after_the_last_of_several_edits(life: Life) -> None:
     for number in range(6):
         life.begin_patch(template=asking(sidecars=[SIDE], restart=f"{number}"))
         life.world.run(1.3)
@@ -111,39 +114,39 @@ def test_edits_in_a_row_end_with_containers_that_started_after_the_last_one(life
     assert life.complete
 
 
-def test_an_image_that_is_given_by_its_digest_restarts_too() -> None:
+def test_container_whose_image_has_a_digest_restarts() -> None:
     digest = "web@sha256:" + "4" * 64
     life = Life().apply(tapp(replicas=2, template=asking(digest)))
     life.patch(template=asking(digest, restart="1"))
     life.patch(template=asking(digest, restart="2"))
-    assert counts(life, "web") == [2, 2]
+    assert restart_counts(life, "web") == [2, 2]
     assert life.complete
 
 
-def test_a_container_restarts_for_the_label_that_it_reads(life: Life) -> None:
+def test_container_restarts_when_a_label_that_it_reads_changes(life: Life) -> None:
     reading = {"container": {"env": [READS]}, "sidecars": [SIDE]}
     life.patch(template=asking(**reading, labels={"tier": "gold"}))
     born = life.uids()
     life.patch(template=asking(**reading, labels={"tier": "silver"}))
-    assert (counts(life, "web"), counts(life, "side")) == ([1] * 5, [0] * 5)
+    assert (restart_counts(life, "web"), restart_counts(life, "side")) == ([1] * 5, [0] * 5)
     life.patch(template=asking(**reading, labels={"tier": "silver", "other": "1"}))
-    assert counts(life, "web") == [1] * 5
-    life.patch(template=asking(**reading, labels={"tier": None}))  # it leaves
-    assert counts(life, "web") == [2] * 5
+    assert restart_counts(life, "web") == [1] * 5
+    life.patch(template=asking(**reading, labels={"tier": None}))  # removed
+    assert restart_counts(life, "web") == [2] * 5
     assert life.uids() == born
     assert life.complete
 
 
-def test_a_typo_is_said(life: Life) -> None:
+def test_restart_of_an_unknown_container_sets_a_condition(life: Life) -> None:
     life.patch(template=asking(sidecars=[SIDE], restart_wbe="1"))
     assert life.condition("UnknownContainers") == (
         "True NoContainer: template 'default': annotation apps.tkestack.io/restart-in-place.wbe "
         "restarts nothing: it has no container 'wbe' that keeps running"
     )
-    assert counts(life, "web") == [0] * 5
+    assert restart_counts(life, "web") == [0] * 5
 
 
-def test_a_container_that_has_not_started_is_waited_for() -> None:
+def test_restart_waits_for_a_container_that_has_not_started() -> None:
     life = Life()
     life.world.kubelet.levers.bad_images.add("web:1")
     life.apply(tapp(replicas=2, template=asking())).writes()
@@ -152,11 +155,11 @@ def test_a_container_that_has_not_started_is_waited_for() -> None:
     assert life.condition("Progressing").startswith("True Updating: updating: 0, 1")
     life.world.kubelet.levers.bad_images.clear()
     life.idle()
-    assert counts(life, "web") == [1, 1]
+    assert restart_counts(life, "web") == [1, 1]
     assert life.complete
 
 
-def test_what_mends_a_pod_does_not_wait_for_what_does_not_run() -> None:
+def test_pod_with_a_container_that_cannot_start_is_replaced() -> None:
     life = Life()
     life.world.kubelet.levers.bad_images.add("side:0")
     broken = [{**SIDE, "image": "side:0"}]
@@ -167,58 +170,65 @@ def test_what_mends_a_pod_does_not_wait_for_what_does_not_run() -> None:
     assert set(life.uids().values()).isdisjoint(born.values())
 
 
-def ask(life: Life, number: int, text: str, container: str = "") -> None:
-    """Somebody annotates one pod."""
+def request_restart(life: Life, number: int, text: str, container: str = "") -> None:
+    """Requests the restart of one pod by its annotation."""
     key = f"apps.tkestack.io/restart-instance{container and '.'}{container}"
     life.world.patch("Pod", f"web-{number}", {"metadata": {"annotations": {key: text}}})
 
 
-def test_one_instance_restarts_because_its_pod_is_asked_to(life: Life) -> None:
+def test_annotation_of_a_pod_restarts_only_that_pod(life: Life) -> None:
     for number, text in enumerate(["1", "2", "3"], start=1):
-        ask(life, 2, text)
+        request_restart(life, 2, text)
         life.settle()
-        assert counts(life, "web") == [0, 0, number, 0, 0]
-        assert counts(life, "side") == [0, 0, number, 0, 0]
+        assert restart_counts(life, "web") == [0, 0, number, 0, 0]
+        assert restart_counts(life, "side") == [0, 0, number, 0, 0]
         assert life.complete
-    ask(life, 4, "now", "side")
+    request_restart(life, 4, "now", "side")
     life.settle()
-    assert (counts(life, "web"), counts(life, "side")) == ([0, 0, 3, 0, 0], [0, 0, 3, 0, 1])
-    life.patch(template=asking("web:2", sidecars=[SIDE]))  # what was met stays so
-    assert (counts(life, "web"), counts(life, "side")) == ([1, 1, 4, 1, 1], [0, 0, 3, 0, 1])
+    assert (restart_counts(life, "web"), restart_counts(life, "side")) == (
+        [0, 0, 3, 0, 0],
+        [0, 0, 3, 0, 1],
+    )
+    life.patch(template=asking("web:2", sidecars=[SIDE]))  # earlier requests restart nothing
+    assert (restart_counts(life, "web"), restart_counts(life, "side")) == (
+        [1, 1, 4, 1, 1],
+        [0, 0, 3, 0, 1],
+    )
     life.patch(template=asking("web:2", sidecars=[SIDE], labels={"v": "2"}))
-    assert (counts(life, "web"), counts(life, "side")) == ([1, 1, 4, 1, 1], [0, 0, 3, 0, 1])
+    assert (restart_counts(life, "web"), restart_counts(life, "side")) == (
+        [1, 1, 4, 1, 1],
+        [0, 0, 3, 0, 1],
+    )
     assert life.condition("ImagesEdited") == ""
 
 
-def test_requests_of_all_pods_at_once_go_through_the_budget(life: Life) -> None:
+def test_restarts_of_all_pods_are_limited_by_the_budget(life: Life) -> None:
     for number in range(5):
-        ask(life, number, "now")
+        request_restart(life, number, "now")
     life.settle()
-    assert (counts(life, "web"), life.fewest_ready) == ([1] * 5, 3)
+    assert (restart_counts(life, "web"), life.fewest_ready) == ([1] * 5, 3)
 
 
-def test_a_request_and_an_update_are_one_restart(life: Life) -> None:
+def test_requested_restart_and_update_restart_a_container_once(life: Life) -> None:
     life.patch(updateStrategy={"maxUnavailable": 2, "paused": True})
-    ask(life, 0, "now")
+    request_restart(life, 0, "now")
     life.settle()
-    assert counts(life, "web") == [0] * 5
+    assert restart_counts(life, "web") == [0] * 5
     life.patch(template=asking("web:2", sidecars=[SIDE]), updateStrategy={"paused": False})
-    assert (counts(life, "web"), counts(life, "side")) == ([1] * 5, [1, 0, 0, 0, 0])
+    assert (restart_counts(life, "web"), restart_counts(life, "side")) == ([1] * 5, [1, 0, 0, 0, 0])
 
 
-def test_a_request_for_a_container_that_is_not_there_does_nothing(life: Life) -> None:
-    ask(life, 0, "now", "typo")
+def test_restart_of_an_unknown_container_of_a_pod_has_no_effect(life: Life) -> None:
+    request_restart(life, 0, "now", "typo")
     life.settle()
-    assert counts(life, "web") == [0] * 5
+    assert restart_counts(life, "web") == [0] * 5
     assert life.complete
 
 
-@pytest.mark.parametrize("code", [0, 1])
-@pytest.mark.parametrize("lean", [False, True])
-def test_a_crash_that_the_older_spec_repairs_is_not_taken_for_the_restart(
-    lean: bool, code: int
-) -> None:
-    """The kubelet starts the container with the spec that it knew, then stops it once more."""
+@pytest.mark.parametrize("code", [0, 1], ids=["succeeded", "failed"])
+@pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
+def test_restart_after_a_crash_does_not_complete_a_requested_restart(lean: bool, code: int) -> None:
+    """The kubelet restarts the container with the old spec, and then stops it once more."""
     life = Life(policies=[lean_pods] if lean else [])
     life.apply(tapp(template=asking(), updateStrategy={"maxUnavailable": 2}))
     behaviour = life.world.kubelet.levers
@@ -229,7 +239,7 @@ def test_a_crash_that_the_older_spec_repairs_is_not_taken_for_the_restart(
     life.watch_readiness()
     life.begin_patch(template=asking(restart="1"))
     life.settle()
-    assert counts(life, "web") == [2, 2, 1, 1, 1]
+    assert restart_counts(life, "web") == [2, 2, 1, 1, 1]
     assert life.fewest_ready == 3
     assert life.complete
 
@@ -237,9 +247,11 @@ def test_a_crash_that_the_older_spec_repairs_is_not_taken_for_the_restart(
 PROBED = {"livenessProbe": {"tcpSocket": {"port": 80}}}
 
 
-@pytest.mark.parametrize("turns_seen", [True, False])
-def test_a_failed_liveness_probe_is_not_taken_for_the_restart(turns_seen: bool) -> None:
-    """It ends as one does that was stopped, and what follows it is about to be stopped, too."""
+@pytest.mark.parametrize("turns_seen", [True, False], ids=["slow stop", "fast stop"])
+def test_restart_by_a_liveness_probe_does_not_complete_a_requested_restart(
+    turns_seen: bool,
+) -> None:
+    """The container looks like one that was stopped for the request, and will be stopped again."""
     life = Life().apply(tapp(template=asking(container=PROBED), updateStrategy=TWO))
     behaviour = life.world.kubelet.levers
     behaviour.start_seconds, behaviour.stop_seconds = 3.0, 5.0 if turns_seen else 0.0
@@ -248,7 +260,7 @@ def test_a_failed_liveness_probe_is_not_taken_for_the_restart(turns_seen: bool) 
     life.watch_readiness()
     life.begin_patch(template=asking(container=PROBED, restart="1"))
     life.settle()
-    assert sorted(counts(life, "web")) == [1, 1, 1, 2, 2]
+    assert sorted(restart_counts(life, "web")) == [1, 1, 1, 2, 2]
     assert life.fewest_ready == 3
     assert life.complete
 
@@ -256,14 +268,14 @@ def test_a_failed_liveness_probe_is_not_taken_for_the_restart(turns_seen: bool) 
 TWO = {"maxUnavailable": 2}
 
 
-def test_a_probed_container_is_done_when_its_kubelet_was_seen_to_turn_to_it() -> None:
-    """And stays done, whatever the kubelet reports later."""
+def test_restart_of_a_probed_container_is_complete_when_its_stop_was_observed() -> None:
+    """It stays complete, with any later report of the kubelet."""
     life = Life().apply(tapp(template=asking(container=PROBED), updateStrategy=TWO))
     life.world.kubelet.levers.stop_seconds = 5.0
     began = life.world.clock.now
     life.patch(template=asking(container=PROBED, restart="1"))
     assert life.complete
-    assert life.world.clock.now - began < 45  # three rounds; the grace period alone is 30
+    assert life.world.clock.now - began < 45  # three rounds, although one grace period is 30 s
     assert life.status["turned"] == {f"{number}/2": "web" for number in range(5)}
     life.patch(template=asking(container=PROBED, restart="1", labels={"app": "web", "v": "2"}))
     assert life.complete
@@ -271,9 +283,9 @@ def test_a_probed_container_is_done_when_its_kubelet_was_seen_to_turn_to_it() ->
     assert "turned" not in life.status
 
 
-@pytest.mark.parametrize("lean", [False, True])
-def test_a_pod_that_is_evicted_in_the_middle_was_ended_by_its_restart(lean: bool) -> None:
-    """One of two containers has not been started again, however long it has run before."""
+@pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
+def test_pod_that_is_evicted_during_a_restart_is_replaced(lean: bool) -> None:
+    """A container has not restarted yet, although both ran for a long time before."""
     first = asking(sidecars=[SIDE], terminationGracePeriodSeconds=1)
     second = asking(sidecars=[SIDE], terminationGracePeriodSeconds=1, restart="1")
     for body in (first, second):

@@ -1,4 +1,4 @@
-"""gitops/rollout: each commit names the next stage of a roll, and the tools wait for each."""
+"""gitops/rollout: each commit is the next stage of a rollout, and tools wait for each stage."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ import yaml
 from release.kustomize import ReleaseError, build, command
 from tests.gopher import run
 from tests.kstatus import compute
+from tests.scenarios.argocd import HEALTH
 from tests.scenarios.life import ROOT, Life
-from tests.scenarios.test_argocd import HEALTH
 
 Document = dict[str, Any]
 ROLLOUT = ROOT / "gitops" / "rollout"
@@ -18,7 +18,7 @@ STAGES = {"10-percent": 1, "50-percent": 5, "all": 10}
 
 
 def stage(name: str) -> Document:
-    """The TApp of a stage, put together as kustomize does it with a patch that adds a field."""
+    """Returns the TApp of a stage, built as kustomize does with a patch that adds a field."""
     (resource,) = loaded(ROLLOUT / name / "kustomization.yaml")["resources"]
     found: Document = loaded((ROLLOUT / name / resource).resolve() / "tapp.yaml")
     for patch in loaded(ROLLOUT / name / "kustomization.yaml").get("patches", []):
@@ -38,7 +38,7 @@ def loaded(path: Path) -> Document:
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_kustomize_makes_each_stage(name: str) -> None:
+def test_kustomize_builds_each_stage(name: str) -> None:
     try:
         command()
     except ReleaseError as error:
@@ -46,7 +46,7 @@ def test_kustomize_makes_each_stage(name: str) -> None:
     assert build(ROLLOUT / name) == [stage(name)]
 
 
-def test_each_stage_goes_so_far_and_is_healthy_there() -> None:
+def test_each_stage_updates_its_share_of_instances_and_is_healthy() -> None:
     before = stage("all")
     before["spec"]["template"]["spec"]["containers"][0]["image"] = "web:1"
     life = Life().apply(before)
@@ -60,7 +60,7 @@ def test_each_stage_goes_so_far_and_is_healthy_there() -> None:
     assert life.status["currentRevision"] == life.status["updateRevision"]
 
 
-def test_a_commit_that_is_reverted_takes_back_those_that_were_updated_alone() -> None:
+def test_reverted_commit_rolls_back_only_updated_instances() -> None:
     before = stage("all")
     before["spec"]["template"]["spec"]["containers"][0]["image"] = "web:1"
     life = Life().apply(before).apply(stage("50-percent"))

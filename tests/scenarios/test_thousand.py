@@ -1,4 +1,4 @@
-"""Many instances from birth to end, with exactly the writes that it takes."""
+"""Many instances from creation to deletion, with exactly the necessary writes."""
 
 from collections import Counter
 
@@ -9,22 +9,22 @@ from tests.scenarios.life import Life
 from tests.sizes import size
 
 REPLICAS = size(60, 1000)
-"""They are rolled in ten turns; what a thousand show in addition is how long that takes."""
+"""The rollout takes ten rounds with any number."""
 
 
 @pytest.mark.slow
-def test_many_instances_are_created_rolled_and_deleted_without_a_surplus_write() -> None:
-    """The invariants are held against a sample of the syncs: each looks at all pods."""
+def test_life_of_many_instances_causes_no_unnecessary_write() -> None:
+    """Invariants are checked for some of the syncs, because each check visits all pods."""
     life = Life(check_every=25)
     life.apply(stored(replicas=REPLICAS, updateStrategy={"maxUnavailable": "10%"}))
     assert life.complete
-    assert counts(life) == {"create Pod": REPLICAS, "create Claim": REPLICAS}
+    assert writes_of_each_kind(life) == {"create Pod": REPLICAS, "create Claim": REPLICAS}
     born = life.uids()
 
     life.watch_readiness()
     life.patch(template=storing("web:2"))
     assert life.complete
-    assert counts(life) == {"update Pod": REPLICAS}
+    assert writes_of_each_kind(life) == {"update Pod": REPLICAS}
     assert set(life.images().split()) == {"web:2"}
     assert life.uids() == born
     assert life.fewest_ready == REPLICAS * 9 // 10
@@ -33,10 +33,10 @@ def test_many_instances_are_created_rolled_and_deleted_without_a_surplus_write()
     assert life.news() == []
 
     life.delete()
-    assert counts(life) == {"delete Pod": REPLICAS}
+    assert writes_of_each_kind(life) == {"delete Pod": REPLICAS}
     assert (life.exists, life.pods, len(life.claims())) == (False, {}, REPLICAS)
 
 
-def counts(life: Life) -> Counter[str]:
-    """The number of writes of each kind."""
+def writes_of_each_kind(life: Life) -> Counter[str]:
+    """Returns the number of writes of each kind."""
     return Counter(write.rpartition(" ")[0] for write in life.writes())

@@ -1,4 +1,4 @@
-"""Tools that wait for a TApp: they agree, in every state."""
+"""Tools that wait for a TApp agree with each other in every state."""
 
 import pytest
 import yaml
@@ -7,12 +7,12 @@ from tests.conditions import WAITED
 from tests.gopher import run
 from tests.kstatus import compute
 from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.scenarios.argocd import HEALTH
 from tests.scenarios.gitops import STATES
 from tests.scenarios.life import ROOT, Life
-from tests.scenarios.test_argocd import HEALTH
 
 GRACE = 35
-"""Seconds: the time that a pod may take to end, which the service gives to what is broken, too."""
+"""Seconds that a pod may take to end; the service waits as long for broken instances."""
 BY_STATE = {
     "new": "its newest spec is not answered",
     "changed": "its newest spec is not answered",
@@ -32,14 +32,14 @@ BY_STATE = {
 }
 
 
-def test_every_state_is_seen_and_every_row_is_met() -> None:
+def test_table_covers_every_state() -> None:
     assert list(BY_STATE) == list(STATES)
     assert set(BY_STATE.values()) == {row[0] for row in WAITED}
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_the_tools_agree_on(state: str) -> None:
-    """At first, and soon after `kubectl tapp wait` ends, if they do not agree then."""
+def test_tools_agree_in_each_state(state: str) -> None:
+    """If they do not agree at first, they agree soon after `kubectl tapp wait` has ended."""
     life = STATES[state]()
     _, at_first, *seen = next(row for row in WAITED if row[0] == BY_STATE[state])
     assert shown(life) == seen
@@ -51,12 +51,12 @@ def test_the_tools_agree_on(state: str) -> None:
 
 
 def shown(life: Life) -> list[str]:
-    """The words of kstatus and Argo CD."""
+    """Returns what kstatus and Argo CD show."""
     return [compute(life.tapp), run(HEALTH, life.tapp)["status"]]
 
 
 def waited(life: Life) -> str:
-    """The end of `kubectl tapp wait`."""
+    """Returns how `kubectl tapp wait` ends."""
     said = kubectl_tapp(StandIn(life.world), "wait", life.name, "--timeout", "1h")
     if not said.code:
         return "done"
@@ -65,8 +65,8 @@ def waited(life: Life) -> str:
     return end
 
 
-def test_a_status_of_the_old_controller_is_waited_for() -> None:
-    """It has no `observedGeneration`; the API server fills in that nobody has looked."""
+def test_status_of_the_old_controller_is_in_progress() -> None:
+    """Such a status has no `observedGeneration`, so the API server sets -1."""
     life = Life().begin(STATES["healthy"]().tapp)
     kind = life.world.kinds.find("TApp")
     life.world.cluster.update_status(kind, life.tapp | {"status": {"replicas": 3}})
@@ -75,7 +75,7 @@ def test_a_status_of_the_old_controller_is_waited_for() -> None:
     assert run(HEALTH, life.tapp)["status"] == "Progressing"
 
 
-def test_flux_needs_no_rules_of_its_own() -> None:
+def test_flux_needs_no_health_check_expressions() -> None:
     kustomization = yaml.safe_load((ROOT / "gitops" / "flux" / "kustomization.yaml").read_text())
     assert kustomization["spec"]["wait"] is True
     assert "healthCheckExprs" not in kustomization["spec"]

@@ -68,7 +68,7 @@ def without_last_applied_and_version(pod: Document) -> Document:
 def test_unchanged_pod_is_written_at_most_once_after_its_creation(
     body: Document, strip: bool
 ) -> None:
-    """That write may change only its metadata."""
+    """Such a write may change only the metadata of the pod."""
     world = World(tapp(replicas=2, template=body, serviceName="svc"), strip=strip)
     world.sync()
     world.kubelet()

@@ -1,4 +1,4 @@
-"""How many instances one sync updates: the budgets of both groups, and minReadySeconds."""
+"""The number of instances that a sync updates: the budgets of both groups, and minReadySeconds."""
 
 from typing import Any
 

@@ -487,7 +487,7 @@ def test_instance_on_hold_keeps_its_claim_and_service_after_a_scale_down() -> No
 
 
 def test_pod_on_a_lost_node_is_not_on_hold() -> None:
-    """Nobody can end the match on a lost node."""
+    """A match on a lost node cannot end."""
     world = tapp_on_hold(replicas=2, forceDeletePod=True)
     by_new_pods(world.modify(0, lambda pod: on_lost_node(pod, "2026-01-05T10:30:00Z"))).sync()
     assert world.pod(0)["metadata"]["annotations"][f"{GROUP}/lost-node"]

@@ -146,7 +146,7 @@ _FIELDS = sorted(
 def test_value_other_than_the_default_always_causes_an_update(
     where: tuple[str, str], seed: int, history: bool
 ) -> None:
-    """Also if other defaults are added or removed in the same edit."""
+    """The edit may add or remove other defaults, too."""
     spelling = next(each for each in SPELLINGS if each.kind == where)
     after = copy.deepcopy(spelling.written)
     path = spelling.name.removeprefix(_sample_of(spelling) + ".").split(".")

@@ -77,7 +77,7 @@ def test_terminating_claim_counts_as_deleted() -> None:
 
 
 def test_update_that_mounts_a_claim_which_never_existed_is_blocked() -> None:
-    """It is carried out when the claim template is added."""
+    """The update is carried out when the claim template is added."""
     world = settled(
         replicas=2, template=template_with_mounts("data"), volumeClaimTemplates=CLAIMS[:1]
     )

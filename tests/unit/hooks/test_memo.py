@@ -320,7 +320,7 @@ def test_templates_of_an_unchanged_spec_are_reused() -> None:
 
 
 def test_unusual_pods_are_not_remembered() -> None:
-    """They are compared with their template field by field, so they are large, and rare."""
+    """Such pods are compared with their template field by field, so they are large, and rare."""
     memo, world = Memo(1 << 20), settled(replicas=4)
     world.modify(1, lambda pod: {**pod, "spec": None})
     world.modify(2, lambda pod: with_meta(without_last_applied(pod), labels={"app": "web"}))

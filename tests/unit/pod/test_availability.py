@@ -56,7 +56,7 @@ def test_unavailable_instance_does_not_wait_for_the_next_sync() -> None:
 
 
 def test_pod_whose_deletion_failed_waits_for_the_budget_again() -> None:
-    """It is available again, although `status.replacing` still names it."""
+    """The instance is available again, although `status.replacing` still names it."""
     world = settled(replicas=3).change(template=NEW)
     uid = world.pod(2)["metadata"]["uid"]
     with_observed_generation(world, world.parent["metadata"]["generation"], "Updating")

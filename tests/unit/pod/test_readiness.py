@@ -1,4 +1,4 @@
-"""Why a Ready condition alone does not prove availability: restarts, probes, and clocks."""
+"""A Ready condition alone does not prove availability: restarts, probes, and clocks."""
 
 import pytest
 

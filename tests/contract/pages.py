@@ -1,0 +1,41 @@
+"""The pages of the documentation, and their sections and tables."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+INSTALL = ROOT / "docs" / "install.md"
+SIZE = ROOT / "docs" / "size.md"
+WATCH = ROOT / "docs" / "watch.md"
+MEND = ROOT / "docs" / "mend.md"
+DESIGN = ROOT / "docs" / "design.md"
+PROMISES = ROOT / "docs" / "promises.md"
+PROTOCOL = ROOT / "docs" / "protocol.md"
+WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
+
+
+def text(page: Path) -> str:
+    """Returns the text of a page."""
+    return page.read_text(encoding="utf-8")
+
+
+def section(page: Path, title: str) -> str:
+    """Returns a section of a page, up to the next heading of the same or a higher level."""
+    found = re.search(rf"^(#+) {re.escape(title)}\n", text(page), re.MULTILINE)
+    assert found, f"{page.name} has no section {title!r}"
+    rest = text(page)[found.end() :]
+    return re.split(rf"^#{{1,{len(found[1])}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def rows(markdown: str) -> list[list[str]]:
+    """Returns the cells of every table row, without heads and rulers."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    rulers = {index for index, line in enumerate(lines) if set(line) <= set("|- ")}
+    heads = {index - 1 for index in rulers}
+    body = [line for index, line in enumerate(lines) if index not in rulers | heads]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in body]
+
+
+def quoted(markdown: str) -> set[str]:
+    """Returns all texts in backticks."""
+    return set(re.findall(r"`([^`\n]+)`", markdown))

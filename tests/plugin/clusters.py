@@ -1,0 +1,80 @@
+"""Clusters with a running TApp, and the state that tests read from them."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubectl_tapp.cluster.session import Session
+from tests.builders import manifest, template
+from tests.plugin.standin import Document, Said, StandIn, kubectl_tapp
+from tests.scenarios.life import Life
+
+CAUSE = "kubernetes.io/change-cause"
+
+
+def running(**spec: Any) -> StandIn:
+    """A running TApp `web` with six instances."""
+    pool = {"v2": template("nginx:2")}
+    given = {"replicas": 6, "templatePool": pool, **spec}
+    return StandIn(Life().apply(manifest(**given)).world)
+
+
+def spec_of(standin: StandIn) -> Document:
+    found: Document = standin.world.get("tapps", "web")["spec"]
+    return found
+
+
+def answering(standin: StandIn, answer: str, *arguments: str) -> Said:
+    """Runs a call by a user at a terminal, who answers the question."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Session, "interactive", True)
+        return kubectl_tapp(standin, *arguments, stdin=answer)
+
+
+def uids(standin: StandIn) -> dict[int, str]:
+    """Returns the UID of each instance's pod."""
+    pods = standin.world.list("pods")
+    return {
+        int(each["metadata"]["name"].rpartition("-")[2]): each["metadata"]["uid"] for each in pods
+    }
+
+
+def changed(standin: StandIn, before: dict[int, str]) -> list[int]:
+    """Returns the instances with another pod than before."""
+    now = uids(standin)
+    return sorted(id for id in before if before[id] != now.get(id))
+
+
+def ids_of(standin: StandIn, name: str = "canary") -> list[int]:
+    """Returns the instances with this template."""
+    found = spec_of(standin).get("templates") or {}
+    return sorted(int(id) for id, each in found.items() if each == name)
+
+
+def images(standin: StandIn) -> dict[int, str]:
+    """Returns the image of each instance."""
+    return {
+        int(pod["metadata"]["name"].rpartition("-")[2]): pod["spec"]["containers"][0]["image"]
+        for pod in standin.world.list("pods")
+    }
+
+
+def hacked(standin: StandIn, kind: str, edit: Callable[[Document], object]) -> StandIn:
+    """Returns a TApp that validation would refuse, like one from an older API server."""
+    for home in standin.world.cluster._objects.values():
+        for key, found in list(home.items()):
+            if found.get("kind") == kind:
+                changed = copy.deepcopy(dict(found))
+                edit(changed)
+                home[key] = changed
+    return standin
+
+
+def one_sentence(said: Said, *parts: str) -> None:
+    assert said.code != 0
+    assert len(said.err.splitlines()) == 1
+    assert "fault of kubectl-tapp" not in said.err
+    for part in parts:
+        assert part in said.err

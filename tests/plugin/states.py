@@ -1,0 +1,54 @@
+"""TApps in several states."""
+
+from simulator.objects.objects import with_meta
+from tests.plugin.standin import Document, StandIn
+from tests.scenarios.life import Life, example
+
+
+def web(**spec: object) -> Document:
+    """Returns a TApp manifest with four instances."""
+    (document,) = example("same-template")
+    return {
+        **document,
+        "metadata": {"name": "web"},
+        "spec": {**document["spec"], "replicas": 4, **spec},
+    }
+
+
+def template(image: str = "nginx:1.28", **spec: object) -> Document:
+    """Returns a pod template."""
+    return {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": image}], **spec},
+    }
+
+
+def stuck_image(life: Life) -> None:
+    """A roll-out to an image that does not exist."""
+    life.world.kubelet.levers.bad_images.add("nginx:typo")
+    life.begin_patch(template=template("nginx:typo")).world.run(90)
+
+
+def many(count: int) -> StandIn:
+    """Returns a TApp with this number of instances during a rollout.
+
+    Nothing simulates its start.
+    """
+    life = Life().apply(web(replicas=3))
+    life.begin_patch(replicas=3, template=template("nginx:1.29"))
+    life.world.run(0.2)
+    kinds, cluster = life.world.kinds, life.world.cluster
+    pod, kind = life.world.list("Pod")[2], kinds.find("pods")
+    tapp = life.tapp
+    cluster._objects[kinds.find("tapps")]["default", "web"] = {
+        **tapp,
+        "spec": {**tapp["spec"], "replicas": count},
+    }
+    for id in range(3, count):
+        node = f"node-{id % 40}"
+        copy = with_meta(pod, name=f"web-{id}", uid=f"uid-{id}")
+        cluster._objects[kind]["default", f"web-{id}"] = {
+            **copy,
+            "spec": {**copy["spec"], "nodeName": node},
+        }
+    return StandIn(life.world)

@@ -1,0 +1,36 @@
+"""Watches that end with Ctrl-C."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kubectl_tapp.main import run
+from simulator.objects.clock import EPOCH
+from tests.plugin.standin import StandIn
+from tests.scenarios.life import Life
+
+
+class Enough(KeyboardInterrupt):
+    """Simulates that the user presses Ctrl-C."""
+
+
+def watched(life: Life, steps: list[Callable[[], object]], standin: StandIn | None = None) -> int:
+    """Runs `status web -w` during a sequence of changes, and then presses Ctrl-C."""
+    standin = standin or StandIn(life.world)
+    rest: Iterator[Callable[[], object]] = iter(steps)
+
+    def sleep(seconds: float) -> None:
+        life.world.run(seconds)
+        step = next(rest, None)
+        if step is None:
+            raise Enough
+        step()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COLUMNS", "140")
+        return run(
+            ["status", "web", "-w"],
+            standin,
+            clock=lambda: EPOCH.timestamp() + life.world.clock.now,
+            sleep=sleep,
+        )
