@@ -17,7 +17,7 @@ from kubectl_tapp.base.words import instances_phrase, plural
 from kubectl_tapp.cluster.access import CLAIMS, PODS
 from kubectl_tapp.cluster.belonging import ownership_of
 from kubectl_tapp.edit.edits import spec_of
-from tapp.declared.beside import claim_templates
+from tapp.declared.claims_and_service import claim_templates
 from tapp.kube.owners import controller_of, controller_ref
 from tapp.storage.claims import instance_number
 from tapp.words.ranges import name_list

@@ -23,7 +23,7 @@ from simulator.objects.objects import labels_of, with_meta
 from tapp.answer.claim_answers import new_claims
 from tapp.decide.instances import Instance
 from tapp.decide.new_pod import NewPods
-from tapp.declared.beside import claim_templates
+from tapp.declared.claims_and_service import claim_templates
 from tapp.declared.lookup import Templates
 from tapp.declared.model import TApp, TAppSpec
 from tapp.declared.placeholders import UnfilledError

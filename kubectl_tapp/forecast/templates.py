@@ -10,7 +10,7 @@ from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.shapes import template_shape_error
 from kubectl_tapp.forecast.forecast import TemplateChange
-from tapp.declared.beside import claim_templates
+from tapp.declared.claims_and_service import claim_templates
 from tapp.declared.differences import at, changed, differences, written
 from tapp.declared.lookup import Templates
 from tapp.declared.model import TAppSpec

@@ -231,7 +231,7 @@ def new_revision(tapp: TApp, record: NewRecord) -> Document:
             "labels": {TEMPLATE_HASH: record.revision},
             "annotations": annotations,
         },
-        "data": {"template": record.body, **record.values.kept, **record.beside.as_kept},
+        "data": {"template": record.body, **record.values.kept, **record.other_parts.as_kept},
         "revision": record.number,
     }
 

@@ -11,7 +11,7 @@ import msgspec
 
 from tapp.decide.instances import FromHistory, Instance, is_updated
 from tapp.decide.verdicts import Verdict
-from tapp.declared.beside import beside_of, claim_templates
+from tapp.declared.claims_and_service import claim_templates, parts_of
 from tapp.declared.lookup import Templates
 from tapp.declared.templates import Template
 from tapp.pod.pod import Pod
@@ -57,7 +57,7 @@ class KeptInstances:
 
     def __init__(self, world: World, records: Records) -> None:
         self._world, self._records = world, records
-        self._now = beside_of(world.tapp.spec)
+        self._now = parts_of(world.tapp.spec)
         self._revisions, self._differs = dict[str, _Revision](), dict[str, bool]()
         self._services: dict[str, set[str]] | None = None
 
@@ -83,7 +83,7 @@ class KeptInstances:
         name = instance.template_name
         if revision not in self._differs:
             templates = self._records.templates_of(revision, name)
-            self._differs[revision] = templates is not None and templates.beside.differs_from(
+            self._differs[revision] = templates is not None and templates.other_parts.differs_from(
                 self._now
             )
         if not self._differs[revision]:
@@ -105,7 +105,7 @@ class KeptInstances:
         templates = self._records.templates_of(revision, template.name)
         if templates is None:
             return _Revision(None, "", None)
-        recorded, today = templates.beside, claim_templates(self._world.tapp.spec)
+        recorded, today = templates.other_parts, claim_templates(self._world.tapp.spec)
         # If the record was too large to have claim templates, the mounts of the template show them.
         lacks_claims = recorded.volume_claim_templates is None
         names = template.mounts if lacks_claims else claim_templates(templates.spec)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tapp.decide.instances import Instance, PodProblems
 from tapp.decide.new_pod import NewPods
-from tapp.declared.beside import claim_templates
+from tapp.declared.claims_and_service import claim_templates
 from tapp.declared.templates import Template, claim_name
 from tapp.kube.limits import MOST_ANNOTATIONS, MOST_CUT
 from tapp.kube.names import LABEL_LENGTH, MAX_NAME, is_dns_label

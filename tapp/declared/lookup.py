@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tapp.declared.beside import UNSAID, Beside, recorded_beside
+from tapp.declared.claims_and_service import NOT_RECORDED, ClaimsAndService, recorded_parts
 from tapp.declared.filling import too_large
 from tapp.declared.meaning import Meaning
 from tapp.declared.model import TAppSpec
@@ -92,7 +92,7 @@ class Templates:
     app: str = ""  # The TApp's name.
     namespace: str = ""  # The TApp's namespace.
     # Recorded Service name and claim templates, if the spec is that of a record.
-    beside: Beside = UNSAID
+    other_parts: ClaimsAndService = NOT_RECORDED
     _claims: frozenset[str] = field(init=False)  # Names of the claim templates.
     # Template name -> template, as its author wrote it.
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)
@@ -232,8 +232,8 @@ class Templates:
             found = _read_data(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        beside = recorded_beside(data)
-        service = beside.service_name
+        other_parts = recorded_parts(data)
+        service = other_parts.service_name
         past = {
             "template": None,
             "template_pool": {name: found.template},
@@ -242,10 +242,10 @@ class Templates:
             "values": found.values,
             "default_values": found.default_values,
             "service_name": self.spec.service_name if service is None else service,
-            "volume_claim_templates": beside.volume_claim_templates or [],
+            "volume_claim_templates": other_parts.volume_claim_templates or [],
         }
         spec = self.spec.model_copy(update=past)
-        return Templates(spec, self.app, self.namespace, beside=beside)
+        return Templates(spec, self.app, self.namespace, other_parts=other_parts)
 
     def claim_slots(self) -> dict[str, Slots | str]:
         """Returns the placeholders of each claim template, or why they are invalid."""

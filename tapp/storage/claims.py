@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tapp.declared.beside import claim_templates
+from tapp.declared.claims_and_service import claim_templates
 from tapp.declared.lookup import Templates
 from tapp.declared.placeholders import NO_SLOTS, UnfilledError
 from tapp.declared.templates import Template
@@ -210,7 +210,7 @@ class Claims:
         """Returns the names of the claim templates that count for an instance."""
         if source.recorded is None:
             return self._now.written
-        if source.recorded.beside.volume_claim_templates is not None:
+        if source.recorded.other_parts.volume_claim_templates is not None:
             return self._at(source.recorded).written
         # The record has no claim templates. So the current ones count for which the instance has a
         # claim, or without which its containers could not mount a volume.

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from tapp.declared.beside import claim_templates
+from tapp.declared.claims_and_service import claim_templates
 from tapp.declared.lookup import Templates
 from tapp.declared.placeholders import UnfilledError
 from tapp.kube import objects

@@ -14,7 +14,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from tapp.declared.beside import UNSAID, Beside, beside_of, recorded_beside
+from tapp.declared.claims_and_service import (
+    NOT_RECORDED,
+    ClaimsAndService,
+    parts_of,
+    recorded_parts,
+)
 from tapp.declared.model import ParentMeta
 from tapp.declared.templates import Template
 from tapp.declared.values import NO_VALUES, KeptValues
@@ -44,7 +49,7 @@ class NewRecord:
     body: dict[str, Any]  # The template as its author wrote it.
     # The values that the template reads, of the instances that run it.
     values: KeptValues = NO_VALUES
-    beside: Beside = UNSAID  # Service name and claim templates.
+    other_parts: ClaimsAndService = NOT_RECORDED  # Service name and claim templates.
     size: int = 0  # Approximate size in bytes.
 
 
@@ -118,7 +123,7 @@ def plan_history(
         (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
     # A stale cache may show two records with the same number. Neither is the newest one then.
     newest = {one.what for one, *more in lines.values() if not more or more[0].number < one.number}
-    wanted = _Wanted(world, contents, lines, in_use, beside_of(world.tapp.spec))
+    wanted = _Wanted(world, contents, lines, in_use, parts_of(world.tapp.spec))
     created = _missing(wanted, used, newest | going, highest)
     for new in created:
         if plan.create and plan.bytes >= most_bytes:
@@ -178,9 +183,9 @@ class _Wanted:
     contents: Contents
     lines: Mapping[str, list[HistoryEntry]]
     in_use: Container[str]
-    now: Beside
+    now: ClaimsAndService
 
-    def beside(self, what: What) -> tuple[Beside, bool]:
+    def other_parts(self, what: What) -> tuple[ClaimsAndService, bool]:
         """Returns the parts that the record of `what` should have, and
         whether its current record differs.
 
@@ -190,10 +195,10 @@ class _Wanted:
         name, content = what
         record = next((each for each in self.lines.get(name, ()) if each.content == content), None)
         data = b"" if record is None else bytes(self.world.revisions[record.name].data)
-        said, now = recorded_beside(data), self.now
-        if record is not None and (now == UNSAID or content_name(content) in self.in_use):
-            return said, False
-        return now, said.differs_from(now)
+        recorded, now = recorded_parts(data), self.now
+        if record is not None and (now == NOT_RECORDED or content_name(content) in self.in_use):
+            return recorded, False
+        return now, recorded.differs_from(now)
 
 
 def _missing(
@@ -210,7 +215,7 @@ def _missing(
         content = wanted.contents.of(name)
         if content is None:
             continue
-        beside, differs = wanted.beside((name, content))
+        other_parts, differs = wanted.other_parts((name, content))
         if (name, content) in known and not differs:
             continue
         revision, values = content[0], world.templates.values_of(name)
@@ -220,8 +225,10 @@ def _missing(
         if own in world.revisions or body is None or (length := length_in_go(body)) > LONGEST:
             continue
         highest += 1
-        whole = length_in_go({"": body, **beside.as_kept})
+        whole = length_in_go({"": body, **other_parts.as_kept})
         # The record then has the template and its values, but not the claim templates.
         if whole > LONGEST:
-            whole, beside = length, UNSAID
-        yield NewRecord(own, highest, name, revision, body, values, beside, whole + values.size)
+            whole, other_parts = length, NOT_RECORDED
+        yield NewRecord(
+            own, highest, name, revision, body, values, other_parts, whole + values.size
+        )

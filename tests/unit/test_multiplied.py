@@ -3,7 +3,7 @@
 import json
 import tracemalloc
 
-from tapp.declared.beside import MOST_CLAIMS
+from tapp.declared.claims_and_service import MOST_CLAIMS
 from tapp.words.vocabulary import INSTANCE, TEMPLATE, TEMPLATE_HASH, UNIQ_HASH
 from tests.builders import Document, as_sent, claim_template, request, tapp, template
 from tests.counting import calls, lines

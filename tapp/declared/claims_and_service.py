@@ -13,7 +13,7 @@ from tapp.declared.templates import claim_name
 from tapp.kube.depth import is_too_deep
 
 
-class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class ClaimsAndService(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Service name and claim templates; the fields are those of `spec`."""
 
     # `spec.serviceName`; None if the record was too large to include it.
@@ -22,7 +22,7 @@ class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     # them.
     volume_claim_templates: list[dict[str, Any]] | None = None
 
-    def differs_from(self, now: "Beside") -> bool:
+    def differs_from(self, now: "ClaimsAndService") -> bool:
         """Returns True if a recorded part differs from `now`. Parts that
         are not recorded do not count.
         """
@@ -38,8 +38,8 @@ class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return found
 
 
-UNSAID = Beside()
-_decode = msgspec.json.Decoder(Beside).decode
+NOT_RECORDED = ClaimsAndService()
+_decode = msgspec.json.Decoder(ClaimsAndService).decode
 
 
 def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
@@ -51,16 +51,16 @@ def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
     }
 
 
-def beside_of(spec: TAppSpec) -> Beside:
+def parts_of(spec: TAppSpec) -> ClaimsAndService:
     """Returns Service name and claim templates of the current spec."""
     claims = list(claim_templates(spec).values())
-    return UNSAID if is_too_deep(claims) else Beside(spec.service_name, claims)
+    return NOT_RECORDED if is_too_deep(claims) else ClaimsAndService(spec.service_name, claims)
 
 
-def recorded_beside(data: bytes) -> Beside:
+def recorded_parts(data: bytes) -> ClaimsAndService:
     """Returns the parts that a record's `data` (JSON) has; none if the data cannot be read."""
     try:
         found = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return UNSAID
-    return UNSAID if len(found.volume_claim_templates or ()) > MOST_CLAIMS else found
+        return NOT_RECORDED
+    return NOT_RECORDED if len(found.volume_claim_templates or ()) > MOST_CLAIMS else found
