@@ -141,7 +141,9 @@ class Behaviour(Levers):
 
     def seconds_until_ready(self, image: str) -> float:
         """Returns the seconds until the container's probes succeed."""
-        return NEVER if image in self.unready_images else self.passes.get(image, 0.0)
+        return (
+            NEVER if image in self.unready_images else self.ready_seconds_by_image.get(image, 0.0)
+        )
 
 
 def behaviour(
@@ -158,7 +160,9 @@ def behaviour(
         for container in containers(body.get("spec") or {}):
             image = container.get("image", "")
             known.paces[image] = pace
-            known.passes[image] = max(pace.ready - _probe_period(container) / 2, 0.0)
+            known.ready_seconds_by_image[image] = max(
+                pace.ready - _probe_period(container) / 2, 0.0
+            )
     known.reports_generation = not pods or any(
         (pod.get("status") or {}).get("observedGeneration") for pod in pods
     )

@@ -30,28 +30,32 @@ class Levers:
     by_chance: bool = True  # True: pauses have random lengths; False: half the longest
     relist_seconds: float = 1.0  # the longest time between two looks at the runtime (PLEG)
     pull_seconds: float = 0.0
-    pulls: dict[str, float] = field(default_factory=dict)
+    pull_seconds_by_image: dict[str, float] = field(default_factory=dict)
     """Seconds to pull an image, by image; other images take `pull_seconds`."""
     start_seconds: float = 1.0
-    hooks: dict[str, float] = field(default_factory=dict)  # seconds of the postStart hook, by image
+    post_start_seconds: dict[str, float] = field(default_factory=dict)
+    """Seconds of the postStart hook, by image."""
     init_seconds: float = 0.5
     stop_seconds: float = 0.5
-    stops: dict[str, float] = field(default_factory=dict)
+    stop_seconds_by_image: dict[str, float] = field(default_factory=dict)
     """Seconds that a container takes to stop, by image; other images take `stop_seconds`.
 
     A container that takes longer than its grace period is killed.
     """
     stop_code: int = KILLED  # exit code of a container that stopped in time
     ready_seconds: float = 0.0  # if not 0, every container counts as probed, and is ready then
-    passes: dict[str, float] = field(default_factory=dict)
+    ready_seconds_by_image: dict[str, float] = field(default_factory=dict)
     """Seconds after the start when the probes succeed, by image; `NEVER`: they fail."""
-    starts: dict[str, float] = field(default_factory=dict)
-    """Seconds after the start when the startup probe succeeds, by image, instead of `passes`."""
+    started_seconds_by_image: dict[str, float] = field(default_factory=dict)
+    """Seconds after the start when the startup probe succeeds, by image.
+
+    Other images take the seconds until they are ready.
+    """
     bad_images: set[str] = field(default_factory=set)  # these cannot be pulled
     unready_images: set[str] = field(default_factory=set)  # their readiness probe always fails
     crashing_images: set[str] = field(default_factory=set)
     """Images whose containers exit with code 1, `crash_seconds` after their start."""
-    crashing: dict[str, int] = field(default_factory=dict)
+    exit_code_by_image: dict[str, int] = field(default_factory=dict)
     """Image -> exit code, for images whose containers exit `crash_seconds` after their start."""
     crash_seconds: float = 1.0
     backoff_seconds: float = 10.0
@@ -82,7 +86,7 @@ class Levers:
     unschedulable: Callable[[Object], bool] = lambda _pod: False
 
     def image_pull_seconds(self, image: str) -> float:
-        return self.pulls.get(self.lever_name(image), self.pull_seconds)
+        return self.pull_seconds_by_image.get(self.lever_name(image), self.pull_seconds)
 
     def seconds_to_pull(self, _pod: Object, _container: str, image: str, *, fresh: bool) -> float:  # noqa: ARG002
         """Returns the seconds to pull an image for a container; `fresh` if it has never run."""
@@ -96,7 +100,9 @@ class Levers:
 
     def seconds_to_stop(self, _pod: Object, image: str) -> tuple[float, int]:
         """Returns the seconds that a container takes to stop, and its exit code."""
-        return self.stops.get(self.lever_name(image), self.stop_seconds), self.stop_code
+        return self.stop_seconds_by_image.get(
+            self.lever_name(image), self.stop_seconds
+        ), self.stop_code
 
     def moment(self, time: float) -> float:
         """Returns the time when a kubelet does an action that is due at `time`."""
@@ -107,13 +113,17 @@ class Levers:
         image = self.lever_name(image)
         if image in self.unready_images:
             return NEVER
-        return self.passes.get(image, self.ready_seconds)
+        return self.ready_seconds_by_image.get(image, self.ready_seconds)
 
     def seconds_until_started(self, image: str) -> float:
         """Returns the seconds from the start of a container until its startup probe succeeds."""
         image = self.lever_name(image)
         passing = self.seconds_until_ready(image)
-        return passing if image in self.unready_images else self.starts.get(image, passing)
+        return (
+            passing
+            if image in self.unready_images
+            else self.started_seconds_by_image.get(image, passing)
+        )
 
     def has_implied_probe(self, image: str) -> bool:
         """Returns True if the image counts as having a readiness probe, whatever the spec says."""
@@ -122,8 +132,8 @@ class Levers:
     def spontaneous_exit(self, pod: Object, container: str, image: str, *, once: bool) -> Exit:
         """Returns seconds from its start to the end of a container and the exit code, or None."""
         image = self.lever_name(image)
-        if image in self.crashing:
-            return self.crash_seconds, self.crashing[image]
+        if image in self.exit_code_by_image:
+            return self.crash_seconds, self.exit_code_by_image[image]
         if image in self.crashing_images:
             return self.crash_seconds, 1
         if once:

@@ -160,7 +160,7 @@ class Sync:
         if container.name not in local.actual_resources or levers.resize_pends(pod) is None:
             local.actual_resources[container.name] = spec.get("resources") or {}
         container.start_failure, self.changed = None, True
-        hook = levers.hooks.get(levers.lever_name(image))
+        hook = levers.post_start_seconds.get(levers.lever_name(image))
         if hook is not None:
             yield self._after(hook)
         return True

@@ -202,7 +202,7 @@ class Scripted(Levers):
             retry_seconds=10.0,
             bad_images={app("missing")},
             digests=dict.fromkeys(SAME, "2" * 64),
-            known={f"sha256:{'2' * 64}": app("2")},
+            known_names={f"sha256:{'2' * 64}": app("2")},
         )
 
     def seconds_to_stop(self, pod: Object, _image: str) -> tuple[float, int]:

@@ -191,7 +191,7 @@ def run(
     """30 instances: created, rolled with a pause, two killed in an outage, a bad image."""
     made, levers = Run(prometheus, lacks), running_kubelet.levers
     levers.reset()
-    levers.pulls["app:2"] = 1.0
+    levers.pull_seconds_by_image["app:2"] = 1.0
     levers.bad_images.add("app:3")
     ready = f'sum(kube_tapp_status_replicas_ready{{namespace="{NAMESPACE}"}})'
 

@@ -71,7 +71,7 @@ def test_an_interrupted_wait_leaves_what_is_written(
 ) -> None:
     """The roll-out goes on without the command."""
     app.apply(tapp(replicas=2)).settle()
-    levers.pulls["app:2"] = 15
+    levers.pull_seconds_by_image["app:2"] = 15
     person = Person(plugin, "set", "image", "web", "main=app:2", "--wait", "-y")
     said = person.reads("being updated in place").interrupts()
     assert "it is written and goes on: `kubectl tapp wait web -n " in said
@@ -80,7 +80,7 @@ def test_an_interrupted_wait_leaves_what_is_written(
     process.stdout.readline()
     interrupt(process)
     assert process.returncode == 130
-    levers.pulls.clear()
+    levers.pull_seconds_by_image.clear()
     plugin.run("wait", "web")
     assert {pod["spec"]["containers"][0]["image"] for pod in app.pods.values()} == {"app:2"}
 

@@ -66,8 +66,8 @@ class Cluster:
         behaviour.crashing_images |= _both(specs.CRASHING)
         behaviour.unready_images |= _both(specs.UNREADY)
         behaviour.digests |= {name: "2" * 64 for image in specs.SAME for name in _both(image)}
-        behaviour.passes |= dict.fromkeys(_both(specs.SLOW), 4.0)
-        behaviour.starts |= dict.fromkeys(_both(specs.SLOW), 9.0)
+        behaviour.ready_seconds_by_image |= dict.fromkeys(_both(specs.SLOW), 4.0)
+        behaviour.started_seconds_by_image |= dict.fromkeys(_both(specs.SLOW), 9.0)
         self._history = [deepcopy(spec)]
         self._lost: set[str] = set()
         self.world.apply(storage_class(default=True))
@@ -201,7 +201,7 @@ class Cluster:
         levers = self.world.kubelet.levers
         told = self.world.kubelet.managed_fields and not self.lean
         seconds = seconds if told else min(seconds, 8.0)
-        levers.hooks.update(dict.fromkeys(_both(image), seconds))
+        levers.post_start_seconds.update(dict.fromkeys(_both(image), seconds))
 
     def fail_liveness(self, id: int) -> None:
         pod = self._on_a_node(id)
@@ -219,8 +219,8 @@ class Cluster:
         self.world.kubelet.levers.bad_images.clear()
         self.world.kubelet.levers.crashing_images.clear()
         self.world.kubelet.levers.unready_images.clear()
-        self.world.kubelet.levers.passes.clear()
-        self.world.kubelet.levers.starts.clear()
+        self.world.kubelet.levers.ready_seconds_by_image.clear()
+        self.world.kubelet.levers.started_seconds_by_image.clear()
         self.world.kubelet.retry()
 
     def old_server(self) -> None:
@@ -320,7 +320,7 @@ class Cluster:
         self.set_stop(0.5, 137)
         self.set_resizing(1.0, "", ())
         self.component.faults, self.component.pause, self.component.late = [], 0.05, 0.0
-        self.world.kubelet.levers.hooks.clear()
+        self.world.kubelet.levers.post_start_seconds.clear()
         self.recover_nodes()
         self.resume_watches()
         self.set_decorator(served=True, seconds=0.0)

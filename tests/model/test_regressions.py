@@ -159,7 +159,7 @@ def probed(image: str, period: int) -> specs.Document:
 def test_ready_behind_a_quick_probe_is_no_licence_for_the_next(period: int, hook: float) -> None:
     """The startup probe looks when the kubelet has published the container, after its hook."""
     cluster = at_rest(template=probed("app:1", period))
-    cluster.world.kubelet.levers.passes[specs.SLOW] = 1.0
+    cluster.world.kubelet.levers.ready_seconds_by_image[specs.SLOW] = 1.0
     cluster.run(40.0)
     cluster.set_hook(specs.SLOW, hook)
     cluster.edit(lambda spec: spec.update(template=probed(specs.SLOW, period)))

@@ -301,7 +301,7 @@ def test_failed_pull_is_stuck_but_a_slow_one_is_not(web: StandIn) -> None:
         web.world.patch("tapps", "web", {"spec": {"template": template, "updateStrategy": first}})
         return kubectl_tapp(web, "wait", "web", "--timeout=20m")
 
-    web.world.kubelet.levers.pulls["nginx:3"] = 100.0
+    web.world.kubelet.levers.pull_seconds_by_image["nginx:3"] = 100.0
     said = edit("nginx:3")
     assert said.code == 0
     assert "pulling images first: 0-5" in said.out

@@ -21,8 +21,8 @@ def test_no_other_instance_is_updated_before_a_probe_has_checked_the_new_contain
     behaviour.keeps_ready = keeps
     container = {probe: PROBE, "lifecycle": {"postStart": {"exec": {"command": ["true"]}}}}
     life.apply(tapp(template=template(container=container), replicas=3))
-    behaviour.hooks["web:2"], late = 60.0, 30.0
-    behaviour.passes["web:2"] = behaviour.starts["web:2"] = late
+    behaviour.post_start_seconds["web:2"], late = 60.0, 30.0
+    behaviour.ready_seconds_by_image["web:2"] = behaviour.started_seconds_by_image["web:2"] = late
     life.begin_patch(template=template("web:2", container=container))
 
     def serving() -> int:
@@ -30,7 +30,7 @@ def test_no_other_instance_is_updated_before_a_probe_has_checked_the_new_contain
         return sum(each.local.can_serve(life.world.clock.now) for each in workers if each)
 
     life.world.run(14)
-    behaviour.hooks.clear()
+    behaviour.post_start_seconds.clear()
     first = life.pods[0]
     assert serving() == 2
     life.world.kubelet.restart(first["spec"]["nodeName"])

@@ -91,7 +91,7 @@ def test_a_node_reports_the_first_name_that_it_knew_for_an_image(
 
 def test_a_startup_probe_leaves_ready_stale_until_it_has_run() -> None:
     pod = OnePod(container={"startupProbe": PROBE})
-    pod.levers.passes["app:2"] = 13.0
+    pod.levers.ready_seconds_by_image["app:2"] = 13.0
     pod.run(21)
     pod.diary.clear()
     assert pod.ready
@@ -109,7 +109,7 @@ def test_behind_both_probes_ready_turns_true_before_the_startup_probe_has_run() 
     """`started` is left from the container before, so readiness is probed, and then no more."""
     probes = {"startupProbe": PROBE, "readinessProbe": {**PROBE, "periodSeconds": 1}}
     pod = OnePod(container=probes)
-    pod.levers.starts["app:2"] = 12.0
+    pod.levers.started_seconds_by_image["app:2"] = 12.0
     pod.run(21)
     pod.diary.clear()
     pod.edit("app:2").run(6)
@@ -126,7 +126,7 @@ def test_behind_both_probes_ready_turns_true_before_the_startup_probe_has_run() 
 def test_a_first_container_is_not_ready_before_its_startup_probe_has_succeeded() -> None:
     probes = {"startupProbe": PROBE, "readinessProbe": {**PROBE, "periodSeconds": 1}}
     pod = OnePod(container=probes)
-    pod.levers.starts["app:1"] = 12.0
+    pod.levers.started_seconds_by_image["app:1"] = 12.0
     pod.run(30)
     ready = [line.endswith("Ready") for line in pod.told()]
     assert (ready[-1], ready.count(True), pod.can_serve) == (True, 1, True)
@@ -134,7 +134,7 @@ def test_a_first_container_is_not_ready_before_its_startup_probe_has_succeeded()
 
 def test_a_readiness_probe_is_unready_after_a_restart_until_it_succeeds() -> None:
     pod = OnePod(container={"readinessProbe": {**PROBE, "periodSeconds": 2}})
-    pod.levers.passes["app:2"] = 5.0
+    pod.levers.ready_seconds_by_image["app:2"] = 5.0
     pod.up().edit("app:2").run(6)
     assert (pod.ready, pod.status["started"]) == (False, True)
     pod.run(8)
@@ -152,7 +152,7 @@ def test_initial_delay_comes_before_the_first_probe() -> None:
 
 def test_a_startup_probe_that_fails_too_often_restarts_the_container() -> None:
     pod = OnePod(container={"startupProbe": {"periodSeconds": 2, "failureThreshold": 2}})
-    pod.levers.passes["app:1"] = NEVER
+    pod.levers.ready_seconds_by_image["app:1"] = NEVER
     pod.run(30)
     assert pod.status["restartCount"] >= 1
     assert not pod.ready
@@ -160,7 +160,7 @@ def test_a_startup_probe_that_fails_too_often_restarts_the_container() -> None:
 
 def test_in_its_back_off_a_crashed_container_is_terminated_and_seldom_waiting() -> None:
     pod = OnePod()
-    pod.levers.crashing["app:1"] = 3
+    pod.levers.exit_code_by_image["app:1"] = 3
     pod.run(600)
     shown: dict[str, float] = {}
     for (begin, status), (end, _) in zip(pod.diary, pod.diary[1:], strict=False):
@@ -182,7 +182,7 @@ def starts(pod: OnePod) -> list[float]:
 
 def test_the_back_off_doubles_and_is_kept_for_each_image() -> None:
     pod = OnePod()
-    pod.levers.crashing |= {"app:1": 1, "app:2": 1}
+    pod.levers.exit_code_by_image |= {"app:1": 1, "app:2": 1}
     pod.run(170)
     gaps = [after - before for before, after in zip(starts(pod), starts(pod)[1:], strict=False)]
     assert 10 < gaps[1] < 20 < gaps[2] < 36 < gaps[3]
@@ -257,7 +257,7 @@ def test_an_update_may_end_a_batch_pod(policy: str, code: int, phase: str) -> No
 
 def test_a_kubelet_that_restarts_between_kill_and_start_ends_a_batch_pod() -> None:
     pod = OnePod(restartPolicy="Never")
-    pod.levers.pulls["app:2"] = 5.0
+    pod.levers.pull_seconds_by_image["app:2"] = 5.0
     pod.up().edit("app:2").run(4)
     pod.worker.restart(pod.now)
     pod.run(5)
@@ -295,8 +295,10 @@ def test_a_kubelet_that_is_started_anew_goes_on_with_what_was_published(
     """Of the container before: the new one was started and not published, for its hook."""
     pod = OnePod(container={**probes, "lifecycle": {"postStart": {}}})
     pod.levers.keeps_ready = keeps
-    pod.levers.hooks["app:2"] = 60.0
-    pod.levers.passes["app:2"] = pod.levers.starts["app:2"] = NEVER
+    pod.levers.post_start_seconds["app:2"] = 60.0
+    pod.levers.ready_seconds_by_image["app:2"] = pod.levers.started_seconds_by_image["app:2"] = (
+        NEVER
+    )
     pod.up().edit("app:2").run(6)
     run = pod.worker.local.mains[0].run
     assert run is not None
@@ -333,7 +335,7 @@ def test_a_sidecar_with_a_bad_tag_that_stopped_well_is_told_as_completed() -> No
 
 def test_a_post_start_hook_keeps_the_worker_busy() -> None:
     pod = OnePod(container={"lifecycle": {"postStart": {}}})
-    pod.levers.hooks["app:1"] = 20.0
+    pod.levers.post_start_seconds["app:1"] = 20.0
     pod.run(4).edit("app:2").run(10)
     assert pod.pod["status"]["observedGeneration"] == 1
     assert pod.worker.local.mains[0].runs[0].image == "app:1"
