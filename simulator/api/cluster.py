@@ -112,10 +112,9 @@ class Cluster:
 
     def find_by_uid(self, uid: str) -> tuple[Kind, Object] | None:
         """Returns the existing object with this uid and its kind, or None."""
-        location = self._locations.get(uid)
-        if location is None:
+        if uid not in self._locations:
             return None
-        kind, key = location
+        kind, key = self._locations[uid]
         return kind, self._objects[kind][key]
 
     def contents(self, namespace: str | None = None) -> Sequence[tuple[Kind, Object]]:
@@ -252,6 +251,7 @@ class Cluster:
         finalizers = with_propagation(finalizers_of(old), options.propagation)
         new = with_meta(old, finalizers=finalizers)
         if not is_terminating(old):
+            # A deletion increments the generation (registry/rest/delete.go, BeforeDelete).
             if generation_of(old):
                 new = with_meta(new, generation=generation_of(old) + 1)
         # A second delete may only shorten the grace period.
@@ -293,6 +293,8 @@ class Cluster:
     def _get_for_update(self, kind: Kind, obj: Object) -> Object:
         old = self.get(kind, *key_of(obj))
         version = version_of(obj)
+        # Updates of custom resources need a resourceVersion; most built-in kinds can be updated
+        # without one (AllowUnconditionalUpdate of their strategies).
         if not version and kind.custom:
             message = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
             raise InvalidError(message, "metadata.resourceVersion")

@@ -53,9 +53,8 @@ def _check_strings(obj: Object, field: str) -> None:
     values: dict[str, Json] = meta(obj).get(field) or {}
     for key, value in values.items():
         if not isinstance(value, str):
-            raise invalid(
-                obj, f"metadata.{field}[{key}]", f"Invalid value: {value!r}: not a string"
-            )
+            reason = f"Invalid value: {value!r}: not a string"
+            raise invalid(obj, f"metadata.{field}[{key}]", reason)
 
 
 def check_metadata(obj: Object) -> None:
@@ -216,9 +215,8 @@ def _check_tolerations(new: Object, old: Object) -> None:
     kept = [without_seconds(toleration) for toleration in tolerations]
     for index, toleration in enumerate(old["spec"].get("tolerations") or []):
         if without_seconds(toleration) not in kept:
-            reason = (
-                "Forbidden: existing toleration can not be modified except its tolerationSeconds"
-            )
+            reason = "Forbidden: existing toleration can not be modified except its "
+            reason += "tolerationSeconds"
             raise invalid(new, f"spec.tolerations[{index}]", reason)
     for index, toleration in enumerate(tolerations):
         path = f"spec.tolerations[{index}]"

@@ -96,6 +96,7 @@ class Children:
         if deep_equal(updated, observed):
             entry.applied = child.raw
             return
+        # An object in deletion is never updated; the garbage collector or its finalizers finish it.
         if is_terminating(observed):
             return
         match self._methods.get(kind):
@@ -111,6 +112,7 @@ class Children:
         obj = with_last_applied(desired, desired)
         ref = controller_ref(parent)
         owners = owners_of(obj)
+        # The hook may have listed the parent as an owner, which Metacontroller keeps as it is.
         if all(other.get("uid") != ref["uid"] for other in owners):
             obj = with_meta(obj, ownerReferences=[*owners, ref])
         with suppress(AlreadyExistsError):

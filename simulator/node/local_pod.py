@@ -228,11 +228,15 @@ class LocalPod:
                 else status["lastState"]
             )
         done = container.init and run is not None and not run.alive and not run.exit_code
+        # While a restart waits, the state shows the reason, and the ended process moves to
+        # lastState (convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go).
         if container.start_failure is not None and must_be_started(pod, container) and not done:
             if "terminated" in status["state"]:
                 status["lastState"] = status["state"]
             reason, message = container.start_failure
             status["state"] = {"waiting": {"reason": reason, "message": message}}
+        # A container without a known end gets ContainerStatusUnknown (TerminatePod in
+        # pkg/kubelet/status/status_manager.go).
         if final and "terminated" not in status["state"]:
             unknown: Object = {"reason": "ContainerStatusUnknown", "exitCode": KILLED}
             unknown |= {"startedAt": None, "finishedAt": None}  # how Go encodes a zero time
@@ -310,12 +314,8 @@ class LocalPod:
             return None
         if probe.requested is not None:
             return probe.requested
-        never_succeeds = (
-            run.ready_from == NEVER
-            and not probe.startup
-            and not probe.keeps_published_state(run.id)
-        )
-        if never_succeeds and (probe.run == run.id or not shown["started"]):
+        may_pass = run.ready_from != NEVER or probe.startup or probe.keeps_published_state(run.id)
+        if not may_pass and (probe.run == run.id or not shown["started"]):
             return None
         return probe.next_tick(probe.last_probe)
 

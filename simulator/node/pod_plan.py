@@ -87,6 +87,8 @@ def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Sy
                 plan.start.append(container)
         else:
             kept += 1
+    # computePodActions: without a container that keeps running or has to start, the kubelet stops
+    # the whole pod and its sandbox.
     if not kept and len(plan.start) == planned_before:
         return SyncPlan(kill_pod=True)
     return plan
@@ -101,6 +103,8 @@ def _initialized(
         InitProgress(later_has_begun=any(container.alive for container in mains)),
     )
     progress.mains_may_run = progress.later_has_begun or not inits
+    # From the last to the first: only the last init container that has begun counts, because all
+    # earlier ones have succeeded.
     for number in reversed(range(len(inits))):
         container, next_container = inits[number], inits[number + 1 : number + 2]
         if container.is_left_alone(specs[container.name]["image"]):
@@ -130,6 +134,7 @@ def _initialized(
                 plan.kill_pod = True
                 return False
         progress.later_has_begun = True
+    # No init container has begun, so the first one is next.
     if inits and not progress.later_has_begun:
         progress.start.append(inits[0])
     plan.start += reversed(progress.start)

@@ -54,6 +54,8 @@ def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, fin
         for container in shown.values()
         if _counts_as_running(spec, container)
     )
+    # getPhase: a container that waits for its first start makes the pod Pending, even if others
+    # run.
     if is_waiting or any(
         "waiting" in shown[container["name"]]["state"] and code is None
         for container, code in zip(spec["containers"], exit_codes, strict=True)
@@ -61,6 +63,7 @@ def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, fin
         return "Pending"
     if running:
         return "Running"
+    # A container that will be restarted keeps the pod Running between two processes.
     if not final and any(
         _is_restarted(spec, container, shown[container["name"]]) for container in spec["containers"]
     ):

@@ -68,6 +68,7 @@ class Sync:
             yield from self._kill([container.runs[0]], _grace_seconds(pod))
         for container in plan.start:
             started = yield from self._start(pod, container, exited[container.name])
+            # Init containers run one after the other, so a failed start ends the sync.
             if container.runs_to_completion and not started:
                 return
         yield from self._resize(pod)
@@ -126,6 +127,7 @@ class Sync:
             self.changed = run.stopping = True
             seconds, code = self._levers.seconds_to_stop(local.pod, run.image)
             seconds = local.node.spread(seconds)
+            # A container that does not stop within its grace period is killed.
             code = code if seconds < grace else KILLED
             end = local.now + min(seconds, grace)
             if run.ends_at is None or end < run.ends_at:

@@ -67,6 +67,8 @@ class Prober:
         news = self.run != run
         if news:
             self.run, self.passed, self.failures = run, None, 0
+        # A startup probe runs only before the container has started, a readiness probe only
+        # afterwards.
         if now - started < self.delay or shown == self.startup:
             return news
         before = self.passed
