@@ -1,8 +1,8 @@
 """Levers: how containers, images and kubelets behave in a test.
 
 `Levers` has one field for each kind of behavior; its defaults let everything succeed. Times are in
-seconds. Images are spelled as in the pod's spec. A change of a lever takes effect from the next
-step on. A subclass may override the methods to decide by pod.
+seconds. Image names are keys, written exactly as in the pod's spec. A changed lever takes effect
+from the next step on. A subclass may override the methods to decide by pod.
 """
 
 import hashlib

@@ -145,7 +145,7 @@ class LocalPod:
         self.compose()
 
     def refuse(self, pod: Object, reason: str, message: str) -> None:
-        """Ends a pod none of whose containers has been started."""
+        """Sets the phase to Failed without starting a container."""
         self.end = "Failed", reason, message
         self.status = {"phase": "Failed", "reason": reason, "message": message}
         if self.node.levers.reports_generation:

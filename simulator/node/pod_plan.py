@@ -14,7 +14,7 @@ from tapp.kube.restarts import NEVER, RESTART_ALL, restarts_in
 
 @dataclass(slots=True)
 class SyncPlan:
-    """The containers to kill and the containers to start, each one after the other."""
+    """The containers that a sync kills first, and those that it starts then, in order."""
 
     kill: list[Container] = field(default_factory=list)
     start: list[Container] = field(default_factory=list)

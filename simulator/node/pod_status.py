@@ -72,10 +72,7 @@ def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, fin
 
 
 def _is_restarted(spec: Object, container: Object, status: Object) -> bool:
-    """Returns True if an ended container will be started again.
-
-    Its restart policy or a restart of all containers starts it.
-    """
+    """Returns True if a container has ended and its restart rules start it again."""
     ended = _ended(status)
     if ended is None:
         return False

@@ -141,9 +141,9 @@ def _is_current(
 ) -> bool:
     """Returns True if a container probably runs the image of the spec.
 
-    A runtime may report another name of the same image, so different names alone prove nothing. A
-    kubelet reports that it has seen a generation before it stops containers because of it. So the
-    name counts for a short time after the spec or the status was written.
+    A runtime may report another name of the same image, so different names alone prove nothing.
+    Different names mean an older image in two cases: the kubelet has not yet observed the
+    generation of the spec, or it has had too little time to replace a container that is older.
     """
     if canonical_name(reported["image"]) == canonical_name(spec_image):
         return True
