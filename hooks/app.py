@@ -28,7 +28,7 @@ from hooks.service.bodies import JSON, Bodies
 from hooks.service.errors import RefusedError, error_body
 from hooks.service.events import Recorder
 from hooks.service.logs import LOGGER, configure
-from hooks.service.pacing import Pacer, asked_by
+from hooks.service.pacing import Pacer, paced_request
 from hooks.service.pool import in_pool
 from hooks.service.settings import Settings
 from hooks.service.turns import Turns
@@ -166,15 +166,15 @@ class _Hooks:
         The time of the decision is that of the arrival, because the observation is from then.
         """
         now, pieces = self._clock(), in_pool(split, body, self._memo)
-        asked = asked_by(pieces, len(body))
-        waited = self._pacer.pace(asked)
+        paced = paced_request(pieces, len(body))
+        waited = self._pacer.pace(paced)
         if waited:
             metrics.PACED.observe(waited)
         with self._turns.turn(pieces.cached.app.namespace):
             text, synced = in_pool(self._decide, pieces, now, waited)
             self._record(synced.plan, synced.conditions)
             self._resizer(synced.plan)
-        self._pacer.answered(asked)
+        self._pacer.answered(paced)
         return text, waited
 
     def _decide(self, pieces: Pieces, now: float, waited: float) -> tuple[bytes, Synced]:

@@ -15,7 +15,7 @@ from urllib3 import BaseHTTPResponse, HTTPSConnectionPool, Timeout
 from urllib3.exceptions import HTTPError
 
 from hooks.service.account import api_server_of
-from hooks.service.answers import UnansweredError, WriteRefusedError
+from hooks.service.api_errors import RejectedError, TemporaryError
 from tapp.words.digits import whole
 
 Document = dict[str, Any]
@@ -41,28 +41,28 @@ class Cluster:
     def create(self, event: Document) -> bool:
         """Creates an Event and returns True, or False if an Event of that name exists.
 
-        Raises UnansweredError if a later attempt may succeed, and WriteRefusedError if the API
+        Raises TemporaryError if a later attempt may succeed, and RejectedError if the API
         server rejects the Event for good.
         """
         space = event["metadata"]["namespace"]
         path = f"/apis/events.k8s.io/v1/namespaces/{space}/events"
-        return self._ask("POST", path, "application/json", event)
+        return self._send("POST", path, "application/json", event)
 
     def resize(self, namespace: str, name: str, patch: Document) -> bool:
         """Patches the subresource `resize` of a pod with a strategic merge patch.
 
         Returns True, or False if the pod has changed since the uid or resourceVersion in the patch.
-        Raises UnansweredError if a later attempt may succeed, and WriteRefusedError if the API
+        Raises TemporaryError if a later attempt may succeed, and RejectedError if the API
         server rejects the patch for good.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/resize"
-        return self._ask("PATCH", path, "application/strategic-merge-patch+json", patch)
+        return self._send("PATCH", path, "application/strategic-merge-patch+json", patch)
 
-    def _ask(self, method: str, path: str, kind: str, body: Document) -> bool:
+    def _send(self, method: str, path: str, kind: str, body: Document) -> bool:
         try:
             if self._pool is None:
                 self._pool = self._connections()
-            answer = self._pool.urlopen(
+            response = self._pool.urlopen(
                 method,
                 path,
                 body=msgspec.json.encode(body),
@@ -75,13 +75,13 @@ class Cluster:
             )
         except (HTTPError, OSError) as error:
             self.close()  # the next request connects again and reads the CA again
-            raise UnansweredError(f"{type(error).__name__}: {error}") from None
-        if answer.status == _CONFLICT:
+            raise TemporaryError(f"{type(error).__name__}: {error}") from None
+        if response.status == _CONFLICT:
             return False
-        if answer.status in _LATER or answer.status >= _BROKEN or _knows_no_roles(answer):
-            raise UnansweredError(_said(answer), _retry_after(answer))
-        if answer.status >= _MOVED:
-            raise WriteRefusedError(_said(answer))
+        if response.status in _RETRYABLE or response.status >= _BROKEN or _may_lack_roles(response):
+            raise TemporaryError(_text_of(response), _retry_after(response))
+        if response.status >= _MOVED:
+            raise RejectedError(_text_of(response))
         return True
 
     def close(self) -> None:
@@ -102,26 +102,26 @@ class Cluster:
 
 _MOVED, _FORBIDDEN, _CONFLICT, _BROKEN = 300, 403, 409, 500
 # 401: the token has just expired, and the kubelet replaces the token within a minute.
-_LATER = (401, 408, 429)
+_RETRYABLE = (401, 408, 429)
 
 
-def _knows_no_roles(answer: BaseHTTPResponse) -> bool:
+def _may_lack_roles(response: BaseHTTPResponse) -> bool:
     """Returns True if the authorizer rejects a request, which may be wrong for a moment.
 
     An API server that has just started authorizes requests before it has read the roles. The
     authorizer's message has fixed words. Any other 403 is final: the namespace is being deleted, or
     admission rejects the object.
     """
-    return answer.status == _FORBIDDEN and (
-        b"cannot create resource" in answer.data or b"cannot patch resource" in answer.data
+    return response.status == _FORBIDDEN and (
+        b"cannot create resource" in response.data or b"cannot patch resource" in response.data
     )
 
 
-def _said(answer: BaseHTTPResponse) -> str:
-    text = " ".join(answer.data.decode(errors="replace").split())
-    return f"{answer.status} {answer.reason}: {text[:300]}"
+def _text_of(response: BaseHTTPResponse) -> str:
+    text = " ".join(response.data.decode(errors="replace").split())
+    return f"{response.status} {response.reason}: {text[:300]}"
 
 
-def _retry_after(answer: BaseHTTPResponse) -> float:
-    text = answer.headers.get("Retry-After", "")
+def _retry_after(response: BaseHTTPResponse) -> float:
+    text = response.headers.get("Retry-After", "")
     return float(whole(text) or 0)

@@ -26,5 +26,5 @@ def error_body(message: str, **more: str) -> bytes:
 
     Leaves out empty entries, and cuts long texts.
     """
-    said = {"error": message, **{key: value for key, value in more.items() if value}}
-    return msgspec.json.encode({key: value[:LONGEST] for key, value in said.items()})
+    texts = {"error": message, **{key: value for key, value in more.items() if value}}
+    return msgspec.json.encode({key: value[:LONGEST] for key, value in texts.items()})

@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from hooks.service import metrics
-from hooks.service.answers import UnansweredError, WriteRefusedError
+from hooks.service.api_errors import RejectedError, TemporaryError
 from hooks.service.logs import LOGGER
 from tapp.answer.conditions import Conditions
 from tapp.answer.events import Event, events
@@ -172,9 +172,9 @@ class Recorder:
         for pause in (*PAUSES, 0.0):
             try:
                 made = self._create(document)
-            except WriteRefusedError as error:
+            except RejectedError as error:
                 return Outcome.REFUSED, str(error)
-            except UnansweredError as error:
+            except TemporaryError as error:
                 failure, seconds = str(error), max(pause, error.seconds)
             else:
                 return (Outcome.CREATED if made else Outcome.EXISTS), ""

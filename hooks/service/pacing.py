@@ -48,37 +48,37 @@ class _Meta(msgspec.Struct, frozen=True):
 _decode_meta = msgspec.json.Decoder(_Meta).decode
 
 
-class Asked(NamedTuple):
+class PacedRequest(NamedTuple):
     """The parts of a sync request that determine whether the request waits.
 
     Attributes:
         uid: uid of the TApp, or "" if the request never waits.
-        wish: hash of the TApp's generation, deletion time and spec. The request does not wait if
+        intent: hash of the TApp's generation, deletion time and spec. The request does not wait if
             this differs from the last request of the TApp.
         pods: number of pods in the request.
         size: bytes of the body.
     """
 
     uid: str
-    wish: int
+    intent: int
     pods: int
     size: int
 
 
-def asked_by(pieces: Pieces, size: int) -> Asked:
+def paced_request(pieces: Pieces, size: int) -> PacedRequest:
     """Returns the parts of a sync request that determine whether the request waits.
 
     The uid is empty if the TApp has fewer than `SMALL` pods, or if its metadata cannot be read.
     """
     pods = len(pieces.children[POD])
     if pods < SMALL:
-        return Asked("", 0, pods, size)
+        return PacedRequest("", 0, pods, size)
     meta = _Meta()
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         meta = _decode_meta(pieces.parent.get("metadata", b"{}"))
     spec = bytes(pieces.parent.get("spec", b""))
-    wish = hash((repr(meta.generation), repr(meta.deletion_timestamp), spec))
-    return Asked(meta.uid, wish, pods, size)
+    intent = hash((repr(meta.generation), repr(meta.deletion_timestamp), spec))
+    return PacedRequest(meta.uid, intent, pods, size)
 
 
 class Pacer:
@@ -105,39 +105,39 @@ class Pacer:
         self._answers: OrderedDict[str, tuple[float, int]] = OrderedDict()
         self._waiting = self._bytes = 0
 
-    def pace(self, asked: Asked) -> float:
+    def pace(self, request: PacedRequest) -> float:
         """Waits until the request may be decided, and returns the seconds of the wait.
 
         Does not wait if too many requests wait already.
         """
         began = self._clock()
-        left = self._due(asked) - began
-        if left <= 0 or self._hurry.is_set() or not self._enter(asked.size):
+        left = self._due(request) - began
+        if left <= 0 or self._hurry.is_set() or not self._enter(request.size):
             return 0.0
         try:
             self._hurry.wait(left)
         finally:
             with self._lock:
                 self._waiting -= 1
-                self._bytes -= asked.size
+                self._bytes -= request.size
         return self._clock() - began
 
-    def answered(self, asked: Asked) -> None:
+    def answered(self, request: PacedRequest) -> None:
         """Stores the time of a response, from which the next request of the TApp waits."""
-        if not asked.uid or not self._longest:
+        if not request.uid or not self._longest:
             return
         with self._lock:
-            self._answers[asked.uid] = self._clock(), asked.wish
-            self._answers.move_to_end(asked.uid)
+            self._answers[request.uid] = self._clock(), request.intent
+            self._answers.move_to_end(request.uid)
             if len(self._answers) > _REMEMBERED:
                 self._answers.popitem(last=False)
 
-    def _due(self, asked: Asked) -> float:
+    def _due(self, request: PacedRequest) -> float:
         """Returns the time of the clock at which the request may be decided."""
-        at, wish = self._answers.get(asked.uid, (0.0, None))
-        if wish != asked.wish:
+        at, intent = self._answers.get(request.uid, (0.0, None))
+        if intent != request.intent:
             return at
-        return at + min(self._longest, self._seconds_per_pod * asked.pods)
+        return at + min(self._longest, self._seconds_per_pod * request.pods)
 
     def _enter(self, size: int) -> bool:
         """Counts a request as waiting and returns True, or returns False at a limit."""

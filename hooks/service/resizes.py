@@ -16,7 +16,7 @@ from queue import Full, Queue
 from typing import Any
 
 from hooks.service import metrics
-from hooks.service.answers import UnansweredError, WriteRefusedError
+from hooks.service.api_errors import RejectedError, TemporaryError
 from hooks.service.logs import LOGGER
 from tapp.answer.resize_patches import Patch, patches
 from tapp.plan import Plan
@@ -116,9 +116,9 @@ class Resizer:
                 continue
             try:
                 done = self._resize(*patch)
-            except WriteRefusedError as error:
+            except RejectedError as error:
                 self._tell(patch, Outcome.REFUSED, str(error))
-            except UnansweredError as error:
+            except TemporaryError as error:
                 self._tell(patch, Outcome.FAILED, str(error))
             except Exception as error:  # noqa: BLE001 - no error may end the thread
                 self._tell(patch, Outcome.FAILED, f"{type(error).__name__}: {error}")

@@ -15,7 +15,7 @@ _ANY: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def isolated() -> Iterator[None]:
     """Keeps an error of one TLS connection from breaking other connections.
 
     OpenSSL has one queue of errors for each thread, and all connections of a worker share a thread.
@@ -35,17 +35,17 @@ class Connection(SSLSocket):  # type: ignore[misc]
 
     def do_handshake(self) -> None:
         """Does the handshake as `ssl.SSLSocket` does."""
-        with alone():
+        with isolated():
             super().do_handshake()
 
     def read(self, *arguments: Any) -> Any:
         """Reads as `ssl.SSLSocket` does."""
-        with alone():
+        with isolated():
             return super().read(*arguments)
 
     def send(self, *arguments: Any, **options: Any) -> Any:
         """Sends as `ssl.SSLSocket` does."""
-        with alone():
+        with isolated():
             return super().send(*arguments, **options)
 
 

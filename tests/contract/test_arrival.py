@@ -415,7 +415,7 @@ def test_pending_openssl_error_does_not_reach_another_connection() -> None:
         fail()
     with pytest.raises(ssl.SSLError, match="unknown object"):
         server.read(1)
-    with pytest.raises(ConnectionResetError), tls.alone():
+    with pytest.raises(ConnectionResetError), tls.isolated():
         fail()
     with pytest.raises(ssl.SSLWantReadError):
         server.read(1)

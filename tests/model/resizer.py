@@ -10,7 +10,7 @@ import os
 from queue import Queue
 from typing import Any
 
-from hooks.service.answers import UnansweredError, WriteRefusedError
+from hooks.service.api_errors import RejectedError, TemporaryError
 from hooks.service.resizes import Resizer
 from simulator.api.store import ApiError, ConflictError
 from simulator.world import World
@@ -72,21 +72,21 @@ class Component:
         fault = self.faults.pop() if self.faults else ""
         if self.late and not fault:
             self._world.clock.after(self.late, lambda: self._tried(namespace, name, patch))
-            raise UnansweredError("no answer in time")
+            raise TemporaryError("no answer in time")
         if fault == "lost":
-            raise UnansweredError("it never arrived")
+            raise TemporaryError("it never arrived")
         if fault == "refused":
             self._judge.troubled = True
-            raise WriteRefusedError("422 Unprocessable Entity: injected")
+            raise RejectedError("422 Unprocessable Entity: injected")
         done = self._arrives(namespace, name, patch)
         if fault == "answer lost":
-            raise UnansweredError("the answer never arrived")
+            raise TemporaryError("the answer never arrived")
         return done
 
     def _tried(self, namespace: str, name: str, patch: Document) -> None:
         try:
             self._arrives(namespace, name, patch)
-        except WriteRefusedError:
+        except RejectedError:
             return
 
     def _arrives(self, namespace: str, name: str, patch: Document) -> bool:
@@ -96,6 +96,6 @@ class Component:
             return False
         except ApiError as error:
             self._judge.refused(name, error)
-            raise WriteRefusedError(str(error)) from None
+            raise RejectedError(str(error)) from None
         self._judge.sent(patch, pod)
         return True

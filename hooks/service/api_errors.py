@@ -1,7 +1,7 @@
 """Errors of requests to the API server."""
 
 
-class UnansweredError(Exception):
+class TemporaryError(Exception):
     """A request failed for the moment: the API server is unreachable, overloaded or broken.
 
     `seconds` is how long the API server asks to wait before the next attempt, or 0 if the API
@@ -14,5 +14,5 @@ class UnansweredError(Exception):
         self.seconds = seconds
 
 
-class WriteRefusedError(Exception):
+class RejectedError(Exception):
     """The API server rejects a request for good. The message says why."""
