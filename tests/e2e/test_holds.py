@@ -22,7 +22,7 @@ from .cluster import Cluster
 from .kube import Json, KubeError, authority_of
 from .test_beside_scheduling import evict
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def label(app: App, id: int) -> str | None:

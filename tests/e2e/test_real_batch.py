@@ -9,7 +9,9 @@ from .realnode.images import app as image
 from .realnode.trial import Trial
 from .realnode.workloads import container, environment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+LATE = 240.0
+"""Seconds for kubelet and control plane on a busy machine."""
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Never"])
@@ -17,13 +19,13 @@ def test_a_typo_takes_one_batch_instance_and_not_all(real: Trial, policy: str) -
     """The update ends the process and the pull fails: the instance is broken, not finished."""
     pod = {"restartPolicy": policy}
     real.began("1", pod=pod)
-    real.change("missing", **pod).wait(15)
+    real.change("missing", **pod)
+    real.app.until(lambda: image("missing") in real.app.condition("Degraded"), "it failed", LATE)
+    real.wait(10)  # A second instance would be updated by now.
     assert real.never_fewer_than(2)
     assert real.tags() == "missing 1 1"
     assert "Succ" not in real.app.statuses
-    degraded = real.app.condition("Degraded")
-    assert degraded.startswith("True ")
-    assert image("missing") in degraded
+    assert real.app.condition("Degraded").startswith("True ")
     real.roll("2", **pod)
     assert real.never_fewer_than(2)
     assert real.tags() == "2 2 2"
@@ -35,9 +37,9 @@ def test_a_pull_that_recovers_finishes_the_update(real: Trial, policy: str) -> N
     real.node.images.add(late, {"VERSION": "late"})
     pod = {"restartPolicy": policy}
     real.began("1", pod=pod).change(late, **pod)
-    real.app.until(lambda: late in real.app.condition("Degraded"), "the pull has failed", 30)
+    real.app.until(lambda: late in real.app.condition("Degraded"), "the pull has failed", LATE)
     real.node.registry.published.add(late)
-    real.app.settle(150)
+    real.app.settle(LATE)
     assert real.never_fewer_than(2)
     assert set(real.runs().values()) == {late.rpartition(":")[2]}
 
@@ -49,11 +51,11 @@ def test_the_kubelet_restarts_between_kill_and_start(real: Trial, policy: str) -
     slow = {"lifecycle": {"preStop": {"exec": {"command": ["sleep", "2"]}}}}
     real.began(container("1", **slow), pod=pod)
     real.change(container("2", **slow), **pod)
-    real.app.until(lambda: real.tags() == "2 1 1", "0 is being updated", 30)
+    real.app.until(lambda: real.tags() == "2 1 1", "0 is being updated", LATE)
     real.node.kubelet.stop(kill=True)
     real.kill(0)
     real.wait(1).node.kubelet.start()
-    real.app.settle(150)
+    real.app.settle(LATE)
     assert real.never_fewer_than(2)
     assert set(real.runs().values()) == {"2"}
 
@@ -64,7 +66,7 @@ def test_what_ran_to_its_end_is_finished(real: Trial, policy: str) -> None:
     pod = {"restartPolicy": policy}
     real.began("1", pod=pod)
     real.change("ends", **pod)
-    real.app.until(lambda: real.app.statuses == "Succ Succ Succ", "all have run", 90)
+    real.app.until(lambda: real.app.statuses == "Succ Succ Succ", "all have run", LATE)
     moments = real.witness.timeline
     ran = {each.pod for moment in moments for each in moment.running if each.image == image("ends")}
     assert ran == {"web-0", "web-1", "web-2"}
@@ -78,8 +80,8 @@ def test_a_container_that_waits_for_its_next_start_is_updated_in_place(real: Tri
     real.began("1", replicas=1, pod=pod)
     born = real.app.uids()
     real.change("crash", **pod)
-    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it crashes", 60)
-    real.app.until(lambda: "terminated" in real.container(0)["state"], "it waits", 30)
+    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it crashes", LATE)
+    real.app.until(lambda: "terminated" in real.container(0)["state"], "it waits", LATE)
     real.roll("2", **pod)
     assert real.app.uids() == born
 
@@ -105,7 +107,7 @@ def test_containers_that_never_run_again_finish_their_instance(real: Trial, own:
     real.began(container("1", **own))
     assert real.app.pod(0)["spec"]["restartPolicy"] == "Always"
     real.change(container("ends", **own))
-    real.app.until(lambda: real.app.statuses == "Succ Succ Succ", "all have run", 90)
+    real.app.until(lambda: real.app.statuses == "Succ Succ Succ", "all have run", LATE)
     real.wait(20)
     assert real.app.statuses == "Succ Succ Succ"
     assert [len(real.app.watcher.seen(f"web-{id}")) for id in range(3)] == [1, 1, 1]
@@ -121,7 +123,7 @@ def test_a_rule_starts_containers_again_in_their_pod(real: Trial, action: str) -
     real.began(container("1", **own), replicas=1, pod=pod)
     born = real.app.uids()
     real.change(container("crash-late", **own), **pod)
-    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it starts again", 90)
+    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it starts again", LATE)
     first = real.app.pod(0)["status"]["initContainerStatuses"][0]
     assert (first["restartCount"] > 0) is (action == "RestartAllContainers")
     real.roll(container("1", **own), **pod)
@@ -142,7 +144,7 @@ def test_a_pod_that_begins_anew_as_a_whole_is_no_update_crash_loop_or_end(real: 
             told.update((real.app.statuses, real.app.condition("Degraded")))
             return real.container(0)["restartCount"] >= count and real.ready(0)
 
-        real.app.until(again, "it runs again", 60)
+        real.app.until(again, "it runs again", LATE)
     assert {text for text in told if not text.startswith("False ")} <= {
         f"{word} Running Running" for word in ("Running", "Pending")
     }

@@ -15,7 +15,7 @@ from .realnode.trial import Trial
 from .realnode.volumes import CLASS, Volumes
 from .realnode.workloads import container, environment, real_template
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def restarts(real: Trial) -> dict[str, int]:
@@ -108,7 +108,7 @@ def test_ephemeral_containers_stay_through_an_update_and_hold_nothing_up(real: T
     for number, tag in ((0, "missing"), (1, "1")):
         debug = {"spec": {"ephemeralContainers": [container(tag, "debug")]}}
         real.app.edit(number, debug, "ephemeralcontainers")
-    real.app.until(lambda: "web-1/debug" in real.runs(), "the person is in", 30)
+    real.app.until(lambda: "web-1/debug" in real.runs(), "the person is in", 120)
     real.roll("2")
     assert real.app.uids() == born
     assert "web-1/debug" in real.runs()
@@ -170,7 +170,7 @@ def test_data_outlives_updates_new_pods_and_kills(real: Trial, volumes: Volumes)
     assert volumes.read("data-web-1", "starts") == ["1", "2", "2"]
     assert real.never_fewer_than(1)
     real.app.patch(statuses={"1": "Killed"}).settle()
-    real.app.until(lambda: "web-1/main" not in real.runs(), "1 has ended", 30)
+    real.app.until(lambda: "web-1/main" not in real.runs(), "1 has ended", 120)
     real.app.patch(statuses={"1": None}).settle()
     assert volumes.read("data-web-1", "starts") == ["1", "2", "2", "2"]
     assert volumes.read("data-web-0", "starts") == ["1", "2", "2"]

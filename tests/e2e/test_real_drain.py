@@ -90,7 +90,9 @@ def test_the_drain_counts_from_when_the_instance_has_left(served: Served) -> Non
     served.began().real.wait(10)
     kubelet = served.real.node.kubelet
     kubelet.stop()
-    served.change("2").app.until(lambda: gates(served.app.pod(0)) == "False", "the gate closes", 30)
+    served.change("2").app.until(
+        lambda: gates(served.app.pod(0)) == "False", "the gate closes", 120
+    )
     served.real.wait(GRACE + 1)
     kubelet.start()
     served.settle().report("a kubelet that is late")
@@ -126,7 +128,7 @@ def test_a_pause_in_the_middle_of_a_drain(served: Served) -> None:
     """The instance serves on with its old image while the roll is paused."""
     served.began(grace=LONG).change("2").until_drained()
     served.app.patch(updateStrategy={"paused": True})
-    served.app.until(lambda: served.is_open(0), "0 is open again", 30)
+    served.app.until(lambda: served.is_open(0), "0 is open again", 120)
     served.real.wait(LONG + 3)
     assert served.real.tags() == "1 1 1 1"
     assert served.real.never_fewer_than(INSTANCES)
@@ -142,7 +144,7 @@ def test_a_kill_in_the_middle_of_a_drain(served: Served) -> None:
     """It goes at once, the others are updated, and when started it begins with an open gate."""
     served.began(grace=LONG).change("2").until_drained()
     served.app.patch(statuses={"0": "Killed"})
-    served.app.until(lambda: 0 not in served.app.pods, "0 is gone", 30)
+    served.app.until(lambda: 0 not in served.app.pods, "0 is gone", 120)
     served.app.until(lambda: served.app.images().count(":2") == 3, "the others go on", 120)
     served.app.patch(statuses=None)
     served.settle().report("a kill in the middle of a drain")

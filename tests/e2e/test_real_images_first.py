@@ -14,7 +14,7 @@ from .realnode.trial import Trial
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
     pytest.mark.since(35, "image volumes by default"),
     pytest.mark.usefixtures("network"),  # which pullers need, as other pods do
 ]
@@ -75,7 +75,7 @@ def test_an_instance_is_not_away_while_its_image_is_pulled(real: Trial, note: li
     first, without = found
     note.append(f"longest away: {first:.1f} s with the image first, {without:.1f} s without")
     assert first < without / 2
-    real.app.until(lambda: not pullers(real), "the pullers are gone", 30)
+    real.app.until(lambda: not pullers(real), "the pullers are gone", 120)
 
 
 def test_a_tag_that_does_not_exist_takes_nothing_down(real: Trial) -> None:
@@ -115,7 +115,7 @@ def test_the_kubelet_restarts_during_the_pull(real: Trial) -> None:
     real.began("1", updateStrategy=FIRST)
     real.node.registry.delay = SLOW
     real.change("k1")
-    real.app.until(lambda: bool(pullers(real)), "it pulls", 30)
+    real.app.until(lambda: bool(pullers(real)), "it pulls", 120)
     real.node.kubelet.stop(kill=True)
     real.wait(1)
     real.node.kubelet.start()
@@ -155,7 +155,7 @@ def test_what_runs_in_a_puller_is_restricted(real: Trial) -> None:
     real.began("1", updateStrategy=FIRST)
     real.node.registry.delay = 4
     real.change("s1")
-    real.app.until(lambda: bool(pullers(real)), "it pulls", 30)
+    real.app.until(lambda: bool(pullers(real)), "it pulls", 120)
     found = pullers(real)[0]
     name = f"{real.app.namespace}-strict"
     label = {"pod-security.kubernetes.io/enforce": "restricted"}

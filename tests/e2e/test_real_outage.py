@@ -8,14 +8,14 @@ from .realnode.kubelet import node_is_ready
 from .realnode.trial import Trial
 from .realnode.workloads import container, environment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def lost(real: Trial) -> None:
     """Silences the node, and waits until the cluster has given it up."""
     real.node.silence()
     real.app.until(lambda: not node_is_ready(real.app.kube, real.node.name), "the node is lost", 60)
-    real.app.until(lambda: not any(map(real.ready, real.app.pods)), "no pod is Ready", 30)
+    real.app.until(lambda: not any(map(real.ready, real.app.pods)), "no pod is Ready", 120)
 
 
 def test_a_silent_node_is_no_licence(real: Trial) -> None:

@@ -14,7 +14,7 @@ from .kube import Json
 from .realnode.trial import Trial
 from .realnode.workloads import PROBE, container, environment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 GRACE = 6
 DEAF = {"env": environment(IGNORE_TERM=1)}
 """A container that does not hear SIGTERM, and lives for its whole grace period."""
@@ -74,8 +74,8 @@ def test_an_edit_while_an_instance_is_in_its_post_start_hook(real: Trial) -> Non
     hook = {"lifecycle": {"postStart": {"exec": {"command": ["sleep", "4"]}}}}
     real.began(deaf("1", **hook), pod=pod)
     real.kill(0)
-    real.app.until(lambda: "web-0/main" not in real.runs(), "0 has ended", 30)
-    real.app.until(lambda: "web-0/main" in real.runs(), "0 is in its hook", 30)
+    real.app.until(lambda: "web-0/main" not in real.runs(), "0 has ended", 120)
+    real.app.until(lambda: "web-0/main" in real.runs(), "0 is in its hook", 120)
     real.witness.begin(real.app.namespace)
     real.roll(deaf("2", **hook), **pod)
     assert real.never_fewer_than(2)

@@ -10,7 +10,7 @@ from .kube import Json
 from .realnode.trial import Trial
 from .realnode.workloads import container, real_spec
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 SYSCTL = {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}}
 
 
@@ -31,7 +31,7 @@ def test_a_pod_that_the_kubelet_refuses_is_replaced_ever_more_slowly(
         real.change(too_large("1"), **pod)
     else:
         real.change("1", **pod, **SYSCTL)
-    real.app.until(lambda: len(real.app.watcher.seen("web-0")) >= 2, "it was tried", 30)
+    real.app.until(lambda: len(real.app.watcher.seen("web-0")) >= 2, "it was tried", 120)
     real.wait(15)
     assert len(real.app.watcher.seen("web-0")) <= 7
     assert real.never_fewer_than(2)
@@ -60,7 +60,7 @@ def test_an_instance_heals_by_itself_when_the_kubelet_takes_it_after_all(real: T
     kube.create(taken | {"spec": real_spec(other)})
     real.began("1", replicas=1, pod=pod)
     real.change(big, **pod)
-    real.app.until(lambda: "OutOfcpu" in real.app.condition("Degraded"), "it is refused", 30)
+    real.app.until(lambda: "OutOfcpu" in real.app.condition("Degraded"), "it is refused", 120)
     kube.delete("v1", "pods", namespace, "other")
     real.app.settle(90)
     assert real.ready(0)

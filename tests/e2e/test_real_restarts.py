@@ -11,7 +11,7 @@ from .pods import container as status_of
 from .realnode.trial import Trial
 from .realnode.workloads import PROBE, container, environment, real_template
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 RESTART = "apps.tkestack.io/restart-in-place"
 TIER = {
     "name": "TIER",

@@ -8,7 +8,7 @@ from .kube import Json
 from .realnode.trial import Trial
 from .realnode.workloads import BOOT, PROBE, container, environment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PATIENT = PROBE | {"periodSeconds": 4, "failureThreshold": 30}
 """A probe whose first run comes seconds after the start."""
 
@@ -94,7 +94,7 @@ def test_a_liveness_probe_restarts_and_the_roll_goes_on(real: Trial) -> None:
     alive = {"livenessProbe": PROBE | {"failureThreshold": 1}}
     real.began(container("1", **alive))
     real.spoil(1)
-    real.app.until(lambda: real.container(1)["restartCount"] == 1, "1 was restarted", 30)
+    real.app.until(lambda: real.container(1)["restartCount"] == 1, "1 was restarted", 120)
     real.witness.begin(real.app.namespace)
     real.roll(container("2", **alive))
     assert real.never_fewer_than(2)

@@ -9,7 +9,7 @@ import pytest
 from .app import App, each, example, tapp
 from .kube import Json
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240), pytest.mark.usefixtures("exposing")]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600), pytest.mark.usefixtures("exposing")]
 NAMES = ["web-0", "web-1"]
 LATE = 60.0
 """Longer than what is missing is waited for before it is said (30 s)."""

@@ -45,7 +45,7 @@ class Trial:
         self.app.patch(template=real_template(*containers, **pod))
         return self
 
-    def roll(self, *containers: Json | str, seconds: float = 120, **pod: Any) -> Trial:
+    def roll(self, *containers: Json | str, seconds: float = 240, **pod: Any) -> Trial:
         """Another template, until the TApp is complete."""
         self.change(*containers, **pod).app.settle(seconds)
         return self
