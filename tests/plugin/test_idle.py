@@ -90,7 +90,7 @@ def test_the_page_and_the_objects_have_the_sentence() -> None:
     assert f"generation 2 since {at}" in document["idle"]
     cluster = session_of(standin).cluster
     view = inspect(cluster, cluster.observe("web"), standin.world.clock.unix())
-    assert model.shown(view, [])["head"]["notes"][0] == document["idle"]
+    assert model.model_of(view, [])["head"]["notes"][0] == document["idle"]
     assert json.loads(kubectl_tapp(running(), "status", "web", "-o", "json").out)["idle"] == ""
 
 
