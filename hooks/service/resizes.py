@@ -30,7 +30,7 @@ REMEMBERED = 5_000  # The number of pods of which a worker remembers the last re
 
 
 class Outcome(StrEnum):
-    """What became of a resize (docs/install.md, "Resizes")."""
+    """The result of an attempt to resize a pod (docs/install.md, "Resizes")."""
 
     RESIZED = "resized"
     OVERTAKEN = "overtaken"
