@@ -247,7 +247,9 @@ def observe_instances(world: World, now: float) -> list[Instance]:
         seen_since, silent = UNKNOWN, None
         if pod is not None and (pod.ready is not None or pod.unacknowledged):
             if pod.ready:
-                unclear = spec.min_ready_seconds and pod.told(pod.ready_since, now) == UNKNOWN
+                unclear = (
+                    spec.min_ready_seconds and pod.plausible_time(pod.ready_since, now) == UNKNOWN
+                )
             else:
                 unclear = told_silence(pod, now) == UNKNOWN
             if unclear:

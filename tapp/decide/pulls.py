@@ -36,7 +36,7 @@ from tapp.words.notes import PullerNote, StuckNote, UnableNote, decoded
 from tapp.words.quoted import short
 from tapp.words.ranges import joined, name_list
 from tapp.words.reasons import Reason
-from tapp.words.times import noted_since, past, seconds, told, written
+from tapp.words.times import noted_since, past, plausible_time, seconds, written
 from tapp.words.vocabulary import PULLER
 from tapp.world import Options, World
 
@@ -112,7 +112,7 @@ class _Pulling:
         # pullers of later updates give way.
         self.has_earlier = self.yields = False
         # A puller of unknown age counts as old: no other puller has to wait for its place.
-        ages = [now - told(pod.created, now) for pod in world.pullers.values()]
+        ages = [now - plausible_time(pod.created, now) for pod in world.pullers.values()]
         self.young = [age for age in ages if age < options.pull_seconds]
         self.noted = decoded(PullerNote, world.tapp.status.pulling)
         self.given_up = decoded(UnableNote, world.tapp.status.pulling)

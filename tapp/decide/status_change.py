@@ -86,7 +86,7 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> StatusChange:
                 gates[gate] = False
         elif condition is None or condition.status != "False":
             gates[gate] = not pod.spec.drains and not update.unfinished
-        elif opens == 0 or pod.told(condition.last_transition_time, now) == UNKNOWN:
+        elif opens == 0 or pod.plausible_time(condition.last_transition_time, now) == UNKNOWN:
             # A gate that stays closed without a time is written again with one, because the grace
             # period counts from there.
             gates[gate] = opens == 0

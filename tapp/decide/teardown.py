@@ -23,7 +23,7 @@ from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.groups import grouped
-from tapp.words.times import told, written
+from tapp.words.times import plausible_time, written
 from tapp.words.vocabulary import Wish
 from tapp.world import Options
 
@@ -168,7 +168,7 @@ def _deleted_at(parent: Parent, now: float) -> float:
 
     Nothing is noted in the status of a TApp that is being deleted.
     """
-    return told(parent.metadata.deletion_timestamp, now, now)
+    return plausible_time(parent.metadata.deletion_timestamp, now, now)
 
 
 def _silent(pods: Sequence[Pod], deleted: float, now: float) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from tapp.pod.inplace import start_by_node_clock, started_at
 from tapp.pod.pod import Pod
-from tapp.words.times import SKEW, UNKNOWN, told
+from tapp.words.times import SKEW, UNKNOWN, plausible_time
 
 NEVER = float("inf")
 # Seconds after which Ready is False because the kubelet is away: node-monitor-grace-period (50),
@@ -57,7 +57,7 @@ def since(pod: Pod, now: float = NEVER) -> float:
 
     `spec.minReadySeconds` counts from this time. Returns `UNKNOWN` if the pod has no usable time.
     """
-    ready = pod.told(pod.ready_since, now)
+    ready = pod.plausible_time(pod.ready_since, now)
     starts = [started_at(pod, name, now) for name in pod.spec.running_containers]
     # Times are cut to the second: a container with a later time than Ready may have started up to a
     # second after it.
@@ -88,7 +88,7 @@ def _probes_failed_by(pod: Pod, now: float) -> float:
     before never runs the startup probe, and only a kubelet that has published a container runs its
     readiness probe.
     """
-    spec, times, wrote = pod.spec, [UNKNOWN], told(pod.kubelet_wrote, now)
+    spec, times, wrote = pod.spec, [UNKNOWN], plausible_time(pod.kubelet_wrote, now)
     starts = _starts(pod, now) if spec.startup_whole or spec.readiness_whole else {}
     for name, start in starts.items():
         if not start.readiness_changed:
@@ -108,7 +108,7 @@ def _readiness_changed_at(pod: Pod, now: float) -> float:
     With readiness gates it is ContainersReady that shows this: a gate changes Ready, too.
     """
     found = pod.conditions.get("ContainersReady") if pod.spec.gates else None
-    return pod.told(pod.ready_since if found is None else found.last_transition_time, now)
+    return pod.plausible_time(pod.ready_since if found is None else found.last_transition_time, now)
 
 
 class _Start(NamedTuple):
@@ -148,5 +148,5 @@ def _published_by(pod: Pod, start: _Start, now: float) -> float:
     """
     if not pod.spec.has_hook:
         return start.at
-    wrote = told(pod.kubelet_wrote, now)
+    wrote = plausible_time(pod.kubelet_wrote, now)
     return max(start.at, _readiness_changed_at(pod, now) if start.readiness_changed else wrote)

@@ -88,7 +88,7 @@ def closed_since(pod: Pod, now: float) -> float | None:
 
 def _past_time(pod: Pod, time: Any, now: float) -> float:
     """Returns a time of the pod, or `UNKNOWN` if the time is in the future."""
-    at = pod.told(time, now)
+    at = pod.plausible_time(time, now)
     return at if at <= now else UNKNOWN
 
 
@@ -151,7 +151,9 @@ def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> floa
     not_open = [gate for gate in _gates(pod) if gate is None or gate.status != "True"]
     if not not_open or not pod.running or opens_in(pod, update, now) > 0:
         return None
-    times = [pod.told(item.last_transition_time, now) for item in not_open if item is not None]
-    ready = pod.told(pod.conditions["ContainersReady"].last_transition_time, now)
+    times = [
+        pod.plausible_time(item.last_transition_time, now) for item in not_open if item is not None
+    ]
+    ready = pod.plausible_time(pod.conditions["ContainersReady"].last_transition_time, now)
     since = [ready, proved_at(pod, now), pod.made_at(now)]
     return max(0.0, max(since + times) + patience - now)

@@ -62,7 +62,7 @@ from typing import NamedTuple
 from tapp.kube.images import runs_image
 from tapp.kube.objects import ContainerStatus, RanImage
 from tapp.pod.pod import Pod
-from tapp.words.times import UNKNOWN, past, told
+from tapp.words.times import UNKNOWN, past, plausible_time
 
 _NEVER = float("inf")
 # Seconds that a kubelet may need in addition to the grace period; they also cover clocks that
@@ -295,10 +295,10 @@ def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProo
     known = [past(_update_written_at(pod), now), pod.made_at(now)]
     ended = status.now.terminated
     if ended is not None:
-        began = max(*known, pod.told(ended.started_at, now), times.since)
+        began = max(*known, pod.plausible_time(ended.started_at, now), times.since)
         # The kubelet's last report does not count here, because it only shows that the container
         # had ended.
-        ran = pod.told(ended.finished_at, now) - began
+        ran = pod.plausible_time(ended.finished_at, now) - began
         return 0.0 if ran >= stop else None
     if status.now.running is None:
         return None
@@ -347,7 +347,7 @@ def started_at(pod: Pod, name: str, now: float) -> float:
     if record is not None and name in record.containers:
         ran = record.containers[name]
         if status.container_id != ran.id:
-            began = max(began, told(_update_written_at(pod), now))
+            began = max(began, plausible_time(_update_written_at(pod), now))
     return began
 
 
@@ -357,4 +357,4 @@ def start_by_node_clock(pod: Pod, name: str, now: float) -> float:
     The condition Ready has times of the same clock, so both can be compared.
     """
     running = pod.container(name).now.running
-    return UNKNOWN if running is None else pod.told(running.started_at, now)
+    return UNKNOWN if running is None else pod.plausible_time(running.started_at, now)

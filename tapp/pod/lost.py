@@ -89,14 +89,14 @@ def told_silence(pod: Pod, now: float) -> float | None:
         return None if now < bound + ACKNOWLEDGED else bound
     if not pod.silent:
         return None
-    since = pod.told(pod.ready_since, now)
+    since = pod.plausible_time(pod.ready_since, now)
     if since == UNKNOWN:
         return UNKNOWN
     known = pod.conditions
     # A readiness gate that has just been opened looks like a silent node until the kubelet reacts.
     # So the silence cannot have begun before the newest of these conditions.
     others = [known[name].last_transition_time for name in ("ContainersReady", *pod.spec.gates)]
-    return max(since, *(pod.told(time, now) for time in others))
+    return max(since, *(pod.plausible_time(time, now) for time in others))
 
 
 def bound_at(pod: Pod, now: float) -> float:
@@ -106,7 +106,7 @@ def bound_at(pod: Pod, now: float) -> float:
     """
     scheduled = pod.conditions.get("PodScheduled")
     time = None if scheduled is None else scheduled.last_transition_time
-    return pod.told(time, now, pod.made_at(now))
+    return pod.plausible_time(time, now, pod.made_at(now))
 
 
 def silent_since(pod: Pod, now: float, seen: float) -> float | None:

@@ -20,7 +20,7 @@ from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord, Termina
 from tapp.kube.restarts import ALWAYS, COMPLETED, RESTART_ALL, RESTARTING_ALL, Restarts
 from tapp.pod.hold import Hold
 from tapp.pod.manifest import NO_MANIFEST, Manifest
-from tapp.words.times import SKEW, UNKNOWN, told
+from tapp.words.times import SKEW, UNKNOWN, plausible_time
 from tapp.words.vocabulary import GATES, NODE_LOST
 
 # An empty mapping, shared by all pods whose optional mappings have no entries.
@@ -281,18 +281,18 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         found = (known.get(name) for name in ("ContainersReady", *self.spec.gates))
         return all(item is not None and item.status == "True" for item in found)
 
-    def told(self, time: Any, now: float, otherwise: float = UNKNOWN) -> float:
-        """Returns a time of this pod's status in seconds since the epoch, or `otherwise`.
+    def plausible_time(self, time: Any, now: float, default: float = UNKNOWN) -> float:
+        """Returns a time of this pod's status in seconds since the epoch, or `default`.
 
-        `otherwise` is returned if `times.told` rejects the time, or if the time is more than `SKEW`
-        seconds before the pod's creation.
+        `default` is returned if `times.plausible_time` rejects the time, or if the time is more
+        than `SKEW` seconds before the pod's creation.
         """
-        at = told(time, now)
-        return otherwise if at < self.made_at(now) - SKEW else at
+        at = plausible_time(time, now)
+        return default if at < self.made_at(now) - SKEW else at
 
     def made_at(self, now: float) -> float:
         """Returns when the pod was created, in seconds since the epoch, or `UNKNOWN`."""
-        return told(self.created, now)
+        return plausible_time(self.created, now)
 
     @property
     def made_failed(self) -> bool:

@@ -100,7 +100,7 @@ def _became_ready_recently(pod: Pod, now: float) -> bool:
     """Returns True if the pod became Ready within the
     longest back-off, so that it may crash again.
     """
-    since = pod.told(pod.ready_since, now)
+    since = pod.plausible_time(pod.ready_since, now)
     return since == UNKNOWN or now - since < LONGEST_BACK_OFF
 
 
@@ -139,7 +139,7 @@ def _trouble_of_container(
         if waiting is not None and waiting.reason == _CRASH_LOOP:
             return Trouble(text)
         stopped = ended or status.before.terminated
-        at = UNKNOWN if stopped is None else pod.told(stopped.finished_at, now)
+        at = UNKNOWN if stopped is None else pod.plausible_time(stopped.finished_at, now)
         return wait_since(text, at, now)
     return _crash_loop(pod, status, now)
 
@@ -207,8 +207,8 @@ def _crash_loop(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
     last = status.now.terminated or status.before.terminated
     wait = None
     if running is not None:
-        began = pod.told(running.started_at, now)
-        ended = UNKNOWN if last is None else pod.told(last.finished_at, now)
+        began = pod.plausible_time(running.started_at, now)
+        ended = UNKNOWN if last is None else pod.plausible_time(last.finished_at, now)
         record = pod.last_update.containers.get(name) if pod.last_update is not None else None
         if record is not None and last is not None and last.container_id == record.id:
             # The container before was stopped for an update.
@@ -224,7 +224,7 @@ def _crash_loop(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
         return NO_TROUBLE
     code = f" with exit code {last.exit_code}" if last is not None else ""
     reason = f" ({last.reason})" if last is not None and last.reason == "OOMKilled" else ""
-    at = pod.told(last.finished_at, now) if last is not None else UNKNOWN
+    at = pod.plausible_time(last.finished_at, now) if last is not None else UNKNOWN
     when = f", last at {written(at)}" if at != UNKNOWN else ""
     often = f", restarted {count} time{'s'[: count != 1]}" if count else ""
     text = f"container {short(name)}: CrashLoopBackOff: it ends{code}{reason}{often}{when}"

@@ -144,7 +144,7 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
         name, running = status.name or "", status.now.running
         is_init = name not in pod.spec.main_containers
         if running is not None:
-            since = pod.told(running.started_at, now, began)
+            since = pod.plausible_time(running.started_at, now, began)
             if is_init and name not in pod.spec.running_containers:
                 text = f"init container {short(name)} runs{_since_text(since)} and has not ended"
                 return wait_since(text, since, now, patience.start)
@@ -155,7 +155,7 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
                 return wait_since(f"{text}has not passed", since, now, patience.start)
             began = max(began, since)
         elif (ended := status.now.terminated) is not None:
-            began = max(began, pod.told(ended.finished_at, now))
+            began = max(began, pod.plausible_time(ended.finished_at, now))
         elif not _has_failed(status):
             kind = "init container" if is_init else "container"
             image = short(pod.spec.images.get(name, ""))
@@ -175,7 +175,7 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
 def _sandbox_since(pod: Pod, now: float) -> float:
     """Returns when volumes and network became ready, or `UNKNOWN`."""
     condition = pod.conditions.get("PodReadyToStartContainers")
-    return UNKNOWN if condition is None else pod.told(condition.last_transition_time, now)
+    return UNKNOWN if condition is None else pod.plausible_time(condition.last_transition_time, now)
 
 
 def _has_failed(status: ContainerStatus) -> bool:
@@ -203,7 +203,7 @@ def _wait_for_readiness(pod: Pod, now: float) -> Trouble:
             found.append(f"its readiness gate {short(gate)} {_gate_state(condition)}")
     if pod.ready is None or not found:
         return NO_TROUBLE
-    since = pod.told(pod.ready_since, now, pod.made_at(now))
+    since = pod.plausible_time(pod.ready_since, now, pod.made_at(now))
     text = f"its pod is not Ready{_since_text(since)}: {'; '.join(found)}"
     return wait_since(text, since, now, _NEVER)
 
@@ -249,7 +249,7 @@ def _end_text(pod: Pod, status: ContainerStatus, code: int) -> str:
     reason = (
         end.reason if end is not None and end.reason not in {None, "Error", "Completed"} else ""
     )
-    at = UNKNOWN if end is None else pod.told(end.finished_at, _NEVER)
+    at = UNKNOWN if end is None else pod.plausible_time(end.finished_at, _NEVER)
     own = pod.spec.own_restarts.get(name)
     policy = pod.spec.restart_policy if own is None else own.policy
     return (
@@ -261,7 +261,7 @@ def _end_text(pod: Pod, status: ContainerStatus, code: int) -> str:
 
 def _changed_at(pod: Pod, condition: Condition, now: float) -> float:
     """Returns when a condition last changed, or else when the pod was created."""
-    return pod.told(condition.last_transition_time, now, pod.made_at(now))
+    return pod.plausible_time(condition.last_transition_time, now, pod.made_at(now))
 
 
 def _since_text(at: float) -> str:

@@ -1,7 +1,7 @@
 """Conversion between Kubernetes' times (RFC 3339) and seconds since the epoch.
 
 A time in an object may be missing, null, of a wrong type, or from a clock that is wrong. So a rule
-that needs a time reads it with `told`, and handles `UNKNOWN`.
+that needs a time reads it with `plausible_time`, and handles `UNKNOWN`.
 """
 
 import re
@@ -40,13 +40,13 @@ def past(text: Any, now: float) -> float:
     return at if at <= now else UNKNOWN
 
 
-def told(text: Any, now: float, otherwise: float = UNKNOWN) -> float:
-    """Returns a time of an object as seconds since the epoch, or `otherwise` if it cannot be right.
+def plausible_time(text: Any, now: float, default: float = UNKNOWN) -> float:
+    """Returns a time of an object as seconds since the epoch, or `default` if it cannot be right.
 
     That is so if it is missing, is no RFC 3339 time, or is more than `SKEW` seconds in the future.
     """
     at = seconds(text)
-    return at if UNKNOWN < at <= now + SKEW else otherwise
+    return at if UNKNOWN < at <= now + SKEW else default
 
 
 def noted_since(text: str, now: float) -> tuple[str, float]:

@@ -23,7 +23,7 @@ def test_an_edit_is_seen_before_the_old_container_is_killed_and_ready_never_chan
     pod = OnePod().up()
     since = pod.condition("Ready")["lastTransitionTime"]
     pod.edit("app:2").run(10)
-    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running Ready"]
+    assert pod.plausible_time() == ["2 app:1 running Ready", "2 app:2 running Ready"]
     assert pod.condition("Ready")["lastTransitionTime"] == since
 
 
@@ -33,12 +33,20 @@ def test_of_two_edits_in_a_row_the_image_in_between_really_runs_and_is_then_kill
     pod.levers.stop_seconds = 30.0
     pod.up().edit("app:2").run(4)
     pod.edit("app:3").run(40)
-    assert pod.told() == ["2 app:1 running Ready", "3 app:2 running Ready", "3 app:3 running Ready"]
+    assert pod.plausible_time() == [
+        "2 app:1 running Ready",
+        "3 app:2 running Ready",
+        "3 app:3 running Ready",
+    ]
     assert pod.status["restartCount"] == 2
     pod.diary.clear()
     pod.edit("app:2").run(3)
     pod.edit("app:3").run(50)
-    assert pod.told() == ["4 app:3 running Ready", "5 app:2 running Ready", "5 app:3 running Ready"]
+    assert pod.plausible_time() == [
+        "4 app:3 running Ready",
+        "5 app:2 running Ready",
+        "5 app:3 running Ready",
+    ]
 
 
 def test_the_grace_period_is_the_longest_that_a_container_takes_to_stop() -> None:
@@ -96,12 +104,12 @@ def test_a_startup_probe_leaves_ready_stale_until_it_has_run() -> None:
     pod.diary.clear()
     assert pod.ready
     pod.edit("app:2").run(6)
-    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running Ready"]
+    assert pod.plausible_time() == ["2 app:1 running Ready", "2 app:2 running Ready"]
     assert (pod.status["started"], pod.can_serve) == (True, False)
     pod.run(10)
     assert (pod.status["started"], pod.ready) == (False, False)
     pod.run(25)
-    assert pod.told()[2:] == ["2 app:2 running", "2 app:2 running Ready"]
+    assert pod.plausible_time()[2:] == ["2 app:2 running", "2 app:2 running Ready"]
     assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, True)
 
 
@@ -113,13 +121,13 @@ def test_behind_both_probes_ready_turns_true_before_the_startup_probe_has_run() 
     pod.run(21)
     pod.diary.clear()
     pod.edit("app:2").run(6)
-    assert pod.told()[1:] == ["2 app:2 running", "2 app:2 running Ready"]
+    assert pod.plausible_time()[1:] == ["2 app:2 running", "2 app:2 running Ready"]
     assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, False)
     pod.run(9)
-    assert pod.told()[3:] == ["2 app:2 running"]
+    assert pod.plausible_time()[3:] == ["2 app:2 running"]
     assert (pod.status["started"], pod.ready) == (False, False)
     pod.run(15)
-    assert pod.told()[4:] == ["2 app:2 running Ready"]
+    assert pod.plausible_time()[4:] == ["2 app:2 running Ready"]
     assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, True)
 
 
@@ -128,7 +136,7 @@ def test_a_first_container_is_not_ready_before_its_startup_probe_has_succeeded()
     pod = OnePod(container=probes)
     pod.levers.started_seconds_by_image["app:1"] = 12.0
     pod.run(30)
-    ready = [line.endswith("Ready") for line in pod.told()]
+    ready = [line.endswith("Ready") for line in pod.plausible_time()]
     assert (ready[-1], ready.count(True), pod.can_serve) == (True, 1, True)
 
 
@@ -139,7 +147,11 @@ def test_a_readiness_probe_is_unready_after_a_restart_until_it_succeeds() -> Non
     assert (pod.ready, pod.status["started"]) == (False, True)
     pod.run(8)
     assert (pod.ready, pod.can_serve) == (True, True)
-    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running", "2 app:2 running Ready"]
+    assert pod.plausible_time() == [
+        "2 app:1 running Ready",
+        "2 app:2 running",
+        "2 app:2 running Ready",
+    ]
 
 
 def test_initial_delay_comes_before_the_first_probe() -> None:
@@ -197,7 +209,7 @@ def test_a_pull_that_fails_after_the_kill_is_told_with_three_reasons() -> None:
     pod = bad()
     old = pod.status
     pod.edit("app:typo").run(300)
-    reasons = {line.split()[2] for line in pod.told()[1:]}
+    reasons = {line.split()[2] for line in pod.plausible_time()[1:]}
     assert reasons == {"ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"}
     assert (pod.status["containerID"], pod.status["image"]) == (old["containerID"], old["image"])
     assert pod.status["lastState"]["terminated"]["containerID"] == old["containerID"]
@@ -214,7 +226,7 @@ def test_before_its_first_start_a_container_only_waits_for_its_image() -> None:
     pod = OnePod(image="app:typo")
     pod.levers.bad_images.add("app:typo")
     pod.run(300)
-    assert {line.split()[2] for line in pod.told()} == {
+    assert {line.split()[2] for line in pod.plausible_time()} == {
         "ContainerCreating",
         "ErrImagePull",
         "ImagePullBackOff",
@@ -350,7 +362,9 @@ def test_a_liveness_restart_keeps_the_worker_busy() -> None:
     pod.run(2).edit("app:2").run(4)
     assert pod.pod["status"]["observedGeneration"] == 1
     pod.run(6)
-    assert pod.told()[-1] == "2 app:1 running Ready"  # restarted, seen, and about to be killed
+    assert (
+        pod.plausible_time()[-1] == "2 app:1 running Ready"
+    )  # restarted, seen, and about to be killed
     pod.run(12)
     assert (pod.status["image"], pod.status["restartCount"]) == ("docker.io/library/app:2", 2)
 
