@@ -95,7 +95,7 @@ def _paces(instances: Iterable[Instance], world: World, now: float) -> dict[int,
         pod = instance.pod
         if pod is None or pod.phase not in COMPLETED or pod.terminating or not instance.should_run:
             continue
-        if not instance.updated or pod.made_failed or not gives_way(pod, instance.update):
+        if not instance.updated or pod.failed_by_service or not gives_way(pod, instance.update):
             continue
         if (each := pace(pod, instance.id, noted, now)) is not None:
             found[instance.id] = each

@@ -175,7 +175,7 @@ def gives_way(pod: Pod, update: Progress, remembered: str = "") -> bool:
     docs/design.md, "Completed and finished instances". `remembered` is the status of the instance
     in the last sync.
     """
-    if pod.made_failed or pod.refused_by_kubelet or ended_by_update(pod, update):
+    if pod.failed_by_service or pod.refused_by_kubelet or ended_by_update(pod, update):
         return True
     # The pod of a finished instance may be evicted, too, when its node is drained. The work of the
     # instance is done all the same.
@@ -216,7 +216,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
         return InstanceStatus.PENDING
     # An instance whose pod was ended by an update is broken, not finished, also if
     # spec.neverMigrate keeps the pod.
-    broken = pod.made_failed or ended_by_update(pod, update)
+    broken = pod.failed_by_service or ended_by_update(pod, update)
     replaced = broken or (gives_way(pod, update, remembered) and not never_migrate)
     if phase == "Failed":
         return InstanceStatus.POD_FAILED if replaced else InstanceStatus.FAILED

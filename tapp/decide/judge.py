@@ -120,7 +120,7 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
         return _decided(instance)
     if obstacle := template.obstacle or instance.no_new_pod:
         return wait(Reason.BLOCKED, obstacle)
-    if pod.made_failed:
+    if pod.failed_by_service:
         reason, why = Reason.NODE_LOST, "was on a node that is lost"
     elif ended_by_update(pod, instance.update):
         reason, why = Reason.ENDED_BY_UPDATE, "was ended by its update"

@@ -62,7 +62,7 @@ def since(pod: Pod, now: float = NEVER) -> float:
     # Times are cut to the second: a container with a later time than Ready may have started up to a
     # second after it.
     began = [start + (start > ready) for start in starts]
-    return max(ready, pod.made_at(now), _probes_failed_by(pod, now), *began)
+    return max(ready, pod.created_at(now), _probes_failed_by(pod, now), *began)
 
 
 def probed_at(pod: Pod, now: float = NEVER) -> float:

@@ -155,5 +155,5 @@ def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> floa
         pod.plausible_time(item.last_transition_time, now) for item in not_open if item is not None
     ]
     ready = pod.plausible_time(pod.conditions["ContainersReady"].last_transition_time, now)
-    since = [ready, proved_at(pod, now), pod.made_at(now)]
+    since = [ready, proved_at(pod, now), pod.created_at(now)]
     return max(0.0, max(since + times) + patience - now)

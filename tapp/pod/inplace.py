@@ -292,7 +292,7 @@ def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProo
     the container has not started.
     """
     now, stop = times.now, times.stop
-    known = [past(_update_written_at(pod), now), pod.made_at(now)]
+    known = [past(_update_written_at(pod), now), pod.created_at(now)]
     ended = status.now.terminated
     if ended is not None:
         began = max(*known, pod.plausible_time(ended.started_at, now), times.since)

@@ -106,7 +106,7 @@ def bound_at(pod: Pod, now: float) -> float:
     """
     scheduled = pod.conditions.get("PodScheduled")
     time = None if scheduled is None else scheduled.last_transition_time
-    return pod.plausible_time(time, now, pod.made_at(now))
+    return pod.plausible_time(time, now, pod.created_at(now))
 
 
 def silent_since(pod: Pod, now: float, seen: float) -> float | None:

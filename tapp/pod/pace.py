@@ -57,7 +57,7 @@ def _lifetime(pod: Pod, now: float) -> tuple[float, float]:
 
     Without any usable time the pod's end is `now`.
     """
-    began = pod.made_at(now)
+    began = pod.created_at(now)
     ends = [status.now.terminated for status in pod.containers]
     times = [past(end.finished_at, now) for end in ends if end is not None]
     times += [

@@ -288,14 +288,14 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         than `SKEW` seconds before the pod's creation.
         """
         at = plausible_time(time, now)
-        return default if at < self.made_at(now) - SKEW else at
+        return default if at < self.created_at(now) - SKEW else at
 
-    def made_at(self, now: float) -> float:
+    def created_at(self, now: float) -> float:
         """Returns when the pod was created, in seconds since the epoch, or `UNKNOWN`."""
         return plausible_time(self.created, now)
 
     @property
-    def made_failed(self) -> bool:
+    def failed_by_service(self) -> bool:
         """True if this service set the phase Failed because the
         node is lost: the program did not fail.
         """

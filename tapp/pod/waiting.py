@@ -97,9 +97,9 @@ def _wait_for_node(
     scheduling gates, or for a suitable node.
     """
     if condition is None:
-        made = pod.made_at(now)
-        text = f"no scheduler has looked at its pod{_since_text(made)} (spec.schedulerName: "
-        return wait_since(f"{text}{short(pod.spec.scheduler)})", made, now, _NEVER)
+        created = pod.created_at(now)
+        text = f"no scheduler has looked at its pod{_since_text(created)} (spec.schedulerName: "
+        return wait_since(f"{text}{short(pod.spec.scheduler)})", created, now, _NEVER)
     if condition.status != "False":
         return NO_TROUBLE
     if condition.reason == "SchedulingGated":
@@ -203,7 +203,7 @@ def _wait_for_readiness(pod: Pod, now: float) -> Trouble:
             found.append(f"its readiness gate {short(gate)} {_gate_state(condition)}")
     if pod.ready is None or not found:
         return NO_TROUBLE
-    since = pod.plausible_time(pod.ready_since, now, pod.made_at(now))
+    since = pod.plausible_time(pod.ready_since, now, pod.created_at(now))
     text = f"its pod is not Ready{_since_text(since)}: {'; '.join(found)}"
     return wait_since(text, since, now, _NEVER)
 
@@ -261,7 +261,7 @@ def _end_text(pod: Pod, status: ContainerStatus, code: int) -> str:
 
 def _changed_at(pod: Pod, condition: Condition, now: float) -> float:
     """Returns when a condition last changed, or else when the pod was created."""
-    return pod.plausible_time(condition.last_transition_time, now, pod.made_at(now))
+    return pod.plausible_time(condition.last_transition_time, now, pod.created_at(now))
 
 
 def _since_text(at: float) -> str:
