@@ -18,7 +18,7 @@ from tapp.kube.resources import asked_for
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.inplace import ended_by_update
 from tapp.pod.pod import Pod, PodSpec
-from tapp.pod.resize import DEFERRED, Resizing, obstacle_to_resize
+from tapp.pod.resize import RESIZE_DEFERRED, Resizing, obstacle_to_resize
 from tapp.pod.update import changed_images, edited_images, obstacle_to, plan_restart, restarts_of
 from tapp.words.quoted import quoted, short
 from tapp.words.ranges import name_list
@@ -65,7 +65,7 @@ def judge(instance: Instance) -> Verdict:
         return _recreate(instance, template, Reason.NOT_IN_PLACE, instance.infeasible)
     # 7. The pod carries the revision of its template: a restart may be asked for, or a resize due.
     if instance.updated:
-        if pod.spec.asked and restarts_of(pod.spec, template, instance.metadata_before):
+        if pod.spec.pending_requests and restarts_of(pod.spec, template, instance.metadata_before):
             attempt, way = _in_place(instance, pod, template), Reason.NOT_IN_PLACE
             return attempt.verdict or _recreate(instance, template, way, attempt.obstacle)
         if pod.image_writers and (images := edited_images(pod)):
@@ -169,7 +169,7 @@ def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict
 def _resizing(state: Resizing) -> Verdict:
     """Waits until the kubelet has given containers the resources of the pod's spec."""
     quote = f": {state.message}" if state.message else ""
-    if state.pending == DEFERRED:
+    if state.pending == RESIZE_DEFERRED:
         message = f"its node has no room now for the resources of its template{quote}"
         return wait(Reason.RESIZE_DEFERRED, message)
     message = f"its kubelet gives its containers the resources of its template{quote}"

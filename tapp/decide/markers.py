@@ -221,7 +221,7 @@ class _Marking:
         spec, hold = pod.spec, due_markers(pod, self.requests.get(pod.name))
         watched, tolerate = bool(spec.served_gates or lost), self._tolerates(pod)
         # A request for a restart is fulfilled only as long as the record says so.
-        over = pod.update_over and not spec.requests
+        over = pod.update_over and not spec.restart_requests
         return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over, hold=hold)
 
     def _differs(self, pod: Pod, drain: str = "", lost: str = "") -> bool:

@@ -17,7 +17,7 @@ from tapp.decide.changes import Mark, Resize
 from tapp.decide.instances import Instance, ResizeState
 from tapp.declared.model import TApp
 from tapp.pod.pod import Pod
-from tapp.pod.resize import DEFERRED, INFEASIBLE, Wanted, resizing_of, wanted_of
+from tapp.pod.resize import RESIZE_DEFERRED, RESIZE_INFEASIBLE, Wanted, resizing_of, wanted_of
 from tapp.words.notes import ResizeNote, decoded
 from tapp.words.times import UNKNOWN, noted_since, seconds
 from tapp.world import Options, World
@@ -65,7 +65,11 @@ def resize_states(
         since, refused = noted.get(note, ""), seconds(noted.get(note._replace(is_refused=True)))
         if wanted.resources and refused != UNKNOWN and now - refused >= LAST:
             infeasible = _not_given("it", since)
-        if state is not None and state.pending == INFEASIBLE and _is_current(pod, since, now):
+        if (
+            state is not None
+            and state.pending == RESIZE_INFEASIBLE
+            and _is_current(pod, since, now)
+        ):
             infeasible = f"its node can never give it these resources: {state.message}"
         states[instance.id] = ResizeState(wanted, state, infeasible)
     return states
@@ -117,7 +121,7 @@ def track_resizes(world: World, cases: Sequence[Case], now: float) -> Resizes:
             found.since[note], _ = noted_since(noted.get(note, ""), now)
         if left <= 0 and not instance.infeasible:
             found.overdue[instance.id] = _why(instance, since)
-            if instance.resizing is not None and instance.resizing.pending == DEFERRED:
+            if instance.resizing is not None and instance.resizing.pending == RESIZE_DEFERRED:
                 found.deferred.add(instance.id)
         if requested or left > 0:
             found.waits.append(AGAIN)
@@ -136,6 +140,6 @@ def _why(instance: Instance, since: str) -> str:
     if state is None:
         return _not_given("its pod", since)
     quote = f": {state.message}" if state.message else ""
-    if state.pending == DEFERRED:
+    if state.pending == RESIZE_DEFERRED:
         return f"its node has had no room since {since} for the resources of its template{quote}"
     return f"its kubelet has not given it the resources of its template since {since}{quote}"

@@ -219,7 +219,7 @@ class InPlaceRecord(msgspec.Struct, frozen=True):
     containers: dict[str, RanImage] = {}
     # The requests for restarts that the pod had, which this update carries out: container name
     # (empty for all) -> digest of the text.
-    asked: dict[str, str] = {}
+    requests: dict[str, str] = msgspec.field(default_factory=dict, name="asked")
 
 
 class ManagedField(msgspec.Struct, frozen=True, gc=False):
@@ -253,8 +253,8 @@ def encode_record(record: InPlaceRecord, revision: str) -> str:
         | ({"again": True} if ran.again else {})
         for name, ran in record.containers.items()
     }
-    if record.asked:
-        document["asked"] = record.asked
+    if record.requests:
+        document["asked"] = record.requests
     if record.at:
         document["at"] = record.at
     return msgspec.json.encode(document, order="sorted").decode()

@@ -109,8 +109,9 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     reads: Reads = {}
     # Restarts that users request by annotations on this pod: container name, or an empty string for
     # all containers -> digest of the annotation's value.
-    requests: Mapping[str, str] = {}
-    asked: tuple[str, ...] = ()  # The keys of `requests` that no update has carried out yet.
+    restart_requests: Mapping[str, str] = {}
+    # The keys of `restart_requests` that no update has carried out yet.
+    pending_requests: tuple[str, ...] = ()
     # Revision of the template before its placeholders were filled in; empty if the template has
     # none.
     written: str = ""

@@ -55,7 +55,7 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
     """
     meta, status, annotations = pod.metadata, pod.status, manifest.annotations
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
-    spec, wrong_type = _spec(pod, manifest, {} if record is None else record.asked)
+    spec, wrong_type = _spec(pod, manifest, {} if record is None else record.requests)
     facts: dict[str, Any] = {}
     if status is not None:
         facts, not_readable = _condition_facts(bytes(status.conditions))
@@ -162,8 +162,8 @@ def _spec(
         or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
         metadata=_metadata(manifest),
         reads=_metadata_read(running, manifest),
-        requests=requests,
-        asked=tuple(
+        restart_requests=requests,
+        pending_requests=tuple(
             name for name, text in requests.items() if fulfilled_requests.get(name) != text
         ),
         written=origin.revision,

@@ -29,7 +29,7 @@ from tapp.pod.pod import Pod, PodSpec
 from tapp.words.quoted import quoted
 
 # Reasons of the pod condition PodResizePending.
-DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
+RESIZE_DEFERRED, RESIZE_INFEASIBLE = "Deferred", "Infeasible"
 
 
 class Wanted(NamedTuple):

@@ -67,7 +67,9 @@ def restarts_of(spec: PodSpec, template: Template, before: Metadata | None) -> l
             A key that is equal in both templates is not written, even if the pod's value differs,
             so it restarts nothing.
     """
-    requested = [n for n in template.images if "" in spec.asked or n in spec.asked]
+    requested = [
+        n for n in template.images if "" in spec.pending_requests or n in spec.pending_requests
+    ]
     # The two revisions differ only in whether resources count, so the template itself is the same.
     # A container that reads the revision label need not restart for that.
     only_revision_differs = spec.template_hash == template.other_revision != template.revision
@@ -183,7 +185,7 @@ def record_of(  # noqa: PLR0913, PLR0917 - independent inputs
         containers[name] = msgspec.structs.replace(containers[name], again=True)
     # The time of the write matters only if `observedGeneration` is missing.
     at = "" if pod.tells_generation else written(now)
-    return encode_record(InPlaceRecord(at, containers, dict(pod.spec.requests)), revision)
+    return encode_record(InPlaceRecord(at, containers, dict(pod.spec.restart_requests)), revision)
 
 
 def _container_record(pod: Pod, name: str, before: RanImage | None) -> RanImage:
