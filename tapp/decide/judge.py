@@ -231,7 +231,7 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
         in_place = not more
     # What the API server or the kubelet refuses in a new pod, they refuse in an update, too.
     any_pod = "" if instance.problems is None else instance.problems.any_pod
-    if beyond := template.beyond or any_pod:
+    if beyond := template.limit_problem or any_pod:
         return wait(Reason.BLOCKED, beyond)
     asked = template.annotations.get(RESTARTED_AT, "")
     blocked = template.obstacle or instance.no_new_pod

@@ -70,7 +70,9 @@ def find_problems(
                 found.blocked[instance.id] = blocked
         # The problems below are not certain: admission may add an image, a volume, or cut
         # Metacontroller's copy. They keep a pod that exists; a pod that is missing is tried.
-        no_image = "" if _has_images_of_admission(instance.pod, template) else template.lacking
+        no_image = (
+            "" if _has_images_of_admission(instance.pod, template) else template.missing_image
+        )
         if any_pod := no_image or sizes.problem_of(instance, template):
             found.any_pod[instance.id] = any_pod
             why = why or any_pod
@@ -92,7 +94,7 @@ def find_problems(
 
 def _has_images_of_admission(pod: Pod | None, template: Template) -> bool:
     """Returns True if admission gave a pod all images that its template lacks."""
-    if pod is None or not template.lacking:
+    if pod is None or not template.missing_image:
         return False
     spec, lists = template.spec, ("containers", "initContainers")
     unnamed = [

@@ -13,7 +13,7 @@ from tapp.declared.placeholders import PLACEHOLDER_BYTES
 MOST_FILLED_IN: Final = 50_000_000
 
 
-def too_large(total: int, instances: int, most_of_it: str = "") -> str:
+def filling_problem(total: int, instances: int, most_of_it: str = "") -> str:
     """Returns why `total` bytes (`Slots.bytes`) exceed the limit, or an
     empty string if they do not.
 

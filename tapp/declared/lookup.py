@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from tapp.declared.claims_and_service import NOT_RECORDED, ClaimsAndService, recorded_parts
-from tapp.declared.filling import too_large
+from tapp.declared.filling import filling_problem
 from tapp.declared.meaning import Meaning
 from tapp.declared.model import TAppSpec
 from tapp.declared.placeholders import NO_SLOTS, Slots, UnfilledError, length_of, placeholders_in
-from tapp.declared.shapes import name_taken
+from tapp.declared.shapes import repeated_name
 from tapp.declared.templates import (
     Template,
     Unresolved,
@@ -108,7 +108,7 @@ class Templates:
     _valued_by: dict[str, list[str]] | None = None
     _claim_slots: dict[str, Slots | str] | None = None  # Cache of `claim_slots`.
     _service_slots: Slots | str | None = None  # Cache of `service_slots`.
-    _too_large: str | None = None  # Cache of `too_large`.
+    _too_large: str | None = None  # Cache of `filling_problem`.
 
     def __post_init__(self) -> None:
         self._claims = frozenset(map(claim_name, self.spec.volume_claim_templates))
@@ -121,7 +121,7 @@ class Templates:
         found = self.named(self.spec.template_name(instance))
         if not isinstance(found, Template) or not found.slots:
             return found
-        if problem := self.too_large():
+        if problem := self.filling_problem():
             return Unresolved(found.name, f"template {quoted(found.name)}: {problem}")
         own = self._own_of(found, instance)
         if instance < self.spec.replicas:
@@ -141,7 +141,7 @@ class Templates:
             if isinstance(own, Template) and isinstance(written := self.named(own.name), Template)
         ]
 
-    def too_large(self) -> str:
+    def filling_problem(self) -> str:
         """Returns why the pod templates cannot be filled in for all instances, or an empty
         string.
         """
@@ -282,12 +282,14 @@ class Templates:
             if isinstance(template := self.named(name), Template)
         }
         largest = max(found, key=found.__getitem__, default="")
-        return too_large(sum(found.values()), counts[largest], f", most of it {quoted(largest)}")
+        return filling_problem(
+            sum(found.values()), counts[largest], f", most of it {quoted(largest)}"
+        )
 
     def _problem_of(self, each: int) -> str:
         """Returns why `each` bytes per instance are too many, or an empty string."""
         replicas = self.spec.replicas
-        return too_large(each * replicas, replicas)
+        return filling_problem(each * replicas, replicas)
 
     def own(self, slots: Slots, instance: int) -> dict[str, str]:
         """Returns the texts of placeholders for one instance. Raises
@@ -316,7 +318,7 @@ class Templates:
             body = slots.filled(template.body, own)
         except UnfilledError as error:
             return Unresolved(name, f"template {quoted(name)}: {error}", Reason.BLOCKED)
-        if taken := name_taken(body["spec"]):
+        if taken := repeated_name(body["spec"]):
             return Unresolved(name, f"template {quoted(name)}: {taken}", Reason.BLOCKED)
         claims, ignored = self._claims, self.spec.ignores_resources
         forms = self._forms.get(name)

@@ -63,7 +63,7 @@ def _list_problem(section: str, items: Any) -> str:
     return ""
 
 
-def name_taken(spec: dict[str, Any]) -> str:
+def repeated_name(spec: dict[str, Any]) -> str:
     """Returns which container or volume has the same name as an earlier one, or an empty string.
 
     Kubernetes refuses such a pod, and the rules of this service look up containers by name.

@@ -17,11 +17,11 @@ from tapp.declared.meaning import Meaning
 from tapp.declared.metadata import Metadata
 from tapp.declared.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
 from tapp.declared.reads import Reads, read_by, requests_of, sizes_read_by
-from tapp.declared.shapes import name_taken, shape_problem
+from tapp.declared.shapes import repeated_name, shape_problem
 from tapp.kube.canonical import FORMS, Forms
 from tapp.kube.env import RepeatedEnvError, without_repeats
-from tapp.kube.limits import MOST_ANNOTATIONS, exceeded, go_length, image_missing, length_in_go
-from tapp.kube.once import mounted, repeated
+from tapp.kube.limits import MOST_ANNOTATIONS, go_length, length_in_go, limit_problem, missing_image
+from tapp.kube.once import mounts_without_volume, repetition
 from tapp.kube.parts import map_in, maps_of, text_of
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
@@ -124,9 +124,9 @@ class Template:
     watched: bool  # True if the template has a readiness gate of this service.
     # Reason why neither a new pod nor an update in place is possible: a limit of Kubernetes
     # (`tapp/kube/limits.py`). Empty if both are possible.
-    beyond: str
+    limit_problem: str
     # Reason why no new pod is possible unless admission adds something; empty if it is possible.
-    lacking: str
+    missing_image: str
     # `beyond`, or the reason why no new pod is possible, or why Metacontroller could never update
     # it. Empty if there is no such reason.
     obstacle: str
@@ -175,8 +175,8 @@ def resolve(
             problem = str(error)
     if problem:
         return Unresolved(name, f"template {quoted(name)} cannot be used: {problem}")
-    if taken := name_taken(body["spec"]):
-        return Unresolved(name, f"template {quoted(name)}: {taken}", Reason.BLOCKED)
+    if repeated := repeated_name(body["spec"]):
+        return Unresolved(name, f"template {quoted(name)}: {repeated}", Reason.BLOCKED)
     found = resolved(name, body, claims, ignores_resources=ignores_resources, filled=not slots)
     return replace(found, slots=slots, body=body) if slots else found
 
@@ -212,7 +212,7 @@ def resolved(  # noqa: PLR0913 - independent inputs
     annotations = _for_every_pod(revision.own_annotations(metadata))
     runs = running(spec)
     images = {item["name"]: item["image"] for item in runs if "image" in item}
-    folded, obstacle = _folded(name, spec)
+    folded, obstacle = _without_repeated_env(name, spec)
     beyond = ""
     if filled:
         own = {
@@ -220,9 +220,9 @@ def resolved(  # noqa: PLR0913 - independent inputs
             "annotations": annotations,
             "finalizers": metadata.get("finalizers"),
         }
-        beyond = exceeded("Pod", {"metadata": own, "spec": spec})
+        beyond = limit_problem("Pod", {"metadata": own, "spec": spec})
         beyond = beyond and f"template {quoted(name)}: {beyond}"
-    lacking = image_missing(spec)
+    lacking = missing_image(spec)
     text = msgspec.json.encode([metadata, folded])
     return Template(
         name=name,
@@ -244,11 +244,11 @@ def resolved(  # noqa: PLR0913 - independent inputs
             for name in requests_of(annotations)
             if name not in {"", *(i["name"] for i in runs)}
         ],
-        mounts=mounted(spec),
+        mounts=mounts_without_volume(spec),
         watched=has_served_gate(spec),
-        beyond=beyond,
-        lacking=lacking and f"template {quoted(name)}: {lacking}",
-        obstacle=beyond or obstacle or _refused(name, spec),
+        limit_problem=beyond,
+        missing_image=lacking and f"template {quoted(name)}: {lacking}",
+        obstacle=beyond or obstacle or _repetition_problem(name, spec),
         bulk=Bulk.of(text, folded),
         # The images are also in an annotation, as JSON within JSON: quotation marks are escaped.
         size=len(text) + 2 * len(msgspec.json.encode(images)),
@@ -275,7 +275,7 @@ def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in entries.items() if key not in NEVER_IN_TEMPLATES}
 
 
-def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _without_repeated_env(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Returns the spec without repeated environment variables, and why that is impossible, or
     "".
     """
@@ -290,11 +290,11 @@ def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
     return folded, ""
 
 
-def _refused(name: str, spec: dict[str, Any]) -> str:
+def _repetition_problem(name: str, spec: dict[str, Any]) -> str:
     """Returns why the API server would refuse a pod because of a
     repeated entry, or an empty string.
     """
-    found = repeated(spec)
+    found = repetition(spec)
     return f"template {quoted(name)}: {found}: the API server refuses such a pod" if found else ""
 
 

@@ -1,10 +1,10 @@
 """Limits of the API server that can be checked before an object is sent.
 
-`exceeded` compares a pod, a claim or a Service with a table that has the shape of the object. The
-table has only limits of single values: lengths, allowed characters, ranges. Values that admission
-may still add, and rules that depend on the cluster, are left to the API server. Annotations have a
-limit on their sum, which includes Metacontroller's copy of the object: `bytes_of` and
-`length_in_go` count it.
+`limit_problem` compares a pod, a claim or a Service with a table that has the shape of the object.
+The table has only limits of single values: lengths, allowed characters, ranges. Values that
+admission may still add, and rules that depend on the cluster, are left to the API server.
+Annotations have a limit on their sum, which includes Metacontroller's copy of the object:
+`bytes_of` and `length_in_go` count it.
 
 Sources: Kubernetes 1.34 to 1.37, pkg/apis/core/validation and apimachinery's ObjectMeta validation.
 If the versions differ, the rule that accepts more counts.
@@ -192,34 +192,36 @@ TABLES: Final[Mapping[str, Any]] = {
 }
 
 
-def exceeded(kind: str, document: Mapping[str, Any]) -> str:
+def limit_problem(kind: str, document: Mapping[str, Any]) -> str:
     """Returns the first value of an object that exceeds a limit, with path
     and limit; "" if all are valid.
 
     Parts with another type than in Kubernetes are skipped: the CRD or the API server refuses them.
     """
-    return _exceeded(document, TABLES[kind], "")
+    return _limit_problem(document, TABLES[kind], "")
 
 
-def _exceeded(value: Any, limits: Any, path: str) -> str:
+def _limit_problem(value: Any, limits: Any, path: str) -> str:
     if isinstance(limits, _Entries):
-        return _entries_exceeded(value, limits, path)
+        return _entries_problem(value, limits, path)
     if callable(limits):
         wrong = limits(value)
         return wrong and f"{path[1:]} is {quoted(value, _SHOWN)}: {wrong}"
     parts: Iterator[str] = iter(())
     if isinstance(limits, list) and isinstance(value, list):
-        parts = (_exceeded(item, limits[0], f"{path}[{index}]") for index, item in enumerate(value))
+        parts = (
+            _limit_problem(item, limits[0], f"{path}[{index}]") for index, item in enumerate(value)
+        )
     elif isinstance(limits, dict) and isinstance(value, dict):
         parts = (
-            _exceeded(value.get(key), limit, f"{path}.{key}")
+            _limit_problem(value.get(key), limit, f"{path}.{key}")
             for key, limit in limits.items()
             if key in value
         )
     return next(filter(None, parts), "")
 
 
-def image_missing(spec: Mapping[str, Any]) -> str:
+def missing_image(spec: Mapping[str, Any]) -> str:
     """Returns which container or image volume of a pod spec lacks its image, or an empty string.
 
     The API server refuses such a pod unless admission fills in the image.
@@ -236,7 +238,7 @@ def image_missing(spec: Mapping[str, Any]) -> str:
     return ""
 
 
-def _entries_exceeded(value: Any, limits: _Entries, path: str) -> str:
+def _entries_problem(value: Any, limits: _Entries, path: str) -> str:
     for key, text in (value if isinstance(value, dict) else {}).items():
         if wrong := limits.key(key):
             return f"{path[1:]} has the key {quoted(key, _SHOWN)}: {wrong}"

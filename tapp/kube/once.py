@@ -32,7 +32,7 @@ _OF_A_CONTAINER: _Lists = (
 _FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
 
 
-def repeated(spec: Document) -> str:
+def repetition(spec: Document) -> str:
     """Returns the first entry of a canonical pod spec that an earlier one
     excludes, or an empty string.
     """
@@ -50,7 +50,7 @@ def repeated(spec: Document) -> str:
     return _host_ports(spec)
 
 
-def mounted(spec: Document) -> dict[str, str]:
+def mounts_without_volume(spec: Document) -> dict[str, str]:
     """Returns the volumes that containers mount and the spec lacks: name -> first container."""
     volumes = {*_texts(spec, "volumes", "name")}
     found: dict[str, str] = {}

@@ -17,7 +17,7 @@ from tapp.declared.templates import Written, has_served_gate
 from tapp.kube import objects
 from tapp.kube.images import pull_policy, runs_image
 from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
-from tapp.kube.once import mounted
+from tapp.kube.once import mounts_without_volume
 from tapp.kube.parts import map_in, map_of, maps_of, text_of, texts_of
 from tapp.kube.project import duplicate_merge_key
 from tapp.kube.restarts import ALWAYS, restarts_of
@@ -243,11 +243,11 @@ def _added_volumes(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, .
     those of the instance's own claims and of the service account token.
     """
     if isinstance(applied, dict):
-        return tuple(mounted(applied))
+        return tuple(mounts_without_volume(applied))
     claims = _claims(spec.get("volumes"))
     return tuple(
         name
-        for name in mounted({**spec, "volumes": []})
+        for name in mounts_without_volume({**spec, "volumes": []})
         if not name.startswith(_TOKEN_VOLUME) and f"{name}-{pod}" not in claims
     )
 

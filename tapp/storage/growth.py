@@ -157,7 +157,7 @@ def _judged(
     if most is not None and most < to:
         why = f"their own limits.storage is {limit}, and that cannot be changed; {_GIVE_UP}"
     else:
-        why = _refused_by(_class_of(claim, spec), classes)
+        why = _class_obstacle(_class_of(claim, spec), classes)
     return Obstacle(template, wanted, text, Reason.NOT_EXPANDABLE, why) if why else wanted
 
 
@@ -183,7 +183,7 @@ def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
     return older if isinstance(older, str) else spec.storage_class_name or ""
 
 
-def _refused_by(name: str, classes: Mapping[str, bool] | None) -> str:
+def _class_obstacle(name: str, classes: Mapping[str, bool] | None) -> str:
     """Returns why claims of a StorageClass cannot grow, or an empty string if they can."""
     if not name:
         return f"they have no StorageClass, and nothing can make their volumes larger; {_GIVE_UP}"

@@ -5,7 +5,7 @@ from typing import Any
 
 from tapp.declared.model import TApp
 from tapp.declared.revision import own_annotations, own_labels
-from tapp.kube.limits import MOST_ANNOTATIONS, bytes_of, exceeded, length_in_go
+from tapp.kube.limits import MOST_ANNOTATIONS, bytes_of, length_in_go, limit_problem
 from tapp.kube.names import MAX_NAME
 from tapp.kube.parts import map_in
 from tapp.words.quoted import short
@@ -63,7 +63,7 @@ def name_problem(name: str) -> str:
 def claim_problem(tapp: TApp, claim: NewClaim, namespace_uid: str) -> str:
     """Returns why the API server would refuse a claim, or an empty string if it would not."""
     document = claim_document(tapp, claim, claim.template.get("spec"), namespace_uid)
-    return exceeded("PersistentVolumeClaim", document) or annotations_problem(
+    return limit_problem("PersistentVolumeClaim", document) or annotations_problem(
         document, tapp.metadata.uid
     )
 

@@ -16,7 +16,7 @@ from tapp.declared.lookup import Templates
 from tapp.declared.placeholders import LARGEST, UnfilledError
 from tapp.declared.revision import own_annotations, own_labels
 from tapp.declared.shapes import metadata_problem
-from tapp.kube.limits import exceeded
+from tapp.kube.limits import limit_problem
 from tapp.kube.names import is_dns_label
 from tapp.kube.project import duplicate_merge_key, project
 from tapp.kube.stored import encoded
@@ -106,7 +106,7 @@ class OwnServices:
         asked = self.of(instance)
         differs = service is None or project(service.document, asked) != asked
         if differs:
-            why = exceeded("Service", asked) or annotations_problem(asked, self._uid)
+            why = limit_problem("Service", asked) or annotations_problem(asked, self._uid)
             if why:
                 raise UnfilledError(why)
         return asked, differs
