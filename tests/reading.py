@@ -224,14 +224,16 @@ def _starts_again(pod: Document) -> bool:
         if (
             code
             and one.get("restartPolicy") != "Always"
-            and not restarts_in(spec, one).follow(code)
+            and not restarts_in(spec, one).restarts_after(code)
         ):
             return False
     failed = phase(pod) == "Failed"
     by_others = failed and not any(codes.get(one["name"]) for one in spec["containers"])
     unknown = 255 if failed else 0
     return any(
-        restarts_in(spec, one).follow(unknown if by_others else codes.get(one["name"], unknown))
+        restarts_in(spec, one).restarts_after(
+            unknown if by_others else codes.get(one["name"], unknown)
+        )
         for one in spec["containers"]
     )
 

@@ -13,7 +13,7 @@ from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions_by_type, container_statuses, containers
 from kubectl_tapp.forecast.timing import TIMES, Durations
 from simulator.node.levers import KILLED, NEVER, Levers
-from tapp.kube.resources import asked_for
+from tapp.kube.resources import canonical_resources
 from tapp.kube.stored import PROBE
 from tapp.words.times import seconds
 
@@ -56,7 +56,11 @@ def demands(pod: Document) -> Demands:
         for volume in spec.get("volumes") or []
     ]
     asked = [
-        (each.get("name"), asked_for(each.get("resources")).get("requests"), _host_ports(each))
+        (
+            each.get("name"),
+            canonical_resources(each.get("resources")).get("requests"),
+            _host_ports(each),
+        )
         for each in containers(spec)
     ]
     rest = tuple(spec.get(field) or None for field in _SCHEDULING_FIELDS)

@@ -29,7 +29,7 @@ from simulator.objects.objects import (
     with_meta,
 )
 from tapp.kube.resources import compare, with_pod_limits
-from tapp.kube.resources import quality_of as qos_class
+from tapp.kube.resources import pod_qos_class as qos_class
 from tapp.kube.stored import admitted_spec, stored_claim, stored_spec
 from tapp.kube.tolerations import SECONDS, with_defaults
 

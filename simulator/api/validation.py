@@ -22,8 +22,15 @@ from simulator.objects.objects import (
     owners_of,
 )
 from tapp.kube.names import is_dns_label, is_label_key, is_label_value, is_subdomain
-from tapp.kube.resources import beyond_limits, compare, fixed, is_amount, sizes_of, taken_away
-from tapp.kube.resources import quality_of as qos_class
+from tapp.kube.resources import (
+    compare,
+    is_amount,
+    not_resizable,
+    removed_sizes,
+    requests_beyond_limits,
+    sizes_of,
+)
+from tapp.kube.resources import pod_qos_class as qos_class
 from tapp.kube.restarts import ACTIONS, OPERATORS, POLICIES
 from tapp.kube.stored import stored_spec
 
@@ -174,7 +181,7 @@ def check_amounts(pod: Object, path: str, container: Object) -> None:
             if not is_amount(amount):
                 reason = f"quantities must match the regular expression: {amount!r}"
                 raise invalid(pod, f"{path}.resources.{kind}[{name}]", reason)
-    for name in beyond_limits(sizes_of(resources)):
+    for name in requests_beyond_limits(sizes_of(resources)):
         least = f"must be less than or equal to {name} limit of {resources['limits'][name]}"
         value = f'Invalid value: "{resources["requests"][name]}"'
         raise invalid(pod, f"{path}.resources.requests", f"{value}: {least}")
@@ -340,9 +347,9 @@ def _check_resize(new: Object, old: Object) -> None:
     for (field, index, after), (_, _, before) in pairs:
         path = f"spec.{field}[{index}].resources"
         old_sizes, requested = sizes_of(before["resources"]), sizes_of(after["resources"])
-        for kind, _ in taken_away(old_sizes, requested):
+        for kind, _ in removed_sizes(old_sizes, requested):
             reason = f"Forbidden: resource {kind} cannot be removed"
             raise invalid(new, f"{path}.{kind}", reason)
         claims = [container["resources"].get("claims") for container in (before, after)]
-        if fixed(old_sizes, requested) or claims[0] != claims[1]:
+        if not_resizable(old_sizes, requested) or claims[0] != claims[1]:
             raise invalid(new, path, "Forbidden: only cpu and memory resources are mutable")

@@ -43,7 +43,7 @@ def must_be_started(pod: Object, container: Container) -> bool:
     if run is None:
         return True
     restarts = restarts_in(pod["spec"], specs_of(pod)[container.name])
-    return not run.alive and restarts.follow(run.exit_code)
+    return not run.alive and restarts.restarts_after(run.exit_code)
 
 
 def restart_all_causes(pod: Object, containers: list[Container]) -> list[Container]:

@@ -76,7 +76,7 @@ def _is_restarted(spec: Object, container: Object, status: Object) -> bool:
     ended = _ended(status)
     if ended is None:
         return False
-    again = restarts_in(spec, container).follow(ended["exitCode"])
+    again = restarts_in(spec, container).restarts_after(ended["exitCode"])
     return ended.get("reason") == RESTARTING_ALL or again
 
 

@@ -14,7 +14,7 @@ from tapp.declared.adopt import describes, differs_in_images_only
 from tapp.declared.revision import without_resources
 from tapp.declared.templates import Template, running
 from tapp.kube.canonical import comparable
-from tapp.kube.resources import asked_for
+from tapp.kube.resources import canonical_resources
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.inplace import ended_by_update
 from tapp.pod.pod import Pod, PodSpec
@@ -275,7 +275,9 @@ def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> s
         return ""
     for container in running(template.spec):
         name = container["name"]
-        if asked_for(container.get("resources")) != asked_for(spec.resources_of(name)):
+        if canonical_resources(container.get("resources")) != canonical_resources(
+            spec.resources_of(name)
+        ):
             return f"resources, and container {quoted(name)} has others"
     return ""
 

@@ -14,7 +14,7 @@ RESIZABLE = ("cpu", "memory")
 Sizes = dict[tuple[str, str], int]
 
 
-def asked_for(resources: Any) -> Any:
+def canonical_resources(resources: Any) -> Any:
     """Returns a container's `resources` in a canonical form: equal resources have the same one.
 
     A limit without a request is also the request (core/v1, SetDefaults_Pod). So a pod has requests
@@ -56,7 +56,7 @@ def with_pod_resources(spec: dict[str, Any]) -> dict[str, Any]:
         found = _of_containers(spec, "limits", lambda name: name.startswith(_HUGE))
         limits = {**{name: size for name, size in found.items() if name not in requests}, **limits}
     if limits:
-        found = _of_containers(spec, "requests", lambda name: name in _OF_QUALITY)
+        found = _of_containers(spec, "requests", lambda name: name in _QOS_RESOURCES)
         whole = {name: size for name, size in limits.items() if _is_of_pods(name)}
         requests = {**whole, **found, **requests}
     parts = {"limits": limits, "requests": requests}
@@ -77,7 +77,7 @@ def with_pod_limits(spec: dict[str, Any]) -> dict[str, Any]:
     limits, requests = _part(spec, "limits"), _part(spec, "requests")
     if not limits and not requests:
         return spec
-    requests = {**_of_containers(spec, "requests", lambda name: name in _OF_QUALITY), **requests}
+    requests = {**_of_containers(spec, "requests", lambda name: name in _QOS_RESOURCES), **requests}
     both = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
     whole = _of_containers(
         spec, "limits", lambda name: all(name in _part(one, "limits") for one in both)
@@ -117,7 +117,7 @@ def _part(holder: Any, kind: str) -> dict[str, Any]:
 
 
 def _is_of_pods(name: str) -> bool:
-    return name in _OF_QUALITY or name.startswith(_HUGE)
+    return name in _QOS_RESOURCES or name.startswith(_HUGE)
 
 
 def _of_containers(
@@ -166,19 +166,19 @@ def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in one | other}
 
 
-def taken_away(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
+def removed_sizes(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
     """Returns the sizes that would be removed, sorted. A resize cannot
     do that (ValidatePodResize).
     """
     return sorted(old.keys() - new.keys())
 
 
-def fixed(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
+def not_resizable(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
     """Returns the sizes that would change although a resize cannot change their resource."""
     return [key for key in sorted(new) if key[1] not in RESIZABLE and old.get(key) != new[key]]
 
 
-def beyond_limits(sizes: Sizes) -> list[str]:
+def requests_beyond_limits(sizes: Sizes) -> list[str]:
     """Returns the resources whose request is larger than their limit; the
     API server refuses such a pod.
     """
@@ -199,31 +199,31 @@ def sizes_of(resources: Any) -> Sizes:
     return found
 
 
-def quality(containers: Iterable[Any]) -> str:
+def qos_class(containers: Iterable[Any]) -> str:
     """Returns the QoS class of a pod whose containers have these resources (GetPodQOS)."""
     whole: Sizes = {}
     guaranteed = True
     for resources in containers:
-        sizes = {k: v for k, v in sizes_of(resources).items() if k[1] in _OF_QUALITY and v > 0}
-        guaranteed = guaranteed and all(("limits", name) in sizes for name in _OF_QUALITY)
+        sizes = {k: v for k, v in sizes_of(resources).items() if k[1] in _QOS_RESOURCES and v > 0}
+        guaranteed = guaranteed and all(("limits", name) in sizes for name in _QOS_RESOURCES)
         for key, size in sizes.items():
             whole[key] = whole.get(key, 0) + size
     if not whole:
         return "BestEffort"
-    same = all(whole.get(("limits", n)) == whole.get(("requests", n)) for n in _OF_QUALITY)
+    same = all(whole.get(("limits", n)) == whole.get(("requests", n)) for n in _QOS_RESOURCES)
     return "Guaranteed" if guaranteed and same else "Burstable"
 
 
-def quality_of(spec: dict[str, Any]) -> str:
+def pod_qos_class(spec: dict[str, Any]) -> str:
     """Returns the QoS class of a pod spec; the pod's own resources decide if it has any.
 
     Before Kubernetes 1.37 empty pod-level resources decided, too.
     """
     if any(_is_of_pods(name) for kind in ("limits", "requests") for name in _part(spec, kind)):
-        return quality([spec["resources"]])
+        return qos_class([spec["resources"]])
     both = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
-    return quality([container.get("resources") for container in both])
+    return qos_class([container.get("resources") for container in both])
 
 
-_OF_QUALITY = ("cpu", "memory")
+_QOS_RESOURCES = ("cpu", "memory")
 _HUGE = "hugepages-"

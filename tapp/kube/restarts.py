@@ -45,7 +45,7 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
         found = (rule.action for rule in self.rules if (exit_code in rule.codes) is rule.within)
         return next(found, "")
 
-    def follow(self, exit_code: int | None) -> bool:
+    def restarts_after(self, exit_code: int | None) -> bool:
         """Returns True if a container restarts after it has ended with an exit code.
 
         None stands for an end without an exit code of its own, such as a failed probe. The kubelet

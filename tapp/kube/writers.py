@@ -15,10 +15,10 @@ _SECTIONS = ("f:containers", "f:initContainers")
 # Fields that an update in place writes. Labels and annotations may be written at any time.
 _UPDATES = (b'"f:image"', f'"f:{IN_PLACE_UPDATE}"'.encode())
 # An entry whose fields are unknown.
-_UNTOLD = bytes(objects.NOTHING)
+_UNKNOWN_FIELDS = bytes(objects.NOTHING)
 
 
-def times_of(managed_fields: Raw) -> tuple[str, str]:
+def write_times(managed_fields: Raw) -> tuple[str, str]:
     """Returns when the kubelet last wrote the status, and when an update was last written.
 
     Both are RFC 3339; an empty text stands for never.
@@ -29,7 +29,7 @@ def times_of(managed_fields: Raw) -> tuple[str, str]:
             time = item.time or ""
             if not item.subresource:
                 fields = bytes(item.fields)
-                if fields == _UNTOLD or any(part in fields for part in _UPDATES):
+                if fields == _UNKNOWN_FIELDS or any(part in fields for part in _UPDATES):
                     spec = max(spec, time)
             elif item.subresource == "status" and item.manager == "kubelet":
                 kubelet = max(kubelet, time)

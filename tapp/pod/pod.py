@@ -165,7 +165,9 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         # A plain init container that has succeeded is done, whatever the restart policy.
         if exit_code == 0 and name in self.images and name not in self.running_containers:
             return False
-        return (self.own_restarts.get(name) or Restarts(self.restart_policy)).follow(exit_code)
+        return (self.own_restarts.get(name) or Restarts(self.restart_policy)).restarts_after(
+            exit_code
+        )
 
     def starts_all(self, name: str, exit_code: int | None) -> bool:
         """Returns True if a restart rule makes the kubelet restart all containers of the pod.

@@ -23,7 +23,7 @@ from tapp.kube.project import duplicate_merge_key
 from tapp.kube.restarts import ALWAYS, restarts_of
 from tapp.kube.stored import PROBE
 from tapp.kube.tolerations import is_limited
-from tapp.kube.writers import image_writers, times_of
+from tapp.kube.writers import image_writers, write_times
 from tapp.pod.availability import probed_at, since
 from tapp.pod.hold import hold_of
 from tapp.pod.inplace import is_over
@@ -78,7 +78,7 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
             facts["runs_wanted"] = _runs_wanted(containers, spec.images)
     unreadable = unreadable or wrong_type
     if record is not None:
-        facts["kubelet_wrote"], facts["spec_written"] = times_of(meta.managed_fields)
+        facts["kubelet_wrote"], facts["spec_written"] = write_times(meta.managed_fields)
     # Somebody, or admission, has changed an image.
     if any(spec.images.get(name, image) != image for name, image in spec.template_images.items()):
         facts["image_writers"] = image_writers(meta.managed_fields)

@@ -17,12 +17,12 @@ from tapp.kube.objects import Condition, readable_conditions
 from tapp.kube.resources import (
     RESIZABLE,
     Sizes,
-    asked_for,
-    beyond_limits,
-    fixed,
-    quality,
+    canonical_resources,
+    not_resizable,
+    qos_class,
+    removed_sizes,
+    requests_beyond_limits,
     sizes_of,
-    taken_away,
     with_requests,
 )
 from tapp.pod.pod import Pod, PodSpec
@@ -53,7 +53,7 @@ def wanted_of(spec: PodSpec, template: Template) -> Wanted:
         name, resources = container["name"], container.get("resources") or {}
         before = spec.resources_of(name)
         # Two texts may stand for the same quantities, such as 500m and 0.5.
-        if asked_for(before) == asked_for(resources):
+        if canonical_resources(before) == canonical_resources(resources):
             continue
         changes[name] = with_requests(resources)
         old, new = sizes_of(before), sizes_of(changes[name])
@@ -70,7 +70,7 @@ def wanted_of(spec: PodSpec, template: Template) -> Wanted:
     elif changes and not obstacles:
         # ValidatePodResize refuses a change of the pod's QoS class.
         now = {name: spec.resources_of(name) for name in spec.images}
-        classes = quality(now.values()), quality({**now, **changes}.values())
+        classes = qos_class(now.values()), qos_class({**now, **changes}.values())
         if classes[0] != classes[1]:
             obstacles.append(f"its QoS class would be {classes[1]}, and is {classes[0]}")
     first, refused = (next(iter(found), "") for found in (obstacles, invalid))
@@ -85,11 +85,11 @@ def _obstacles(
     old, new = sizes
     found = [
         f"{kind}.{resource} of container {quoted(name)} cannot be taken away"
-        for kind, resource in taken_away(old, new)
+        for kind, resource in removed_sizes(old, new)
     ]
     found += [
         f"{resource} of container {quoted(name)} cannot be resized"
-        for _, resource in fixed(old, new)
+        for _, resource in not_resizable(old, new)
     ]
     claims = [item.get("claims") if isinstance(item, dict) else None for item in resources]
     return (
@@ -108,7 +108,7 @@ def _invalid(name: str, sizes: Sizes) -> list[str]:
     ]
     return found + [
         f"container {quoted(name)} requests more {resource} than its limit"
-        for resource in beyond_limits(sizes)
+        for resource in requests_beyond_limits(sizes)
     ]
 
 

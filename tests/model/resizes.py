@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulator.api.store import ApiError, InvalidError, NotFoundError
 from simulator.api.validation import with_resources
-from tapp.kube.resources import quality_of
+from tapp.kube.resources import pod_qos_class
 from tests.invariants import ViolationError
 from tests.model.sight import Snapshot, asked_for, containers, is_infeasible, resources_mode
 from tests.reading import number
@@ -137,7 +137,7 @@ def is_resizable(pod: Document, body: Document) -> bool:
                 {**one, "resources": asked_for(wanted.get(one["name"], one))}
                 for one in spec[section]
             ]
-    if quality_of(spec) != quality_of(pod["spec"]):
+    if pod_qos_class(spec) != pod_qos_class(pod["spec"]):
         return False
     try:
         with_resources(pod, {**pod, "spec": spec})

@@ -8,7 +8,7 @@ from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from tapp.answer.resize_patches import patches
 from tapp.declared.model import TApp
-from tapp.kube.resources import quality
+from tapp.kube.resources import qos_class
 from tapp.plan import make_plan
 from tapp.world import Options
 from tests.builders import NOW, Document, as_sent
@@ -360,7 +360,7 @@ def test_resize_patch_has_uid_resource_version_and_complete_resources() -> None:
 def test_qos_class_depends_on_the_resources_of_all_containers(
     containers: list[Any], expected: str
 ) -> None:
-    assert quality(containers) == expected
+    assert qos_class(containers) == expected
 
 
 def test_pod_on_hold_is_resized_when_the_hold_is_removed() -> None:

@@ -10,7 +10,7 @@ from tapp.declared.lookup import Templates
 from tapp.declared.model import TAppSpec
 from tapp.declared.revision import revisions
 from tapp.declared.templates import Template
-from tapp.kube.resources import asked_for
+from tapp.kube.resources import canonical_resources
 from tests.builders import Document, tapp, template
 from tests.unit.world import Hook, World
 
@@ -77,7 +77,7 @@ def decision(world: World) -> str:
 def test_resources_are_equal_if_the_kubelet_would_give_a_pod_the_same(
     one: Any, other: Any, same: bool
 ) -> None:
-    assert (asked_for(one) == asked_for(other)) == same
+    assert (canonical_resources(one) == canonical_resources(other)) == same
 
 
 IN_PLACE = "UpdateInPlace/TemplateChanged: template 'default' "

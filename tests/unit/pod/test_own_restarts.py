@@ -232,7 +232,7 @@ def test_container_that_would_not_restart_is_updated_by_replacing_the_pod(
 )
 def test_invalid_rules_have_no_effect(rules: Any) -> None:
     found = restarts_of({"restartPolicy": "Never", "restartPolicyRules": rules}, "Always")
-    assert not found.follow(1)
+    assert not found.restarts_after(1)
 
 
 def test_pod_that_succeeds_within_a_second_is_finished_and_does_not_count_as_failed() -> None:
