@@ -11,7 +11,7 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.shapes import template_shape_error
 from kubectl_tapp.forecast.forecast import TemplateChange
 from tapp.declared.claims_and_service import claim_templates
-from tapp.declared.differences import at, changed, differences, written
+from tapp.declared.differences import changed, differences, value_at, written
 from tapp.declared.lookup import Templates
 from tapp.declared.model import TAppSpec
 from tapp.kube.canonical import comparable, nano
@@ -73,7 +73,8 @@ def other_fields(before: Document, after: Document) -> tuple[tuple[str, Any, Any
     if not exists:
         old = {}
     return tuple(
-        (written(("spec", *path)), at(old, path), at(new, path)) for path in changed(old, new)
+        (written(("spec", *path)), value_at(old, path), value_at(new, path))
+        for path in changed(old, new)
     )
 
 

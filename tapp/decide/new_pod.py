@@ -136,8 +136,8 @@ def labels_of(template: Template, instance: int) -> dict[str, str]:
 def own_annotations(template: Template) -> dict[str, str]:
     """Returns the annotations by which a later sync knows what a pod was made of."""
     found = {TEMPLATE_IMAGES: _json(template.images)}
-    if template.written is not None:
-        found[WRITTEN] = template.written.encode()
+    if template.origin is not None:
+        found[WRITTEN] = template.origin.encode()
     return found
 
 

@@ -77,11 +77,11 @@ def differences(
     of_resources = Effect.RESIZE if resizes else Effect.RESOURCES
     of_resources = Effect.NEW_PODS if ignores_resources else of_resources
     paths = list(changed(one, other))
-    meant = [_made(body.get("spec") or {}) for body in (before, after) if paths]
+    meant = [_pod_meaning(body.get("spec") or {}) for body in (before, after) if paths]
     for path in paths:
         effect = Effect.RECREATE if path in always else of_resources
         effect = effect if path in forcing else Effect.IN_PLACE
-        if at(meant[0], path) == at(meant[1], path):
+        if value_at(meant[0], path) == value_at(meant[1], path):
             effect = Effect.SAME
         found.append(_difference(("spec", *path), (before, after), effect))
     if (old.get("finalizers") or []) != (new.get("finalizers") or []):
@@ -90,7 +90,7 @@ def differences(
     return found
 
 
-def _made(spec: dict[str, Any]) -> dict[str, Any]:
+def _pod_meaning(spec: dict[str, Any]) -> dict[str, Any]:
     """Returns the spec of the pods made from a template, in the canonical form for comparison."""
     made = meaning(canonical(spec))
     return {**made, "tolerations": with_defaults(made.get("tolerations") or [], SECONDS)}
@@ -116,7 +116,7 @@ def _restarting_entries(before: dict[str, Any], after: dict[str, Any]) -> set[st
 
 
 def _difference(path: Path, bodies: tuple[Any, Any], effect: Effect) -> Difference:
-    before, after = (at(body, path) for body in bodies)
+    before, after = (value_at(body, path) for body in bodies)
     return Difference(written(path), before, after, effect)
 
 
@@ -160,7 +160,7 @@ def _names(before: list[Any], after: list[Any]) -> list[tuple[list[str], list[An
     return found if all(len(set(names)) == len(names) for names, _ in found) else None
 
 
-def at(value: Any, path: Path) -> Any:
+def value_at(value: Any, path: Path) -> Any:
     """Returns the value at a path of `changed`; None if there is no such value."""
     for part in path:
         if isinstance(value, dict):

@@ -18,8 +18,8 @@ from tapp.declared.placeholders import NO_SLOTS, Slots, UnfilledError, length_of
 from tapp.declared.shapes import repeated_name
 from tapp.declared.templates import (
     Template,
+    TemplateOrigin,
     Unresolved,
-    Written,
     claim_name,
     resolve,
     resolved,
@@ -41,7 +41,7 @@ class _Data(msgspec.Struct, rename="camel"):
     default_values: dict[str, str] = {}
 
 
-class _Bare(msgspec.Struct):
+class _TemplateOnly(msgspec.Struct):
     """`data` of a ControllerRevision without its values, for a record whose values cannot be
     read.
     """
@@ -50,7 +50,7 @@ class _Bare(msgspec.Struct):
 
 
 _decode_data = msgspec.json.Decoder(_Data).decode
-_decode_bare = msgspec.json.Decoder(_Bare).decode
+_decode_template_only = msgspec.json.Decoder(_TemplateOnly).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Templates:
     # Template name -> values that it reads.
     _values: dict[str, KeptValues] = field(default_factory=dict)
     # Template name -> instances that run it and have values; None if not computed yet.
-    _valued_by: dict[str, list[str]] | None = None
+    _valued_instances: dict[str, list[str]] | None = None
     _claim_slots: dict[str, Slots | str] | None = None  # Cache of `claim_slots`.
     _service_slots: Slots | str | None = None  # Cache of `service_slots`.
     _too_large: str | None = None  # Cache of `filling_problem`.
@@ -179,7 +179,11 @@ class Templates:
         if found is None:
             template = self.named(name)
             slots = template.slots if isinstance(template, Template) else NO_SLOTS
-            kept = kept_values(self.spec, slots, self._valued(name)) if slots else NO_VALUES
+            kept = (
+                kept_values(self.spec, slots, self._instances_with_values(name))
+                if slots
+                else NO_VALUES
+            )
             found = self._values[name] = kept
         return found
 
@@ -197,16 +201,18 @@ class Templates:
             found = _decode_data(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
-        ids = {id for id in found.values if self._name_of(id) == name}.union(self._valued(name))
+        ids = {id for id in found.values if self._name_of(id) == name}.union(
+            self._instances_with_values(name)
+        )
         return fill_alike(self.spec, template.slots, ids, found.values, found.default_values)
 
-    def _valued(self, name: str) -> list[str]:
+    def _instances_with_values(self, name: str) -> list[str]:
         """Returns the instances that run the template called `name` and
         are listed in `spec.values`.
         """
-        if self._valued_by is None:
-            self._valued_by = grouped((self._name_of(id), id) for id in self.spec.values)
-        return self._valued_by.get(name, [])
+        if self._valued_instances is None:
+            self._valued_instances = grouped((self._name_of(id), id) for id in self.spec.values)
+        return self._valued_instances.get(name, [])
 
     def _name_of(self, id: str) -> str:
         return self.spec.templates.get(id) or self.spec.default_name
@@ -335,9 +341,9 @@ class Templates:
         found = self._own[key] = replace(
             filled,
             **same,
-            made=made,
+            spec_source=made,
             meaning=Meaning(made.whole),
-            written=Written(template.revision, filled.hashes.bare),
+            origin=TemplateOrigin(template.revision, filled.hashes.bare),
         )
         return found
 
@@ -356,7 +362,7 @@ def _read_data(data: bytes) -> _Data:
     try:
         return _decode_data(data)
     except msgspec.ValidationError:
-        return _Data(_decode_bare(data).template)
+        return _Data(_decode_template_only(data).template)
 
 
 def _slots_or_problem(body: Any) -> Slots | str:

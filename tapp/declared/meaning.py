@@ -25,15 +25,15 @@ def meaning(spec: Document) -> Document:
 
     Default tolerations are not added, because the cluster's settings decide on them.
     """
-    made = dict(spec)
+    folded = dict(spec)
     for section in _SECTIONS:
         try:
             if section in spec:
-                made[section] = without_repeats(spec[section])
+                folded[section] = without_repeats(spec[section])
         except RepeatedEnvError:
             # No pod can be made from such a spec, so this form is only used to compare it.
-            made[section] = spec[section]
-    found: Document = comparable(admitted_spec(stored_spec(made)))
+            folded[section] = spec[section]
+    found: Document = comparable(admitted_spec(stored_spec(folded)))
     return found
 
 

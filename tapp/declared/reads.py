@@ -109,10 +109,10 @@ def _in_units(resource: str, size: int | None, divisor: str) -> str:
         # The kubelet takes the node's allocatable resources instead.
         return ""
     unit = 10**6 if resource == "cpu" else 10**9
-    return str(_up(_up(size, unit), _up(nano(divisor) or 10**9, unit)))
+    return str(_round_up(_round_up(size, unit), _round_up(nano(divisor) or 10**9, unit)))
 
 
-def _up(size: int, unit: int) -> int:
+def _round_up(size: int, unit: int) -> int:
     """Returns `size / unit`, rounded up."""
     return (size + unit - 1) // unit
 
@@ -137,7 +137,7 @@ def restarting(before: Reads, after: Reads) -> dict[str, list[str]]:
     return found
 
 
-def problem_of(annotations: Mapping[str, Any]) -> str:
+def request_problem(annotations: Mapping[str, Any]) -> str:
     """Returns why an annotation that requests a restart is invalid, or an empty string."""
     for key, text in annotations.items():
         if key.startswith(RESTART_IN_PLACE) and isinstance(text, str) and len(text) > _LONGEST:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapp.declared.reads import problem_of
+from tapp.declared.reads import request_problem
 from tapp.kube.images import LONGEST
 from tapp.words.quoted import quoted
 
@@ -15,7 +15,7 @@ def shape_problem(body: Any) -> str:
     if not isinstance(body, dict):
         return "it is not an object"
     metadata = body.get("metadata") or {}
-    if problem := metadata_problem(metadata) or problem_of(metadata.get("annotations") or {}):
+    if problem := metadata_problem(metadata) or request_problem(metadata.get("annotations") or {}):
         return problem
     spec = body.get("spec")
     if not isinstance(spec, dict):

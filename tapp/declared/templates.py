@@ -37,7 +37,7 @@ class Hashes(NamedTuple):
     bare: str  # Without the resources of running containers.
 
 
-class Written(NamedTuple):
+class TemplateOrigin(NamedTuple):
     """The template with placeholders that an instance's own template was filled in from."""
 
     revision: str  # Revision of the template with placeholders, which the history has.
@@ -102,7 +102,7 @@ class Template:
     finalizers: list[str]  # The author's finalizers, which only new pods get.
     # The pod spec, or a function that builds it. Each instance with placeholders has its own spec,
     # and keeping all of them would take much memory.
-    made: dict[str, Any] | Callable[[], dict[str, Any]]
+    spec_source: dict[str, Any] | Callable[[], dict[str, Any]]
     revision: str  # Hash of labels, annotations and spec, as the author wrote them.
     uniq: str  # Hash of the spec without the images of running containers.
     # The revision that the template would have if `ignores_resources` had the other value.
@@ -137,7 +137,7 @@ class Template:
     slots: Slots = NO_SLOTS  # The placeholders; empty in a template that an instance can run.
     body: Any = None  # The template as its author wrote it, if it has placeholders.
     # The template that this instance's own template was filled in from; None without placeholders.
-    written: Written | None = None
+    origin: TemplateOrigin | None = None
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class Template:
 
         It lacks the volumes whose name a claim template has, because claims take precedence.
         """
-        return self.made() if callable(self.made) else self.made
+        return self.spec_source() if callable(self.spec_source) else self.spec_source
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def resolved(  # noqa: PLR0913 - independent inputs
         labels=labels,
         annotations=annotations,
         finalizers=metadata.get("finalizers") or [],
-        made=spec,
+        spec_source=spec,
         revision=full,
         uniq=uniq,
         other_revision=other,

@@ -13,7 +13,7 @@ import msgspec
 
 from tapp.declared.metadata import authors_metadata
 from tapp.declared.reads import Reads, read_by, requests_of
-from tapp.declared.templates import Written, has_served_gate
+from tapp.declared.templates import TemplateOrigin, has_served_gate
 from tapp.kube import objects
 from tapp.kube.images import pull_policy, runs_image
 from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
@@ -119,7 +119,10 @@ def _spec(
     projected = manifest.projected or {}
     applied = projected.get("spec")
     applied_annotations = map_in(projected, "metadata").get("annotations")
-    hold, origin = hold_of(labels, annotations), Written.decode(text_of(annotations.get(WRITTEN)))
+    hold, origin = (
+        hold_of(labels, annotations),
+        TemplateOrigin.decode(text_of(annotations.get(WRITTEN))),
+    )
     unmergeable_list = duplicate_merge_key(applied) if isinstance(applied, dict) else None
     spec = PodSpec(
         template_hash=labels.get(TEMPLATE_HASH),

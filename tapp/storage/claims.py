@@ -165,7 +165,7 @@ class Claims:
             return why
         try:
             template = self.filled(volume, source.id, source.recorded)
-        # `problem_of` reports this.
+        # `request_problem` reports this.
         except UnfilledError:
             template = None
         if template is None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapp.declared.templates import Written
+from tapp.declared.templates import TemplateOrigin
 from tapp.kube.objects import InPlaceRecord, RanImage, decode_record, encode_record
 from tapp.words.notes import (
     GateNote,
@@ -82,13 +82,13 @@ def test_note_of_a_gate_is_decoded_as_it_was_encoded(note: GateNote) -> None:
         ),
         st.dictionaries(NAMES | st.just(""), REVISIONS, max_size=2),
     ),
-    st.builds(Written, REVISIONS, REVISIONS),
+    st.builds(TemplateOrigin, REVISIONS, REVISIONS),
 )
 def test_annotations_of_a_pod_are_decoded_as_they_were_encoded(
-    record: InPlaceRecord, origin: Written
+    record: InPlaceRecord, origin: TemplateOrigin
 ) -> None:
     assert decode_record(encode_record(record, "v1-1")) == record
-    assert Written.decode(origin.encode()) == origin
+    assert TemplateOrigin.decode(origin.encode()) == origin
 
 
 @given(st.lists(NAMES, min_size=1))
