@@ -1,4 +1,4 @@
-"""`kubectl tapp adopt`: what is nobody's, or of a TApp that is gone, comes to its namesake."""
+"""`kubectl tapp adopt` makes the TApp the owner of orphaned pods, claims and revisions."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ CLAIMS = ["data-web-0", "data-web-1", "data-web-2"]
 
 
 def again(propagation: Any, document: Document = WEB) -> StandIn:
-    """A TApp that was deleted so, and made again."""
+    """Deletes the TApp with `--cascade=orphan`, and creates it again."""
     life = Life().apply(WEB)
     life.world.delete("tapps", "web", propagation=propagation)
     life.world.settle(allow_errors=True)
@@ -27,12 +27,12 @@ def again(propagation: Any, document: Document = WEB) -> StandIn:
 
 @pytest.fixture
 def orphans() -> StandIn:
-    """`kubectl delete --cascade=orphan`, and made again: 0 of 3, for good."""
+    """A TApp after `kubectl delete --cascade=orphan` and a new creation: no instance ever runs."""
     return again("Orphan")
 
 
 def labels(standin: StandIn, kind: str) -> dict[str, str | None]:
-    """Name -> the label of its TApp."""
+    """Returns the label with the TApp's UID of each object."""
     return {
         each["metadata"]["name"]: each["metadata"].get("labels", {}).get(LABEL)
         for each in standin.world.list(kind)
@@ -40,17 +40,17 @@ def labels(standin: StandIn, kind: str) -> dict[str, str | None]:
 
 
 def uid(standin: StandIn) -> str:
-    """The uid of the TApp."""
+    """Returns the UID of the TApp."""
     return str(standin.world.get("tapps", "web")["metadata"]["uid"])
 
 
 def relabel(standin: StandIn, name: str, value: str | None) -> None:
-    """Somebody writes the label of a pod."""
+    """Changes the label of a pod."""
     standin.world.patch("pods", name, {"metadata": {"labels": {LABEL: value}}})
     standin.world.settle(allow_errors=True)
 
 
-def test_what_an_orphaning_deletion_left_comes_back(orphans: StandIn) -> None:
+def test_orphans_of_a_deletion_are_adopted(orphans: StandIn) -> None:
     world = orphans.world
     before = {each["metadata"]["uid"] for each in world.list("pods")}
     said = kubectl_tapp(orphans, "adopt", "web", "-y", "--wait")
@@ -66,7 +66,7 @@ def test_what_an_orphaning_deletion_left_comes_back(orphans: StandIn) -> None:
     assert "web: 3 pods and 3 claims taken over" in said.lines
 
 
-def test_claims_that_a_deletion_left_come_back_and_grow_with_the_others() -> None:
+def test_orphaned_claims_are_adopted_and_grow_with_the_others() -> None:
     standin = again("Background")
     assert set(labels(standin, "persistentvolumeclaims").values()) != {uid(standin)}
     said = kubectl_tapp(standin, "adopt", "web", "-y")
@@ -79,7 +79,7 @@ def test_claims_that_a_deletion_left_come_back_and_grow_with_the_others() -> Non
 
 
 def restored() -> StandIn:
-    """Claims of a backup: no owners, and the label of a TApp that is not there."""
+    """Claims from a backup: no owners, and the UID of a deleted TApp as a label."""
     standin = again("Background")
     for name in CLAIMS:
         metadata = {"ownerReferences": None, "labels": {LABEL: "of-another-cluster"}}
@@ -88,8 +88,11 @@ def restored() -> StandIn:
     return standin
 
 
-def test_restored_claims_outlive_the_tapp_that_takes_them_over() -> None:
-    """Their Namespace owns them again: else the garbage collector would take them with the TApp."""
+def test_adopted_claims_of_a_backup_survive_the_deletion_of_the_tapp() -> None:
+    """Their Namespace becomes their owner.
+
+    Otherwise the garbage collector would delete them with the TApp.
+    """
     standin = restored()
     said = kubectl_tapp(standin, "adopt", "web", "-y")
     assert (said.code, said.err) == (0, "")
@@ -106,8 +109,8 @@ def test_restored_claims_outlive_the_tapp_that_takes_them_over() -> None:
     assert kept == CLAIMS
 
 
-def test_without_their_namespace_restored_claims_are_left_and_said() -> None:
-    """A doubt is never a deletion: whoever may not read it cannot make it an owner."""
+def test_claims_are_not_adopted_if_the_namespace_cannot_be_read() -> None:
+    """The user who may not read it cannot make it an owner, and a doubt must never delete data."""
     standin = restored()
     standin.forbid("get namespaces")
     said = kubectl_tapp(standin, "adopt", "web", "-y")
@@ -116,7 +119,7 @@ def test_without_their_namespace_restored_claims_are_left_and_said() -> None:
     assert set(labels(standin, "persistentvolumeclaims").values()) == {"of-another-cluster"}
 
 
-def test_a_label_that_was_removed_comes_back() -> None:
+def test_removed_label_is_restored() -> None:
     standin = StandIn(Life().apply(WEB).world)
     relabel(standin, "web-1", None)
     said = kubectl_tapp(standin, "adopt", "web", "-y")
@@ -125,7 +128,7 @@ def test_a_label_that_was_removed_comes_back() -> None:
     assert labels(standin, "pods") == dict.fromkeys(PODS, uid(standin))
 
 
-def test_nothing_but_the_label_is_written(orphans: StandIn) -> None:
+def test_adopt_writes_only_the_label(orphans: StandIn) -> None:
     before = {each["metadata"]["name"]: each for each in orphans.world.list("pods")}
     kubectl_tapp(orphans, "adopt", "web", "0", "-y")
     after = {each["metadata"]["name"]: each for each in orphans.world.list("pods")}
@@ -142,7 +145,7 @@ def test_nothing_but_the_label_is_written(orphans: StandIn) -> None:
     ("arguments", "answer", "code"),
     [(["--dry-run=server"], "", 0), (["--dry-run=client"], "", 0), ([], "n\n", 5)],
 )
-def test_the_plan_comes_first(
+def test_adopt_shows_its_plan_first(
     orphans: StandIn, arguments: list[str], answer: str, code: int
 ) -> None:
     before = labels(orphans, "pods")
@@ -152,7 +155,7 @@ def test_the_plan_comes_first(
     assert labels(orphans, "pods") == before
 
 
-def test_what_has_another_owner_is_left_and_said() -> None:
+def test_objects_with_another_owner_are_named_and_not_adopted() -> None:
     standin = again("Orphan")
     owner = {
         "apiVersion": "apps/v1",
@@ -176,8 +179,8 @@ def test_what_has_another_owner_is_left_and_said() -> None:
     assert not any(line.startswith("  pod web-1: belonged") for line in said.lines)
 
 
-def test_what_would_be_deleted_at_once_is_left() -> None:
-    """Metacontroller deletes what is adopted and not answered."""
+def test_objects_that_would_be_deleted_after_their_adoption_are_not_adopted() -> None:
+    """Metacontroller deletes adopted objects that are not in the response."""
     standin = again("Orphan", {**WEB, "spec": {**WEB["spec"], "replicas": 2}})
     said = kubectl_tapp(standin, "adopt", "web", "-y")
     assert (said.code, said.err) == (0, "")
@@ -187,7 +190,7 @@ def test_what_would_be_deleted_at_once_is_left() -> None:
     assert labels(standin, "pods")["web-2"] != uid(standin)
 
 
-def test_what_the_service_will_do_with_it_is_said() -> None:
+def test_plan_says_what_the_service_will_do_with_adopted_objects() -> None:
     other = {**WEB["spec"], "template": template(hostname="x"), "statuses": {"2": "Killed"}}
     standin = again("Orphan", {**WEB, "spec": other})
     said = kubectl_tapp(standin, "adopt", "web", "--dry-run=client")
@@ -196,7 +199,7 @@ def test_what_the_service_will_do_with_it_is_said() -> None:
     assert any("(TemplateChanged" in line or "(WaitingForBudget" in line for line in said.lines)
 
 
-def test_a_pod_that_its_kubelet_writes_meanwhile_is_looked_at_again(orphans: StandIn) -> None:
+def test_pod_that_changes_during_the_adoption_is_read_again(orphans: StandIn) -> None:
     def write() -> None:
         notes = {"metadata": {"annotations": {"seen": "now"}}}
         orphans.world.patch("persistentvolumeclaims", "data-web-0", notes)
@@ -207,7 +210,7 @@ def test_a_pod_that_its_kubelet_writes_meanwhile_is_looked_at_again(orphans: Sta
     assert "web: 3 pods and 3 claims taken over" in said.lines
 
 
-def test_another_pod_of_the_name_is_not_taken(orphans: StandIn) -> None:
+def test_new_pod_with_the_same_name_is_not_adopted(orphans: StandIn) -> None:
     def replaced() -> None:
         found = dict(orphans.world.get("persistentvolumeclaims", "data-web-0"))
         orphans.world.delete("pods", "web-0", grace_seconds=0)
@@ -226,7 +229,7 @@ def test_another_pod_of_the_name_is_not_taken(orphans: StandIn) -> None:
     assert "data-web-0 was changed by somebody else, and was not taken over" in said.err
 
 
-def test_an_edit_meanwhile_ends_it(orphans: StandIn) -> None:
+def test_concurrent_edit_of_the_tapp_stops_the_adoption(orphans: StandIn) -> None:
     def answer() -> str:
         orphans.world.patch("tapps", "web", {"spec": {"replicas": 1}})
         return "y"
@@ -242,7 +245,7 @@ def test_an_edit_meanwhile_ends_it(orphans: StandIn) -> None:
     assert uid(orphans) not in labels(orphans, "pods").values()
 
 
-def test_nothing_to_take_over() -> None:
+def test_adopt_says_that_there_is_nothing_to_adopt() -> None:
     standin = StandIn(Life().apply(WEB).world)
     said = kubectl_tapp(standin, "adopt", "web", "-y")
     assert (said.code, said.lines) == (0, ["web: there is nothing to take over"])
@@ -250,7 +253,10 @@ def test_nothing_to_take_over() -> None:
 
 
 def of_statefulset(labels: dict[str, str] | None = None, selector: str = "") -> StandIn:
-    """Pods that a StatefulSet has left, and a TApp whose template may have their labels."""
+    """Returns pods that a StatefulSet has left, and a TApp.
+
+    `template` may have the labels of the pods.
+    """
     document = manifest(replicas=3, template=template())
     if labels is not None:
         metadata = document["spec"]["template"].setdefault("metadata", {})
@@ -270,8 +276,8 @@ POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 
 
-def test_labels_of_a_statefulset_that_new_pods_would_lack_are_said() -> None:
-    """Services for single pods become empty with the next pods, days after the move."""
+def test_plan_names_labels_of_a_statefulset_that_new_pods_will_lack() -> None:
+    """Services for single pods would lose their pods with the next recreation, days later."""
     said = kubectl_tapp(of_statefulset(), "adopt", "web", "--dry-run=client")
     assert (said.code, said.err) == (0, "")
     lacks = f"instances 0-2: the pods have the label {POD_NAME}, and their template has not"
@@ -281,13 +287,13 @@ def test_labels_of_a_statefulset_that_new_pods_would_lack_are_said() -> None:
     assert "a Service that selects by it loses them" in said.out
 
 
-def test_a_service_that_selects_by_the_label_is_named() -> None:
+def test_plan_names_services_that_select_pods_by_such_a_label() -> None:
     said = kubectl_tapp(of_statefulset(selector=POD_NAME), "adopt", "web", "--dry-run=client")
     assert "lack it, and the Service first loses them" in said.out
 
 
-def test_lost_labels_are_said_until_the_template_has_them() -> None:
-    """The move may be long ago when an update or a drain replaces the pods."""
+def test_missing_labels_are_reported_until_the_template_has_them() -> None:
+    """The pods may be recreated by an update or a drain, long after the move."""
     standin = of_statefulset()
     kubectl_tapp(standin, "adopt", "web", "-y", "--wait")
     lacks = f"instances 0-2: the pods have the label {POD_NAME}, and their template has not"

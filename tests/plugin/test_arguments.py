@@ -1,4 +1,4 @@
-"""Words of the command line, and those that make no sense there."""
+"""Arguments of the command line, and errors for invalid ones."""
 
 import pytest
 from hypothesis import given
@@ -22,12 +22,12 @@ from tests.builders import tapp, template
         (["all"], [0, 1, 2, 3, 4, 5]),
     ],
 )
-def test_ids(texts: list[str], expected: list[int]) -> None:
+def test_instances_are_parsed(texts: list[str], expected: list[int]) -> None:
     assert arguments.read_ids(texts, 6) == expected
 
 
 @pytest.mark.parametrize("text", ["", "a", "-1", "3-1", "1-", "1..3", "0x1", "1,,2", "²", "every"])
-def test_what_is_no_id(text: str) -> None:
+def test_invalid_instances_are_errors(text: str) -> None:
     with pytest.raises(CommandError, match="names no instances") as raised:
         arguments.read_ids([text], 6)
     assert raised.value.code is Exit.USAGE
@@ -41,13 +41,13 @@ def test_what_is_no_id(text: str) -> None:
         ("0", 0, r"there is no instance 0: there are none \(replicas is 0\)"),
     ],
 )
-def test_an_instance_that_is_not_there(text: str, replicas: int, message: str) -> None:
+def test_unknown_instance_is_an_error(text: str, replicas: int, message: str) -> None:
     with pytest.raises(CommandError, match=message):
         arguments.read_ids([text], replicas)
 
 
 @given(st.sets(st.integers(0, 99), min_size=1))
-def test_ids_are_read_as_the_status_writes_them(ids: set[int]) -> None:
+def test_instances_are_parsed_in_the_format_of_the_status(ids: set[int]) -> None:
     assert arguments.read_ids([ranges(ids)], 100) == sorted(ids)
 
 
@@ -55,28 +55,28 @@ def test_ids_are_read_as_the_status_writes_them(ids: set[int]) -> None:
     ("text", "of", "expected"),
     [("1", 6, 1), ("10%", 6, 1), ("10%", 30, 3), ("34%", 3, 2), ("100%", 3, 3), ("3", 3, 3)],
 )
-def test_a_share(text: str, of: int, expected: int) -> None:
+def test_number_or_percentage_is_parsed(text: str, of: int, expected: int) -> None:
     assert arguments.read_share(text, of) == expected
 
 
 @pytest.mark.parametrize("text", ["0", "0%", "7", "101%", "-1", "a", "", "1.5"])
-def test_what_is_no_share(text: str) -> None:
+def test_invalid_number_or_percentage_is_an_error(text: str) -> None:
     with pytest.raises(CommandError, match="no share of 6 instances"):
         arguments.read_share(text, 6)
 
 
-def test_images() -> None:
+def test_images_are_parsed() -> None:
     found = arguments.read_images(["app=reg:5000/a@sha256:0", "*=b:1"])
     assert found == {"app": "reg:5000/a@sha256:0", "*": "b:1"}
 
 
 @pytest.mark.parametrize("texts", [["app"], ["=a"], ["app="], ["app= a"], ["app=a", "app=b"]])
-def test_what_is_no_image(texts: list[str]) -> None:
+def test_invalid_image_is_an_error(texts: list[str]) -> None:
     with pytest.raises(CommandError, match=r"write CONTAINER=IMAGE|two images"):
         arguments.read_images(texts)
 
 
-def test_a_template_and_its_instances() -> None:
+def test_instances_of_a_template_are_found() -> None:
     spec = spec_of(tapp(replicas=6, templatePool={"a=b": template()}))
     assert arguments.read_use("a=b=0,3-5", spec) == ("a=b", [0, 3, 4, 5])
     with pytest.raises(CommandError, match="TEMPLATE=IDS"):
@@ -92,5 +92,5 @@ def test_a_template_and_its_instances() -> None:
         ([f"x{n}" for n in range(10)], "and 2 more"),
     ],
 )
-def test_the_nearest_name(names: list[str], expected: str) -> None:
+def test_error_suggests_the_most_similar_name(names: list[str], expected: str) -> None:
     assert arguments.name_suggestion("wbe", names).endswith(expected)

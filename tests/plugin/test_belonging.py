@@ -1,4 +1,4 @@
-"""Whose an object is that bears the name of a TApp's pod: by its controller and its label."""
+"""The owner of an object that has the name of a pod, by its owner references and label."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def owner(kind: str, name: str, uid: str, api: str = GROUP, **more: Any) -> dict
          "belongs to ReplicaSet shop: its name is taken"),
     ],
 )  # fmt: skip
-def test_whose_an_object_is(
+def test_owner_of_an_object_is_recognized(
     label: str | None, owners: list[dict[str, Any]], adoptable: bool, text: str
 ) -> None:
     labels = {} if label is None else {"controller-uid": label}

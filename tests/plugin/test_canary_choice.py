@@ -1,4 +1,4 @@
-"""`--canary` with the numbers of instances, and the budget of canaries."""
+"""`--canary` with numbers of instances, and the budget of canaries."""
 
 import pytest
 
@@ -22,20 +22,20 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", READ)
-def test_a_comma_or_a_range_names_instances(text: str) -> None:
-    """A single number is a share, as it was; a comma behind it makes it an instance."""
+def test_list_or_range_selects_instances(text: str) -> None:
+    """A single number is an amount. With a comma behind it, it is an instance."""
     assert read_canary_ids(text, 12) == READ[text]
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_a_list_that_names_no_instances_is_refused(text: str) -> None:
+def test_invalid_list_of_instances_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as raised:
         read_canary_ids(text, 12)
     assert REFUSED[text] in str(raised.value)
 
 
 def cluster(replicas: int, **spec: object) -> StandIn:
-    """A TApp of so many instances that run."""
+    """Returns a TApp with this many running instances."""
     return StandIn(Life().apply(manifest(replicas=replicas, **spec)).world)
 
 
@@ -44,7 +44,7 @@ def cluster(replicas: int, **spec: object) -> StandIn:
     [(1, "0,", [0]), (2, "1,", [1]), (2, "0-1", [0, 1]), (3, "0,2", [0, 2]),
      (12, "1,4-6", [1, 4, 5, 6]), (12, "3", [8, 10, 11])],
 )  # fmt: skip
-def test_named_instances_are_the_canaries(replicas: int, text: str, ids: list[int]) -> None:
+def test_selected_instances_are_the_canaries(replicas: int, text: str, ids: list[int]) -> None:
     standin = cluster(replicas)
     said = kubectl_tapp(standin, *IMAGE, "--canary", text, "-y", "--wait")
     assert (said.code, said.err) == (0, "")
@@ -52,7 +52,7 @@ def test_named_instances_are_the_canaries(replicas: int, text: str, ids: list[in
     assert {id for id, image in images(standin).items() if image == "nginx:9"} == {*ids}
 
 
-def test_the_first_line_says_that_canaries_go_down_at_once() -> None:
+def test_first_line_says_that_all_canaries_are_unavailable_together() -> None:
     standin = cluster(3)
     said = kubectl_tapp(standin, *IMAGE, "--canary", "0,2", "--dry-run=server")
     assert said.lines[0].endswith(", 0, 2 at once (1 stays available)")
@@ -63,7 +63,7 @@ def test_the_first_line_says_that_canaries_go_down_at_once() -> None:
     assert "at once" not in said.out
 
 
-def test_a_budget_updates_canaries_one_by_one() -> None:
+def test_budget_updates_canaries_one_by_one() -> None:
     standin = cluster(3)
     line = (*IMAGE, "--canary", "0,2", "--max-unavailable", "1")
     said = kubectl_tapp(standin, *line, "--dry-run=server")
@@ -76,13 +76,13 @@ def test_a_budget_updates_canaries_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("share", ["0", "0%", "x", "101%", "-1"])
-def test_a_budget_that_allows_nothing_is_refused(share: str) -> None:
+def test_budget_without_instances_is_refused(share: str) -> None:
     said = kubectl_tapp(cluster(3), *IMAGE, "--canary", "0,2", f"--max-unavailable={share}")
     assert said.code == 2
     assert "is neither a number from 1 nor a percentage" in said.err
 
 
-def test_a_stopped_instance_is_refused() -> None:
+def test_killed_instance_is_refused() -> None:
     standin = cluster(3)
     kubectl_tapp(standin, "kill", "web", "1", "-y", "--wait")
     said = kubectl_tapp(standin, *IMAGE, "--canary", "1,2")
@@ -90,7 +90,7 @@ def test_a_stopped_instance_is_refused() -> None:
     assert "instance 1 is stopped and would try nothing: name others" in said.err
 
 
-def test_an_instance_with_another_template_is_refused() -> None:
+def test_instance_with_another_template_is_refused() -> None:
     standin = cluster(3)
     kubectl_tapp(standin, *IMAGE, "--canary", "1,", "-y", "--wait")
     said = kubectl_tapp(standin, *IMAGE, "--canary", "1,2", "--copy-as", "second")
@@ -99,7 +99,7 @@ def test_an_instance_with_another_template_is_refused() -> None:
 
 
 @pytest.mark.parametrize("verb", ["promote", "abort"])
-def test_chosen_canaries_are_promoted_and_aborted(verb: str) -> None:
+def test_selected_canaries_can_be_promoted_and_aborted(verb: str) -> None:
     standin = cluster(3)
     kubectl_tapp(standin, *IMAGE, "--canary", "0,2", "-y", "--wait")
     said = kubectl_tapp(standin, verb, "web", "-y", "--wait")
@@ -108,8 +108,8 @@ def test_chosen_canaries_are_promoted_and_aborted(verb: str) -> None:
     assert ids_of(standin) == []
 
 
-def test_use_of_a_canary_template() -> None:
-    """Without such a template the command that makes one is named, for the same instances."""
+def test_use_accepts_only_an_existing_canary_template() -> None:
+    """The error has the command that creates one for the same instances."""
     standin = cluster(6)
     said = kubectl_tapp(standin, "use", "web", "canary", "1,4")
     assert said.code == 2
@@ -124,7 +124,7 @@ def test_use_of_a_canary_template() -> None:
         assert ids_of(standin) == [0, 1, 4]
 
 
-def test_use_takes_a_budget_for_the_instances_that_it_moves() -> None:
+def test_use_accepts_a_budget_for_its_instances() -> None:
     standin = cluster(6)
     kubectl_tapp(standin, *IMAGE, "--canary", "0,", "-y", "--wait")
     line = ("use", "web", "canary", "--canary", "2-3", "--max-unavailable", "1", "-y", "--wait")

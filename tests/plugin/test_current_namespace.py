@@ -1,4 +1,4 @@
-"""The namespace of a command without `-n`: that of the current context, else of the pod."""
+"""Without `-n`, the namespace is that of the current context, otherwise that of the pod."""
 
 from pathlib import Path
 
@@ -16,13 +16,13 @@ NO_CONTEXT = CallResult(1, "", "error: current-context must exist in order to mi
 
 
 class View:
-    """A kubectl that answers `config view` alone, and notes how it was called."""
+    """A kubectl that supports only `config view`, and keeps the arguments of its calls."""
 
     def __init__(self, done: CallResult) -> None:
         self.done, self.calls = done, list[list[str]]()
 
     def run(self, arguments: list[str], stdin: str = "") -> CallResult:  # noqa: ARG002 - kubectl's
-        """`config view`."""
+        """Runs `config view`."""
         self.calls.append([*arguments])
         return self.done
 
@@ -31,7 +31,7 @@ class View:
 
 @pytest.fixture
 def in_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A pod of namespace `shop`, with its service account."""
+    """A pod in the namespace `shop`, with its service account."""
     monkeypatch.setattr(pod, "_ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
@@ -42,12 +42,12 @@ def in_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def namespace(done: CallResult, **targets: str) -> str:
-    """The namespace of a command, if `kubectl config view` ends so."""
+    """Returns the namespace of a command, for this result of `kubectl config view`."""
     return ClusterAccess(targets, View(done)).namespace  # type: ignore[arg-type]
 
 
-def test_the_context_comes_before_the_pod(in_pod: Path) -> None:
-    """As kubectl has it, also where the context says `default`."""
+def test_namespace_of_the_context_is_used_in_a_pod(in_pod: Path) -> None:
+    """The same is true in kubectl, even if the context has `default`."""
     assert namespace(CallResult(0, "default", "")) == "default"
     assert namespace(CallResult(0, "other", "")) == "other"
     assert namespace(CallResult(0, "other", ""), namespace="mine") == "mine"
@@ -56,7 +56,7 @@ def test_the_context_comes_before_the_pod(in_pod: Path) -> None:
     assert in_pod.exists()
 
 
-def test_a_variable_comes_before_the_file_in_a_pod(
+def test_variable_overrides_the_namespace_file_in_a_pod(
     in_pod: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POD_NAMESPACE", "from-env")
@@ -66,7 +66,7 @@ def test_a_variable_comes_before_the_file_in_a_pod(
 
 
 @pytest.mark.parametrize("missing", ["token", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"])
-def test_outside_of_pods_it_is_default(
+def test_namespace_is_default_outside_of_pods(
     in_pod: Path, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     if missing == "token":
@@ -76,7 +76,7 @@ def test_outside_of_pods_it_is_default(
     assert namespace(NO_CONTEXT) == "default"
 
 
-def test_a_kubeconfig_that_cannot_be_read_is_an_error() -> None:
+def test_unreadable_kubeconfig_is_an_error() -> None:
     said = 'error: error loading config file "/c": open /c: permission denied\n'
     with pytest.raises(CommandError, match="permission denied"):
         namespace(CallResult(1, "", said))
@@ -84,8 +84,8 @@ def test_a_kubeconfig_that_cannot_be_read_is_an_error() -> None:
         namespace(CallResult(1, "", "error: cannot locate context mars\n"))
 
 
-def test_only_the_context_is_asked_for() -> None:
-    """Extensions of a kubeconfig, as Telepresence writes them, have namespaces, too."""
+def test_only_the_namespace_of_the_context_is_read() -> None:
+    """Extensions of a kubeconfig may have namespaces, too, for example those of Telepresence."""
     view = View(CallResult(0, "shop", ""))
     targets = {"context": "c", "kubeconfig": "/k"}
     assert ClusterAccess(targets, view).namespace == "shop"  # type: ignore[arg-type]
@@ -93,8 +93,8 @@ def test_only_the_context_is_asked_for() -> None:
     assert view.calls == [["--context=c", "--kubeconfig=/k", "config", "view", "--minify", path]]
 
 
-def test_no_option_is_passed_on_that_nobody_gave() -> None:
-    """With --request-timeout, among others, kubectl would not use a pod's service account."""
+def test_kubectl_gets_only_options_that_the_user_gave() -> None:
+    """For example, with --request-timeout kubectl ignores the service account of a pod."""
     standin = StandIn(Life().apply(web()).world)
     for line in ("list", "status web", "why web", "plan web --replicas 3", "pause web -y",
                  "wait web --for=available", "migrate --dry-run", "history web"):  # fmt: skip

@@ -1,4 +1,4 @@
-"""A TApp that is being deleted while no controller acts, as without Metacontroller."""
+"""A TApp in deletion while no controller acts, for example without Metacontroller."""
 
 from typing import Any
 
@@ -14,7 +14,10 @@ GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 class Unattended(StandIn):
-    """A cluster whose namespace, and the TApp in it, are being deleted; the pods are gone."""
+    """A cluster whose namespace and TApp are being deleted.
+
+    The pods are gone.
+    """
 
     def _live(self, kind: Kind, options: dict[str, str], name: str) -> Document:
         found = super()._live(kind, options, name)
@@ -27,7 +30,7 @@ class Unattended(StandIn):
 
 
 class InNamespace(StandIn):
-    """A cluster whose namespace is being deleted, and the TApp in it is not yet."""
+    """A cluster whose namespace is being deleted, but not yet the TApp in it."""
 
     def _live(self, kind: Kind, options: dict[str, str], name: str) -> Document:
         found = super()._live(kind, options, name)
@@ -36,7 +39,7 @@ class InNamespace(StandIn):
 
 
 @pytest.mark.parametrize("verb", ["status", "why"])
-def test_the_finalizer_whose_controller_has_not_acted_is_named(verb: str) -> None:
+def test_finalizer_whose_controller_has_not_acted_is_named(verb: str) -> None:
     said = kubectl_tapp(Unattended(Life().apply(web()).world), verb, "web")
     assert (said.code, said.err) == (0, "")
     assert "being deleted since 2026-01-01T00:00:00Z" in said.out
@@ -44,7 +47,7 @@ def test_the_finalizer_whose_controller_has_not_acted_is_named(verb: str) -> Non
     assert "Create" not in said.out.replace("NotCreated", "")
 
 
-def test_a_namespace_that_is_being_deleted_is_said() -> None:
-    """The API server refuses new pods there, before anybody has deleted the TApp itself."""
+def test_deletion_of_the_namespace_is_reported() -> None:
+    """The API server refuses new pods in it, even before the TApp is deleted."""
     said = kubectl_tapp(InNamespace(Life().apply(web()).world), "status", "web")
     assert "its namespace is being deleted, so no pod can be created" in said.lines[0]

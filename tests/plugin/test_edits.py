@@ -1,4 +1,4 @@
-"""The edits that verbs make of a TApp, and the patches that are written of them."""
+"""Edits of a TApp by verbs, and the patches for them."""
 
 import copy
 from typing import Any
@@ -62,7 +62,7 @@ def test_start_removes_entries(before: Document, expected: Document | None) -> N
         ({}, "a/b~c", {"0": "a/b~c", "5": "a/b~c"}),
     ],
 )
-def test_use_names_a_template_and_leaves_the_default_one_unsaid(
+def test_use_writes_entries_only_for_other_templates_than_the_default(
     fields: Document, name: str, expected: Document
 ) -> None:
     edited = edits.with_assigned_template(tapp(**spec(**POOLED | fields)), name, [0, 5])
@@ -77,7 +77,7 @@ def test_use_names_a_template_and_leaves_the_default_one_unsaid(
         ({"*": "nginx:9"}, "a/b~c", ("templatePool", "a/b~c")),
     ],
 )
-def test_an_image_is_set_in_one_template(
+def test_image_is_set_in_one_template(
     images: dict[str, str], name: str | None, place: tuple[str, ...]
 ) -> None:
     before = tapp(**spec(**POOLED))
@@ -88,21 +88,21 @@ def test_an_image_is_set_in_one_template(
     ]
 
 
-def test_an_image_of_the_default_template_is_set_where_that_stands() -> None:
+def test_image_of_a_default_template_in_the_pool_is_set_in_the_pool() -> None:
     before = tapp(**spec(**POOLED | {"DefaultTemplateName": "v2"}))
     after = edits.with_images(before, {"app": "nginx:9"})
     assert after["spec"]["template"] == before["spec"]["template"]
     assert after["spec"]["templatePool"]["v2"]["spec"]["containers"][0]["image"] == "nginx:9"
 
 
-def test_a_pooled_default_is_found() -> None:
+def test_default_template_is_found_in_the_pool() -> None:
     before = tapp(**spec(template=None, templatePool={"default": template()}))
     after = edits.with_images(before, {"app": "nginx:9"})
     assert "template" not in after["spec"]
     assert after["spec"]["templatePool"]["default"] == template("nginx:9")
 
 
-def test_images_of_init_containers_and_of_all() -> None:
+def test_images_of_init_containers_and_of_all_containers_are_set() -> None:
     init = [{"name": "migrate", "image": "tool:1"}]
     before = tapp(**spec(template=template(initContainers=init)))
     after = edits.with_images(before, {"*": "all:2", "migrate": "tool:2"})
@@ -111,7 +111,7 @@ def test_images_of_init_containers_and_of_all() -> None:
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"annotations": None}, {"annotations": {"a": "b"}}])
-def test_a_restart_is_asked_for_in_the_template(metadata: Document | None) -> None:
+def test_restart_is_an_annotation_of_the_template(metadata: Document | None) -> None:
     body = template() | {"metadata": metadata}
     edited = edits.restarted(tapp(**spec(template=body)), ["default"], AT)
     annotations = edited["spec"]["template"]["metadata"]["annotations"]
@@ -119,7 +119,7 @@ def test_a_restart_is_asked_for_in_the_template(metadata: Document | None) -> No
     assert annotations == kept | {"kubectl.kubernetes.io/restartedAt": AT}
 
 
-def test_a_copy_of_a_template_takes_no_name_that_is_used() -> None:
+def test_copy_of_a_template_gets_an_unused_name() -> None:
     before = tapp(**spec(**POOLED, templates={"3": "v2"}))
     copy_of_default = edits.with_copied_template(before, "default", "canary")
     assert copy_of_default["spec"]["templatePool"]["canary"] == template()
@@ -129,8 +129,8 @@ def test_a_copy_of_a_template_takes_no_name_that_is_used() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Bad Name!", "a=b", "-v2", "v2.", "v" * 64, "v\n"])
-def test_a_copy_of_a_template_gets_a_name_that_can_be_typed(name: str) -> None:
-    """The API server takes any text; `use` and `--template` have to be given it again."""
+def test_copy_of_a_template_refuses_names_that_are_hard_to_type(name: str) -> None:
+    """The API server accepts any text, but users have to type it for `use` and `--template`."""
     with pytest.raises(CommandError, match="is no name for a template") as raised:
         edits.with_copied_template(tapp(**spec()), "default", name)
     assert raised.value.code is Exit.USAGE
@@ -173,7 +173,7 @@ SPECS = st.fixed_dictionaries(
 
 
 @given(SPECS, st.lists(EDITS, min_size=1, max_size=4))
-def test_what_is_written_is_the_edit_and_nothing_else(fields: Document, chosen: list[Any]) -> None:
+def test_patch_contains_only_the_edit(fields: Document, chosen: list[Any]) -> None:
     before = tapp(**spec(**POOLED | fields), status={"ready": "6/6"})
     seen = copy.deepcopy(before)
     after = before
@@ -187,12 +187,12 @@ def test_what_is_written_is_the_edit_and_nothing_else(fields: Document, chosen: 
 
 
 @given(EDITS)
-def test_an_edit_on_top_of_itself_changes_nothing(edit: Any) -> None:
+def test_repeated_edit_changes_nothing(edit: Any) -> None:
     once = edit(tapp(**spec(**POOLED)))
     assert edits.json_patch(once, edit(once)) == []
 
 
-def test_the_guard_refuses_a_spec_that_changed_and_lets_status_change() -> None:
+def test_guard_refuses_a_changed_spec_but_not_a_changed_status() -> None:
     before = tapp(**spec(), generation=4)
     patch = edits.guarded_patch(before, edits.killed(before, [1]))
     status = before | {"status": {"ready": "1/6"}}

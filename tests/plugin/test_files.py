@@ -1,4 +1,4 @@
-"""TApps in files, as people write them, and what kubectl would make of them."""
+"""TApps in files as users write them, read like kubectl does."""
 
 import json
 from collections.abc import Callable
@@ -38,10 +38,8 @@ def written(tmp_path: Path) -> Callable[..., str]:
     return write
 
 
-def test_the_namespace_of_a_file_is_where_its_tapp_is(
-    web: StandIn, written: Callable[..., str]
-) -> None:
-    """Else a TApp of the same name in the context's namespace would be compared with the file."""
+def test_plan_uses_the_namespace_in_the_file(web: StandIn, written: Callable[..., str]) -> None:
+    """Otherwise the file would be compared with a TApp in the namespace of the context."""
     web.namespace = "other"
     said = kubectl_tapp(web, "plan", "-f", written(metadata=", namespace: default"), "-o", "json")
     assert said.code == 0
@@ -49,7 +47,7 @@ def test_the_namespace_of_a_file_is_where_its_tapp_is(
     assert [each["outcome"] for each in found["instances"]] == ["unchanged"] * 6
 
 
-def test_a_file_of_another_namespace_than_asked_for_is_refused(
+def test_file_with_another_namespace_than_the_option_is_refused(
     web: StandIn, written: Callable[..., str]
 ) -> None:
     path = written(metadata=", namespace: prod")
@@ -65,10 +63,10 @@ def test_a_file_of_another_namespace_than_asked_for_is_refused(
 
 
 @pytest.mark.parametrize("way", [[], ["--no-dry-run"], ["--from"]])
-def test_what_kubectl_takes_for_texts_are_texts(
+def test_values_that_are_texts_for_kubectl_are_texts(
     web: StandIn, written: Callable[..., str], way: list[str]
 ) -> None:
-    """Numbers as keys, as everybody writes them; times and `22:22`, which PyYAML would read."""
+    """For example numbers as keys, times, and `22:22`, which PyYAML would convert."""
     before = [*way, written(name="old.yaml")] if way == ["--from"] else way
     path = written(
         spec="statuses: {1: Killed}",
@@ -99,7 +97,7 @@ def test_what_kubectl_takes_for_texts_are_texts(
          "{templatePool: {a: {metadata: 7}}}}", "spec.templatePool.a.metadata is not an object"),
     ],
 )  # fmt: skip
-def test_a_file_of_odd_shape_is_one_sentence(
+def test_invalid_file_is_one_error(
     web: StandIn, written: Callable[..., str], way: str, text: str, message: str
 ) -> None:
     one_sentence(kubectl_tapp(web, "plan", way, written(text)), message)

@@ -1,4 +1,4 @@
-"""One call of kubectl ends before others run in parallel: of two logins one would be too many."""
+"""A call of kubectl ends before others run in parallel, so that users log in only once."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -20,14 +20,14 @@ REFUSED = CallResult(1, "", "error: You must be logged in to the server (Unautho
 
 
 class Login(StandIn):
-    """A kubectl whose credential plugin starts a login in each call that finds no token."""
+    """A kubectl whose credential plugin starts a login in each call without a token."""
 
     logins = 0
     token = False
     works = True
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
-        """One call; a login takes long enough for others to come in between."""
+        """Runs a call. A login takes long enough for parallel calls to start another one."""
         if arguments[0] == "config":
             return super().run(arguments, stdin)
         if not self.token:
@@ -49,12 +49,12 @@ def login() -> Login:
     "line", ["list", "status web", "why web", "history web", "plan web --replicas 3", "values web",
              "pause web -y", "wait web", "adopt web -y", "migrate --dry-run"],
 )  # fmt: skip
-def test_a_command_logs_in_once(login: Login, line: str) -> None:
+def test_command_logs_in_once(login: Login, line: str) -> None:
     kubectl_tapp(login, *line.split())
     assert login.logins == 1
 
 
-def test_a_page_with_several_readers_logs_in_once(login: Login) -> None:
+def test_page_with_several_readers_logs_in_once(login: Login) -> None:
     live = Followers(Session(login, login.world.clock.unix))
     followers = [live.all_tapps(), live.one_tapp("default", "web")]
     for each in followers:
@@ -64,15 +64,15 @@ def test_a_page_with_several_readers_logs_in_once(login: Login) -> None:
     assert login.logins == 1
 
 
-def test_a_login_that_fails_is_not_tried_in_parallel(login: Login) -> None:
+def test_failed_login_is_not_repeated_in_parallel(login: Login) -> None:
     login.works = False
     with pytest.raises(CommandError, match="does not know who you are"):
         Session(login).cluster.observe("web")
     assert login.logins == 1
 
 
-def test_calls_run_in_parallel_after_an_answer() -> None:
-    """An answer is also a refusal by the API server, which knows the user then."""
+def test_calls_run_in_parallel_after_the_first_response() -> None:
+    """A refusal by the API server is a response, too, because it knows the user."""
     answers = [DONE, CallResult(1, "", "Error from server (NotFound): gone\n")]
     for answer in answers:
         gate = FirstCall()
@@ -81,8 +81,8 @@ def test_calls_run_in_parallel_after_an_answer() -> None:
         _in_threads(lambda both=both: both.wait(60), gate)  # type: ignore[misc]
 
 
-def test_the_first_call_after_a_pause_goes_alone_again() -> None:
-    """The token may have expired meanwhile."""
+def test_first_call_after_a_pause_runs_alone_again() -> None:
+    """The token may have expired."""
     now = [0.0]
     gate = FirstCall(lambda: now[0])
     gate.run(lambda: DONE)
@@ -114,10 +114,10 @@ def _in_threads(call: Callable[[], object], gate: FirstCall, answer: CallResult 
 
 
 @pytest.mark.parametrize("name", ["token", "cache"])
-def test_the_gate_is_shared_by_all_that_is_narrowed(
+def test_sessions_for_other_namespaces_share_the_login(
     login: Login, name: str, tmp_path: Path
 ) -> None:
-    """The page asks for each TApp in its namespace, as the same user."""
+    """The web page reads each TApp in its namespace, as the same user."""
     given = {"token": "t"} if name == "token" else {"cache_dir": str(tmp_path)}
     session = Session(login).with_options(**given)
     assert session.with_options(namespace="shop").first_call is session.first_call

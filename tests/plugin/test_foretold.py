@@ -1,6 +1,7 @@
-"""Forecasts against what then happens: the same writes in the same order.
+"""Forecasts are the same writes, in the same order, as those that follow.
 
-That a real API server sees the same writes in these stories: tests/e2e/test_differential.py.
+tests/e2e/test_differential.py checks that a real API server gets the same writes in these
+scenarios.
 """
 
 import pytest
@@ -23,7 +24,7 @@ SLOW = settings(max_examples=size(5, 15), deadline=None, suppress_health_check=l
 
 
 def differences(story: Story) -> list[str]:
-    """Plays a story; foretells each edit of a TApp that runs, and says what came otherwise."""
+    """Plays a scenario, forecasts each edit of a running TApp, and returns all differences."""
     world, found = Simulated(story), []
     for number, step in enumerate(story.steps):
         forecast = None
@@ -44,13 +45,13 @@ def differences(story: Story) -> list[str]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_every_example_goes_as_foretold(name: str) -> None:
+def test_forecast_of_every_example_is_correct(name: str) -> None:
     assert differences(EXAMPLES[name]) == []
 
 
 @given(st.integers(0, 999))
 @SLOW
-def test_random_edits_go_as_foretold(seed: int) -> None:
+def test_forecast_of_random_edits_is_correct(seed: int) -> None:
     assert differences(random_story(seed)) == []
 
 
@@ -59,8 +60,8 @@ UNDER_WAY = [(22, 1.5), (27, 1.5), (81, 4.0), (84, 1.5), (115, 1.5), (147, 1.5)]
 
 
 @pytest.mark.parametrize(("seed", "seconds"), UNDER_WAY)
-def test_an_edit_in_the_middle_of_a_roll_out_goes_as_foretold(seed: int, seconds: float) -> None:
-    """The simulated kubelets take over whatever runs, stops or starts at that moment."""
+def test_forecast_of_an_edit_during_a_rollout_is_correct(seed: int, seconds: float) -> None:
+    """The simulation of the forecast starts with pods that start or stop at this moment."""
     story = random_story(seed)
     world = Simulated(story)
     world.play(story.steps[0])
@@ -93,8 +94,8 @@ NEXT = "web:2"
     ],
     ids=["an image", "an image that is not there", "another budget", "two images"],
 )
-def test_images_that_come_first_are_foretold(spec: Document, missing: str) -> None:
-    """Pods that pull, too; and that nothing stops for an image that cannot be had."""
+def test_forecast_of_prepulled_images_is_correct(spec: Document, missing: str) -> None:
+    """This includes the pods that pull, and images that cannot be pulled."""
     life = Life().apply(
         tapp(templatePool={"blue": template("blue:1")}, updateStrategy=FIRST, replicas=5)
     )
@@ -117,7 +118,7 @@ def test_images_that_come_first_are_foretold(spec: Document, missing: str) -> No
 READS = {"name": "TIER", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['tier']"}}}
 TEXTS = st.sampled_from(["1", "2", "3"])
 RESTARTS = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
-"""Another cpu restarts nothing, another memory does."""
+"""A change of CPU restarts nothing, a change of memory does."""
 SIZES = st.sampled_from(
     [
         {"requests": {"cpu": "1", "memory": "16Mi"}},
@@ -127,13 +128,16 @@ SIZES = st.sampled_from(
         {"requests": {"cpu": "1"}},
     ]
 )
-"""Not all of them can be had in a pod that runs."""
+"""Running pods do not support all of these changes."""
 KINDS = ["image", "restart", "one", "label", "first", "resources"]
 
 
 @st.composite
 def in_place_edits(draw: st.DrawFn) -> Document:
-    """An edit of what a pod takes without being replaced; sometimes of several such things."""
+    """Edits that need no new pod.
+
+    An edit may have several changes.
+    """
     kinds = draw(st.sets(st.sampled_from(KINDS), min_size=1, max_size=3))
     annotations, labels = dict[str, str](), {"app": "web"}
     if "restart" in kinds:
@@ -156,7 +160,7 @@ MODES = st.sampled_from(["InPlace", "InPlace", "Ignore"])
 
 
 def in_place(image: str, annotations: Document, labels: Document, size: Document) -> Document:
-    """A template whose application reads a label of its pod."""
+    """Returns a template whose application reads a label of its pod."""
     return template(
         image,
         annotations=annotations,
@@ -168,10 +172,10 @@ def in_place(image: str, annotations: Document, labels: Document, size: Document
 
 @given(st.lists(in_place_edits(), min_size=2, max_size=3), st.sampled_from([1, 2]), st.booleans())
 @settings(max_examples=size(4, 100), deadline=None, suppress_health_check=list(HealthCheck))
-def test_random_edits_in_place_go_as_foretold(
+def test_forecast_of_random_in_place_edits_is_correct(
     edits: list[Document], budget: int, component: bool
 ) -> None:
-    """Restarts, labels that are read, images, images that come first, and resources."""
+    """Restarts, labels, images, prepulled images, and resources."""
     life = Life(resize=component)
     life.world.kubelet.levers.resizes = True
     life.apply(
@@ -205,7 +209,7 @@ def test_random_edits_in_place_go_as_foretold(
     ],
     ids=["up", "down", "up and another template", "at once"],
 )
-def test_one_after_another_goes_as_foretold(edit: Document) -> None:
+def test_forecast_with_ordered_pod_management_is_correct(edit: Document) -> None:
     life = Life().apply(tapp(replicas=3, podManagementPolicy="OrderedReady"))
     found = foretell(life, merge_patch(life.tapp, {"spec": edit}))
     life.news()

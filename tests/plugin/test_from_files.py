@@ -1,6 +1,6 @@
-"""A plan from two files foretells what a plan of the same TApp in a cluster does.
+"""A plan from two files has the same forecast as a plan of the TApp in a cluster.
 
-The cluster is one in which everything is there that a plan from files takes for granted.
+The cluster has everything that a plan from files assumes.
 """
 
 import json
@@ -32,44 +32,44 @@ AT = "2026-01-05T12:00:00Z"
 
 
 def pod(image: str = "web:1", **more: Any) -> Document:
-    """The template of all edits."""
+    """Returns the template of all edits."""
     return template(image, terminationGracePeriodSeconds=5, **more)
 
 
 def rolling(**strategy: Any) -> Document:
-    """A budget, and what else the strategy says."""
+    """Returns a budget, with further fields of the strategy."""
     return {"updateStrategy": {"maxUnavailable": "40%", **strategy}}
 
 
 def in_place(**strategy: Any) -> Document:
-    """The strategy for updates in place."""
+    """Returns the strategy for in-place updates."""
     return rolling(inPlaceUpdateStrategy=strategy)
 
 
 def asking(cpu: str) -> Document:
-    """A container with resources."""
+    """Returns a container with resources."""
     return {"resources": {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}}
 
 
 def annotated(key: str) -> Document:
-    """The template asks for a restart."""
+    """Returns a template with the annotation of a restart."""
     return pod(annotations={key: AT})
 
 
 def mounting(*names: str) -> Document:
-    """A template whose container mounts claims."""
+    """Returns a template whose container mounts claims."""
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     return pod(container={"volumeMounts": mounts})
 
 
 def storing(**sizes: str) -> Document:
-    """Claims, and a template that mounts them."""
+    """Returns claims, and a template that mounts them."""
     claims = [claim_template(name, size) for name, size in sizes.items()]
     return {"template": mounting(*sizes), "volumeClaimTemplates": claims}
 
 
 def valued(text: str, count: int) -> Document:
-    """Values of each instance, and a template that reads them."""
+    """Returns values of the instances, and a template that reads them."""
     env = [{"name": "KEY", "value": "$(tapp.values.key)"}]
     values = {str(id): {"key": f"{text}{id}"} for id in range(count)}
     return {"template": pod(container={"env": env}), "values": values}
@@ -211,7 +211,7 @@ EDITS: dict[str, Edit] = {
 
 
 def edited(edit: str, count: int) -> tuple[Document, Document]:
-    """The TApp before and after an edit."""
+    """Returns the TApp before and after an edit."""
     basis = {"replicas": count, "template": pod()}
     before, after = EDITS[edit](count)
     return manifest(**{**basis, **before}), manifest(**{**basis, **after})
@@ -223,7 +223,7 @@ NOW = 7200.0
 
 @cache
 def running(written: str) -> StandIn:
-    """A cluster with all components, in which this TApp has run for some time."""
+    """Returns a cluster with all components, in which this TApp has run for some time."""
     life = Life(nodes=1, exposing=True, resize=True)
     world, behaviour = life.world, life.world.kubelet.levers
     behaviour.jitter, behaviour.by_chance, behaviour.resizes = 0.0, False, True
@@ -253,7 +253,7 @@ def nowhere() -> StandIn:
 
 
 def comparable(said: Said) -> tuple[int, Document]:
-    """A plan without what was assumed, and without an order where none is meant."""
+    """Returns a plan without its assumptions, and without an order that does not matter."""
     document: Document = json.loads(REVISION.sub("", said.out))
     del document["notes"], document["remarks"]
     for change in document["templates"]:
@@ -282,7 +282,7 @@ def compare(old: Document, new: Document, folder: Path) -> Document:
 
 @pytest.fixture(autouse=True)
 def times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same behaviour is assumed: nothing is learned from the pods of the cluster."""
+    """Lets both plans assume the same durations, without learning from the pods."""
     monkeypatch.setattr(foresee, "timing", lambda *_: Timing())
 
 
@@ -291,14 +291,14 @@ SOME = [(edit, SIZES[number % len(SIZES)]) for number, edit in enumerate(EDITS)]
 
 
 @pytest.mark.parametrize(("edit", "count"), cases(ALL, [case for case in ALL if case not in SOME]))
-def test_files_foretell_what_a_cluster_does(edit: str, count: int, tmp_path: Path) -> None:
-    """The same fates, order, refusals and times, to the last write."""
+def test_forecast_from_files_is_that_of_a_cluster(edit: str, count: int, tmp_path: Path) -> None:
+    """The same actions, order, refusals and times."""
     old, new = edited(edit, count)
     compare(old, new, tmp_path)
 
 
 def examples() -> dict[str, Document]:
-    """The TApps of all examples, as if they were one."""
+    """Returns the TApps of all examples, with the same name."""
     found = {}
     for file in sorted(EXAMPLES.rglob("*.yaml")):
         for document in yaml.load_all(file.read_text(), yaml.CSafeLoader):
@@ -316,8 +316,9 @@ NEIGHBOURS = list(pairwise([*TAPPS, next(iter(TAPPS))]))
 @pytest.mark.parametrize(
     ("old", "new"), cases(PAIRS, [pair for pair in PAIRS if pair not in NEIGHBOURS])
 )
-def test_each_example_becomes_each_other(old: str, new: str, tmp_path: Path) -> None:
-    """Every pair, each as the edit of the other."""
+def test_forecast_of_the_change_from_each_example_to_another_is_that_of_a_cluster(
+    old: str, new: str, tmp_path: Path
+) -> None:
     compare(TAPPS[old], TAPPS[new], tmp_path)
 
 
@@ -336,7 +337,7 @@ FATES: dict[str, str] = {
 
 @pytest.mark.parametrize("count", cases(SIZES, [1, 2, 12]))
 @pytest.mark.parametrize("edit", FATES)
-def test_ordinary_edits_come_to_their_end(edit: str, count: int, tmp_path: Path) -> None:
+def test_ordinary_edits_are_completed(edit: str, count: int, tmp_path: Path) -> None:
     """Nothing is refused, and nothing gets stuck."""
     old, new = edited(edit, count)
     files = [tmp_path / "old.yaml", tmp_path / "new.yaml"]
@@ -360,8 +361,8 @@ ASSUMED: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("edit", ASSUMED)
-def test_what_only_a_cluster_knows_is_assumed_and_said(edit: str, tmp_path: Path) -> None:
-    """No refusal, and a sentence: once in the text, and in the document."""
+def test_plan_says_what_it_assumes_about_the_cluster(edit: str, tmp_path: Path) -> None:
+    """The text and the document have each assumption once, and nothing is refused."""
     old, new = edited(edit, 2)
     for name, document in (("old", old), ("new", new)):
         (tmp_path / name).write_text(yaml.safe_dump(document))
@@ -374,8 +375,7 @@ def test_what_only_a_cluster_knows_is_assumed_and_said(edit: str, tmp_path: Path
     assert sentence in kubectl_tapp(nowhere(), *words).out
 
 
-def test_an_edit_by_options_of_a_file(tmp_path: Path) -> None:
-    """One file is enough: the edit is typed."""
+def test_options_can_edit_a_single_file(tmp_path: Path) -> None:
     (tmp_path / "old").write_text(yaml.safe_dump(manifest(replicas=3, template=pod())))
     for words, summary in {
         ("--replicas", "5"): "2 created",
@@ -388,8 +388,8 @@ def test_an_edit_by_options_of_a_file(tmp_path: Path) -> None:
         assert said.lines[0].startswith(f"TApp default/web: {summary}")
 
 
-def test_a_file_may_be_what_kubectl_has_shown(tmp_path: Path) -> None:
-    """`kubectl get tapp web -o yaml`: with a status, finalizers, and an owner that is elsewhere."""
+def test_file_may_be_the_output_of_kubectl_get(tmp_path: Path) -> None:
+    """Such a file has a status, finalizers, and an owner that is not in the file."""
     old = dict(running(yaml.safe_dump(edited("nothing", 3)[0])).world.get("TApp", "web"))
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "game", "uid": "1234"}
     old = with_meta(old, ownerReferences=[{**owner, "controller": True}])

@@ -1,4 +1,4 @@
-"""Commands that messages name can be pasted: complete, in the right namespace and cluster."""
+"""Commands in messages can be pasted: complete, and for the right namespace and cluster."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ GIVEN = ("--context=my cluster", "--kubeconfig=/k", "--as=jane", "--as-group=a",
 
 @pytest.fixture
 def shop() -> StandIn:
-    """A TApp of namespace `shop`, which is not the current one."""
+    """A TApp in the namespace `shop`, which is not the current one."""
     manifest = web()
     manifest["metadata"]["namespace"] = "shop"
     life = Life()
@@ -26,7 +26,7 @@ def shop() -> StandIn:
     return StandIn(life.world)
 
 
-def test_a_hint_has_the_options_that_were_given_but_no_secrets() -> None:
+def test_command_in_a_message_has_the_options_of_the_user_without_secrets() -> None:
     hints.remember_options(
         {"context": "my cluster", "token": "secret", "insecure_skip_tls_verify": True}
     )

@@ -1,4 +1,4 @@
-"""The history as a person reads it, and what a rollback goes back to."""
+"""The history as users read it, and the target of a rollback."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ ONE, TWO, THREE = (template(f"nginx:{number}") for number in (1, 2, 3))
 
 
 def digest(body: Document) -> str:
-    """The revision of a template."""
+    """Returns the revision of a template."""
     spec = TAppSpec.model_validate({"template": body})
     found = Templates(spec).named("default")
     assert isinstance(found, Template)
@@ -29,7 +29,7 @@ def digest(body: Document) -> str:
 
 
 def record(number: int, body: Document, name: str = "default", **metadata: Any) -> Document:
-    """A ControllerRevision as the service makes it."""
+    """Returns a ControllerRevision like those of the service."""
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
@@ -46,18 +46,18 @@ def record(number: int, body: Document, name: str = "default", **metadata: Any) 
 
 
 def seen(*records: Document, **spec: Any) -> Observed:
-    """A TApp with a history."""
+    """Returns a TApp with a history."""
     given = {"replicas": 3, "template": THREE, **spec}
     return Observed(tapp(**given), revisions=list(records))
 
 
 def target(observed: Observed, to: str | None = None, template: str | None = None) -> int:
-    """The number of the revision that a rollback goes back to."""
+    """Returns the number of the revision that a rollback restores."""
     spec = TAppSpec.model_validate(observed.tapp["spec"])
     return rollback_target(history_of(observed), spec, to, template).number
 
 
-def test_the_history_says_what_changed() -> None:
+def test_history_shows_the_changes() -> None:
     env = template("nginx:3", container={"env": [{"name": "A", "value": "1"}]})
     found = history_of(seen(record(3, env), record(1, ONE), record(2, THREE), template=env))
     assert [each.number for each in found] == [1, 2, 3]
@@ -67,7 +67,7 @@ def test_the_history_says_what_changed() -> None:
     assert [each.current for each in found] == [False, False, True]
 
 
-def test_each_template_has_a_history_of_its_own() -> None:
+def test_each_template_has_its_own_history() -> None:
     pool = {"v2": TWO}
     observed = seen(record(1, ONE), record(2, TWO, "v2"), record(3, THREE), templatePool=pool)
     assert [each.summary for each in history_of(observed)] == [
@@ -76,7 +76,7 @@ def test_each_template_has_a_history_of_its_own() -> None:
 
 
 def rolled_back(number: int, body: Document) -> Document:
-    """A record that `kubectl tapp rollback` has moved to this number."""
+    """Returns a record whose number `kubectl tapp rollback` has changed to this one."""
     found = record(number, body)
     notes = {**found["metadata"]["annotations"]}
     notes["kubernetes.io/change-cause"] = f"kubectl tapp rollback web --to {digest(body)}"
@@ -103,10 +103,10 @@ def rolled_back(number: int, body: Document) -> Document:
          ["first one kept", "first one kept", "app: nginx:1 → nginx:3"]),
     ],
 )  # fmt: skip
-def test_a_revision_says_what_it_changed_after_a_rollback(
+def test_revision_shows_its_changes_after_a_rollback(
     records: tuple[Document, ...], expected: list[str]
 ) -> None:
-    """A rollback gives the old record a new number: the one after it keeps what it changed."""
+    """A rollback gives the old record a new number, but the next record keeps its changes."""
     assert [
         each.summary for each in history_of(seen(*records, templatePool={"v2": TWO}))
     ] == expected
@@ -122,12 +122,12 @@ def test_a_revision_says_what_it_changed_after_a_rollback(
         {"metadata": {**record(2, TWO)["metadata"], "deletionTimestamp": "2026-01-05T10:00:00Z"}},
     ],
 )
-def test_what_is_not_a_record_is_left_out(broken: Document) -> None:
+def test_invalid_records_are_skipped(broken: Document) -> None:
     observed = seen(record(1, ONE), record(2, TWO) | broken, record(3, THREE))
     assert [each.number for each in history_of(observed)] == [1, 3]
 
 
-def test_a_history_that_may_not_be_read_is_not_taken_for_an_empty_one() -> None:
+def test_forbidden_history_is_not_reported_as_empty() -> None:
     observed = Observed(tapp(), unread={"controllerrevisions.apps": "no permission: ..."})
     with pytest.raises(CommandError, match="no permission"):
         history_of(observed)
@@ -145,13 +145,13 @@ def test_a_history_that_may_not_be_read_is_not_taken_for_an_empty_one() -> None:
         ((record(2, THREE), record(4, TWO)), None, 4),  # and will get another number
     ],
 )
-def test_what_a_rollback_goes_back_to(
+def test_rollback_restores_the_expected_revision(
     records: tuple[Document, ...], to: str | None, expected: int
 ) -> None:
     assert target(seen(*records), to) == expected
 
 
-def test_the_template_that_changed_last_is_rolled_back() -> None:
+def test_rollback_restores_the_template_that_changed_last() -> None:
     pool = {"v2": TWO}
     two = seen(
         record(1, ONE), record(2, ONE, "v2"), record(3, THREE), record(4, TWO, "v2"),
@@ -177,7 +177,7 @@ def test_the_template_that_changed_last_is_rolled_back() -> None:
         ((record(1, ONE), record(2, TWO)), "v1-", None, "'v1-' names no revision"),
     ],
 )
-def test_a_rollback_to_nowhere(
+def test_rollback_without_a_target_is_an_error(
     records: tuple[Document, ...], to: str | None, template: str | None, message: str
 ) -> None:
     with pytest.raises(CommandError, match=message):
@@ -191,7 +191,7 @@ class _Kubectl:
     """A kubectl that knows autoscalers."""
 
     def run(self, arguments: list[str], stdin: str = "") -> CallResult:  # noqa: ARG002
-        """One call."""
+        """Runs a call."""
         assert not stdin
         target = {"kind": "TApp", "name": "web"}
         spec = {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 9}
@@ -201,7 +201,7 @@ class _Kubectl:
         return CallResult(0, json.dumps({"items": items}), "")
 
 
-def test_a_number_that_an_autoscaler_sets_is_known() -> None:
+def test_replicas_set_by_an_autoscaler_are_recognized() -> None:
     cluster = ClusterAccess({"namespace": "shop"}, _Kubectl())
     assert warnings(cluster, tapp(), scaling=False) == []
     assert warnings(cluster, tapp(), scaling=True) == [

@@ -1,4 +1,4 @@
-"""`kubectl tapp hold` and `release`, and what the other commands make of pods on hold."""
+"""`kubectl tapp hold` and `release`, and other commands with pods on hold."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ NEW = template("nginx:2", container={"command": ["run"]})
 
 @pytest.fixture
 def web() -> StandIn:
-    """A TApp `web` of six instances that runs."""
+    """A running TApp `web` with six instances."""
     return StandIn(Life().apply(manifest(replicas=6)).world)
 
 
@@ -36,7 +36,7 @@ def notes(web: StandIn, id: int) -> Document:
     return found
 
 
-def test_pods_are_annotated_and_nothing_else_is_written(web: StandIn) -> None:
+def test_hold_writes_only_annotations_of_pods(web: StandIn) -> None:
     before = web.world.get("tapps", "web")["spec"]
     said = kubectl_tapp(web, "hold", "web", "1,4", "--reason", "match 42", "--for", "update", "-y")
     assert (said.code, said.err) == (0, "")
@@ -51,7 +51,7 @@ def test_pods_are_annotated_and_nothing_else_is_written(web: StandIn) -> None:
     assert FOR not in notes(web, 4)
 
 
-def test_with_wait_the_service_has_seen_it(web: StandIn) -> None:
+def test_hold_with_wait_returns_after_the_service_has_observed_it(web: StandIn) -> None:
     hold(web, "3", "--wait")
     assert pod(web, 3)["metadata"]["labels"][HELD] == "true"
     said = kubectl_tapp(web, "release", "web", "3", "-y", "--wait")
@@ -61,7 +61,7 @@ def test_with_wait_the_service_has_seen_it(web: StandIn) -> None:
     assert "leaving their Services" not in said.out
 
 
-def test_held_others_go_and_released_it_follows(web: StandIn) -> None:
+def test_held_instance_is_updated_last_after_its_release(web: StandIn) -> None:
     hold(web, "3", "--wait")
     uid = pod(web, 3)["metadata"]["uid"]
     said = kubectl_tapp(
@@ -89,7 +89,7 @@ def test_held_others_go_and_released_it_follows(web: StandIn) -> None:
 
 
 @pytest.mark.parametrize("ids", [[], ["all"], ["0", "2-5"]])
-def test_why_tells_of_holds_that_keep_nothing_back(web: StandIn, ids: list[str]) -> None:
+def test_why_names_holds_without_an_effect(web: StandIn, ids: list[str]) -> None:
     hold(web, "0,2-4")
     kubectl_tapp(web, "hold", "web", "5", "--reason", "match 43", "-y")
     said = kubectl_tapp(web, "why", "web", *ids).out
@@ -99,7 +99,7 @@ def test_why_tells_of_holds_that_keep_nothing_back(web: StandIn, ids: list[str])
         assert said.count(text) == 1
 
 
-def test_why_tells_how_all_are_released_that_something_is_kept_from(web: StandIn) -> None:
+def test_why_has_the_command_that_releases_all_blocked_instances(web: StandIn) -> None:
     hold(web, "0,2-4", "--wait")
     kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y")
     web.world.run(60)
@@ -107,7 +107,7 @@ def test_why_tells_how_all_are_released_that_something_is_kept_from(web: StandIn
     assert "    hold: `kubectl tapp release web 0,2-4 -n default` ends that" in said.lines
 
 
-def test_a_hold_that_ends_in_time_is_waited_for_and_is_not_stuck(web: StandIn) -> None:
+def test_wait_does_not_report_a_hold_with_an_end_as_stuck(web: StandIn) -> None:
     hold(web, "5", "--wait")
     kubectl_tapp(web, "kill", "web", "5", "-y")
     web.world.run(120)
@@ -125,7 +125,7 @@ def test_a_hold_that_ends_in_time_is_waited_for_and_is_not_stuck(web: StandIn) -
     assert (said.code, said.err) == (0, "")
 
 
-def test_what_is_broken_beside_a_hold_is_stuck(web: StandIn) -> None:
+def test_wait_reports_a_broken_instance_as_stuck_despite_a_hold(web: StandIn) -> None:
     hold(web, "3", "--wait")
     web.world.kubelet.levers.bad_images.add("nginx:2")
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
@@ -133,7 +133,7 @@ def test_what_is_broken_beside_a_hold_is_stuck(web: StandIn) -> None:
     assert "web is stuck: instance 0: not available: container app: " in said.err
 
 
-def test_who_replaces_a_hold_is_told_which(web: StandIn) -> None:
+def test_hold_says_which_hold_it_replaces(web: StandIn) -> None:
     hold(web, "1-2", "--for", "update")
     same = ("--reason", "match 42", "--for=update")
     assert "hold already" not in kubectl_tapp(web, "hold", "web", "1", *same, "-y").out
@@ -142,7 +142,7 @@ def test_who_replaces_a_hold_is_told_which(web: StandIn) -> None:
     assert said.lines[1] == text
 
 
-def test_a_restart_in_place_of_an_instance_on_hold_tells_of_that(web: StandIn) -> None:
+def test_restart_in_place_says_that_the_instance_is_on_hold(web: StandIn) -> None:
     hold(web, "2", "--wait")
     said = kubectl_tapp(web, "restart", "web", "1,2", "--in-place", "--dry-run=client")
     assert said.lines[0] == "TApp web, within the budget:"
@@ -151,13 +151,13 @@ def test_a_restart_in_place_of_an_instance_on_hold_tells_of_that(web: StandIn) -
 
 
 @pytest.mark.parametrize("verb", [["hold", "--reason", "x"], ["release"]])
-def test_where_nobody_is_nobody_is_held(web: StandIn, verb: list[str]) -> None:
+def test_hold_and_release_without_pods_change_nothing(web: StandIn, verb: list[str]) -> None:
     kubectl_tapp(web, "scale", "web", "--replicas", "0", "-y", "--wait")
     said = kubectl_tapp(web, verb[0], "web", "all", *verb[1:], "-y")
     assert (said.code, said.err) == (1, "error: web has no pods now\n")
 
 
-def test_a_plan_knows_who_stays(web: StandIn) -> None:
+def test_plan_knows_instances_on_hold(web: StandIn) -> None:
     hold(web, "3", "--wait")
     said = kubectl_tapp(web, "plan", "web", "--image", "app=nginx:2", "--fail-if", "stuck")
     assert said.code == 0
@@ -171,7 +171,7 @@ def test_a_plan_knows_who_stays(web: StandIn) -> None:
     assert "its pod is on hold ('match 42')" in said.out
 
 
-def test_a_scaled_down_instance_on_hold_can_be_released(web: StandIn) -> None:
+def test_scaled_down_instance_on_hold_can_be_released(web: StandIn) -> None:
     hold(web, "5", "--wait")
     assert kubectl_tapp(web, "scale", "web", "--replicas", "4", "-y").code == 0
     web.world.run(60)
@@ -182,7 +182,7 @@ def test_a_scaled_down_instance_on_hold_can_be_released(web: StandIn) -> None:
     assert len(web.world.list("pods")) == 4
 
 
-def test_a_restart_by_eviction_waits_for_it(web: StandIn) -> None:
+def test_restart_waits_for_an_instance_on_hold(web: StandIn) -> None:
     hold(web, "2")
     uid = pod(web, 2)["metadata"]["uid"]
     said = kubectl_tapp(web, "restart", "web", "2", "-y", "--timeout", "10s")
@@ -207,7 +207,7 @@ def test_a_restart_by_eviction_waits_for_it(web: StandIn) -> None:
         (["release", "web", "3"], 1, "instance 3 has no pod now that could be held"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_arguments_are_refused(
     web: StandIn, arguments: list[str], code: int, message: str
 ) -> None:
     kubectl_tapp(web, "kill", "web", "3", "-y", "--wait")
@@ -216,12 +216,12 @@ def test_what_makes_no_sense_is_refused(
     assert message in said.err
 
 
-def test_all_are_those_that_have_a_pod(web: StandIn) -> None:
+def test_all_means_the_instances_with_a_pod(web: StandIn) -> None:
     kubectl_tapp(web, "kill", "web", "3", "-y", "--wait")
     hold(web, "all")
     assert kubectl_tapp(web, "release", "web", "all", "-y").lines[-1] == "web: 0-2, 4, 5 released"
 
 
-def test_who_is_not_on_hold_is_not_written(web: StandIn) -> None:
+def test_release_does_not_write_pods_without_a_hold(web: StandIn) -> None:
     said = kubectl_tapp(web, "release", "web", "1", "-y")
     assert (said.code, said.lines) == (0, ["web: instance 1 is not on hold: no change needed"])

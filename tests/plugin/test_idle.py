@@ -1,4 +1,4 @@
-"""Every command says that no controller acts on a spec, since when, and which steps wait for it."""
+"""Commands say that no controller has acted on a spec, since when, and which steps wait."""
 
 import json
 from typing import Any
@@ -40,7 +40,7 @@ def idle(seconds: float, *, new: bool = False) -> tuple[StandIn, str]:
 
 
 @pytest.mark.parametrize("command", ["status web", "why web", "plan web --replicas 5"])
-def test_a_spec_without_a_controller_is_said_with_its_time_and_a_command(command: str) -> None:
+def test_unobserved_spec_is_reported_with_its_time_and_a_command(command: str) -> None:
     standin, at = idle(300)
     said = kubectl_tapp(standin, *command.split())
     assert said.code == 0, said.err
@@ -50,7 +50,7 @@ def test_a_spec_without_a_controller_is_said_with_its_time_and_a_command(command
     assert "`kubectl describe tapp web -n default` shows their Events" in text
 
 
-def test_planned_steps_are_not_shown_as_current_without_a_controller() -> None:
+def test_planned_steps_are_not_shown_as_running_without_a_controller() -> None:
     standin, _ = idle(300)
     for command in ("status", "why"):
         said = kubectl_tapp(standin, command, "web")
@@ -58,7 +58,7 @@ def test_planned_steps_are_not_shown_as_current_without_a_controller() -> None:
         assert "2, 3: Create" not in said.out
 
 
-def test_a_spec_that_was_just_written_is_no_trouble() -> None:
+def test_recently_written_spec_is_no_problem() -> None:
     """Metacontroller may take seconds, so only the headline names the time."""
     standin, at = idle(3)
     said = kubectl_tapp(standin, "status", "web")
@@ -68,14 +68,14 @@ def test_a_spec_that_was_just_written_is_no_trouble() -> None:
     assert "2, 3: Create" in said.out
 
 
-def test_a_tapp_that_no_controller_ever_acted_on_is_said() -> None:
+def test_tapp_that_was_never_observed_is_reported() -> None:
     standin, at = idle(300, new=True)
     said = kubectl_tapp(standin, "status", "web")
     assert f"no controller has acted on it since {at}" in said.lines[0]
     assert f"TApp web: no controller has acted on it since {at}" in " ".join(said.lines[1:])
 
 
-def test_without_a_known_time_only_the_generation_is_said() -> None:
+def test_generation_is_reported_if_the_time_is_unknown() -> None:
     """A spec of generation 2 without managedFields may be of any age."""
     standin, _ = idle(300)
     hacked(standin, "TApp", lambda tapp: tapp["metadata"].pop("managedFields"))
@@ -84,7 +84,7 @@ def test_without_a_known_time_only_the_generation_is_said() -> None:
     assert "Metacontroller" not in said.out
 
 
-def test_the_page_and_the_objects_have_the_sentence() -> None:
+def test_page_and_documents_have_the_same_sentence() -> None:
     standin, at = idle(300)
     document = json.loads(kubectl_tapp(standin, "status", "web", "-o", "json").out)
     assert f"generation 2 since {at}" in document["idle"]

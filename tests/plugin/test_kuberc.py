@@ -1,4 +1,4 @@
-"""The user's preferences for kubectl: no call of ours has them, and plans follow those of apply."""
+"""Calls of the plugin ignore the user's preferences for kubectl, but plans follow apply's."""
 
 import json
 import os
@@ -34,7 +34,7 @@ print(json.dumps([path, file, sys.argv[1:]]))
 
 @pytest.fixture
 def kuberc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A kubectl that tells its preferences and arguments, and the place of a kuberc."""
+    """A kubectl that prints its preferences and arguments, and the path for a kuberc."""
     (tmp_path / "kubectl").write_text(PROGRAM)
     (tmp_path / "kubectl").chmod(0o755)
     monkeypatch.setenv("KUBECTL", str(tmp_path / "kubectl"))
@@ -46,7 +46,7 @@ def kuberc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def preferences(command: str, version: str = "v1beta1", **options: str) -> str:
-    """A kuberc that sets these options of one command."""
+    """Returns a kuberc that sets these options of a command."""
     listed = [{"name": name.replace("_", "-"), "default": each} for name, each in options.items()]
     defaults, flags = ("overrides", "flags") if version == "v1alpha1" else ("defaults", "options")
     document = {
@@ -58,10 +58,10 @@ def preferences(command: str, version: str = "v1beta1", **options: str) -> str:
 
 @pytest.mark.parametrize("way", ["default", "KUBERC", "--kuberc"])
 @pytest.mark.parametrize("kept", [None, POLICY], ids=["options", "a policy, too"])
-def test_calls_have_no_preferences_but_the_policy_for_credential_plugins(
+def test_calls_ignore_preferences_except_the_policy_for_credential_plugins(
     kuberc: Path, monkeypatch: pytest.MonkeyPatch, way: str, kept: dict[str, object] | None
 ) -> None:
-    """Wherever they come from, of calls that end and of watches."""
+    """This holds for every source of preferences, and for calls and watches."""
     text = {**json.loads(preferences("get", show_labels="true")), **(kept or {})}
     arguments = ["get", "pods"]
     place = kuberc if way == "default" else kuberc.with_name(f"{way.strip('-')}-{bool(kept)}")
@@ -84,12 +84,12 @@ def test_calls_have_no_preferences_but_the_policy_for_credential_plugins(
 
 
 @pytest.mark.parametrize("text", ["", "a: [", "{}", "[]", "kind: Preference\napiVersion: v1"])
-def test_a_kuberc_that_is_none_changes_nothing(kuberc: Path, text: str) -> None:
+def test_invalid_kuberc_changes_nothing(kuberc: Path, text: str) -> None:
     kuberc.write_text(text)
     assert json.loads(Program().run(["get"]).out)[0] == "off"
 
 
-def test_a_policy_is_written_again_if_its_file_was_deleted(
+def test_policy_file_is_written_again_if_it_was_deleted(
     kuberc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Systemd deletes old files in /tmp, and the page may be served for weeks."""
@@ -103,7 +103,7 @@ def test_a_policy_is_written_again_if_its_file_was_deleted(
     assert first[0] != second[0]
 
 
-def test_a_call_does_not_run_without_the_policy(
+def test_call_does_not_run_without_the_policy(
     kuberc: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a temporary file, kubectl would have all preferences of the user or no policy."""
@@ -140,7 +140,7 @@ def test_temporary_files_are_deleted_when_a_signal_ends_the_command(
     assert [*(tmp_path / "tmp").iterdir()] == []
 
 
-def test_migration_has_no_preferences_but_with_a_policy(kuberc: Path) -> None:
+def test_migration_ignores_preferences_except_the_policy(kuberc: Path) -> None:
     kuberc.write_text(preferences("get", show_labels="true"))
     assert json.loads(run(["kubectl", "get"]).out)[0] == "off"
     kuberc.write_text(json.dumps(POLICY))
@@ -166,10 +166,10 @@ CASES: dict[str, tuple[str, list[str], str, bool]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_plan_follows_the_preferences_of_apply(
+def test_plan_follows_the_preferences_of_apply(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    """As the user's own `kubectl apply -f` will follow them."""
+    """The user's own `kubectl apply -f` will follow them."""
     text, options, said, by_the_server = CASES[case]
     place = tmp_path / "kuberc"
     place.write_text(text)
@@ -184,7 +184,7 @@ def test_a_plan_follows_the_preferences_of_apply(
     assert any("--server-side" in call for call in web.calls) is by_the_server
 
 
-def test_a_plan_names_the_preferences_that_it_does_not_follow(
+def test_plan_names_the_preferences_that_it_ignores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "kuberc"

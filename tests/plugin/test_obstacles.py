@@ -1,4 +1,4 @@
-"""Reasons why a pod is not made: the API server's own words, or the owner of its name."""
+"""Reasons why a pod is not created: the error of the API server, or the owner of the name."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ WEBHOOK = 'admission webhook "policy.example.com" denied the request: no such re
 
 
 def refusing(life: Life, say: Callable[[str], str], *names: str) -> Callable[[], None]:
-    """Refuses these pods, or all new ones; returns what ends that."""
+    """Refuses these pods, or all new pods; returns a function that ends that."""
 
     def policy(operation: str, obj: Object) -> Object:
         meant = obj["kind"] == "Pod" and (not names or name_of(obj) in names)
@@ -61,7 +61,7 @@ def web(**spec: Any) -> Life:
     ],
     ids=["quota", "service account", "priority class", "pod security", "invalid", "webhook"],
 )
-def test_the_api_servers_own_words_are_said(say: Callable[[str], str], words: str) -> None:
+def test_error_of_the_api_server_is_printed(say: Callable[[str], str], words: str) -> None:
     life = web()
     refusing(life, say)
     life.begin_patch(replicas=6).world.run(45)
@@ -79,7 +79,7 @@ def test_the_api_servers_own_words_are_said(say: Callable[[str], str], words: st
     assert said.err.startswith(f"error: web is stuck: {stuck}")
 
 
-def test_each_instance_is_told_what_it_was_refused() -> None:
+def test_each_instance_has_its_own_error() -> None:
     life = web()
     refusing(life, forbidden(QUOTA), "web-4")
     refusing(life, forbidden(PRIORITY), "web-5", "web-6")
@@ -89,8 +89,8 @@ def test_each_instance_is_told_what_it_was_refused() -> None:
     assert f"5, 6: not created: the API server refuses its pod: forbidden: {PRIORITY}" in lines
 
 
-def test_what_names_nobody_is_said_only_of_who_is_not_named() -> None:
-    """A webhook's words stand first in the event of a sync that a quota refuses the rest of."""
+def test_error_without_a_name_counts_for_instances_without_their_own_error() -> None:
+    """If a quota refuses the rest of a sync, the event begins with the error of a webhook."""
     life = web()
     refusing(life, lambda _: WEBHOOK, "web-4")
     refusing(life, forbidden(QUOTA), "web-5")
@@ -100,8 +100,8 @@ def test_what_names_nobody_is_said_only_of_who_is_not_named() -> None:
     assert f"5: not created: the API server refuses its pod: forbidden: {QUOTA}" in lines
 
 
-def test_what_has_worked_since_is_not_said_any_more() -> None:
-    """The pod was made after it had been refused; then somebody deleted it."""
+def test_error_is_not_printed_after_a_later_success() -> None:
+    """The pod was created after the error; then it was deleted."""
     life = web()
     ends = refusing(life, forbidden(QUOTA), "web-4")
     life.begin_patch(replicas=5).world.run(45)
@@ -119,7 +119,7 @@ def test_what_has_worked_since_is_not_said_any_more() -> None:
     assert PRIORITY in said.lines[0]
 
 
-def test_a_change_that_is_refused_is_said_until_it_is_made() -> None:
+def test_refused_update_is_printed_until_it_succeeds() -> None:
     life = web()
 
     def frozen(operation: str, obj: Object) -> Object:
@@ -140,8 +140,8 @@ def test_a_change_that_is_refused_is_said_until_it_is_made() -> None:
     assert "frozen" not in kubectl_tapp(standin, "why", "web").out
 
 
-def test_many_different_refusals_become_one_event_and_are_read_all_the_same() -> None:
-    """The used amount differs each time, as a quota's does."""
+def test_errors_are_found_in_a_combined_event() -> None:
+    """The used amount differs in each error of a quota."""
     life, used = web(), iter(range(10_000))
     refusing(life, lambda name: f'pods "{name}" is forbidden: exceeded quota: pods={next(used)}')
     life.begin_patch(replicas=5).world.run(600)
@@ -153,7 +153,7 @@ def test_many_different_refusals_become_one_event_and_are_read_all_the_same() ->
     assert line.endswith(f"exceeded quota: pods={newest}")
 
 
-def test_what_an_api_server_says_is_bounded_and_commands_no_terminal() -> None:
+def test_error_of_the_api_server_is_cut_and_has_no_control_characters() -> None:
     life = web()
     refusing(life, forbidden("\x1b]0;owned\x07" + "x" * 10_000))
     life.begin_patch(replicas=5).world.run(45)
@@ -162,7 +162,7 @@ def test_what_an_api_server_says_is_bounded_and_commands_no_terminal() -> None:
     assert len(said.lines[0]) < 400
 
 
-def test_a_service_that_is_away_is_told_until_it_answers() -> None:
+def test_unreachable_service_is_reported_until_it_responds() -> None:
     life = web()
     life.world.hook.fail(10_000, path="/sync")
     life.begin_patch(replicas=5).world.run(45)
@@ -179,7 +179,7 @@ def test_a_service_that_is_away_is_told_until_it_answers() -> None:
 
 
 def taken(life: Life, kind: Kind, name: str, **metadata: Any) -> None:
-    """Somebody else's object of that name."""
+    """Creates an object of somebody else with the name of a pod."""
     spec: dict[str, Any] = {"containers": [{"name": "x", "image": "x"}]}
     if kind is CLAIM:
         spec = claim_template("data")["spec"]
@@ -200,7 +200,7 @@ ADOPT = "`kubectl tapp adopt web -n default` takes it over"
     ],
     ids=["nobody", "other", "orphan"],
 )
-def test_a_pod_that_has_the_name_is_found_and_it_is_said_whose_it_is(
+def test_pod_with_the_same_name_is_reported_with_its_owner(
     label: str | None, owner: str | None, whose: str
 ) -> None:
     life, metadata = web(), dict[str, Any]()
@@ -224,7 +224,7 @@ def test_a_pod_that_has_the_name_is_found_and_it_is_said_whose_it_is(
     assert f"instance 4: not created: a pod of its name {whose}" in said.err
 
 
-def test_a_pod_whose_label_was_removed_is_found() -> None:
+def test_pod_without_its_label_is_found() -> None:
     life = web()
     pod = life.world.get("Pod", "web-2")
     life.world.cluster.edit(POD, pod, lambda old: with_meta(old, labels={"app": "web"}))
@@ -233,7 +233,7 @@ def test_a_pod_whose_label_was_removed_is_found() -> None:
     assert f"2: not created: a pod of its name belongs to nobody; {ADOPT}" in said.lines
 
 
-def test_claims_that_an_earlier_tapp_has_left_are_found_although_their_pods_run() -> None:
+def test_orphaned_claims_are_found_although_their_pods_run() -> None:
     spec = {"replicas": 2, "volumeClaimTemplates": [claim_template("data")]}
     life = Life()
     for id in (0, 1):
@@ -246,7 +246,7 @@ def test_claims_that_an_earlier_tapp_has_left_are_found_although_their_pods_run(
     assert text in kubectl_tapp(standin, "why", "web").lines
 
 
-def test_who_may_not_look_is_told_so() -> None:
+def test_missing_permission_to_look_for_the_owner_is_reported() -> None:
     life = web()
     taken(life, POD, "web-4")
     life.begin_patch(replicas=5).world.run(45)
@@ -258,7 +258,7 @@ def test_who_may_not_look_is_told_so() -> None:
     assert any(line.startswith(text) for line in said.lines)
 
 
-def test_of_very_many_missing_pods_some_are_looked_up_in_one_call_and_the_named_ones() -> None:
+def test_lookups_of_missing_pods_are_limited() -> None:
     life = web()
     for id in range(4, 60):
         taken(life, POD, f"web-{id}")
@@ -270,13 +270,13 @@ def test_of_very_many_missing_pods_some_are_looked_up_in_one_call_and_the_named_
     assert "belongs to nobody" in kubectl_tapp(standin, "why", "web", "59").lines[0]
 
 
-def test_what_is_well_costs_no_further_call() -> None:
+def test_healthy_tapp_needs_no_further_calls() -> None:
     standin = StandIn(web().world)
     kubectl_tapp(standin, "status", "web")
     assert not [call for call in standin.calls if "--ignore-not-found" in call]
 
 
-def test_who_watches_learns_it_when_it_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_watch_prints_an_error_as_soon_as_it_occurs(capsys: pytest.CaptureFixture[str]) -> None:
     life = web()
     refusing(life, forbidden(QUOTA))
     steps = [lambda: life.begin_patch(replicas=6), *20 * [lambda: None]]

@@ -1,4 +1,4 @@
-"""The page of a plan: well formed, without a script or a link, and what users wrote is escaped."""
+"""The page of a plan is well formed, has no scripts and links, and escapes texts of users."""
 
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,7 +18,7 @@ VOID = ("meta",)
 
 
 class _Strict(HTMLParser):
-    """Holds that every element is closed, and none loads or runs anything."""
+    """Checks that every element is closed, and that none loads or runs anything."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,14 +56,14 @@ def everything() -> Forecast:
     return eventful()
 
 
-def test_nothing_is_loaded_and_nothing_runs(everything: Forecast) -> None:
+def test_page_loads_and_runs_nothing(everything: Forecast) -> None:
     found = read(everything)
     assert not found.seen & {"script", "link", "img", "iframe", "object", "form"}
     assert "url(" not in page(everything)
     assert "@import" not in page(everything)
 
 
-def test_what_users_wrote_is_text(everything: Forecast) -> None:
+def test_texts_of_users_are_escaped(everything: Forecast) -> None:
     assert "<script>" not in page(everything)
     assert "<script>alert(1)</script>" in read(everything).text
     hostile = foreseen(tapp(replicas=1), tapp(replicas=1, templates={"0": HOSTILE}))
@@ -71,7 +71,7 @@ def test_what_users_wrote_is_text(everything: Forecast) -> None:
     assert "<script>" not in page(hostile)
 
 
-def test_it_says_everything_that_the_plan_says(everything: Forecast) -> None:
+def test_page_has_everything_that_the_plan_has(everything: Forecast) -> None:
     text = read(everything).text
     for said in (*everything.stuck, *everything.notes, "spec.containers[web].env", "forces new"):
         assert said in text
@@ -79,7 +79,7 @@ def test_it_says_everything_that_the_plan_says(everything: Forecast) -> None:
         assert outcome in text
 
 
-def test_the_pictures_are_xml_with_a_name(everything: Forecast) -> None:
+def test_pictures_are_valid_xml_with_a_name(everything: Forecast) -> None:
     text = page(everything)
     pictures = text.split("<svg")[1:]
     assert len(pictures) == 2
@@ -89,14 +89,14 @@ def test_the_pictures_are_xml_with_a_name(everything: Forecast) -> None:
         assert root.get("aria-label")
 
 
-def test_instances_that_do_the_same_share_a_row() -> None:
+def test_instances_with_the_same_plan_share_a_row() -> None:
     strategy = {"updateStrategy": {"maxUnavailable": "10%"}}
     found = foreseen(tapp(replicas=60, **strategy), tapp("web:2", replicas=60, **strategy))
     assert [len(ids) for ids, _ in grouped_rows(found)] == [6] * 10
     assert len(grouped_rows(found)) < MAX_ROWS
 
 
-def test_an_edit_that_is_refused_has_a_page_of_its_own(tmp_path: Path) -> None:
+def test_refused_edit_has_its_own_page(tmp_path: Path) -> None:
     web = StandIn(Life().apply(tapp(replicas=1)).world)
     web.failing["--dry-run=server"] = 'Error from server (Invalid): "a" <b> is not allowed'
     file = tmp_path / "plan.html"
@@ -104,7 +104,7 @@ def test_an_edit_that_is_refused_has_a_page_of_its_own(tmp_path: Path) -> None:
     assert "&lt;b&gt; is not allowed" in file.read_text()
 
 
-def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+def test_unwritable_file_is_one_error(tmp_path: Path) -> None:
     web = StandIn(Life().apply(tapp(replicas=1)).world)
     said = kubectl_tapp(web, "plan", "web", "--replicas", "2", "--html", str(tmp_path))
     assert said.code == 1

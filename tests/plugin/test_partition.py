@@ -1,4 +1,4 @@
-"""A roll that goes as far as a partition lets it: begun, looked at, and taken further."""
+"""Rollouts with a partition: the start, checks, and `advance`."""
 
 import json
 from pathlib import Path
@@ -13,13 +13,13 @@ from tests.plugin.standin import StandIn, kubectl_tapp
 
 
 def images(standin: StandIn) -> str:
-    """The tag of each instance's image, by number."""
+    """Returns the tags of all images, in the order of instances."""
     pods = [standin.world.get("pods", f"web-{id}") for id in range(6)]
     return "".join(pod["spec"]["containers"][0]["image"][-1] for pod in pods)
 
 
 def begun(*more: str) -> StandIn:
-    """A roll to `nginx:9` that keeps two instances."""
+    """Returns a rollout to `nginx:9` that keeps two instances."""
     web = running(template=template("nginx:1"))
     said = kubectl_tapp(
         web, "set", "image", "web", "app=nginx:9", "--partition", "2", "-y", "--wait", *more
@@ -29,7 +29,7 @@ def begun(*more: str) -> StandIn:
     return web
 
 
-def test_a_roll_goes_as_far_as_its_partition_and_is_done_there() -> None:
+def test_rollout_is_complete_at_its_partition() -> None:
     web = begun()
     assert images(web) == "999911"
     assert spec_of(web)["updateStrategy"] == {"partition": 2}
@@ -48,7 +48,7 @@ def test_a_roll_goes_as_far_as_its_partition_and_is_done_there() -> None:
         (["rollback", "web"], "111111", {"partition": 2}),
     ],
 )
-def test_it_is_taken_further_or_back(
+def test_advance_moves_the_partition(
     arguments: list[str], expected: str, strategy: dict[str, int]
 ) -> None:
     web = begun()
@@ -58,7 +58,7 @@ def test_it_is_taken_further_or_back(
     assert spec_of(web)["updateStrategy"] == strategy
 
 
-def test_to_advance_is_not_to_go_back() -> None:
+def test_advance_refuses_a_larger_partition() -> None:
     web = begun()
     written = web.writes
     for to in ("3", "50%", "100%"):
@@ -89,7 +89,7 @@ def test_to_advance_is_not_to_go_back() -> None:
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments: list[str], message: str) -> None:
+def test_invalid_arguments_are_refused(arguments: list[str], message: str) -> None:
     web = running()
     said = kubectl_tapp(web, *arguments, "-y")
     assert said.code == 2
@@ -98,13 +98,13 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], message: str) -> N
 
 
 @pytest.mark.parametrize("to", ["-1", "many", "101%"])
-def test_what_is_no_share_is_refused(to: str) -> None:
+def test_invalid_partition_is_refused(to: str) -> None:
     said = kubectl_tapp(begun(), "advance", "web", "--to", to, "-y")
     assert said.code == 2
     assert f"'{to}' is neither a number from 0 nor" in said.err
 
 
-def test_a_plan_says_before_who_stays_as_they_are() -> None:
+def test_plan_names_the_instances_that_are_kept() -> None:
     web = running(template=template("nginx:1"))
     asked = ["set", "image", "web", "app=nginx:9", "--partition", "50%", "--dry-run=client"]
     said = kubectl_tapp(web, *asked)
@@ -114,7 +114,7 @@ def test_a_plan_says_before_who_stays_as_they_are() -> None:
     assert images(web) == "111111"
 
 
-def test_a_step_of_a_roll_is_planned() -> None:
+def test_plan_supports_a_step_of_a_rollout() -> None:
     web = begun()
     for partition, outcome in (("1", "1 in place"), ("0%", "2 in place"), ("2", "nothing happens")):
         said = kubectl_tapp(web, "plan", "web", "--partition", partition)
@@ -124,7 +124,7 @@ def test_a_step_of_a_roll_is_planned() -> None:
     assert "'x' is neither a number" in kubectl_tapp(web, "plan", "web", "--partition", "x").err
 
 
-def test_status_why_and_history_name_who_is_kept_and_at_what() -> None:
+def test_status_why_and_history_name_kept_instances_and_their_revision() -> None:
     web = begun()
     (revision,) = web.world.get("tapps", "web")["status"]["kept"]
     status = kubectl_tapp(web, "status", "web")
@@ -142,13 +142,13 @@ def test_status_why_and_history_name_who_is_kept_and_at_what() -> None:
 
 
 def mounting(image: str, *names: str) -> dict[str, Any]:
-    """A template that mounts claims."""
+    """Returns a template that mounts claims."""
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     return template(image, container={"volumeMounts": mounts})
 
 
 def applied(web: StandIn, path: Path, verb: str, **spec: Any) -> list[str]:
-    """The output about a file in which the spec has these fields, None for not."""
+    """Returns the output for a file with these fields in the spec; None removes a field."""
     kept = {key: value for key, value in {**spec_of(web), **spec}.items() if value is not None}
     document = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": {"name": "web"}}
     path.write_text(yaml.safe_dump({**document, "spec": kept}))
@@ -157,8 +157,8 @@ def applied(web: StandIn, path: Path, verb: str, **spec: Any) -> list[str]:
     return said.lines
 
 
-def test_who_is_kept_is_said_to_keep_its_claims_and_its_service(tmp_path: Path) -> None:
-    """By the plan of the edit, by `why`, and when it is made anew; and it has them then."""
+def test_kept_instance_keeps_its_claims_and_its_service(tmp_path: Path) -> None:
+    """The plan and `why` say so, and its next pod has them."""
     both = [claim_template("data"), claim_template("logs")]
     web = running(
         template=mounting("nginx:1", "data", "logs"), volumeClaimTemplates=both, serviceName="old"

@@ -1,4 +1,4 @@
-"""`kubectl tapp plan`: what it says of an edit, and its exit codes."""
+"""`kubectl tapp plan`: its output for an edit, and its exit codes."""
 
 import io
 import json
@@ -28,7 +28,7 @@ def web() -> StandIn:
 
 
 def life_of(document: Document, seconds: float = 600, **levers: Any) -> Life:
-    """A TApp that has run for a while."""
+    """Returns a TApp that has run for a while."""
     life = Life()
     for name, value in levers.items():
         setattr(life.world.kubelet.levers, name, value)
@@ -38,12 +38,12 @@ def life_of(document: Document, seconds: float = 600, **levers: Any) -> Life:
 
 
 def changed(life: Life, **spec: Any) -> Document:
-    """Its TApp with other fields of the spec."""
+    """Returns the TApp with other fields in the spec."""
     return {**life.tapp, "spec": {**life.tapp["spec"], **spec}}
 
 
-def fates(found: Forecast) -> dict[str, list[int]]:
-    """Outcome -> instances."""
+def outcomes(found: Forecast) -> dict[str, list[int]]:
+    """Returns the instances of each outcome."""
     return {str(each): [i.id for i in found.of(each)] for each in Outcome if found.of(each)}
 
 
@@ -85,21 +85,20 @@ EDITS: dict[str, tuple[dict[str, Any], dict[str, list[int]]]] = {
 
 
 @pytest.mark.parametrize("case", EDITS)
-def test_each_instance_has_its_fate(case: str) -> None:
+def test_plan_has_the_outcome_of_each_instance(case: str) -> None:
     spec, expected = EDITS[case]
     life = life_of(tapp(replicas=3))
-    assert fates(foretell(life, changed(life, **spec))) == expected
+    assert outcomes(foretell(life, changed(life, **spec))) == expected
 
 
-def test_a_new_pod_has_the_field_as_its_reason() -> None:
+def test_reason_of_a_new_pod_is_the_changed_field() -> None:
     life = life_of(tapp(replicas=2))
     edited = changed(life, template=template("web:2", container=ENV))
     first = foretell(life, edited).instances[0]
     assert (first.outcome, first.fields) == (Outcome.RECREATED, ("spec.containers[web].env",))
 
 
-def test_a_default_that_is_written_out_is_said_to_change_nothing(web: StandIn) -> None:
-    """In what changes, and in what becomes of whom."""
+def test_explicit_default_is_reported_as_no_change(web: StandIn) -> None:
     made = storing()
     edit = stored(
         replicas=4, template={**made, "spec": {**made["spec"], "dnsPolicy": "ClusterFirst"}}
@@ -110,7 +109,7 @@ def test_a_default_that_is_written_out_is_said_to_change_nothing(web: StandIn) -
     assert "forces new pods" not in said.out
 
 
-def test_claims_are_told_of() -> None:
+def test_plan_has_the_claims() -> None:
     policy = {"whenScaled": "Delete"}
     life = life_of(stored(replicas=2, persistentVolumeClaimRetentionPolicy=policy))
     down = foretell(life, changed(life, replicas=1))
@@ -119,7 +118,7 @@ def test_claims_are_told_of() -> None:
     assert up.claims["data-web-2"] == "created"
 
 
-def test_the_worst_number_unavailable_and_what_the_budget_allows() -> None:
+def test_plan_has_the_maximum_of_unavailable_instances_and_the_budget() -> None:
     life = life_of(tapp(replicas=6, updateStrategy={"maxUnavailable": "50%"}))
     found = foretell(life, changed(life, template=template("web:2")))
     assert (found.unavailable_before, found.unavailable_worst) == (0, 3)
@@ -130,27 +129,27 @@ def test_the_worst_number_unavailable_and_what_the_budget_allows() -> None:
 # --- what is broken ------------------------------------------------------------------------------
 
 
-def test_broken_instances_that_spend_the_budget_hold_up_the_others() -> None:
-    """Two of five wait for an image that is nowhere; the others' update finds the budget spent."""
+def test_broken_instances_use_up_the_budget_of_the_others() -> None:
+    """Two of five instances wait for an image that does not exist."""
     pool = {"bad": template("gone:1")}
     spec = {"templatePool": pool, "templates": {"3": "bad", "4": "bad"}}
     life = life_of(tapp(replicas=5, **spec), bad_images={"gone:1"})
     found = foretell(life, changed(life, template=template("web:2")))
-    assert fates(found) == {"unchanged": [3, 4], "waiting": [0, 1, 2]} or found.stuck
+    assert outcomes(found) == {"unchanged": [3, 4], "waiting": [0, 1, 2]} or found.stuck
     assert found.unavailable_before == 2
     assert any("gone:1 cannot be pulled" in line for line in found.stuck)
 
 
-def test_a_new_image_repairs_what_is_broken() -> None:
+def test_new_image_repairs_broken_instances() -> None:
     life = life_of(tapp("gone:1", replicas=2), bad_images={"gone:1"})
     found = foretell(life, changed(life, template=template("web:2")))
-    assert fates(found) == {"in place": [0, 1]}
+    assert outcomes(found) == {"in place": [0, 1]}
     assert found.stuck == ()
     assert all(spans[-1][1] == "available" for spans in found.states.values())
 
 
 @pytest.mark.parametrize("lever", ["bad_images", "crashing_images", "unready_images"])
-def test_an_image_that_is_known_to_be_broken_does_not_come_up_elsewhere(lever: str) -> None:
+def test_image_that_fails_now_is_expected_to_fail_in_other_instances(lever: str) -> None:
     pool = {"bad": template("odd:1")}
     document = tapp(replicas=3, templatePool=pool, templates={"2": "bad"})
     life = life_of(document, **{lever: {"odd:1"}})
@@ -159,19 +158,19 @@ def test_an_image_that_is_known_to_be_broken_does_not_come_up_elsewhere(lever: s
     assert any("instance" in line and "1" in line for line in found.stuck)
 
 
-def test_an_image_may_be_assumed_to_be_broken() -> None:
+def test_option_assumes_a_broken_image() -> None:
     life = life_of(tapp(replicas=3))
     edited = changed(life, template=template("web:2"))
     found = foretell(life, edited, broken=("web:2",))
     assert found.unavailable_worst == 1
-    assert fates(found) == {"in place": [0], "waiting": [1, 2]}
+    assert outcomes(found) == {"in place": [0], "waiting": [1, 2]}
 
 
 # --- how long ------------------------------------------------------------------------------------
 
 
-def test_the_times_are_those_of_this_tapp() -> None:
-    """Pods that take 40 s to be Ready: four of them, one after the other."""
+def test_durations_are_learned_from_this_tapp() -> None:
+    """The pods take 40 s to become Ready, and four of them start one by one."""
     probe = {"readinessProbe": {"httpGet": {"port": 80}, "periodSeconds": 1}}
     document = tapp(replicas=4, template=template("web:1", container=probe))
     life = life_of(document, ready_seconds=40.0)
@@ -182,17 +181,17 @@ def test_the_times_are_those_of_this_tapp() -> None:
 
 
 class Terminal(io.StringIO):
-    """Standard error, where a person looks at it."""
+    """Standard error on a terminal."""
 
     def isatty(self) -> bool:
-        """It is one."""
+        """True."""
         return True
 
 
 @pytest.mark.parametrize(
     ("stream", "shown"), [(Terminal, True), (io.StringIO, False)], ids=["a terminal", "a file"]
 )
-def test_who_looks_at_a_terminal_sees_that_it_is_under_way(
+def test_progress_is_shown_only_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO], shown: bool, web: StandIn
 ) -> None:
     monkeypatch.setattr("sys.stderr", stream())
@@ -204,7 +203,7 @@ def test_who_looks_at_a_terminal_sees_that_it_is_under_way(
 # --- the command ---------------------------------------------------------------------------------
 
 
-def test_an_image_of_the_command_line(web: StandIn) -> None:
+def test_image_of_the_command_line_is_planned(web: StandIn) -> None:
     said = kubectl_tapp(web, "plan", "web", "--image", "web=web:2")
     assert (said.code, said.err) == (0, "")
     assert said.lines[0].startswith("TApp default/web: 4 in place, in about ")
@@ -212,7 +211,7 @@ def test_an_image_of_the_command_line(web: StandIn) -> None:
     assert web.writes == []
 
 
-def test_a_file_is_applied_as_kubectl_would(web: StandIn, tmp_path: Path) -> None:
+def test_file_is_planned_like_kubectl_applies_it(web: StandIn, tmp_path: Path) -> None:
     file = tmp_path / "new.yaml"
     file.write_text(yaml.safe_dump(stored("web:1", replicas=2)))
     said = kubectl_tapp(web, "plan", "-f", str(file))
@@ -221,7 +220,7 @@ def test_a_file_is_applied_as_kubectl_would(web: StandIn, tmp_path: Path) -> Non
     assert piped.out == said.out
 
 
-def test_a_tapp_that_is_not_there_yet(web: StandIn, tmp_path: Path) -> None:
+def test_new_tapp_is_planned(web: StandIn, tmp_path: Path) -> None:
     file = tmp_path / "new.yaml"
     document = tapp(replicas=2)
     document["metadata"]["name"] = "fresh"
@@ -230,7 +229,7 @@ def test_a_tapp_that_is_not_there_yet(web: StandIn, tmp_path: Path) -> None:
     assert said.lines[0].startswith("TApp default/fresh: 2 created")
 
 
-def test_documents(web: StandIn) -> None:
+def test_documents_have_the_plan(web: StandIn) -> None:
     said = kubectl_tapp(web, "plan", "web", "--replicas", "5", "-o", "json")
     document = json.loads(said.out)
     assert document["summary"].startswith("1 created, 1 claim created")
@@ -239,7 +238,7 @@ def test_documents(web: StandIn) -> None:
     assert yaml.safe_load(kubectl_tapp(web, "plan", "web", "--replicas", "5", "-o", "yaml").out)
 
 
-def test_the_api_servers_refusal_is_told_in_its_words(web: StandIn) -> None:
+def test_error_of_the_api_server_is_printed(web: StandIn) -> None:
     refusal = "Error from server (Forbidden): exceeded quota: pods, requested: pods=5, used: pods=9"
     web.failing["--dry-run=server"] = refusal.replace("Forbidden", "Invalid")
     said = kubectl_tapp(web, "plan", "web", "--replicas", "9")
@@ -262,7 +261,7 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_conditions_for_scripts(web: StandIn, condition: str) -> None:
+def test_fail_if_returns_the_exit_code_of_its_condition(web: StandIn, condition: str) -> None:
     said = kubectl_tapp(web, "plan", "web", "--image", "web=web:2", "--fail-if", condition)
     assert said.code == CONDITIONS[condition]
     assert (f"--fail-if {condition}: it holds" in said.err) is (said.code == 3)
@@ -285,7 +284,7 @@ WRONG: dict[str, tuple[list[str], str, int]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_bad_input_is_one_sentence(web: StandIn, case: str) -> None:
+def test_invalid_input_is_one_error(web: StandIn, case: str) -> None:
     arguments, expected, code = WRONG[case]
     said = kubectl_tapp(web, *arguments)
     assert_refused(said, expected)
@@ -306,7 +305,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_bad_files_are_one_sentence(web: StandIn, tmp_path: Path, case: str) -> None:
+def test_invalid_file_is_one_error(web: StandIn, tmp_path: Path, case: str) -> None:
     text, expected = FILES[case]
     file = tmp_path / "new.yaml"
     file.write_text(text)
@@ -314,22 +313,22 @@ def test_bad_files_are_one_sentence(web: StandIn, tmp_path: Path, case: str) -> 
 
 
 def assert_refused(said: Said, expected: str) -> None:
-    """One sentence on stderr, and nothing else."""
+    """Checks that there is one error on stderr, and no other output."""
     assert said.out == ""
     assert said.err.startswith("error: ")
     assert said.err.count("\n") == 1
     assert expected in said.err
 
 
-def test_a_spec_that_the_service_cannot_read_is_refused() -> None:
+def test_invalid_spec_is_refused() -> None:
     life = life_of(tapp(replicas=2))
     found = foretell(life, changed(life, replicas="two"))
     assert "replicas" in found.refused[0]
 
 
 @pytest.mark.slow
-def test_many_instances() -> None:
-    """Ten steps of a tenth, each done in a few syncs."""
+def test_plan_supports_many_instances() -> None:
+    """Ten steps of a tenth, each of which takes a few syncs."""
     count = size(100, 1000)
     life = Life(check_every=10**9)
     life.apply(stored(replicas=count, updateStrategy={"maxUnavailable": "10%"}))

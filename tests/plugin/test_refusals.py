@@ -1,4 +1,4 @@
-"""Bad input and bad surroundings: one sentence, an exit code, no other output, nothing written."""
+"""Invalid input and failures: one error, an exit code, no other output, and no write."""
 
 from collections.abc import Callable
 
@@ -20,32 +20,32 @@ REFUSED = (
 
 @pytest.fixture(scope="module")
 def life() -> Life:
-    """A TApp that runs; nothing here changes it."""
+    """A running TApp that no test here changes."""
     return Life().apply(web())
 
 
 @pytest.fixture
 def standin(life: Life) -> StandIn:
-    """Kubectl in front of it."""
+    """The kubectl for it."""
     return StandIn(life.world)
 
 
 def forbid(*pairs: str) -> Callable[[StandIn], object]:
-    """The user may not do this."""
+    """Takes a permission from the user."""
     return lambda standin: standin.forbid(*pairs)
 
 
 def fail(said: str) -> Callable[[StandIn], object]:
-    """Kubectl says this whatever it is asked."""
+    """Lets every call of kubectl fail with this error."""
     return lambda standin: standin.failing.update({"get": said})
 
 
 def nothing(standin: StandIn) -> None:
-    """All is well around it."""
+    """Everything works."""
 
 
 def no_definition(standin: StandIn) -> None:
-    """The cluster knows no TApps."""
+    """The cluster has no CRD for TApps."""
     standin.missing.add("tapps")
 
 
@@ -107,7 +107,7 @@ CASES = [
     CASES,
     ids=[f"{case[1]}-{case[3][:24]}" for case in CASES],
 )
-def test_it_is_one_sentence(
+def test_problem_is_one_error(
     standin: StandIn, around: Callable[[StandIn], object], line: str, code: int, sentence: str
 ) -> None:
     around(standin)
@@ -118,7 +118,7 @@ def test_it_is_one_sentence(
     assert standin.writes == []
 
 
-def test_a_spec_that_makes_no_sense_is_named_by_its_path() -> None:
+def test_invalid_spec_is_an_error_with_the_path_of_the_field() -> None:
     life = Life().apply(web())
     kind = life.world.kinds.find("tapps")
     life.world.cluster.edit(
@@ -129,8 +129,8 @@ def test_a_spec_that_makes_no_sense_is_named_by_its_path() -> None:
     assert said.err.startswith("error: TApp web is invalid: parent.spec.replicas")
 
 
-def test_what_may_not_be_read_is_named_and_the_rest_is_shown(standin: StandIn) -> None:
-    """Its pods are what a status is made of; without them the TApp tells what it can."""
+def test_forbidden_pods_are_reported_and_the_rest_is_shown(standin: StandIn) -> None:
+    """Without pods, the output has what the status of the TApp says."""
     standin.forbid("list pods", "list persistentvolumeclaims", "list events")
     said = kubectl_tapp(standin, "status", "web")
     assert said.code == 0
@@ -150,7 +150,9 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_shown(standin: StandIn) -
 @pytest.mark.parametrize(
     "resource", ["compositecontrollers", "namespaces", "controllerrevisions", "deployments"]
 )
-def test_what_only_operators_may_read_is_not_missed(standin: StandIn, resource: str) -> None:
+def test_objects_that_only_operators_may_read_are_not_needed(
+    standin: StandIn, resource: str
+) -> None:
     everything = kubectl_tapp(standin, "status", "web")
     standin.forbid(f"list {resource}", f"get {resource}")
     assert kubectl_tapp(standin, "status", "web") == everything
@@ -169,7 +171,7 @@ def test_what_only_operators_may_read_is_not_missed(standin: StandIn, resource: 
         ),
     ],
 )  # fmt: skip
-def test_kubectls_words_are_made_a_sentence(said: str, reason: str, sentence: str) -> None:
+def test_error_of_kubectl_becomes_one_sentence(said: str, reason: str, sentence: str) -> None:
     error = error_of(CallResult(1, "", said))
     assert error.reason == reason
     assert str(error).startswith(sentence)

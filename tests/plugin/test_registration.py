@@ -1,4 +1,4 @@
-"""The CompositeController in charge, of several, is the one that the plugin decides as."""
+"""The plugin uses the options of the CompositeController that is responsible for the TApp."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ OWN = "metacontroller.io/compositecontroller-tapp-controller"
 
 
 def registered(*shards: str, resource: str = "tapps") -> list[dict[str, Any]]:
-    """CompositeControllers as kubectl lists them, the one of no shard first."""
+    """Returns CompositeControllers in kubectl's order; that without a shard is the first."""
     return [
         {
             "metadata": {
@@ -35,7 +35,7 @@ def registered(*shards: str, resource: str = "tapps") -> list[dict[str, Any]]:
 
 
 class Kubectl:
-    """Answers every call with these objects."""
+    """A kubectl that responds to every call with these objects."""
 
     def __init__(self, objects: list[dict[str, Any]]) -> None:
         self._objects = objects
@@ -62,7 +62,7 @@ class Kubectl:
         pytest.param({"labels": {SHARD: "x"}}, "tapp-controller", id="one of an unknown shard"),
     ],
 )  # fmt: skip
-def test_the_controller_in_charge_is_asked_for(metadata: dict[str, Any] | None, name: str) -> None:
+def test_responsible_controller_is_read(metadata: dict[str, Any] | None, name: str) -> None:
     others = registered("other", resource="deployments")
     cluster = ClusterAccess({}, Kubectl([*others, *registered("", "b", "c")]))
     tapp = None if metadata is None else {"metadata": metadata}
@@ -70,7 +70,7 @@ def test_the_controller_in_charge_is_asked_for(metadata: dict[str, Any] | None, 
 
 
 def deployment(**variables: str) -> dict[str, Any]:
-    """The service's Deployment, with an injected container beside it."""
+    """Returns the Deployment of the service, with an injected container."""
     env = [{"name": name, "value": value} for name, value in variables.items()]
     secret = {"name": "TAPP_TOLERATION_SECONDS", "valueFrom": {"configMapKeyRef": {"name": "x"}}}
     injected = {"name": "proxy", "env": [{"name": "LEVEL", "value": "1"}, secret]}
@@ -93,24 +93,24 @@ OTHERS = {
     ("option", "text"), [(option, text) for option, texts in OTHERS.items() for text in texts]
 )
 @pytest.mark.parametrize("spelling", [str.upper, str.lower])
-def test_each_option_is_read_as_the_service_reads_it(
+def test_each_option_is_parsed_like_in_the_service(
     option: str, text: str, spelling: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All options that decisions depend on, one that is added tomorrow included."""
+    """All options that decisions depend on, including future ones."""
     variable = spelling(f"tapp_{option}")
     monkeypatch.setenv(variable, text)
     options = Settings().options
     assert service_options(deployment(**{variable: text})) == options
 
 
-def test_what_no_service_would_start_with_is_the_default() -> None:
-    """And what is said elsewhere, or about something else."""
+def test_invalid_option_is_the_default() -> None:
+    """Variables of other containers are ignored, too."""
     odd = {"TAPP_RESIZE": "perhaps", "TAPP_MAX_PULLERS": "", "TAPP_MORE": "1", "RESIZE": "true"}
     assert service_options(deployment(**odd)) == service_options(None) == Options()
 
 
-def test_a_plan_takes_the_options_that_the_service_runs_with() -> None:
-    """An image for pullers that is nowhere: updates wait for it as long as its operator says."""
+def test_plan_uses_the_options_of_the_service() -> None:
+    """Updates wait for a missing image of pullers as long as the operator has configured."""
     spec = {"updateStrategy": {"inPlaceUpdateStrategy": {"prePull": True}}}
     life = Life().apply(tapp(replicas=1, **spec))
     life.world.namespace("tapp-system")

@@ -1,4 +1,4 @@
-"""Forecasts of other resources that are given to pods that run."""
+"""Forecasts of resizes of running pods."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def foretell(life: Life, body: Document, *, resize: bool = True) -> Forecast:
 
 
 @pytest.mark.parametrize("more", [{}, {"resizePolicy": RESTART}])
-def test_pods_are_resized_one_after_the_other(more: Document) -> None:
+def test_pods_are_resized_one_by_one(more: Document) -> None:
     life = begun(asking(**more))
     found = foretell(life, asking("200m", **more))
     assert [each.outcome for each in found.instances] == [Outcome.IN_PLACE] * 3
@@ -46,7 +46,7 @@ def test_pods_are_resized_one_after_the_other(more: Document) -> None:
         ),
     ],
 )
-def test_why_there_is_a_new_pod_is_said_beforehand(resources: Document, reason: str) -> None:
+def test_plan_says_why_a_resize_needs_a_new_pod(resources: Document, reason: str) -> None:
     body: Any = asking()
     body["spec"]["containers"][0]["resources"] = resources
     found = foretell(begun(), body)
@@ -54,14 +54,14 @@ def test_why_there_is_a_new_pod_is_said_beforehand(resources: Document, reason: 
     assert {each.message for each in found.instances} == {reason}
 
 
-def test_without_the_component_there_are_new_pods() -> None:
+def test_without_the_component_pods_are_recreated() -> None:
     found = foretell(begun(resize=False), asking("200m"), resize=False)
     assert {each.message for each in found.instances} == {
         "resources: InPlace needs the component resize"
     }
 
 
-def test_the_plugin_knows_whether_the_component_is_installed() -> None:
+def test_plugin_knows_whether_the_component_is_installed() -> None:
     env = [{"name": "TAPP_RESIZE", "value": "true"}]
     deployment = {"spec": {"template": {"spec": {"containers": [{"name": "hooks", "env": env}]}}}}
     assert service_options(deployment).resize

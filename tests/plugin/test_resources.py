@@ -1,4 +1,4 @@
-"""Sentences about other resources, which are not always an update."""
+"""Sentences about changed resources, which are not always an update."""
 
 import json
 
@@ -10,7 +10,7 @@ from tests.scenarios.resources import IGNORE, asking, begun, resize
 
 
 def planned(life: Life, body: Document, strategy: Document | None = None) -> str:
-    """The words of `kubectl tapp plan` about another template."""
+    """Returns the output of `kubectl tapp plan` for another template."""
     spec = {**life.tapp["spec"], "template": body}
     spec["updateStrategy"] = {"maxUnavailable": 2} | (strategy or {})
     edited = json.dumps({**life.tapp, "spec": spec})
@@ -26,7 +26,7 @@ def planned(life: Life, body: Document, strategy: Document | None = None) -> str
         (IGNORE, "300m", "nothing happens", "for new pods only"),
     ],
 )
-def test_the_plan_foretells_who_is_touched(
+def test_plan_says_which_instances_are_changed(
     strategy: Document, cpu: str, headline: str, why: str
 ) -> None:
     life = resize(begun(strategy), "200m", 0)
@@ -35,13 +35,13 @@ def test_the_plan_foretells_who_is_touched(
     assert why in said
 
 
-def test_the_plan_foretells_that_switching_restarts_nothing() -> None:
+def test_plan_says_that_a_switch_of_the_strategy_restarts_nothing() -> None:
     said = planned(begun(), asking(), IGNORE)
     assert "3 labels only" in said.splitlines()[0], said
 
 
-def test_a_rollback_after_switching_goes_back_to_another_template() -> None:
-    """Records of both forms are of the current one, as far as they say the same."""
+def test_rollback_after_a_switch_of_the_strategy_restores_another_template() -> None:
+    """Records of both strategies count as the current one if their other fields are the same."""
     life = begun().patch(template=asking(image="web:2"))
     life.patch(updateStrategy=IGNORE)
     out = kubectl_tapp(StandIn(life.world), "history", "web", "-o", "json").out

@@ -1,4 +1,4 @@
-"""A long roll is played for so many turns; what becomes of the rest is as if all were played."""
+"""Forecasts simulate only some turns of a long rollout, and the rest must have the same result."""
 
 import copy
 import json
@@ -27,17 +27,17 @@ GATE = {"readinessGates": [{"conditionType": "apps.tkestack.io/InPlaceUpdateRead
 
 GONE = "gone:1"
 BROKEN = (GONE, "web:none")
-"""Images that do not come up."""
+"""Images that do not become Ready."""
 ROW = size(24, 80)
 """Instances of which a forecast plays 9 one by one."""
 BY_TWO = size(40, 120)
-"""Here 18."""
+"""18 here."""
 LATE = size(22, 50)
 """One far behind the turns that are played."""
 
 
 def life_of(replicas: int, **spec: Any) -> Life:
-    """A TApp that has run for a while."""
+    """Returns a TApp that has run for a while."""
     given = {"template": template("web:1", container=PROBE), **spec}
     life = Life(check_every=10**9)
     life.begin(manifest(replicas=replicas, **given)).settle(allow_errors=True)
@@ -46,26 +46,26 @@ def life_of(replicas: int, **spec: Any) -> Life:
 
 
 def with_image(tapp: Document, name: str = "") -> None:
-    """An update in place."""
+    """Returns an edit with an in-place update."""
     spec = tapp["spec"]
     body = spec["templatePool"][name] if name else spec["template"]
     body["spec"]["containers"][0]["image"] = "web:2"
 
 
 def with_variable(tapp: Document) -> None:
-    """New pods."""
+    """Returns an edit that needs new pods."""
     tapp["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}]
 
 
 def edited(life: Life, edit: Callable[[Document], None]) -> Document:
-    """Its TApp after an edit."""
+    """Returns the TApp after an edit."""
     document = copy.deepcopy(life.tapp)
     edit(document)
     return document
 
 
 def both(life: Life, edit: Callable[[Document], None]) -> tuple[Forecast, Forecast]:
-    """The forecast as it is, and the one of which every turn is played."""
+    """Returns the normal forecast, and the one that simulates every turn."""
     document = edited(life, edit)
     short = foretell(life, document, broken=BROKEN)
     with pytest.MonkeyPatch.context() as patched:
@@ -73,19 +73,21 @@ def both(life: Life, edit: Callable[[Document], None]) -> tuple[Forecast, Foreca
         return short, foretell(life, document, broken=BROKEN)
 
 
-def fate(each: InstanceForecast) -> InstanceForecast:
-    """All that becomes of an instance, but when."""
+def outcome_of(each: InstanceForecast) -> InstanceForecast:
+    """Returns the outcome of an instance, without its time."""
     return replace(each, began=None, done=None)
 
 
 def assert_alike(short: Forecast, full: Forecast) -> None:
-    """The same but for the turns that are not told one by one, and about as long."""
+    """Checks that both are the same, except for omitted turns, and take a similar time."""
     for name in (
         *("claims", "services", "stuck", "paused", "refusals", "refused", "limits", "should_run"),
         *("unavailable_before", "unavailable_worst", "notes"),
     ):
         assert getattr(short, name) == getattr(full, name), name
-    assert [fate(each) for each in short.instances] == [fate(each) for each in full.instances]
+    assert [outcome_of(each) for each in short.instances] == [
+        outcome_of(each) for each in full.instances
+    ]
     assert short.duration == pytest.approx(full.duration, rel=0.06)
     assert short.steps == full.steps[: len(short.steps)] or short.rest is None
 
@@ -118,7 +120,7 @@ MIXED: Document = {
 
 
 def and_typo(tapp: Document) -> None:
-    """The last one gets another template, whose image is not there."""
+    """Gives the last instance another template with a missing image."""
     with_image(tapp, "v2")
     tapp["spec"]["templatePool"]["v3"]["spec"]["containers"][0]["image"] = GONE
 
@@ -130,13 +132,13 @@ OWN: Document = {
 
 
 def and_one_value(tapp: Document) -> None:
-    """All get another image by a value, and the last one a value of which there is none."""
+    """Gives all instances another image by a value; the image of the last one is missing."""
     tapp["spec"]["defaultValues"] = {"tag": "2"}
     tapp["spec"]["values"] = {str(ROW - 1): {"tag": "none"}}
 
 
 def with_claim(tapp: Document) -> None:
-    """New pods, each with a claim that has to be made."""
+    """Returns an edit that needs new pods with new claims."""
     tapp["spec"]["template"] = storing("web:1", **PROBE)
     tapp["spec"]["volumeClaimTemplates"] = [claim_template()]
 
@@ -207,14 +209,13 @@ FEW = (
 
 
 @pytest.mark.parametrize("case", cases(CASES, [each for each in CASES if each not in FEW]))
-def test_the_rest_is_as_if_it_were_played(case: str) -> None:
-    """Fates, claims, refusals, what gets stuck, the worst moment; the time is about the same."""
+def test_shortened_forecast_has_the_same_result_as_the_full_one(case: str) -> None:
+    """Outcomes, claims, refusals, stuck instances, and the maximum of unavailable instances."""
     replicas, spec, edit = CASES[case]
     assert_alike(*both(life_of(replicas, **spec), edit))
 
 
-def test_as_many_turns_as_a_person_reads(life: Life) -> None:
-    """However many instances there are; the others are counted, with the time that they take."""
+def test_forecast_shows_a_few_turns_and_counts_the_others(life: Life) -> None:
     found = foretell(life, edited(life, with_variable))
     assert found.rest is not None
     assert len([step for step in found.steps if step.recreated]) == turns.SIMULATED_BUDGETS + 1
@@ -224,16 +225,16 @@ def test_as_many_turns_as_a_person_reads(life: Life) -> None:
 
 @pytest.fixture
 def life() -> Life:
-    """A long row."""
+    """A TApp with a long rollout."""
     return life_of(ROW)
 
 
-def test_a_short_row_is_played_to_its_end() -> None:
+def test_short_rollout_is_simulated_completely() -> None:
     life = life_of(2 * turns.SIMULATED_BUDGETS)
     assert foretell(life, edited(life, with_variable)).rest is None
 
 
-def test_one_that_is_broken_for_good_is_in_nobodys_way() -> None:
+def test_broken_instance_does_not_block_the_rest() -> None:
     life = life_of(
         BY_TWO,
         templatePool={"bad": template("odd:1", container=PROBE)},
@@ -244,8 +245,10 @@ def test_one_that_is_broken_for_good_is_in_nobodys_way() -> None:
 
 
 @pytest.mark.parametrize("edit", cases([with_variable, with_image], [with_image]))
-def test_pods_that_began_at_any_time(edit: Callable[[Document], None]) -> None:
-    """As after weeks: no two of them at the same second, and each with its own past."""
+def test_pods_with_different_start_times_have_the_same_result(
+    edit: Callable[[Document], None],
+) -> None:
+    """Like after weeks: each pod has started in another second, with its own history."""
     life = life_of(size(36, 80))
     for id in (3, 11, 30):
         life.world.delete("Pod", f"web-{id}")
@@ -261,7 +264,7 @@ def test_pods_that_began_at_any_time(edit: Callable[[Document], None]) -> None:
     st.sampled_from([with_image, with_variable]),
 )
 @settings(max_examples=size(1, 8), deadline=None, suppress_health_check=list(HealthCheck))
-def test_however_many_and_however_slow(
+def test_shortened_forecast_of_many_or_slow_instances_is_complete(
     replicas: int, patience: int, probe: Document, edit: Callable[[Document], None]
 ) -> None:
     body = template("web:1", container=probe)
@@ -272,8 +275,8 @@ def test_however_many_and_however_slow(
 # --- how it is told ------------------------------------------------------------------------------
 
 
-def test_text_page_and_document_say_who_follows(life: Life, tmp_path: Any) -> None:
-    """Once each, with their number and the time; conditions count all of them."""
+def test_text_page_and_document_have_the_omitted_instances(life: Life, tmp_path: Any) -> None:
+    """Each has their number and the time once, and conditions count all instances."""
     words = ["plan", "web", "--restart"]
     rest = ROW - turns.SIMULATED_BUDGETS - 1
     text = kubectl_tapp(StandIn(life.world), *words)
@@ -290,8 +293,7 @@ def test_text_page_and_document_say_who_follows(life: Life, tmp_path: Any) -> No
     assert page.read_text().count(f"and so on: {rest} more") == 2
 
 
-def test_what_does_not_come_up_at_the_end_is_stuck(tmp_path: Any) -> None:
-    """Though it is far behind the turns that a person reads."""
+def test_broken_instance_behind_the_shown_turns_is_stuck(tmp_path: Any) -> None:
     life = life_of(ROW, **MIXED)
     file = tmp_path / "new.yaml"
     file.write_text(json.dumps(edited(life, and_typo)))

@@ -1,4 +1,4 @@
-"""A template comes back: on the embedded cluster, with the history that the service keeps."""
+"""`rollback` on the embedded cluster, with the history that the service keeps."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from tests.plugin.standin import StandIn, kubectl_tapp
 
 
 def rolled() -> StandIn:
-    """Two images were rolled out, the second one by mistake."""
+    """Two rollouts, the second one by mistake."""
     standin = running(template=template("nginx:1"))
     for image in ("nginx:2", "nginx:3"):
         assert kubectl_tapp(standin, "set", "image", "web", f"app={image}", "-y").code == 0
@@ -28,7 +28,7 @@ def web() -> StandIn:
 
 @pytest.fixture(scope="module")
 def renamed() -> StandIn:
-    """The same with other hashes, for calls that are refused and write nothing."""
+    """The same TApp with other hashes, for calls that are refused."""
     return with_other_hashes(rolled())
 
 
@@ -44,7 +44,7 @@ def image(standin: StandIn) -> str:
 
 
 def rename(standin: StandIn, number: int, digest: str) -> None:
-    """Gives a record another hash, as another template would have it."""
+    """Gives a record the hash of another template."""
     world = standin.world
     for each in world.list("controllerrevisions"):
         if each["revision"] == number:
@@ -52,7 +52,7 @@ def rename(standin: StandIn, number: int, digest: str) -> None:
             world.patch("controllerrevisions", each["metadata"]["name"], change)
 
 
-def test_the_one_before_comes_back_and_is_the_newest_then(web: StandIn) -> None:
+def test_rollback_restores_the_previous_revision_as_the_newest(web: StandIn) -> None:
     before = {pod["metadata"]["uid"] for pod in web.world.list("pods")}
     said = kubectl_tapp(web, "rollback", "web", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
@@ -72,19 +72,19 @@ def test_the_one_before_comes_back_and_is_the_newest_then(web: StandIn) -> None:
     assert found[-1]["changeCause"] == f"kubectl tapp rollback web --to {short}"
 
 
-def test_a_rollback_of_a_rollback(web: StandIn) -> None:
+def test_rollback_can_be_rolled_back(web: StandIn) -> None:
     for expected in ("nginx:2", "nginx:3", "nginx:2"):
         assert kubectl_tapp(web, "rollback", "web", "-y", "--wait").code == 0
         web.world.settle()
         assert image(web) == expected
 
 
-def test_any_revision_that_is_kept_comes_back(web: StandIn) -> None:
+def test_every_kept_revision_can_be_restored(web: StandIn) -> None:
     assert kubectl_tapp(web, "rollback", "web", "--to", "1", "-y", "--wait").code == 0
     assert image(web) == "nginx:1"
 
 
-def test_what_is_there_already_is_not_written(web: StandIn) -> None:
+def test_rollback_to_the_current_revision_writes_nothing(web: StandIn) -> None:
     before = len(web.writes)
     said = kubectl_tapp(web, "rollback", "web", "--to", "3")
     assert said.code == 0
@@ -92,15 +92,15 @@ def test_what_is_there_already_is_not_written(web: StandIn) -> None:
     assert len(web.writes) == before
 
 
-def test_one_before_the_first(web: StandIn) -> None:
+def test_rollback_before_the_first_revision_is_an_error(web: StandIn) -> None:
     said = kubectl_tapp(web, "rollback", "web", "--to", "9", "-y")
     assert said.code == 1
     assert re.search(r"there is no revision 9: there are 1 \(v1-\w{8}\), 2 \(v1-", said.err)
 
 
 @pytest.mark.parametrize("taken", ["4", "402031", "40203104"])
-def test_a_number_that_left_the_history_is_no_hash(web: StandIn, taken: str) -> None:
-    """`--to 4` when 4 was trimmed would have rolled out whatever hash begins with a 4."""
+def test_number_of_a_deleted_revision_is_not_taken_for_a_hash(web: StandIn, taken: str) -> None:
+    """`--to 4` must not restore a revision whose hash begins with a 4."""
     rename(web, 1, "v1-4020310412345678ffff")
     said = kubectl_tapp(web, "rollback", "web", "--to", taken, "-y")
     assert (said.code, image(web)) == (1, "nginx:3")
@@ -108,7 +108,7 @@ def test_a_number_that_left_the_history_is_no_hash(web: StandIn, taken: str) -> 
 
 
 @pytest.mark.parametrize("word", ["v1-40203104", "v1-402031", "40203104a"])
-def test_six_characters_of_a_hash_that_one_revision_has_are_enough(web: StandIn, word: str) -> None:
+def test_six_characters_of_a_unique_hash_are_enough(web: StandIn, word: str) -> None:
     said = kubectl_tapp(with_other_hashes(web), "rollback", "web", "--to", word, "-y")
     assert (said.code, image(web)) == (0, "nginx:1")
 
@@ -123,7 +123,7 @@ def test_six_characters_of_a_hash_that_one_revision_has_are_enough(web: StandIn,
         ("v1-5555555", 1, "v1-5555555 may be any of the revisions 2 (default, v1-55555551"),
     ],
 )
-def test_a_hash_needs_six_characters_and_one_owner(
+def test_short_or_ambiguous_hash_is_an_error(
     renamed: StandIn, word: str, code: int, message: str
 ) -> None:
     before = len(renamed.writes)
@@ -132,8 +132,8 @@ def test_a_hash_needs_six_characters_and_one_owner(
     assert message in said.err
 
 
-def test_the_cause_of_a_rollback_names_what_stays_in_the_history(web: StandIn) -> None:
-    """By number it named the record that this very rollback replaces."""
+def test_cause_of_a_rollback_has_the_hash(web: StandIn) -> None:
+    """The rollback replaces the record of the number."""
     assert kubectl_tapp(web, "rollback", "web", "--to", "1", "-y", "--wait").code == 0
     web.world.settle()
     newest = json.loads(kubectl_tapp(web, "history", "web", "-o", "json").out)[-1]
@@ -142,7 +142,7 @@ def test_the_cause_of_a_rollback_names_what_stays_in_the_history(web: StandIn) -
     assert json.loads(said.out)["revision"] == newest["revision"]
 
 
-def test_a_revision_of_another_template_is_not_taken(web: StandIn) -> None:
+def test_revision_of_another_template_is_refused(web: StandIn) -> None:
     kubectl_tapp(web, "use", "web", "v2", "0", "-y", "--wait")
     web.world.settle()
     said = kubectl_tapp(web, "rollback", "web", "--template", "v2", "--to", "2", "-y")
@@ -150,7 +150,7 @@ def test_a_revision_of_another_template_is_not_taken(web: StandIn) -> None:
     assert "there is no revision 2 of template 'v2': there are 4 (v1-" in said.err
 
 
-def test_a_template_that_left_the_pool_comes_back() -> None:
+def test_removed_template_is_restored_in_the_pool() -> None:
     web = running(templates={"0": "v2"})
     kubectl_tapp(web, "use", "web", "default", "0", "-y", "--wait")
     web.world.patch("tapps", "web", {"spec": {"templatePool": {"v2": None}}})
@@ -160,7 +160,7 @@ def test_a_template_that_left_the_pool_comes_back() -> None:
     assert spec_of(web)["templatePool"] == {"v2": template("nginx:2")}
 
 
-def test_the_history_is_a_table(web: StandIn) -> None:
+def test_history_is_printed_as_a_table(web: StandIn) -> None:
     said = kubectl_tapp(web, "history", "web")
     assert said.lines[0].split()[:4] == ["REVISION", "TEMPLATE", "HASH", "WHEN"]
     assert [line.split()[0] for line in said.lines[1:]] == ["1", "2", "*"]
@@ -177,7 +177,7 @@ def test_the_history_is_a_table(web: StandIn) -> None:
     ("spec", "message"),
     [({"revisionHistoryLimit": 0}, "web keeps no history: its spec.revisionHistoryLimit is 0")],
 )
-def test_no_history_is_said(spec: dict[str, int], message: str) -> None:
+def test_missing_history_is_reported(spec: dict[str, int], message: str) -> None:
     said = kubectl_tapp(running(**spec), "history", "web")
     assert said.code == 0
     assert said.lines == [message]

@@ -1,4 +1,4 @@
-"""`plan --from`: what a file tells of an edit that an API server would refuse."""
+"""`plan --from` finds edits in files that an API server would refuse."""
 
 import json
 from pathlib import Path
@@ -16,12 +16,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def pod(**fields: Any) -> dict[str, Any]:
-    """A spec whose pods have these fields."""
+    """Returns a spec whose pods have these fields."""
     return {"template": template("web:2", **fields)}
 
 
 def container(**fields: Any) -> dict[str, Any]:
-    """A spec whose container has these fields."""
+    """Returns a spec whose container has these fields."""
     return {"template": template("web:2", container=fields)}
 
 
@@ -73,7 +73,7 @@ def test_plan_of_files_says_what_it_did_not_check(tmp_path: Path) -> None:
     assert "no API server was asked: the CRD's rules between fields" in found.out
 
 
-def test_nothing_is_wrong_with_the_examples() -> None:
+def test_examples_have_no_errors() -> None:
     documents = [each for path in EXAMPLES.rglob("*.yaml") for each in _documents(path)]
     assert len(documents) > 5
     assert [found for each in documents if (found := mistakes(each))] == []

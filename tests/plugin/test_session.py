@@ -1,4 +1,4 @@
-"""The recorded session in the docs."""
+"""The recorded session in the documentation."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def lines(picture: Path) -> list[str]:
-    """The lines of text in a picture, each with the letters that stand on it."""
+    """Returns the lines of text in a picture."""
     rows: dict[float, list[tuple[float, str]]] = {}
     for element in ET.fromstring(picture.read_text()).iter("{http://www.w3.org/2000/svg}text"):
         if "x" in element.attrib and element.text and "clip-path" in element.attrib:
@@ -20,8 +20,8 @@ def lines(picture: Path) -> list[str]:
     return [text.replace("\xa0", " ").rstrip() for text in texts]
 
 
-def test_the_session_in_the_docs_is_one_that_can_be_had_today(tmp_path: Path) -> None:
-    """The commands are those of the script, and they still end as the pictures show it."""
+def test_session_in_the_documentation_still_has_the_same_output(tmp_path: Path) -> None:
+    """The commands are those of the script."""
     typed = record(tmp_path)
     page = (ROOT / "docs" / "kubectl-tapp.md").read_text()
     for name, commands in typed.items():
@@ -32,7 +32,7 @@ def test_the_session_in_the_docs_is_one_that_can_be_had_today(tmp_path: Path) ->
         assert f"img/kubectl-tapp-{name}.svg" in page
 
 
-def test_the_pictures_need_nothing_from_elsewhere() -> None:
+def test_pictures_load_nothing() -> None:
     for picture in PICTURES.glob("kubectl-tapp-*.svg"):
         links = re.findall(r"(?:https?:)?//[^\s\"<]+", picture.read_text())
         assert {link for link in links if "textualize" not in link} == {
@@ -41,6 +41,6 @@ def test_the_pictures_need_nothing_from_elsewhere() -> None:
         assert "<script" not in picture.read_text()
 
 
-def test_nothing_in_the_session_is_a_fault_of_the_plugin() -> None:
+def test_session_has_no_internal_errors() -> None:
     for picture in PICTURES.glob("kubectl-tapp-*.svg"):
         assert not any("fault of" in line for line in lines(picture))

@@ -1,4 +1,4 @@
-"""One sentence about an instance, whichever command is asked."""
+"""All commands print the same sentence about an instance."""
 
 import json
 
@@ -13,7 +13,7 @@ from tests.plugin.standin import StandIn, kubectl_tapp
 
 
 def stuck(replicas: int) -> StandIn:
-    """A roll whose first instance cannot pull its image, so that the others wait for the budget."""
+    """A rollout whose first instance cannot pull its image, so that the others wait."""
     web = running(replicas=replicas)
     web.world.kubelet.levers.bad_images.add("nginx:typo")
     kubectl_tapp(web, "set", "image", "web", "app=nginx:typo", "-y")
@@ -22,8 +22,7 @@ def stuck(replicas: int) -> StandIn:
 
 
 @pytest.mark.parametrize("replicas", [1, 3, 12])
-def test_status_why_wait_and_the_documents_say_the_same(replicas: int) -> None:
-    """Word for word: what `status` says of those that wait, the others say, too."""
+def test_status_why_wait_and_documents_have_the_same_sentences(replicas: int) -> None:
     web = stuck(replicas)
     document = json.loads(kubectl_tapp(web, "status", "web", "-o", "json").out)
     sentences = [each["message"] for each in document["waits"]]
@@ -37,16 +36,15 @@ def test_status_why_wait_and_the_documents_say_the_same(replicas: int) -> None:
         assert f": {sentence}" in why
 
 
-def test_a_wait_that_gets_stuck_says_the_sentences_of_status() -> None:
-    """At the moment at which it gives up."""
+def test_wait_ends_with_the_sentences_of_status() -> None:
     web = stuck(3)
     said = kubectl_tapp(web, "wait", "web").err
     for line in kubectl_tapp(web, "status", "web").lines[-2:]:
         assert line.partition(": ")[2] in said
 
 
-def test_each_instance_stands_in_one_of_four_ways() -> None:
-    """Blocked, held and done here; in the line of progress each is counted once."""
+def test_each_instance_is_in_exactly_one_of_four_groups() -> None:
+    """Blocked, held and complete instances are here, and progress counts each of them once."""
     web = stuck(3)
     kubectl_tapp(web, "kill", "web", "2", "-y")
     web.world.run(10)

@@ -1,6 +1,7 @@
-"""The plugin as a process whose standard streams, directories and kubectl are not as they should.
+"""The plugin as a process with unusable standard streams, directories, or kubectl.
 
-Each is one sentence on standard error and an exit code, and never "a fault of kubectl-tapp".
+Each problem is one sentence on standard error and an exit code, and never "a fault of
+kubectl-tapp".
 """
 
 import shlex
@@ -20,7 +21,7 @@ COMPLETE = "from kubectl_tapp.entry import complete; complete()"
 
 
 def shell(place: Path, line: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a line of the shell in which PLUGIN and COMPLETE stand for the two programs."""
+    """Runs a command of the shell, in which PLUGIN and COMPLETE are the two programs."""
     plugin, complete = command(), command()
     complete[-1] = COMPLETE
     line = line.replace("PLUGIN", shlex.join(plugin)).replace("COMPLETE", shlex.join(complete))
@@ -63,7 +64,7 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("case", OUTPUTS)
-def test_an_unwritable_stream_is_one_sentence(place: Path, case: str) -> None:
+def test_unwritable_stream_is_one_error(place: Path, case: str) -> None:
     line, code, said = OUTPUTS[case]
     done = shell(place, line)
     assert (done.returncode, done.stderr) == (code, said)
@@ -77,15 +78,15 @@ PLACES = {
 
 
 @pytest.mark.parametrize("case", PLACES)
-def test_a_missing_directory_is_not_needed(place: Path, tmp_path: Path, case: str) -> None:
+def test_plugin_works_without_the_directory(place: Path, tmp_path: Path, case: str) -> None:
     line, variables = PLACES[case]
     done = shell(place, line.format(tmp=tmp_path), PYTHONPATH=str(ROOT), **variables)
     assert (done.returncode, done.stderr) == (0, "")
     assert "web" in done.stdout
 
 
-def test_a_large_patch_needs_no_temporary_file(place: Path, tmp_path: Path) -> None:
-    """/tmp, /var/tmp, /usr/tmp and the working directory cannot be written in many containers."""
+def test_large_patch_needs_no_temporary_file(place: Path, tmp_path: Path) -> None:
+    """Many containers cannot write to temporary directories and the working directory."""
     code = (
         "import tempfile; tempfile.gettempdir = None\n"
         "from kubectl_tapp.cluster.kubectl import Program\n"
@@ -114,9 +115,7 @@ KUBECTLS = {
 
 
 @pytest.mark.parametrize("case", KUBECTLS)
-def test_a_kubectl_that_does_not_work_is_one_sentence(
-    place: Path, tmp_path: Path, case: str
-) -> None:
+def test_broken_kubectl_is_one_error(place: Path, tmp_path: Path, case: str) -> None:
     text, mode, sentence = KUBECTLS[case]
     script = tmp_path / "my-kubectl"
     script.write_text(text)
@@ -128,8 +127,8 @@ def test_a_kubectl_that_does_not_work_is_one_sentence(
         assert done.stderr.count("\n") == 1
 
 
-def test_a_user_without_a_home_directory_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container may run as a number that /etc/passwd does not have."""
+def test_plugin_works_for_a_user_without_a_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may run with a user ID that /etc/passwd does not have."""
     for name in ("HOME", "KUBERC", "KUBECTL_KUBERC"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])

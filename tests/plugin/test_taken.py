@@ -1,4 +1,4 @@
-"""`plan -f` of a TApp whose pods and claims bear names that are taken, as by a StatefulSet."""
+"""`plan -f` if the names of pods and claims are taken, for example by a StatefulSet."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def named(kind: str, name: str, **metadata: Any) -> Document:
 
 
 def plan(tmp_path: Path, *objects: Document, options: tuple[str, ...] = ()) -> Said:
-    """Plans a new TApp of three instances with a claim each, beside these objects."""
+    """Plans a new TApp with three instances and their claims, beside these objects."""
     world = Life().world
     for each in objects:
         world.cluster.create(world.kinds.of(each), each)
@@ -45,8 +45,8 @@ def plan(tmp_path: Path, *objects: Document, options: tuple[str, ...] = ()) -> S
 
 
 @pytest.mark.parametrize("whose", OWNERS)
-def test_pods_and_claims_that_are_there_are_named(tmp_path: Path, whose: str) -> None:
-    """Neither is created: the pods are in the way, the claims are used with their data."""
+def test_existing_pods_and_claims_are_named(tmp_path: Path, whose: str) -> None:
+    """Neither is created: the pods block the instances, and the claims are used with their data."""
     metadata, told = OWNERS[whose]
     objects = [named("Pod", f"web-{id}", **metadata) for id in (0, 1)]
     claims = [f"data-web-{id}" for id in (0, 2)]
@@ -62,7 +62,7 @@ def test_pods_and_claims_that_are_there_are_named(tmp_path: Path, whose: str) ->
     assert "claims data-web-0, data-web-2 are there already and will be used: each" in said.out
 
 
-def test_plan_as_a_document_creates_only_what_is_not_there(tmp_path: Path) -> None:
+def test_document_of_the_plan_creates_only_missing_objects(tmp_path: Path) -> None:
     said = plan(tmp_path, named("Pod", "web-1"), options=("-o", "json"))
     found = json.loads(said.out)
     outcomes = {each["id"]: each["outcome"] for each in found["instances"]}
@@ -72,7 +72,7 @@ def test_plan_as_a_document_creates_only_what_is_not_there(tmp_path: Path) -> No
     assert "web-2" in created
 
 
-def test_nothing_is_said_of_other_names(tmp_path: Path) -> None:
+def test_objects_with_other_names_are_ignored(tmp_path: Path) -> None:
     said = plan(tmp_path, named("Pod", "web-7"), named("Pod", "other-0"))
     assert "already" not in said.out
     assert "3 created" in said.lines[0]

@@ -1,4 +1,4 @@
-"""kubectl's own options reach kubectl, as they were typed."""
+"""Options of kubectl are passed to kubectl as the user typed them."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.scenarios.life import Life
 
 @pytest.fixture
 def web() -> StandIn:
-    """A TApp that runs."""
+    """A running TApp."""
     return StandIn(Life().apply(tapp(replicas=1)).world)
 
 
@@ -21,8 +21,8 @@ SWITCHES = [name for name, each in GLOBAL_OPTIONS.items() if not each.metavar]
 
 @pytest.mark.parametrize("name", VALUED)
 @pytest.mark.parametrize("where", ["before", "behind"])
-def test_an_option_of_kubectl_is_passed_on(web: StandIn, name: str, where: str) -> None:
-    """To every call of it, in either place, in each spelling."""
+def test_option_of_kubectl_is_passed_to_every_call(web: StandIn, name: str, where: str) -> None:
+    """It may be in either place, and in each spelling."""
     for word in GLOBAL_OPTIONS[name].forms:
         typed = [word, "a-value"]
         words = [*typed, "status", "web"] if where == "before" else ["status", "web", *typed]
@@ -34,8 +34,8 @@ def test_an_option_of_kubectl_is_passed_on(web: StandIn, name: str, where: str) 
 
 
 @pytest.mark.parametrize("name", SWITCHES)
-def test_a_switch_of_kubectl_is_passed_on(web: StandIn, name: str) -> None:
-    """`--switch=true` is the switch, `--switch=false` is none."""
+def test_switch_of_kubectl_is_passed_to_every_call(web: StandIn, name: str) -> None:
+    """`--switch=true` is the switch, and `--switch=false` is nothing."""
     (word,) = GLOBAL_OPTIONS[name].forms
     for typed, count in ((word, 1), (f"{word}=true", 1), (f"{word}=false", 0)):
         web.calls.clear()
@@ -43,8 +43,8 @@ def test_a_switch_of_kubectl_is_passed_on(web: StandIn, name: str) -> None:
         assert {call.count(f"{word}=true") for call in web.calls} == {count}
 
 
-def test_what_may_be_given_several_times_is_passed_on_as_often(web: StandIn) -> None:
-    """Before the command and behind it; of the others the last one counts."""
+def test_repeated_option_is_passed_as_often(web: StandIn) -> None:
+    """Before or after the command. For other options, the last one counts."""
     before = ["--as-group", "dev", "--as", "eve", "--token", "one"]
     behind = ["--as-group=ops", "--as-group=all", "--as", "jane"]
     assert kubectl_tapp(web, *before, "status", "web", *behind).code == 0
@@ -55,13 +55,13 @@ def test_what_may_be_given_several_times_is_passed_on_as_often(web: StandIn) -> 
         ]  # fmt: skip
 
 
-def test_a_namespace_is_asked_for_where_a_call_has_one(web: StandIn) -> None:
+def test_only_calls_with_a_namespace_get_the_namespace_option(web: StandIn) -> None:
     assert kubectl_tapp(web, "-n", "default", "list").code == 0
     assert any(call[-3:-1] == ["--namespace", "default"] for call in web.calls)
 
 
-def test_a_write_has_them_too(web: StandIn) -> None:
-    """The same user asks for what is tried and what is written."""
+def test_write_gets_the_options_too(web: StandIn) -> None:
+    """Dry runs and writes must be by the same user."""
     words = ["scale", "web", "--replicas", "2", "-y", "--as-group", "ops", "--server", "https://a"]
     assert kubectl_tapp(web, *words).code == 0
     assert web.writes
@@ -69,5 +69,5 @@ def test_a_write_has_them_too(web: StandIn) -> None:
         assert {"--as-group=ops", "--server=https://a"} <= set(call)
 
 
-def test_an_option_that_is_none_of_kubectls_is_refused(web: StandIn) -> None:
+def test_unknown_option_is_refused(web: StandIn) -> None:
     one_sentence(kubectl_tapp(web, "list", "--tokens", "x"), "no such option: --tokens")

@@ -1,4 +1,4 @@
-"""Durations of instances, as their pods show them: only what was an update counts."""
+"""Durations are learned from pods, but only from those of an update."""
 
 import json
 from typing import Any
@@ -12,12 +12,12 @@ PROBED = {"name": "app", "readinessProbe": {"periodSeconds": 1}}
 
 
 def at(seconds: int) -> str:
-    """A time, in seconds after noon."""
+    """Returns a time, in seconds after noon."""
     return f"2026-01-01T12:{seconds // 60:02}:{seconds % 60:02}Z"
 
 
 def pod(**change: Any) -> Document:
-    """A pod that was made at 0, ran at 4, and was ready at 7; `change` is what came afterwards."""
+    """Returns a pod that was created at 0, ran at 4, and was Ready at 7; `change` follows."""
     metadata: Document = {"name": "web-0", "uid": "new", "creationTimestamp": at(0)}
     if "replaced" in change:
         record = {"revision": "v1-x", "containers": {"app": {"id": change["replaced"]}}}
@@ -40,13 +40,13 @@ def pod(**change: Any) -> Document:
 
 
 def pace(shown: Document, grace: int = 30) -> Durations:
-    """Durations of a template of which this is the only pod."""
+    """Returns the durations of a template with this pod only."""
     observed = Observed({"metadata": {"name": "web"}}, pods=[shown])
     body = {"spec": {"containers": [PROBED], "terminationGracePeriodSeconds": grace}}
     return timing(observed, {"web-0": "default"}).pace("default", body)
 
 
-def test_a_pod_that_was_never_restarted_tells_how_it_started() -> None:
+def test_duration_of_a_start_is_learned_from_a_pod_without_restarts() -> None:
     found = pace(pod())
     assert (found.begin, found.ready, found.starts) == (4, 3, 1)
     assert (found.swap, found.swaps, found.stop, found.stops) == (SWAP, 0, STOP, 0)
@@ -72,14 +72,14 @@ CASES: dict[str, tuple[Document, tuple[float, int], tuple[float, int]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_only_what_was_an_update_counts(case: str) -> None:
+def test_only_updates_count(case: str) -> None:
     shown, swap, stop = CASES[case]
     found = pace(pod(**shown))
     assert (found.swap, found.swaps) == swap
     assert (found.stop, found.stops) == stop
 
 
-def test_an_outage_does_not_tell_how_long_a_start_takes() -> None:
+def test_outage_does_not_count_as_the_duration_of_a_start() -> None:
     found = pace(pod(ended=100, started=400, ready=900, restarts=1))
     assert found.starts == 0
 
@@ -87,10 +87,10 @@ def test_an_outage_does_not_tell_how_long_a_start_takes() -> None:
 @pytest.mark.parametrize(
     ("took", "stop"), [(3, (3, 1)), (7, (6, 1)), (57, (STOP, 0))], ids=["early", "late", "57 s"]
 )
-def test_nothing_takes_longer_to_stop_than_its_grace_period(
+def test_duration_of_a_stop_is_limited_by_the_grace_period(
     took: int, stop: tuple[float, int]
 ) -> None:
-    """A time that is much longer is of something else, and tells nothing."""
+    """A much longer time has another cause, so it is ignored."""
     shown = pod(**UPDATE | {"written": 102 - took, "grace": 6})
     found = pace(shown, grace=6)
     assert (found.stop, found.stops) == stop

@@ -1,4 +1,4 @@
-"""`plan` asks the API server for one pod, claim and Service of each new template."""
+"""`plan` sends a dry run with a pod, claim and Service of each new template to the API server."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,10 @@ SERVICE = {"spec": {"ports": [{"port": 80}]}}
 
 @pytest.fixture
 def planned(tmp_path: Path) -> Callable[..., Any]:
-    """Plans a file on a TApp of three instances that run; answers to `create` can be set."""
+    """Plans a file on a TApp with three running instances.
+
+    The responses to `create` can be set.
+    """
 
     def plan(said: str = "", *options: str, before: Document | None = None, **spec: Any) -> Any:
         web = StandIn(Life().apply(before or manifest(replicas=3)).world)
@@ -36,7 +39,7 @@ def planned(tmp_path: Path) -> Callable[..., Any]:
 
 
 def tried(**spec: Any) -> list[tuple[str, bool, Document]]:
-    """The trials of an edit of a TApp of three instances that run."""
+    """Returns the dry runs for an edit of a TApp with three running instances."""
     world = Life().apply(manifest(replicas=3)).world
     observed = Observed(world.get("TApp", "web"), pods=world.list("Pod", "default"))
     edited = {**observed.tapp, "spec": {**observed.tapp["spec"], **spec}}
@@ -63,13 +66,13 @@ CASES: dict[str, tuple[Document, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_one_object_is_tried_of_each_new_template(case: str) -> None:
+def test_dry_run_has_one_object_of_each_new_template(case: str) -> None:
     spec, expected = CASES[case]
     assert [what for what, _, _ in tried(**spec)] == expected
 
 
-def test_object_is_as_metacontroller_creates_it() -> None:
-    """With its label, its owner and its copy of what it applied, which count for limits of size."""
+def test_object_of_the_dry_run_is_like_that_of_metacontroller() -> None:
+    """Its label, its owner and its last-applied annotation count for size limits."""
     ((_, changed, pod),) = tried(template=template("web:2"))
     metadata = pod["metadata"]
     assert changed
@@ -113,8 +116,8 @@ ANSWERS: dict[str, tuple[str, int, str]] = {
 
 
 @pytest.mark.parametrize("case", ANSWERS)
-def test_answer_of_the_api_server_is_told(planned: Callable[..., Any], case: str) -> None:
-    """An invalid spec is told from a quota that is full, and from what nobody has checked."""
+def test_result_of_the_dry_run_is_printed(planned: Callable[..., Any], case: str) -> None:
+    """Invalid specs, exceeded quotas and skipped checks have different sentences."""
     answer, code, text = ANSWERS[case]
     said, calls = planned(answer, template=template("web:2", nodeSelector={"a": "b"}))
     assert said.code == code, said.out + said.err
@@ -124,10 +127,10 @@ def test_answer_of_the_api_server_is_told(planned: Callable[..., Any], case: str
     assert "--dry-run=server" in calls[0]
 
 
-def test_template_that_was_refused_before_does_not_refuse_another_edit(
+def test_template_that_is_already_refused_does_not_block_another_edit(
     planned: Callable[..., Any],
 ) -> None:
-    """Who scales, or repairs another template, is told that these are stuck."""
+    """The plan says that its instances are stuck."""
     broken = manifest(replicas=3, templates={"7": "blue"}, templatePool={"blue": template("b:1")})
     spec = {"templates": {"7": "blue", "2": "blue"}, "templatePool": {"blue": template("b:1")}}
     said, _ = planned(INVALID, before=broken, **spec)
@@ -135,12 +138,12 @@ def test_template_that_was_refused_before_does_not_refuse_another_edit(
     assert "the API server refuses the pods of template 'blue'" in said.out
 
 
-def test_nothing_is_tried_without_a_dry_run(planned: Callable[..., Any]) -> None:
+def test_no_object_is_sent_without_a_dry_run(planned: Callable[..., Any]) -> None:
     said, calls = planned(INVALID, "--no-dry-run", template=template("web:2"))
     assert (said.code, calls) == (0, [])
 
 
-def test_verb_is_refused_before_the_question_if_its_pods_are() -> None:
+def test_verb_is_refused_before_the_question_if_its_pods_would_be_refused() -> None:
     web = StandIn(Life().apply(manifest(replicas=3)).world)
     web.failing["create --filename=-"] = INVALID
     said = kubectl_tapp(web, "set", "image", "web", "*=web:2", "-y")

@@ -1,4 +1,4 @@
-"""Templates that no pod can be made of: named before a write, by `plan` and by every verb."""
+"""`plan` and all verbs report templates without possible pods before they write."""
 
 import json
 
@@ -13,14 +13,17 @@ LOGS = "container 'app' mounts 'logs', which is neither a volume, nor a claim te
 
 
 def mounting(*names: str, image: str = "nginx:1") -> Document:
-    """A template whose container mounts these, and whose command no update changes."""
+    """Returns a template whose container mounts these claims.
+
+    No update changes its command.
+    """
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     return template(image, container={"volumeMounts": mounts, "command": ["run", image]})
 
 
 @pytest.fixture
 def web() -> StandIn:
-    """The second revision has no logs any more, and somebody has deleted their claims."""
+    """A TApp whose second revision has no logs, and whose claims for logs are deleted."""
     standin = running(
         replicas=3, template=mounting("data", "logs"), volumeClaimTemplates=CLAIMS, templatePool={}
     )
@@ -34,12 +37,12 @@ def web() -> StandIn:
 
 
 def uids(standin: StandIn) -> set[str]:
-    """The uids of the pods."""
+    """Returns the UIDs of the pods."""
     return {pod["metadata"]["uid"] for pod in standin.world.list("pods")}
 
 
-def test_a_rollback_says_what_the_old_template_lacks_and_takes_no_pod(web: StandIn) -> None:
-    """Before the question; whoever says yes loses nothing, and every later verb says it again."""
+def test_rollback_names_missing_claim_templates_and_deletes_no_pod(web: StandIn) -> None:
+    """The message comes before the question, and every later verb has it, too."""
     before = uids(web)
     said = kubectl_tapp(web, "rollback", "web", "-y")
     assert "3 waiting, and it gets stuck" in said.lines[0]
@@ -52,8 +55,8 @@ def test_a_rollback_says_what_the_old_template_lacks_and_takes_no_pod(web: Stand
         assert LOGS in kubectl_tapp(web, *verb, *options).out
 
 
-def test_plan_says_what_would_get_stuck_and_what_only_claims_stand_for(web: StandIn) -> None:
-    """Of a file: a mount of nothing, and a claim template that goes while it is mounted."""
+def test_plan_names_instances_without_volumes_or_with_only_their_claims(web: StandIn) -> None:
+    """The file mounts an unknown volume, and removes a claim template that is mounted."""
     spec = {"replicas": 3, "volumeClaimTemplates": CLAIMS[:1]}
     wrong = json.dumps(manifest(**spec, template=mounting("data", "logs", image="nginx:3")))
     said = kubectl_tapp(web, "plan", "-f", "-", "--fail-if", "stuck", stdin=wrong)
@@ -66,8 +69,8 @@ def test_plan_says_what_would_get_stuck_and_what_only_claims_stand_for(web: Stan
     assert "CreationBlocked: template 'default': container 'app' mounts 'data'" in said.out
 
 
-def test_a_new_instance_that_gets_no_pod_is_named_by_the_short_plan(web: StandIn) -> None:
-    """Its claims are not there, and their template went."""
+def test_short_plan_names_a_new_instance_without_a_pod(web: StandIn) -> None:
+    """Its claims do not exist, and their template was removed."""
     web.world.patch("tapps", "web", {"spec": {"volumeClaimTemplates": []}})
     web.world.settle()
     said = kubectl_tapp(web, "scale", "web", "--replicas=4", "--dry-run=client")

@@ -1,4 +1,4 @@
-"""Instances' own values in the plugin: set, shown, planned for, taken back."""
+"""Values of instances in the plugin: set, shown, planned, and rolled back."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ OWN = env("$(tapp.values.a)")
 
 
 def running(**spec: Any) -> StandIn:
-    """A TApp `web` of four instances that runs."""
+    """A running TApp `web` with four instances."""
     given = {"replicas": 4, "template": OWN, "defaultValues": {"a": "x"}, **spec}
     return StandIn(Life().apply(manifest(**given)).world)
 
@@ -58,7 +58,7 @@ def test_values_are_set(case: str) -> None:
         (["9", "a=b"], "there is no instance 9"),
     ],
 )
-def test_what_sets_no_value_is_refused(words: list[str], said: str) -> None:
+def test_invalid_arguments_are_refused(words: list[str], said: str) -> None:
     web = running()
     found = kubectl_tapp(web, "set", "value", "web", *words, "-y")
     assert found.code == 2
@@ -66,7 +66,7 @@ def test_what_sets_no_value_is_refused(words: list[str], said: str) -> None:
     assert web.writes == []
 
 
-def test_the_plan_names_the_value_and_what_it_means_for_each_instance() -> None:
+def test_plan_has_the_value_and_its_effect_on_each_instance() -> None:
     said = kubectl_tapp(running(), "set", "value", "web", "1,3", "a=b", "--dry-run=client")
     assert '+ spec.values: {"1":{"a":"b"},"3":{"a":"b"}}' in said.out
     because = "template default: because of spec.containers[app].env[OWN].value"
@@ -74,7 +74,7 @@ def test_the_plan_names_the_value_and_what_it_means_for_each_instance() -> None:
     assert "0, 2 (2)  unchanged" in said.out
 
 
-def test_many_templates_become_one_and_the_plan_says_what_is_not_equal(tmp_path: Any) -> None:
+def test_plan_of_a_move_from_templates_to_values_names_the_differences(tmp_path: Any) -> None:
     pool = {"a": env("a"), "b": env("b"), "c": env("c")}
     names = {"0": "a", "1": "b", "2": "c"}
     life = Life().apply(manifest(replicas=3, template=None, templatePool=pool, templates=names))
@@ -100,7 +100,7 @@ spec:
         assert expected in " ".join(said.out.split())
 
 
-def test_values_are_listed_with_where_they_are_read() -> None:
+def test_values_are_listed_with_their_references() -> None:
     web = running(values={"1": {"a": "y"}, "2": {"b": "z"}}, defaultValues=None)
     said = kubectl_tapp(web, "values", "web")
     assert [line.split() for line in said.lines] == [
@@ -111,14 +111,14 @@ def test_values_are_listed_with_where_they_are_read() -> None:
     ]
 
 
-def test_a_tapp_without_values_says_so() -> None:
+def test_missing_values_are_reported() -> None:
     web = StandIn(Life().apply(manifest()).world)
     assert kubectl_tapp(web, "values", "web").lines == [
         "web has no values, and its templates read none."
     ]
 
 
-def test_a_rollback_leaves_the_values_unless_it_is_to_take_them_back() -> None:
+def test_rollback_restores_values_only_with_its_option() -> None:
     web = running()
     kubectl_tapp(web, "set", "value", "web", "1", "a=b", "-y", "--wait")
     kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
@@ -130,7 +130,7 @@ def test_a_rollback_leaves_the_values_unless_it_is_to_take_them_back() -> None:
     assert (said.code, spec_of(web)["values"], spec_of(web)["template"]) == (0, {}, OWN)
 
 
-def test_an_edit_of_values_alone_is_in_the_history_and_can_be_taken_back() -> None:
+def test_edit_of_only_values_is_in_the_history_and_can_be_rolled_back() -> None:
     web = running(values={"1": {"other": "kept"}})
     kubectl_tapp(web, "set", "value", "web", "1,3", "a=b", "-y", "--wait")
     history = kubectl_tapp(web, "history", "web").lines
@@ -143,8 +143,8 @@ def test_an_edit_of_values_alone_is_in_the_history_and_can_be_taken_back() -> No
     assert (said.code, spec_of(web)["values"]) == (0, {"1": {"other": "kept"}})
 
 
-def test_values_that_were_not_kept_are_not_taken_back() -> None:
-    """Values above 64 KiB are not kept; nothing would be left of them."""
+def test_rollback_keeps_values_that_the_history_lacks() -> None:
+    """The history has no values above 64 KiB, and a rollback must not remove them."""
     long = {str(id): {"a": f"{id}" + "x" * 1000} for id in range(70)}
     web = running(replicas=1, values=long)
     kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
@@ -159,13 +159,13 @@ EXPOSED = {"spec": {"ports": [{"port": "8$(tapp.index)"}]}}
 
 
 def exposing(**spec: Any) -> StandIn:
-    """The same with the component services."""
+    """Returns a TApp with values and the component services."""
     life = Life(exposing=True).apply(registration(exposing=True))
     return StandIn(life.apply(manifest(replicas=3, template=template(), **spec)).world)
 
 
 def planned(standin: StandIn, place: Path, **spec: Any) -> str:
-    """The first line of what is foretold of this TApp."""
+    """Returns the first line of the plan for this TApp."""
     file = place / "tapp.yaml"
     file.write_text(json.dumps(manifest(**{"replicas": 3, "template": template(), **spec})))
     found = kubectl_tapp(standin, "plan", "-f", str(file))
@@ -173,7 +173,7 @@ def planned(standin: StandIn, place: Path, **spec: Any) -> str:
     return str(found.out.splitlines()[0])
 
 
-def test_services_that_an_edit_makes_changes_and_deletes_are_foretold(tmp_path: Path) -> None:
+def test_plan_has_created_changed_and_deleted_services(tmp_path: Path) -> None:
     web = exposing()
     assert planned(web, tmp_path, serviceTemplate=EXPOSED).endswith("web: 3 Services created")
     web = exposing(serviceTemplate=EXPOSED)
@@ -183,7 +183,7 @@ def test_services_that_an_edit_makes_changes_and_deletes_are_foretold(tmp_path: 
     assert planned(web, tmp_path).endswith("web: 3 Services deleted")
 
 
-def test_who_may_not_see_the_registration_sees_that_the_component_is_there() -> None:
+def test_component_is_recognized_without_permission_for_the_registration() -> None:
     web = exposing(serviceTemplate=EXPOSED)
     web.forbid("get compositecontrollers.metacontroller.k8s.io")
     assert "ServicesNotCreated" not in kubectl_tapp(web, "status", "web").out

@@ -1,6 +1,6 @@
-"""Each verb with each option that verbs share, typed as a user would; and what nothing else types.
+"""Each verb with each common option, and options that no other test uses.
 
-tests/contract/test_typed.py reads from the programs what there is to type.
+tests/contract/test_typed.py finds options without a test.
 """
 
 import json
@@ -58,7 +58,7 @@ BEFORE: dict[str, list[list[str]]] = {
 
 
 def ready_for(verb: str) -> StandIn:
-    """A TApp of four instances that runs, and for which the verb is something to do."""
+    """Returns a running TApp with four instances, for which the verb has something to do."""
     standin = StandIn(Life().apply(manifest(**SPEC)).world)
     for words in BEFORE.get(verb, ()):
         assert kubectl_tapp(standin, *words, "-y").code == 0
@@ -68,14 +68,14 @@ def ready_for(verb: str) -> StandIn:
 
 
 def content(standin: StandIn) -> list[Document]:
-    """All that a verb may write to."""
+    """Returns all objects that a verb may write to."""
     objects = [*standin.world.list("tapps"), *standin.world.list("pods")]
     return [{**each["metadata"], **each["spec"]} for each in objects]
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_dry_run_of_each_verb_writes_nothing(verb: str) -> None:
-    """`--dry-run=server` lets the API server check it, `--dry-run=client` does not."""
+def test_dry_run_of_each_verb_writes_nothing(verb: str) -> None:
+    """With `--dry-run=server`, the API server checks the edit."""
     standin = ready_for(verb)
     before = content(standin)
     for how, asked in (("client", False), ("server", True)):
@@ -91,12 +91,12 @@ SLOW = (
     "start", "use", "set image", "set value", "restart", "resume", "scale", "rollback", "advance",
     "promote", "abort",
 )  # fmt: skip
-"""Verbs that take their time."""
+"""Verbs that take some time."""
 
 
 @pytest.mark.parametrize("verb", SLOW)
-def test_each_verb_waits_no_longer_than_it_is_told(verb: str) -> None:
-    """`--timeout`, of which there is enough, and too little: it is written, and goes on."""
+def test_timeout_of_each_verb_is_respected(verb: str) -> None:
+    """If the time is too short, the edit is written all the same."""
     standin = ready_for(verb)
     begun = standin.world.clock.now
     said = kubectl_tapp(standin, *VERBS[verb], "-y", "--wait", "--timeout", "1s")
@@ -113,8 +113,8 @@ CAUSED = ("use", "set image", "set value", "restart", "rollback", "promote", "ab
 
 
 @pytest.mark.parametrize("verb", CAUSED)
-def test_a_cause_is_noted(verb: str) -> None:
-    """`--cause` is what the history shows; else the command is."""
+def test_cause_is_in_the_history(verb: str) -> None:
+    """Without `--cause`, the history has the command."""
     for words, expected in ((["--cause", "ticket 7"], "ticket 7"), ([], f"kubectl tapp {verb}")):
         standin = ready_for(verb)
         assert kubectl_tapp(standin, *VERBS[verb], *words, "-y").code == 0
@@ -126,8 +126,8 @@ def test_a_cause_is_noted(verb: str) -> None:
 
 
 @pytest.mark.parametrize(("verb", "images"), [("promote", {"nginx:3"}), ("abort", {"nginx:1"})])
-def test_what_a_canary_is_tried_instead_of_may_be_named(verb: str, images: set[str]) -> None:
-    """`--base`, and what it has to be: a template that there is."""
+def test_base_of_a_canary_can_be_chosen(verb: str, images: set[str]) -> None:
+    """`--base` must be an existing template."""
     standin = ready_for(verb)
     said = kubectl_tapp(standin, *VERBS[verb], "--base", "default", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
@@ -140,8 +140,8 @@ def test_what_a_canary_is_tried_instead_of_may_be_named(verb: str, images: set[s
     assert standin.writes == []
 
 
-def test_a_hold_may_be_from_deletion_only() -> None:
-    """`--for delete`: an update does not wait for it, a kill does."""
+def test_hold_can_be_limited_to_deletion() -> None:
+    """With `--for delete`, an update does not wait, but a kill does."""
     standin = ready_for("hold")
     said = kubectl_tapp(standin, *VERBS["hold"], "--for", "delete", "-y")
     assert (said.code, said.err) == (0, "")
@@ -156,8 +156,7 @@ def test_a_hold_may_be_from_deletion_only() -> None:
 # --- lists and documents -------------------------------------------------------------------------
 
 
-def test_a_list_is_of_those_with_a_label() -> None:
-    """`-l`, `--selector`, as for kubectl."""
+def test_list_can_be_limited_by_a_label() -> None:
     life = Life().apply(manifest(replicas=1))
     for name, tier in (("api", "back"), ("ui", "front")):
         document = manifest(name, replicas=1)
@@ -174,8 +173,7 @@ def test_a_list_is_of_those_with_a_label() -> None:
     ("command", "key", "found"),
     [("history", "templateName", ["default"]), ("values", "key", ["a", "a", "a", "a"])],
 )
-def test_what_is_listed_is_a_document_too(command: str, key: str, found: list[str]) -> None:
-    """`-o json` and `-o yaml` are the same."""
+def test_lists_are_available_as_json_and_yaml(command: str, key: str, found: list[str]) -> None:
     standin = ready_for("")
     forms: dict[str, Callable[[str], Any]] = {"json": json.loads, "yaml": yaml.safe_load}
     documents = [
@@ -196,8 +194,7 @@ EDITS: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_an_edit_is_planned_by_options(edit: str) -> None:
-    """Each, and several as one edit."""
+def test_plan_supports_each_option_and_several_together(edit: str) -> None:
     words, summary = EDITS[edit]
     said = kubectl_tapp(ready_for("start"), "plan", "web", *words, "-o", "json")
     assert (said.code, said.err) == (0, "")
@@ -205,8 +202,7 @@ def test_an_edit_is_planned_by_options(edit: str) -> None:
     assert counts == sorted(summary.split(", "))
 
 
-def test_a_plan_has_a_line_for_each_instance_if_that_is_asked_for() -> None:
-    """`--unfold`; else instances of one fate share a line."""
+def test_unfold_prints_a_line_for_each_instance() -> None:
     standin = ready_for("")
     words = ["plan", "web", "--image", "app=nginx:3"]
     folded, unfolded = (kubectl_tapp(standin, *words, *more) for more in ([], ["--unfold"]))
@@ -233,8 +229,8 @@ EVERY = ("recreate", "in-place", "create", "delete", "delete-claim", "stuck", "p
 
 
 @pytest.mark.parametrize("edit", CONDITIONS)
-def test_a_script_may_fail_on_each_condition(edit: str) -> None:
-    """`--fail-if`: 3 if one holds, 0 if none does; each word holds of some edits only."""
+def test_fail_if_supports_each_condition(edit: str) -> None:
+    """The exit code is 3 if a condition is met, and 0 otherwise."""
     words, holding = CONDITIONS[edit]
     standin = ready_for("")
     for condition in holding:
@@ -248,10 +244,8 @@ def test_a_script_may_fail_on_each_condition(edit: str) -> None:
 # --- migrate -------------------------------------------------------------------------------------
 
 
-def test_claims_are_kept_and_checks_are_passed_over_if_that_is_asked_for(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """`--keep-claims` writes more than without; `--force` goes on where a check says no."""
+def test_keep_claims_and_force_have_their_effect(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--keep-claims` writes more, and `--force` continues after a failed check."""
     old = Old()
     assert run(["migrate", "-A", "--keep-claims", "--dry-run"], old) == 0
     kept = capsys.readouterr().out

@@ -13,8 +13,8 @@ from kubectl_tapp.cluster.watching import Watched
 Change = tuple[str, str]
 
 
-class Told:
-    """A watch that tells what a test puts into it."""
+class ScriptedWatch:
+    """A watch with the events of a test."""
 
     def __init__(self) -> None:
         self.changes: Queue[Change | None] = Queue()
@@ -31,7 +31,7 @@ class Told:
 
 
 class Clock:
-    """A stand-in for the module `time`."""
+    """A substitute for the module `time`."""
 
     def __init__(self) -> None:
         self.now = 1.0
@@ -43,15 +43,15 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """In the place of `time`."""
+    """The substitute for `time`."""
     made = Clock()
     monkeypatch.setattr(watching, "time", made)
     return made
 
 
-def test_what_is_gone_is_forgotten_once_all_that_was_there_has_been_told(clock: Clock) -> None:
-    """Objects read first are believed until then; afterwards a day of pods takes no room."""
-    told, changed = Told(), Event()
+def test_deleted_objects_are_removed_after_the_initial_events(clock: Clock) -> None:
+    """Before that, objects from the list are kept. Later, deleted pods must not use memory."""
+    told, changed = ScriptedWatch(), Event()
     watched = Watched(told, changed.set)  # type: ignore[arg-type]
 
     def tell(kind: str, uid: str) -> None:

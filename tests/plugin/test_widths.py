@@ -1,4 +1,4 @@
-"""Tables on terminals of 40, 60, 80 and 120 columns: what identifies a row is never lost."""
+"""Tables on terminals with 40, 60, 80 and 120 columns never cut what identifies a row."""
 
 import re
 from functools import cache
@@ -20,7 +20,7 @@ _IMAGE = "registry.example.com/team/shop/web@sha256:" + "0123456789abcdef" * 4
 
 
 def on_terminal(standin: StandIn, columns: int, *arguments: str) -> list[str]:
-    """The lines on a terminal so wide, as they stand there, without their colours."""
+    """Returns the lines on a terminal of this width, without colors."""
     screen = Terminal()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("sys.stdout", screen)
@@ -41,7 +41,7 @@ def on_terminal(standin: StandIn, columns: int, *arguments: str) -> list[str]:
 
 @cache
 def life() -> Life:
-    """Twelve instances with long names all over, one of them with an image that is not there."""
+    """Twelve instances with long names; the image of one does not exist."""
     name = "canary-of-the-week"
     life = Life().apply(
         manifest(replicas=12, templatePool={name: template(_IMAGE)}, templates={"11": name})
@@ -52,12 +52,12 @@ def life() -> Life:
 
 
 def rolling() -> StandIn:
-    """A kubectl that reads it: nothing here writes."""
+    """A kubectl for it, which no test here uses for writes."""
     return StandIn(life().world)
 
 
 def table_of(lines: list[str]) -> tuple[list[str], list[list[str]]]:
-    """The heads, and the cells of each row."""
+    """Returns the heads, and the cells of each row."""
     start = next(at for at, line in enumerate(lines) if line.startswith("ID"))
     rows = []
     for line in lines[start + 1 :]:
@@ -68,7 +68,7 @@ def table_of(lines: list[str]) -> tuple[list[str], list[list[str]]]:
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
-def test_an_instance_keeps_its_number_and_its_revision_at_every_width(columns: int) -> None:
+def test_number_and_revision_of_an_instance_are_complete_at_every_width(columns: int) -> None:
     heads, rows = table_of(on_terminal(rolling(), columns, "status", "web"))
     assert [row[0] for row in rows] == [str(id) for id in range(12)]
     place = heads.index("REVISION")
@@ -86,19 +86,19 @@ def test_an_instance_keeps_its_number_and_its_revision_at_every_width(columns: i
         (120, "ID TEMPLATE REVISION IMAGE STATE READY RESTARTS NODE SINCE"),
     ],
 )
-def test_what_gives_way_on_a_narrow_terminal(columns: int, shown: str) -> None:
+def test_narrow_terminal_omits_columns(columns: int, shown: str) -> None:
     heads, _ = table_of(on_terminal(rolling(), columns, "status", "web"))
     assert heads == shown.split()
 
 
 @cache
 def crowd() -> StandIn:
-    """More instances than rows."""
+    """A TApp with more instances than rows."""
     return many(size(200, 1000))
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
-def test_the_numbers_of_a_folded_line_are_whole(columns: int) -> None:
+def test_numbers_in_a_folded_line_are_complete(columns: int) -> None:
     standin = crowd()
     _, rows = table_of(on_terminal(standin, columns, "status", "web"))
     _, wide = table_of(on_terminal(standin, 400, "status", "web"))
@@ -106,7 +106,7 @@ def test_the_numbers_of_a_folded_line_are_whole(columns: int) -> None:
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
-def test_the_name_of_a_tapp_is_whole_in_a_list(columns: int) -> None:
+def test_name_of_a_tapp_is_complete_in_a_list(columns: int) -> None:
     name = "payments-of-the-shop"
     life = Life().begin({**manifest(), "metadata": {"name": name}}).settle()
     (_, line) = on_terminal(StandIn(life.world), columns, "list", "-A")
@@ -114,7 +114,7 @@ def test_the_name_of_a_tapp_is_whole_in_a_list(columns: int) -> None:
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
-def test_who_may_read_tapps_only_sees_the_counts_that_list_shows(columns: int) -> None:
+def test_list_shows_the_counts_without_permission_for_pods(columns: int) -> None:
     standin = rolling()
     standin.forbid("list pods", "list events")
     told = " ".join(on_terminal(standin, columns, "status", "web"))
