@@ -23,10 +23,11 @@ from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide_or_fail
 from kubectl_tapp.decide.obstacles import Obstacles
-from kubectl_tapp.decide.standing import PASSIVE_ACTIONS, Standing, standing_of
+from kubectl_tapp.decide.standing import Standing, standing_of
 from tapp.answer.refusals import refusals
 from tapp.decide.cases import Case, ids_of
 from tapp.decide.instances import Instance
+from tapp.decide.standing import PASSIVE_ACTIONS
 from tapp.decide.verdicts import Verdict
 from tapp.plan import Plan
 from tapp.pod.trouble import TROUBLE_AFTER

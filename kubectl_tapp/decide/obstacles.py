@@ -14,8 +14,8 @@ from kubectl_tapp.base.reading import conditions_by_type, last_write
 from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
 from kubectl_tapp.cluster.belonging import ownership_advice
 from kubectl_tapp.decide.refused import WHOLE_SYNC, Child, Refusal, refusals
-from kubectl_tapp.decide.standing import PASSIVE_ACTIONS
 from tapp.decide.instances import Instance
+from tapp.decide.standing import PASSIVE_ACTIONS
 from tapp.plan import Plan
 from tapp.storage.claims import Claims
 from tapp.words.quoted import short

@@ -11,28 +11,17 @@ from kubectl_tapp.base.hints import shell_command
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import container_statuses, unready_reasons
 from tapp.decide.cases import Case
-from tapp.decide.changes import Mark
 from tapp.decide.instances import Instance
 from tapp.decide.serving import ServingState
+from tapp.decide.standing import PASSIVE_ACTIONS
+from tapp.decide.standing import standing_of as service_standing_of
 from tapp.decide.verdicts import Action, Verdict
 from tapp.plan import Plan
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import UNKNOWN, seconds
-from tapp.words.vocabulary import InstanceStatus
 
-PASSIVE_ACTIONS = (Action.KEEP, Action.ABSENT)  # Actions that change nothing
 _NOT_CREATED = "not created: the events of the TApp say why"
-_PHRASES_OF_ACTIONS = {
-    Action.CREATE: "being created", Action.ADOPT: "being labelled",
-    Action.MARK: "leaving their Services", Action.UPDATE: "being updated in place",
-    Action.RECREATE: "getting new pods", Action.DELETE: "being stopped",
-}  # fmt: skip
-_PHRASES_OF_REASONS = {Reason.TERMINATING: "ending", Reason.PULLING: "pulling images first"}
-_PHRASES_OF_STATUSES = {
-    InstanceStatus.UPDATING: "being updated in place",
-    InstanceStatus.PENDING: "starting",
-}
 
 
 @dataclass(frozen=True)
@@ -58,7 +47,7 @@ def standing_of(
         return _standing_during_deletion(plan, instance, pod)
     since = plan.findings.missing.pods_since.get(instance.id)
     overdue = since is not None and plan.now - since >= TROUBLE_AFTER
-    disposition, brief = _disposition(plan, instance, decision, obstacle, overdue=overdue)
+    disposition, brief = _disposition(plan, case, obstacle, overdue=overdue)
     text = _reason_sentence(plan, instance, decision, pod, obstacle, overdue=overdue)
     if pod is not None:
         since = _state_since(instance, pod)
@@ -78,57 +67,22 @@ def _standing_during_deletion(plan: Plan, instance: Instance, pod: Document | No
 
 
 def _disposition(
-    plan: Plan, instance: Instance, decision: Verdict, obstacle: str, *, overdue: bool
+    plan: Plan, case: Case, obstacle: str, *, overdue: bool
 ) -> tuple[Disposition, str]:
-    """Returns the first disposition that applies to the instance, with a few words for it."""
-    reason, action, available = decision.reason, decision.action, instance.id in plan.available
-    if blocked := _blocking_reason(plan, instance, decision, obstacle, overdue=overdue):
-        return Disposition.BLOCKED, blocked
-    if (
-        reason.disposition is Disposition.DONE
-        and not instance.should_run
-        and action in PASSIVE_ACTIONS
-    ):
-        return Disposition.DONE, ""
-    # Checked before the action, because the service may still write a notice to the pod on hold.
-    if reason is Reason.HELD:
+    """Returns the disposition of the instance, with a few words for it."""
+    id = case.instance.id
+    missing = (f"not created: {obstacle}" if obstacle else _NOT_CREATED) if overdue else ""
+    available, trouble = id in plan.available, plan.troubles.get(id)
+    found = service_standing_of(case, available=available, trouble=trouble, not_created=missing)
+    if found.disposition is Disposition.HELD and case.decision.reason is Reason.HELD:
         # The reasons of the holds differ, so the line names the command that shows them.
         return Disposition.HELD, f"their pods are on hold; {_why_command(plan)} has the reasons"
-    if isinstance(decision.change, Mark) and not decision.change.drain:
-        return Disposition.MOVING, "being marked"
-    if action in _PHRASES_OF_ACTIONS:
-        return Disposition.MOVING, _PHRASES_OF_ACTIONS[action]
-    if reason.disposition is Disposition.HELD:
-        return Disposition.HELD, decision.message
-    if reason in _PHRASES_OF_REASONS:
-        return Disposition.MOVING, _PHRASES_OF_REASONS[reason]
-    if available and reason in {Reason.UP_TO_DATE, Reason.KEPT}:
-        return Disposition.DONE, ""
-    if available:
-        # For example an image that somebody has set on the pod by hand.
-        return Disposition.HELD, decision.message
-    return Disposition.MOVING, _PHRASES_OF_STATUSES.get(instance.status, "not yet available")
+    return found
 
 
 def _why_command(plan: Plan) -> str:
     metadata = plan.world.tapp.metadata
     return shell_command("why", metadata.name, namespace=metadata.namespace)
-
-
-def _blocking_reason(
-    plan: Plan, instance: Instance, decision: Verdict, obstacle: str, *, overdue: bool
-) -> str:
-    if overdue:
-        return f"not created: {obstacle}" if obstacle else _NOT_CREATED
-    if decision.reason.disposition is Disposition.BLOCKED:
-        return decision.message
-    if instance.status is InstanceStatus.FAILED and instance.wanted and not instance.killed:
-        return "it has failed"
-    trouble = plan.troubles.get(instance.id)
-    ending = instance.pod is not None and instance.pod.terminating
-    if trouble is None or not (ending or decision.action is Action.KEEP):
-        return ""
-    return trouble.text
 
 
 def _reason_sentence(  # noqa: PLR0913 - as `standing`

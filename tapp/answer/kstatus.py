@@ -6,12 +6,11 @@ help. While a rollout makes progress (`Rollout.patience`), that is not known: th
 there to repair the broken instances. A rollout that exceeds its deadline is Stalled, too.
 """
 
-from tapp.decide.cases import Case
+from tapp.decide.standing import awaited
 from tapp.plan import Plan
 from tapp.words.conditions import Finding, Type
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
-from tapp.words.reasons import Disposition
 
 _SHOWN = 5  # Number of different waits in a message before it says how many more instances wait
 
@@ -30,7 +29,11 @@ def stalled(plan: Plan) -> str:
     rollout = plan.findings.rollout
     if not rollout.exceeded:
         return ""
-    waits = grouped((_wait(plan, case), case.instance.id) for case in rollout.waiting)
+    ids = ((case, case.instance.id) for case in rollout.waiting)
+    waits = grouped(
+        (awaited(case, available=id in plan.available, trouble=plan.troubles.get(id)), id)
+        for case, id in ids
+    )
     parts = [
         f"instance{'s'[: len(ids) != 1]} {id_list(ids)}: {text}"
         for text, ids in list(waits.items())[:_SHOWN]
@@ -43,25 +46,3 @@ def stalled(plan: Plan) -> str:
         f"{'; '.join(parts)}. The roll goes on as soon as one of them does; a changed template "
         "reaches at once those that are not available"
     )
-
-
-def _wait(plan: Plan, case: Case) -> str:
-    instance, decision = case.instance, case.decision
-    pod, trouble = instance.pod, plan.troubles.get(instance.id)
-    held = decision.reason.disposition is Disposition.HELD
-    if held or instance.id in plan.available:
-        return decision.message
-    if pod is None:
-        return "it has no pod"
-    if trouble is not None and trouble.text:
-        return trouble.text
-    if pod.terminating:
-        return "its pod is ending"
-    if instance.update.unfinished:
-        return "its update in place is not finished"
-    if trouble is not None and trouble.waiting:
-        return trouble.waiting
-    since = f" since {pod.ready_since}" if pod.ready_since else ""
-    if pod.ready is not True:
-        return f"its pod is not Ready{since}"
-    return f"its pod is Ready{since}, and not available yet"
