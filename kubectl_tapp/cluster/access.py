@@ -368,7 +368,7 @@ def _items(found: Document) -> Documents:
 
 def optional_kinds(tapp: Document) -> list[Kind]:
     """Returns the kinds of optional children, such as Services, that a TApp's spec asks for."""
-    return [kind for kind in PLAIN if (tapp.get("spec") or {}).get(kind.asked_by)]
+    return [kind for kind in PLAIN if (tapp.get("spec") or {}).get(kind.requested_by)]
 
 
 def is_child(item: Document, uid: str) -> bool:

@@ -26,7 +26,7 @@ from tapp.pod.pod import Pod
 from tapp.words.ranges import id_list
 from tapp.words.reasons import Reason
 from tapp.words.times import written
-from tapp.words.vocabulary import RESTART_IN_PLACE, RESTART_INSTANCE, Wish
+from tapp.words.vocabulary import RESTART_IN_PLACE, RESTART_INSTANCE, PendingAction
 
 _BUSY = "TooManyRequests"  # The reason if a PodDisruptionBudget does not allow an eviction now
 _CHANGED = ("NotFound", "Conflict")  # The reasons if the pod has been deleted or replaced
@@ -105,7 +105,7 @@ def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
     if instance.pod is None or instance.pod.uid != uid:  # The pod is already gone
         return ""
     hold = instance.pod.spec.hold
-    if hold is not None and hold.covers(Wish.RECREATE):
+    if hold is not None and hold.prevents(PendingAction.RECREATE):
         return f"its pod is on hold ({hold.reason!r})"
     taken = set(ids_of(case for case in plan.notable if case.decision.is_update))
     if id in taken:

@@ -126,9 +126,9 @@ def _replaced_holds(
     new = hold_of({}, annotations) or NO_HOLD
     holds = ((pod.spec.hold or NO_HOLD, id) for id, pod in pods.items())
     found = grouped(
-        (repr(known.reason) + (known.narrowed and f", for {known.narrowed}"), id)
+        (repr(known.reason) + (known.limited_to and f", for {known.limited_to}"), id)
         for known, id in holds
-        if known.reason and (known.reason, known.narrowed) != (new.reason, new.narrowed)
+        if known.reason and (known.reason, known.limited_to) != (new.reason, new.limited_to)
     )
     what = "on hold already: {}; this replaces it"
     return [f"{id_list(ids)}  {what.format(text)}" for text, ids in found.items()]

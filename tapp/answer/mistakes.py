@@ -164,7 +164,7 @@ def invalid_hold_for(plan: Plan) -> Finding | None:
 
 def _odd_narrowing(instance: Instance) -> list[str]:
     hold = None if instance.pod is None else instance.pod.spec.hold
-    return [hold.narrowed] if hold is not None and hold.is_mistaken else []
+    return [hold.limited_to] if hold is not None and hold.has_invalid_limit else []
 
 
 _QUOTED = 40  # Characters that are quoted of what should be something else

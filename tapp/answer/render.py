@@ -128,7 +128,7 @@ def overlaid_pod(  # noqa: PLR0913, PLR0917 - what is known of the update
         metadata["annotations"][IN_PLACE_UPDATE] = record
     _set(metadata, manifest, "annotations", **{DRAIN: "", LOST_NODE: ""})
     hold = hold_of(manifest.labels, manifest.annotations) or NO_HOLD
-    _set_hold_markers(metadata, manifest, HoldMarkers(hold.due_label))
+    _set_hold_markers(metadata, manifest, HoldMarkers(hold.desired_label))
     document = {**kept, "metadata": metadata}
     if images:
         document["spec"] = _with_images(kept.get("spec") or {}, images, manifest)

@@ -20,12 +20,12 @@ from tapp.pod.pod import Pod
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 from tapp.words.times import is_written, noted_since, written
-from tapp.words.vocabulary import Wish
+from tapp.words.vocabulary import PendingAction
 
 PENDING_ACTIONS = {
-    Action.UPDATE: Wish.UPDATE,
-    Action.RECREATE: Wish.RECREATE,
-    Action.DELETE: Wish.DELETE,
+    Action.UPDATE: PendingAction.UPDATE,
+    Action.RECREATE: PendingAction.RECREATE,
+    Action.DELETE: PendingAction.DELETE,
 }
 """Action of a verdict -> the pending action that is written to a pod on hold."""
 
@@ -34,14 +34,16 @@ PENDING_ACTIONS = {
 class HoldRequest:
     """A pending action that is written to a pod."""
 
-    action: Wish
+    action: PendingAction
     since: str  # since when it is pending, RFC 3339; "" if that cannot be written to the pod
     held: bool  # whether a hold keeps the action back now
     expired: bool  # whether there is a hold whose time limit has passed
     ends: float  # when the hold's time limit passes, in seconds since the epoch; `inf` for never
 
 
-def hold_request_of(pod: Pod, action: Wish, limit: int | None, now: float) -> HoldRequest | None:
+def hold_request_of(
+    pod: Pod, action: PendingAction, limit: int | None, now: float
+) -> HoldRequest | None:
     """Returns the pending action to write to a pod; None if the pod is not on hold.
 
     `limit` is the time limit of the hold in seconds; None is no limit.
@@ -50,7 +52,7 @@ def hold_request_of(pod: Pod, action: Wish, limit: int | None, now: float) -> Ho
     # A pod that has ended could not remove its hold any more, so the hold does not count.
     if hold is None or pod.terminating or pod.completed:
         return None
-    covered = hold.covers(action)
+    covered = hold.prevents(action)
     # A pod whose hold was removed keeps its pending action until that is done. If a program sets
     # the hold again in between, the time limit counts from the first request.
     if not covered and hold.wanted != action:
@@ -93,7 +95,7 @@ def apply_pod_holds(
             strategy.paused or budgets.limit_of(case.instance, spec.rolling_name).least is None
         ):
             continue
-        deleted = action is Wish.DELETE
+        deleted = action is PendingAction.DELETE
         limit = spec.deletion_hold_timeout_seconds if deleted else strategy.hold_timeout_seconds
         request = hold_request_of(pod, action, limit, now)
         if request is None:
@@ -123,7 +125,7 @@ def _labelled_later(case: Case) -> Case:
     pod, verdict = case.instance.pod, case.verdict
     if verdict.reason is not Reason.SAME_MEANING or pod is None or pod.spec.hold is None:
         return case
-    if not pod.spec.hold.covers(Wish.UPDATE):
+    if not pod.spec.hold.prevents(PendingAction.UPDATE):
         return case
     message = f"{verdict.message}; it is labelled when its hold ends"
     return Case(case.instance, wait(Reason.UP_TO_DATE, message))
@@ -131,7 +133,7 @@ def _labelled_later(case: Case) -> Case:
 
 def due_markers(pod: Pod, request: HoldRequest | None) -> HoldMarkers:
     """Returns the markers about its hold that a pod should carry."""
-    label = (pod.spec.hold or NO_HOLD).due_label
+    label = (pod.spec.hold or NO_HOLD).desired_label
     return (
         HoldMarkers(label) if request is None else HoldMarkers(label, request.action, request.since)
     )

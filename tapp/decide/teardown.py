@@ -24,7 +24,7 @@ from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.groups import grouped
 from tapp.words.times import plausible_time, written
-from tapp.words.vocabulary import Wish
+from tapp.words.vocabulary import PendingAction
 from tapp.world import Options
 
 _METACONTROLLER = "metacontroller.io/"  # How the names of its finalizers begin
@@ -140,7 +140,7 @@ def _on_hold(
     limit = policy.deletion_hold_timeout_seconds
     staying, requests = list[Pod](), dict[str, HoldRequest]()
     for pod in pods:
-        request = hold_request_of(pod, Wish.DELETE, limit, now)
+        request = hold_request_of(pod, PendingAction.DELETE, limit, now)
         if request is not None and request.held:
             staying.append(pod)
             requests[pod.name] = request

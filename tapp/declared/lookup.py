@@ -136,9 +136,9 @@ class Templates:
         for instance in range(self.spec.replicas):
             self.of(instance)
         return [
-            (written, own)
+            (unfilled, own)
             for own in self._own.values()
-            if isinstance(own, Template) and isinstance(written := self.named(own.name), Template)
+            if isinstance(own, Template) and isinstance(unfilled := self.named(own.name), Template)
         ]
 
     def filling_problem(self) -> str:
@@ -240,7 +240,7 @@ class Templates:
             return None
         other_parts = recorded_parts(data)
         service = other_parts.service_name
-        past = {
+        recorded_fields = {
             "template": None,
             "template_pool": {name: found.template},
             "templates": {},
@@ -250,7 +250,7 @@ class Templates:
             "service_name": self.spec.service_name if service is None else service,
             "volume_claim_templates": other_parts.volume_claim_templates or [],
         }
-        spec = self.spec.model_copy(update=past)
+        spec = self.spec.model_copy(update=recorded_fields)
         return Templates(spec, self.app, self.namespace, other_parts=other_parts)
 
     def claim_slots(self) -> dict[str, Slots | str]:
@@ -306,10 +306,10 @@ class Templates:
     def _resolve(self, name: str) -> Template | Unresolved:
         body = self.spec.find_template(name)
         if body is None:
-            called = quoted(name, ONCE)
+            quoted_name = quoted(name, ONCE)
             other = "set as spec.template" if name == "default" else "'default'"
             return Unresolved(
-                name, f"template {called} is neither in spec.templatePool nor {other}"
+                name, f"template {quoted_name} is neither in spec.templatePool nor {other}"
             )
         return resolve(name, body, self._claims, ignores_resources=self.spec.ignores_resources)
 
@@ -324,8 +324,8 @@ class Templates:
             body = slots.filled(template.body, own)
         except UnfilledError as error:
             return Unresolved(name, f"template {quoted(name)}: {error}", Reason.BLOCKED)
-        if taken := repeated_name(body["spec"]):
-            return Unresolved(name, f"template {quoted(name)}: {taken}", Reason.BLOCKED)
+        if repeated := repeated_name(body["spec"]):
+            return Unresolved(name, f"template {quoted(name)}: {repeated}", Reason.BLOCKED)
         claims, ignored = self._claims, self.spec.ignores_resources
         forms = self._forms.get(name)
         if forms is None:
@@ -337,12 +337,12 @@ class Templates:
             for part in _SHARED
             if (value := getattr(template, part)) == getattr(filled, part)
         }
-        made = _OwnSpec(template, key, claims, forms)
+        own_spec = _OwnSpec(template, key, claims, forms)
         found = self._own[key] = replace(
             filled,
             **same,
-            spec_source=made,
-            meaning=Meaning(made.whole),
+            spec_source=own_spec,
+            meaning=Meaning(own_spec.whole),
             origin=TemplateOrigin(template.revision, filled.hashes.bare),
         )
         return found

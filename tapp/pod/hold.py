@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tapp.words.quoted import short
-from tapp.words.vocabulary import HELD, HOLD, HOLD_FOR, WANTED, WANTED_SINCE, Wish
+from tapp.words.vocabulary import HELD, HOLD, HOLD_FOR, WANTED, WANTED_SINCE, PendingAction
 
 # Characters of an annotation that are kept: anybody may write a text of any length.
 _KEPT = 100
@@ -22,34 +22,34 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
     # The reason for the hold, as its user wrote it; empty if the pod is not on hold.
     reason: str = ""
     # Which actions the hold is for, as its user wrote it; empty if it is for all.
-    narrowed: str = ""
+    limited_to: str = ""
     wanted: str = ""  # The pending action that the pod's annotation names; empty without one.
     since: str = ""  # Since when the action is pending, as the annotation has it.
     label: str = ""  # The label of pods on hold, as the pod has it; empty without one.
 
-    def covers(self, wish: Wish) -> bool:
+    def prevents(self, action: PendingAction) -> bool:
         """Returns True if the pod is on hold, and the hold prevents this action.
 
         A hold for updates does not prevent a deletion, and a hold for deletions does not prevent an
         update. A replacement does both, so each of them prevents it.
         """
-        if self.narrowed == FOR_UPDATE:
-            return bool(self.reason) and wish is not Wish.DELETE
-        if self.narrowed == FOR_DELETE:
-            return bool(self.reason) and wish is not Wish.UPDATE
+        if self.limited_to == FOR_UPDATE:
+            return bool(self.reason) and action is not PendingAction.DELETE
+        if self.limited_to == FOR_DELETE:
+            return bool(self.reason) and action is not PendingAction.UPDATE
         return bool(self.reason)
 
     @property
-    def due_label(self) -> str:
+    def desired_label(self) -> str:
         """The value that the label of the pod should have; empty if the pod is not on hold."""
         return "true" if self.reason else ""
 
     @property
-    def is_mistaken(self) -> bool:
+    def has_invalid_limit(self) -> bool:
         """True if the annotation that limits the hold is
         invalid: the hold then prevents all actions.
         """
-        return bool(self.reason) and self.narrowed not in ("", FOR_UPDATE, FOR_DELETE)
+        return bool(self.reason) and self.limited_to not in ("", FOR_UPDATE, FOR_DELETE)
 
 
 FOR_UPDATE, FOR_DELETE = "update", "delete"
@@ -60,7 +60,7 @@ def hold_of(labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> Hold |
     """Returns the hold on a pod; None if the pod lacks all of its annotations and its label."""
     found = Hold(
         reason=_cut(annotations.get(HOLD)),
-        narrowed=_cut(annotations.get(HOLD_FOR)),
+        limited_to=_cut(annotations.get(HOLD_FOR)),
         wanted=_cut(annotations.get(WANTED)),
         since=_cut(annotations.get(WANTED_SINCE)),
         label=_cut(labels.get(HELD)),

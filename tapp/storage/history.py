@@ -25,7 +25,14 @@ from tapp.declared.templates import Template
 from tapp.declared.values import NO_VALUES, KeptValues
 from tapp.kube.limits import length_in_go
 from tapp.kube.objects import RevisionObject
-from tapp.storage.records import Content, Contents, HistoryEntry, What, content_name, read_entry
+from tapp.storage.records import (
+    Content,
+    Contents,
+    HistoryEntry,
+    NamedContent,
+    content_name,
+    read_entry,
+)
 from tapp.world import World
 
 # Most bytes of a recorded template as JSON. Metacontroller writes a copy of the record into one of
@@ -100,7 +107,7 @@ def plan_history(
     if not world.declared.revisions:
         return unchanged_history(world)
     plan = HistoryPlan()
-    records, going, highest = list[HistoryEntry](), set[What](), 0
+    records, being_deleted, highest = list[HistoryEntry](), set[NamedContent](), 0
     for name in sorted(observed):
         record = read_entry(observed[name])
         if record is not None:
@@ -111,20 +118,24 @@ def plan_history(
         elif observed[name].metadata.deletion_timestamp is not None:
             # A record that is being deleted stays in the response until it is gone.
             plan.keep.append(observed[name])
-            going.add(record.what)
+            being_deleted.add(record.named_content)
         else:
             records.append(record)
     limit = world.tapp.spec.revision_history_limit
     used = {item.name for item in running if not item.obstacle} if limit else set()
-    lines = _newest_first(records)
+    records_by_template = _newest_first(records)
     contents = Contents(world)
-    kept = _kept(lines, world, contents, in_use)
+    kept = _kept(records_by_template, world, contents, in_use)
     for record in records:
         (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
     # A stale cache may show two records with the same number. Neither is the newest one then.
-    newest = {one.what for one, *more in lines.values() if not more or more[0].number < one.number}
-    wanted = _Wanted(world, contents, lines, in_use, parts_of(world.tapp.spec))
-    created = _missing(wanted, used, newest | going, highest)
+    newest = {
+        one.named_content
+        for one, *more in records_by_template.values()
+        if not more or more[0].number < one.number
+    }
+    wanted = _Wanted(world, contents, records_by_template, in_use, parts_of(world.tapp.spec))
+    created = _missing(wanted, used, newest | being_deleted, highest)
     for new in created:
         if plan.create and plan.bytes >= most_bytes:
             plan.waits = True
@@ -135,7 +146,7 @@ def plan_history(
 
 
 def _kept(
-    lines: Mapping[str, list[HistoryEntry]],
+    records_by_template: Mapping[str, list[HistoryEntry]],
     world: World,
     contents: Contents,
     in_use: Container[str],
@@ -149,7 +160,7 @@ def _kept(
     if not limit:
         return set()
     kept, others = set[str](), list[HistoryEntry]()
-    for name, ones in lines.items():
+    for name, ones in records_by_template.items():
         wanted = contents.of(name)
         live = [record for record in ones if record.content == wanted]
         superseded = [record for record in ones if record.content != wanted]
@@ -181,11 +192,11 @@ class _Wanted:
 
     world: World
     contents: Contents
-    lines: Mapping[str, list[HistoryEntry]]
+    records_by_template: Mapping[str, list[HistoryEntry]]
     in_use: Container[str]
     now: ClaimsAndService
 
-    def other_parts(self, what: What) -> tuple[ClaimsAndService, bool]:
+    def other_parts(self, what: NamedContent) -> tuple[ClaimsAndService, bool]:
         """Returns the parts that the record of `what` should have, and
         whether its current record differs.
 
@@ -193,7 +204,10 @@ class _Wanted:
         if the current spec's claim templates are nested too deeply to be recorded.
         """
         name, content = what
-        record = next((each for each in self.lines.get(name, ()) if each.content == content), None)
+        record = next(
+            (each for each in self.records_by_template.get(name, ()) if each.content == content),
+            None,
+        )
         data = b"" if record is None else bytes(self.world.revisions[record.name].data)
         recorded, now = recorded_parts(data), self.now
         if record is not None and (now == NOT_RECORDED or content_name(content) in self.in_use):
@@ -202,7 +216,7 @@ class _Wanted:
 
 
 def _missing(
-    wanted: _Wanted, used: Iterable[str], known: set[What], highest: int
+    wanted: _Wanted, used: Iterable[str], known: set[NamedContent], highest: int
 ) -> Iterator[NewRecord]:
     """Yields the records to create: for running templates whose current
     content is not the newest record.

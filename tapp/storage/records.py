@@ -18,7 +18,7 @@ from tapp.world import World
 # A template's revision and the digest of its values; the digest is empty if it reads none.
 Content = tuple[str, str]
 # A template's name and its content.
-What = tuple[str, Content]
+NamedContent = tuple[str, Content]
 
 # Records that are compared with a pod, the likeliest first; a TApp may have any number of records.
 _MOST_TRIED: Final = 10
@@ -38,7 +38,7 @@ class HistoryEntry(NamedTuple):
     values: str
 
     @property
-    def what(self) -> What:
+    def named_content(self) -> NamedContent:
         """The template's name and the record's content."""
         return self.template, self.content
 

@@ -96,20 +96,20 @@ class OwnServices:
         selector = {CONTROLLER_UID: self._uid, INSTANCE: str(instance)}
         return {**SERVICE.type_meta, "metadata": metadata, "spec": {**spec, "selector": selector}}
 
-    def asked(self, instance: int, service: Manifest | None) -> tuple[Document, bool]:
+    def desired(self, instance: int, service: Manifest | None) -> tuple[Document, bool]:
         """Returns the Service of an instance, and whether the observed one
         (`service`) differs from it.
 
         Raises UnfilledError if a value is missing or wrong, or if the API server would refuse the
         Service.
         """
-        asked = self.of(instance)
-        differs = service is None or project(service.document, asked) != asked
+        desired = self.of(instance)
+        differs = service is None or project(service.document, desired) != desired
         if differs:
-            why = limit_problem("Service", asked) or annotations_problem(asked, self._uid)
+            why = limit_problem("Service", desired) or annotations_problem(desired, self._uid)
             if why:
                 raise UnfilledError(why)
-        return asked, differs
+        return desired, differs
 
 
 def _parts(body: Document) -> tuple[Document, Document]:
@@ -164,14 +164,14 @@ def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> 
                 result.keep += kept
                 continue
             try:
-                asked, differs = own.asked(instance, service)
+                desired, differs = own.desired(instance, service)
             except UnfilledError as error:
                 result.problems.setdefault(str(error), []).append(instance)
                 result.keep += kept
                 continue
-            result.apply[instance] = asked
+            result.apply[instance] = desired
             if differs:
-                written += len(msgspec.json.encode(asked))
+                written += len(msgspec.json.encode(desired))
             # A new Service is missed only when its pod could be serving.
             if differs and (service is not None or is_on_node):
                 result.missing.append(instance)

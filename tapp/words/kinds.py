@@ -10,7 +10,7 @@ class Kind(NamedTuple):
     api_version: str  # `apiVersion` of its objects.
     resource: str  # Plural, as in `childResources` of a CompositeController.
     # The field of the spec that requests children of this kind; empty if any TApp may have some.
-    asked_by: str = ""
+    requested_by: str = ""
 
     @property
     def key(self) -> str:

@@ -66,7 +66,7 @@ UPDATE_PRIORITY: Final = "apps.tkestack.io/update-priority"
 HOLD: Final = "apps.tkestack.io/hold"
 # On a pod on hold: `update` or `delete`, if the hold is only for one of them.
 HOLD_FOR: Final = "apps.tkestack.io/hold-for"
-# The pending action of a pod on hold (`Wish`), for programs.
+# The pending action of a pod on hold (`PendingAction`), for programs.
 WANTED: Final = "apps.tkestack.io/wanted"
 # Since when the action is pending, RFC 3339, by the service's clock.
 WANTED_SINCE: Final = "apps.tkestack.io/wanted-since"
@@ -140,7 +140,7 @@ MAX_REPLICAS: Final = 50_000
 VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"
 
 
-class Wish(StrEnum):
+class PendingAction(StrEnum):
     """Pending action of a pod on hold: values of the annotation WANTED (docs/design.md, "Hold")."""
 
     UPDATE = "Update"  # An update in place: containers may restart, the pod stays.
