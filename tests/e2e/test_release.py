@@ -84,9 +84,7 @@ def placed(name: str) -> dict[str, object]:
 def untouched(fresh: Fresh, mark: int) -> bool:
     """True if nobody has written a pod of the namespace `default`, but for its status."""
     found = fresh.plane.audit.writes(mark, resource="pods", namespace="default")
-    assert [
-        f"{each.user} {each.named_content} {each.name}" for each in found if not each.subresource
-    ] == []
+    assert [f"{each.user} {each.what} {each.name}" for each in found if not each.subresource] == []
     return True
 
 

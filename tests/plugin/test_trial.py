@@ -43,9 +43,7 @@ def tried(**spec: Any) -> list[tuple[str, bool, Document]]:
     world = Life().apply(manifest(replicas=3)).world
     observed = Observed(world.get("TApp", "web"), pods=world.list("Pod", "default"))
     edited = {**observed.tapp, "spec": {**observed.tapp["spec"], **spec}}
-    return [
-        (each.named_content, each.changed, each.document) for each in trials(observed, edited, 300)
-    ]
+    return [(each.what, each.changed, each.document) for each in trials(observed, edited, 300)]
 
 
 CASES: dict[str, tuple[Document, list[str]]] = {
