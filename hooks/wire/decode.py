@@ -1,4 +1,4 @@
-"""JSON of a request into typed values, and every way in which that can fail as one error."""
+"""Decodes the JSON of a request into typed values; every failure is a `WireError`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,20 +10,24 @@ from msgspec import Raw
 from tapp.words.kinds import Kind
 
 LEVELS: Final = 200
-"""Levels of a text that are read, many more than of a template (`DEEPEST` in
-`tapp/kube/depth.py`), so that what is cut off is never taken for the whole. The API server takes
-10,000 wherever an object may hold anything: in a TApp's status, in a template's unknown field, in a
-ControllerRevision. No decoder here does, because each level takes a frame of the stack."""
+"""Levels of nesting that are decoded; deeper values become null.
+
+The API server accepts 10,000 levels wherever an object may have any content: in a TApp's status, in
+an unknown field of a template, in a ControllerRevision. A decoder needs a frame of the stack for
+each level. The limit is far above that of templates (`DEEPEST` in `tapp/kube/depth.py`), so a
+template that was cut is never used."""
 
 _BRACKET = re.compile(rb'[^][{}"]*+(?:"(?:[^"\\]++|\\.)*+"?[^][{}"]*+)*+(?:([][{}])|\Z)', re.DOTALL)
-"""Text, with its strings, up to the next bracket that is in none, or to the end: where a search
-finds nothing, it begins again at each character."""
+"""Matches text and whole strings up to the next bracket outside of strings, or up to the end.
+
+The pattern always matches: a pattern that may fail would be tried again at each character."""
 
 
 def shallow(text: bytes) -> bytes:
-    """The JSON with null for each object and list that lies more than `LEVELS` deep.
+    """Returns the JSON with null for each object and list that is nested deeper than `LEVELS`.
 
-    Takes time in proportion to the text. What is no JSON stays none, but within what is cut off.
+    The time is linear in the length of the text. An invalid text stays invalid, unless the error is
+    in a part that is cut off.
     """
     kept, level, end = list[bytes](), 0, 0
     for found in _BRACKET.finditer(text):
@@ -51,16 +55,16 @@ class WireError(ValueError):
     """A request that is not one of Metacontroller's."""
 
     def __init__(self, path: str, message: str) -> None:
-        """`path` is where (`parent.metadata.uid`), `message` what is wrong, and what to do."""
+        """`path` is the place, such as `parent.metadata.uid`; `message` the error and a remedy."""
         super().__init__(f"{path}: {message}" if path else message)
         self.path = path
         self.message = message
 
 
 def decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
-    """Decodes, and turns every way in which that can fail into one error with a path.
+    """Decodes a text; parts that are nested too deeply are left out.
 
-    Of what is nested too deeply to be read, the rest is. Raises WireError: it cannot be decoded.
+    Raises WireError with the path of the error.
     """
     try:
         return as_deep_as_readable(decode, raw)
@@ -75,7 +79,7 @@ def decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
 
 
 def as_deep_as_readable(decode: Callable[[Any], T], raw: bytes | Raw) -> T:
-    """The result of `decode` for a text, or for its `shallow` form where it is too deep."""
+    """Decodes a text, or its `shallow` form if the text is nested too deeply."""
     try:
         return decode(raw)
     except RecursionError:
@@ -83,12 +87,12 @@ def as_deep_as_readable(decode: Callable[[Any], T], raw: bytes | Raw) -> T:
 
 
 def child_path(kind: Kind, key: str) -> str:
-    """The path of a child in the request."""
+    """Returns the path of a child in the request."""
     return f"children[{kind.key!r}][{key!r}]"
 
 
 def check_identity(path: str, name: str, namespace: str | None, expected: str) -> None:
-    """Raises a WireError for a child without a name, or of another namespace than its parent's."""
+    """Raises WireError if a child has no name, or another namespace than its parent."""
     if not name:
         raise WireError(f"{path}.metadata.name", "is empty")
     if namespace not in (expected, None):
@@ -102,11 +106,11 @@ def by_name(
     namespace: str,
     read: Callable[[Raw, str], tuple[str, str | None, T]],
 ) -> dict[str, T]:
-    """The children of a kind, by name.
+    """Reads the children of a kind, and returns them by name.
 
-    `texts` are by their keys in the request; `read` makes of a child's JSON and its path its name,
-    its namespace, and what is to be kept of it. Raises WireError: one has no name, the name of
-    another, or cannot be read.
+    `texts` is by key in the request. `read` takes the JSON and the path of a child, and returns its
+    name, its namespace and the value. Raises WireError if a child has no name, has the name of
+    another child, or cannot be read.
     """
     found: dict[str, T] = {}
     for key, raw in texts.items():
@@ -120,5 +124,5 @@ def by_name(
 
 
 def refuse_twice(path: str, name: str) -> NoReturn:
-    """Refuses a child whose name another one has."""
+    """Raises WireError for a child with the name of another child."""
     raise WireError(f"{path}.metadata.name", f"{name!r} stands in the request twice")

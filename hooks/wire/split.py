@@ -1,7 +1,7 @@
-"""A request's bytes, split into the parent, each child's own JSON, and the rest.
+"""Splits a request into the parent's fields, the JSON of each child, and the rest.
 
-No child is parsed here: what repeats from request to request is the pods, byte for byte, all but a
-few, and who knows a text need not parse it again (`memo.py`).
+Children are not parsed. From request to request all but a few pods stay the same, byte for byte,
+and a text that the memo knows need not be parsed again (`memo.py`).
 """
 
 import msgspec
@@ -33,9 +33,9 @@ _decode_kinds = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class Pieces(msgspec.Struct, frozen=True):
-    """A request in pieces."""
+    """The pieces of a request."""
 
-    parent: dict[str, Raw]  # the parent's own JSON, by field
+    parent: dict[str, Raw]  # field of the parent -> JSON
     children: dict[Kind, dict[str, Raw]]  # each kind of `EVERY` -> key in the request -> JSON
     related: dict[str, dict[str, Raw]] | None  # kind -> key -> JSON
     cached: CachedApp  # what was known of this parent's TApp
@@ -43,7 +43,7 @@ class Pieces(msgspec.Struct, frozen=True):
 
 
 def split(body: bytes, memo: Memo) -> Pieces:
-    """Splits a request. Raises WireError: it is not one of Metacontroller's."""
+    """Splits a request. Raises WireError if it is no request of Metacontroller's."""
     request = decoded(_decode_request, body, "")
     try:
         children = _decode_only_children(request.children)

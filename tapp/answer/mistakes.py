@@ -16,12 +16,12 @@ from tapp.words.vocabulary import HOLD_FOR, UPDATE_PRIORITY, InstanceStatus
 
 
 def refused(type: Type, reason: Reason, message: str) -> Finding | None:
-    """The condition of something that is refused; None where there is nothing to say of it."""
+    """Returns the condition of a refusal; None if the message is empty."""
     return Finding(type, "True", reason, message) if message else None
 
 
 def unknown_instances(plan: Plan) -> Finding | None:
-    """Keys that are no instance's number."""
+    """Finds keys that are no instance number."""
     spec = plan.world.tapp.spec
     fields: dict[str, Mapping[str, object]] = {
         "templates": spec.templates,
@@ -38,7 +38,7 @@ def unknown_instances(plan: Plan) -> Finding | None:
 
 
 def unknown_statuses(plan: Plan) -> Finding | None:
-    """Statuses that are there by mistake; the words that the old controller knew are none."""
+    """Finds statuses that neither this nor the old controller knows."""
     asked = plan.world.tapp.spec.statuses
     wrong = sorted(key for key, value in asked.items() if value not in _KNOWN_STATUSES)
     if not wrong:
@@ -60,7 +60,7 @@ _KNOWN_STATUSES = frozenset(status.value for status in InstanceStatus)
 
 
 def unused_instances(plan: Plan) -> Finding | None:
-    """Numbers that are not below the number of instances."""
+    """Finds numbers that are not below `spec.replicas`."""
     spec = plan.world.tapp.spec
     parts = [
         f"spec.{field}: {_some_keys(beyond)}"
@@ -77,7 +77,7 @@ def unused_instances(plan: Plan) -> Finding | None:
     return refused(Type.UNUSED_INSTANCES, Reason.NOT_BELOW_REPLICAS, message)
 
 
-_DIGITS = 9  # More digits no instance's number has
+_DIGITS = 9  # Most digits of an instance number
 
 
 def _beyond(key: str, replicas: int) -> bool:
@@ -86,7 +86,7 @@ def _beyond(key: str, replicas: int) -> bool:
 
 
 def _some_keys(keys: Iterable[str]) -> str:
-    """Numbers for a sentence; one that is too long for a number is shown cut."""
+    """Returns numbers for a sentence; a key that is too long for a number is cut."""
     long = [f"{key[:_DIGITS]}..." for key in keys if len(key) > _DIGITS]
     return ", ".join(
         [*filter(None, [id_list([int(k) for k in keys if len(k) <= _DIGITS])]), *long[:1]]
@@ -94,14 +94,14 @@ def _some_keys(keys: Iterable[str]) -> str:
 
 
 def unused_values(plan: Plan) -> Finding | None:
-    """Keys of values that nothing reads: a typing error on one of both sides."""
+    """Finds keys of values that no template reads, which are typing errors on one side."""
     unread = name_list([repr(key) for key in plan.world.templates.unread_values()])
     message = unread and f"spec.values or spec.defaultValues: no template reads {unread}"
     return refused(Type.UNUSED_VALUES, Reason.NOT_READ, message)
 
 
 def rolling_template_unused(plan: Plan) -> Finding | None:
-    """A rolling template that no instance is to run."""
+    """Finds a rolling template that no instance has."""
     budgets, name = plan.budgets, plan.world.tapp.spec.rolling_name
     if budgets.rolling_used:
         return None
@@ -119,13 +119,13 @@ def rolling_template_unused(plan: Plan) -> Finding | None:
 
 
 def invalid_partition(plan: Plan) -> Finding | None:
-    """A partition that is neither a number nor a percentage, or of a template that is not there."""
+    """Finds an invalid partition, or a partition of a template that does not exist."""
     message = plan.partition.problem and f"{plan.partition.problem} is updated"
     return refused(Type.INVALID_PARTITION, Reason.NOT_A_PARTITION, message)
 
 
 def unused_templates(plan: Plan) -> Finding | None:
-    """Templates that `autoDeleteUnusedTemplate` would remove."""
+    """Finds templates that `autoDeleteUnusedTemplate` would remove."""
     spec = plan.world.tapp.spec
     unused = spec.unused_templates() if spec.auto_delete_unused_template else []
     if not unused:
@@ -138,7 +138,7 @@ def unused_templates(plan: Plan) -> Finding | None:
 
 
 def invalid_update_priority(plan: Plan) -> Finding | None:
-    """Priorities that are no integers."""
+    """Finds priorities that are no integers."""
     wrong = _quoted(plan, _odd_priorities)
     message = wrong and (
         f"annotation {UPDATE_PRIORITY} of a pod or its template is ignored, write an integer of at "
@@ -153,7 +153,7 @@ def _odd_priorities(instance: Instance) -> list[str]:
 
 
 def invalid_hold_for(plan: Plan) -> Finding | None:
-    """Holds that are narrowed to something that there is not."""
+    """Finds holds for an action that does not exist."""
     wrong = _quoted(plan, _odd_narrowing)
     message = wrong and (
         f"annotation {HOLD_FOR} of a pod is ignored, so that its hold is for everything; write "
@@ -167,7 +167,7 @@ def _odd_narrowing(instance: Instance) -> list[str]:
     return [hold.limited_to] if hold is not None and hold.has_invalid_limit else []
 
 
-_QUOTED = 40  # Characters that are quoted of what should be something else
+_QUOTED = 40  # Characters that are quoted of an invalid text
 
 
 def _quoted(plan: Plan, odd: Callable[[Instance], list[str]]) -> str:

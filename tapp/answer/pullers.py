@@ -1,4 +1,4 @@
-"""The pod that pulls images on a node, and runs nothing of them."""
+"""Pullers: pods that pull images on a node and run nothing of them (`tapp/decide/pulls.py`)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,12 @@ from tapp.words.vocabulary import PULLER
 
 
 def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
-    """The pod of a puller, in which `image` runs, and waits (`Options.puller_image`).
+    """Returns the pod of a puller. `image` is what waits in it (`Options.puller_image`).
 
-    It is of Pod Security's level "restricted", names what a quota or a policy may ask for, and has
-    its template's credentials for the registry: its pull secrets, those of its service account. The
-    user is its image's (`pause`: 65535), unless the template has one: some clusters give out ids.
+    The pod satisfies the level "restricted" of Pod Security, and has the resources that quotas or
+    policies may require. For the registry it has the credentials of its template: pull secrets and
+    service account. It runs as the user of its image (`pause`: 65535), or as the user of the
+    template, because some clusters assign user ids.
     """
     given = {
         key: puller.template.spec[key]
@@ -45,7 +46,7 @@ def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
         },
         "spec": {
             "nodeName": puller.node,
-            # A node with Windows would start it, and never be done.
+            # On a Windows node the puller would never start.
             "nodeSelector": {
                 _OS: (puller.template.spec.get("nodeSelector") or {}).get(_OS, "linux")
             },
@@ -73,9 +74,9 @@ def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
 
 
 def _resources(spec: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Little: enough for a runtime to start a container that waits.
+    """Returns resources that suffice for a runtime to start a container that waits.
 
-    Of ephemeral storage only where the template names it: not every node has any to give.
+    Ephemeral storage is included only if the template has some, because not every node offers it.
     """
     named = [
         kind
@@ -96,6 +97,6 @@ _OS = "kubernetes.io/os"
 
 
 def _user(spec: Mapping[str, Any]) -> dict[str, int]:
-    """The template's own user, where it is not root."""
+    """Returns the user of the template, if it has one that is not root."""
     user = (spec.get("securityContext") or {}).get("runAsUser")
     return {"runAsUser": user} if isinstance(user, int) and user > 0 else {}

@@ -1,9 +1,10 @@
-"""Children as documents: new pods; existing ones kept, brought to their template, or marked.
+"""Documents of existing pods and Services, and of ControllerRevisions.
 
-Metacontroller applies what is returned at once, so an existing pod is never answered with the raw
-template: admission has changed it, and most of the difference would be an illegal update
-(docs/design.md, "What is answered for a pod that exists"). Nothing observed is changed here; new
-documents share its parts.
+Metacontroller applies an answer at once. So an existing pod is never answered with its template:
+admission has changed the pod, and the API server would refuse most of the difference as an update
+(docs/design.md, "What is answered for a pod that exists"). The answer repeats what Metacontroller
+applied last (`Manifest.projected`), with only the intended changes. Documents share parts of the
+observed objects, which nothing here changes.
 """
 
 from collections.abc import Mapping
@@ -49,7 +50,7 @@ from tapp.words.vocabulary import (
 
 Document = dict[str, Any]
 
-_LONGEST_CAUSE = 1_000  # Characters of a change-cause: it stands in every later request
+_LONGEST_CAUSE = 1_000  # Characters of a change-cause, which every later request repeats
 
 
 def unchanged_pod(
@@ -60,15 +61,16 @@ def unchanged_pod(
 
 
 def kept_pod(manifest: Manifest, template: Template | None) -> Document:
-    """The answer that leaves an observed pod alone.
+    """Returns the answer that leaves a pod as it is.
 
-    `template` is its own if it carries the revision of that, so that its labels and annotations are
-    known to be ours; else None.
+    `template` is the template of the pod if the pod has its revision, so that the template's labels
+    and annotations are known to be ours; else None.
     """
     projected = manifest.projected
     if projected is not None:
         return projected
-    # Never applied by Metacontroller, or the annotation was removed: answer only what is ours.
+    # Metacontroller has not applied the pod, or the annotation was removed: only our own labels and
+    # annotations are answered, so that Metacontroller takes no others over.
     document, labels, annotations = manifest.document, manifest.labels, manifest.annotations
     owned = {CONTROLLER_UID, HELD, INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HASH}
     known = {DRAIN, FAILURES, IN_PLACE_UPDATE, LOST_NODE, TEMPLATE_IMAGES, WRITTEN}
@@ -88,10 +90,10 @@ def kept_pod(manifest: Manifest, template: Template | None) -> Document:
 
 
 def kept_plain(child: Manifest) -> Document:
-    """The answer that leaves an observed Service or its like alone."""
+    """Returns the answer that leaves a Service as it is."""
     if child.projected is not None:
         return child.projected
-    # Never applied by Metacontroller: with its name alone nothing of it is changed.
+    # Metacontroller has not applied the Service: its name alone changes nothing.
     found = child.document["metadata"]
     metadata = {key: found[key] for key in ("name", "namespace") if key in found}
     return {**child.kind.type_meta, "metadata": metadata}
@@ -105,12 +107,18 @@ def overlaid_pod(  # noqa: PLR0913, PLR0917 - what is known of the update
     record: str | None,
     before: Metadata | None,
 ) -> Document:
-    """An observed pod brought to its template in place: images, labels and annotations only.
+    """Returns the answer that brings a pod to its template in place.
 
-    Of labels and annotations only those are written whose value in the template has changed; those
-    that have left the template are left out, so that they leave the pod. `before` has those of the
-    template that the pod was made of, None if the history lacks it. `images` are by container,
-    `record` is what `update.record_of` gives; None leaves the one that the pod has.
+    It changes images, labels and annotations. A label or annotation is written if its value in the
+    template has changed, and left out if the template has it no longer, so that the pod loses it.
+
+    Args:
+        manifest: the observed pod.
+        instance: the number of the instance.
+        template: the template.
+        images: container -> new image.
+        record: the record of the update (`update.record_of`); None leaves that of the pod.
+        before: labels and annotations of the pod's own template; None if not known.
     """
     kept = kept_pod(manifest, None)
     metadata = dict(kept.get("metadata") or {})
@@ -121,7 +129,8 @@ def overlaid_pod(  # noqa: PLR0913, PLR0917 - what is known of the update
     own = {key: text for key, text in labels_of(template, instance).items() if key in _OUR_LABELS}
     metadata["labels"] = {**labels, **own, **uid}
     if (images or POD_STATUS in manifest.labels) and has_served_gate(manifest.spec):
-        metadata["labels"][POD_STATUS] = "true"  # without it nobody would open the gate again
+        # Without this label the pod-status hook would not open the gate again.
+        metadata["labels"][POD_STATUS] = "true"
     annotations = _written(manifest, template, "annotations", before)
     metadata["annotations"] = {**annotations, **own_annotations(template)}
     if record is not None:
@@ -156,7 +165,7 @@ def _written(
 
 
 def marked_pod(manifest: Manifest, mark: Mark) -> Document:
-    """An observed pod that stays, with or without marks."""
+    """Returns the answer that writes markers on a pod, or removes them."""
     kept = kept_pod(manifest, None)
     metadata = dict(kept["metadata"])
     labels = {key: value for key, value in map_in(metadata, "labels").items() if key != POD_STATUS}
@@ -197,7 +206,10 @@ def _set(metadata: Document, manifest: Manifest, part: str, **markers: str) -> N
 
 
 def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) -> Document:
-    """The projected spec with these images; containers it does not list are added by name."""
+    """Returns the projected spec with new images.
+
+    Containers that the projected spec lacks are added by name. Metacontroller merges by name.
+    """
     result = dict(spec)
     init = {item.get("name") for item in manifest.spec.get("initContainers") or []}
     for section in ("containers", "initContainers"):
@@ -215,7 +227,7 @@ def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) 
 
 
 def new_revision(tapp: TApp, record: NewRecord) -> Document:
-    """The ControllerRevision of a record, with what its author says about the change."""
+    """Returns the ControllerRevision of a record, with the author's change-cause."""
     annotations = {TEMPLATE: record.template}
     if record.values.digest:
         annotations[VALUES] = record.values.digest
@@ -237,6 +249,6 @@ def new_revision(tapp: TApp, record: NewRecord) -> Document:
 
 
 def kept_revision(revision: RevisionObject) -> Document:
-    """The answer that keeps a ControllerRevision: with strategy OnDelete its name is enough."""
+    """Returns the answer that keeps a ControllerRevision (`OnDelete`): its name is enough."""
     metadata = {"name": revision.metadata.name}
     return {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": metadata}

@@ -1,7 +1,10 @@
-"""The end of a TApp: which children stay while it goes, and when it is done.
+"""Tears a TApp down: decides which children stay while the TApp is being deleted.
 
-Never needs a valid spec: a TApp that makes no sense must still be deletable (docs/design.md,
-"Finalize").
+docs/design.md, "Finalize". `tear_down` is the entry point. It needs no valid spec, because a TApp
+with an invalid spec must be deletable, too. It decides from the observation alone, so a repeated or
+overtaken call does no harm. In this order, the first group of objects that exists is waited for:
+pods (on silent nodes, on hold, or ending), then claims that go with the TApp, then
+ControllerRevisions. Services stay as long as there are pods, because clients may use them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,10 +30,10 @@ from tapp.words.times import plausible_time, written
 from tapp.words.vocabulary import PendingAction
 from tapp.world import Options
 
-_METACONTROLLER = "metacontroller.io/"  # How the names of its finalizers begin
+_METACONTROLLER = "metacontroller.io/"  # Prefix of Metacontroller's finalizers
 _GARBAGE_COLLECTOR = ("orphan", "foregroundDeletion")
-RECHECK = 5.0  # Seconds after which to look again; the children's own events usually come first
-_PATIENT = 60.0  # The same where somebody holds all pods that are left
+RECHECK = 5.0  # Seconds after which to look again; events of the children usually come earlier
+_PATIENT = 60.0  # Seconds after which to look again if all remaining pods are on hold
 
 
 @dataclass(frozen=True)
@@ -39,23 +42,24 @@ class Left:
 
     namespace: str
     since: str  # when the deletion was requested, RFC 3339
-    pods: Sequence[Pod]  # all pods that are there
-    claims: Sequence[str]  # names of claims that go with the TApp and are there
-    overdue: Overdue  # objects that should be gone
+    pods: Sequence[Pod]  # all pods that exist
+    claims: Sequence[str]  # names of existing claims that are deleted with the TApp
+    overdue: Overdue  # objects whose deletion is overdue
     finalizers: Sequence[str]  # other finalizers of the TApp, besides Metacontroller's
 
 
 @dataclass(frozen=True)
 class Teardown:
-    """The answer of a finalize call."""
+    """The decisions of a finalize call."""
 
     pods: Sequence[Pod]  # pods that stay for now
     claims: Sequence[ClaimObject]  # claims that stay
     revisions: Sequence[RevisionObject]  # ControllerRevisions that stay
-    plain: Sequence[Manifest]  # Services and their like that stay: as long as there are pods
-    finalized: bool  # whether the TApp may go
-    marks: dict[str, Mark] = field(default_factory=dict)  # name of a pod that stays -> its mark
-    # since when, RFC 3339 -> names of pods that hold it up, because nothing is heard of their nodes
+    plain: Sequence[Manifest]  # Services that stay
+    finalized: bool  # whether nothing is left to wait for, and the TApp may be removed
+    # Name of a pod that stays -> markers to write
+    marks: dict[str, Mark] = field(default_factory=dict)
+    # Since when, RFC 3339 -> names of pods that cannot end because their nodes do not report
     silent: dict[str, list[str]] = field(default_factory=dict)
     # name of a pod that is on hold -> since when it is told to go, "" where it cannot be, and a
     # sentence
@@ -77,22 +81,22 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
     options: Options,
     now: float,
 ) -> Teardown:
-    """Decides from what is observed, never from what was asked for earlier."""
+    """Decides which children of a TApp stay, and whether the TApp may be removed."""
     if parent.metadata.deletion_timestamp is None:
-        # It is not going: its labels have left what the controller that asks selects. Another one
-        # takes over, and finds everything as it is.
+        # The TApp is not being deleted. It has lost the labels that this controller selects, and
+        # another controller takes it over with all its children.
         return Teardown(pods, claims, revisions, plain, finalized=True)
     delete_claims = policy.persistent_volume_claim_retention_policy.when_deleted == "Delete"
     left = _left(parent, pods, claims if delete_claims else [], plain, now)
     if any(name in parent.metadata.finalizers for name in _GARBAGE_COLLECTOR):
-        # The garbage collector owns this deletion; Metacontroller leaves the children alone only
-        # if its finalizer goes now.
+        # The garbage collector deletes or releases the children. Metacontroller leaves them alone
+        # only if its finalizer is removed now.
         return Teardown(pods, claims, revisions, plain, finalized=True, left=left)
     staying = claims if pods or not delete_claims else []
     waiting, marks = list[Pod](), dict[str, Mark]()
     if lost_policy.force_delete_pod and not lost_policy.never_migrate:
         waiting, marks = _on_silent_nodes(parent, pods, options, now)
-    # One that is on its way out holds up nothing.
+    # A ControllerRevision that is being deleted is not waited for.
     recorded = any(revision.metadata.deletion_timestamp is None for revision in revisions)
     done = not pods and not recorded and (not delete_claims or not claims)
     known = {pod.name for pod in waiting}
@@ -136,7 +140,7 @@ def _left(
 def _on_hold(
     pods: Iterable[Pod], policy: HoldPolicy, now: float
 ) -> tuple[list[Pod], dict[str, HoldRequest]]:
-    """Pods that somebody holds, and what they are told."""
+    """Returns the pods on hold, and the pending actions that are written to them."""
     limit = policy.deletion_hold_timeout_seconds
     staying, requests = list[Pod](), dict[str, HoldRequest]()
     for pod in pods:
@@ -157,22 +161,26 @@ def _marked(pod: Pod, requests: Mapping[str, HoldRequest]) -> Mark | None:
 
 
 def _recheck(pods: Sequence[Pod], requests: Mapping[str, HoldRequest], now: float) -> float:
-    """Delays the next call where only holds are waited for: a change of a pod ends the wait."""
+    """Returns the seconds until the next call.
+
+    If all remaining pods are on hold, only a change of a pod or a time limit ends the wait.
+    """
     if len(requests) < len(pods) or not requests:
         return RECHECK
     return max(RECHECK, min(_PATIENT, *(one.ends - now for one in requests.values())))
 
 
 def _deleted_at(parent: Parent, now: float) -> float:
-    """Returns since when the TApp is being deleted: a pod that does not tell is silent since then.
+    """Returns when the deletion of the TApp was requested, in seconds since the epoch.
 
-    Nothing is noted in the status of a TApp that is being deleted.
+    It stands for the time at which a node went silent if the pod does not say it: the status of a
+    TApp that is being deleted has no notes.
     """
     return plausible_time(parent.metadata.deletion_timestamp, now, now)
 
 
 def _silent(pods: Sequence[Pod], deleted: float, now: float) -> dict[str, list[str]]:
-    """Pods of which nobody can say that they have ended: kept until then, or half deleted."""
+    """Returns since when -> names of pods whose nodes have not reported for long."""
     found = grouped(
         (written(since), pod.name)
         for pod in pods
@@ -184,9 +192,10 @@ def _silent(pods: Sequence[Pod], deleted: float, now: float) -> dict[str, list[s
 def _on_silent_nodes(
     parent: Parent, pods: Sequence[Pod], options: Options, now: float
 ) -> tuple[list[Pod], dict[str, Mark]]:
-    """Pods whose deletion would never end; once their node is lost they are marked, and go.
+    """Returns the pods on silent nodes, whose deletion could not end, and markers for lost nodes.
 
-    Without a guard: it keeps instances from running twice, and here none is started anew.
+    `Nodes.guarded` does not count here. It keeps instances from running twice, and no instance of a
+    TApp that is being deleted is started again.
     """
     limit, _ = limit_of(parent.metadata.annotations, options.lost_node_seconds)
     waiting, marks = [], {}
