@@ -8,6 +8,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -257,14 +258,14 @@ def test_many_incomplete_requests_block_neither_probes_nor_syncs(
         assert service.call("POST", "/sync", BODY, timeout=LONG)[0] == 200
 
 
+@pytest.mark.timeout(1_800)  # FULL: 10,000 pods, also on a busy machine
 def test_health_check_succeeds_while_the_only_worker_decides_on_many_pods() -> None:
     """The metrics show the running request, so the worker responds during its decision."""
     path, body = request_in(NOTHING, size(2_000, 10_000))
     with Service(workers=1) as alone:
         seen: list[int] = []
-        asking = Thread(
-            target=lambda: [seen.append(alone.call("POST", path, body)[0]) for _ in range(5)]
-        )
+        sync = partial(alone.call, "POST", path, body, timeout=10 * LONG)
+        asking = Thread(target=lambda: [seen.append(sync()[0]) for _ in range(5)])
         asking.start()
         flying = re.compile(rb"^tapp_hook_requests_in_flight [1-9]", re.MULTILINE)
         until(lambda: flying.search(alone.get("/metrics", timeout=LONG)[1]) is not None)
