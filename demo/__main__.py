@@ -99,9 +99,15 @@ def _exit_on_signal(number: int, _frame: FrameType | None) -> NoReturn:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m demo")
-    parser.add_argument("--all", action="store_true", help="all acts, not only the first few")
-    parser.add_argument("--film", type=Path, metavar="FILE", help="write an SVG; print nothing")
-    parser.add_argument("--web", action="store_true", help="serve the page to play with")
+    parser.add_argument(
+        "--all", action="store_true", help="play all acts, not only the most important ones"
+    )
+    parser.add_argument(
+        "--film", type=Path, metavar="FILE", help="write an animated SVG instead of printing"
+    )
+    parser.add_argument(
+        "--web", action="store_true", help="serve the web page on the embedded cluster"
+    )
     options = parser.parse_args()
     if options.web:
         from demo.web import main as serve_page

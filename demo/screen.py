@@ -154,11 +154,11 @@ INDENT = 6
 QUIET_REASONS = {"UpToDate", "Terminating", "Finished"}
 ACTIONS = {
     "Create": "create", "Mark": "mark", "UpdateInPlace": "update in place",
-    "Recreate": "delete, then create anew", "Delete": "delete", "Keep": "wait", "Adopt": "adopt",
+    "Recreate": "replace by a new pod", "Delete": "delete", "Keep": "wait", "Adopt": "adopt",
 }  # fmt: skip
 MORE_ACTS = "  make demo ALL=1   {} more acts: a bad image, its repair, scaling, ..."
 TRY_NEXT = """\
-  make run          then, in another terminal, ask the service what it would do:
+  make run          then, in another terminal, ask the service for its plan:
                       curl -H 'Content-Type: application/json' \\
                         -d @examples/requests/plan.json localhost:8080/plan
   examples/         one behaviour each, to apply to a cluster
@@ -179,7 +179,7 @@ class Screen:
         self._print(Text("TApp for today's Kubernetes", style="bold"))
         self._print(
             f"The real service, at {base}, makes every decision.\n"
-            "The cluster and Metacontroller are simulated, and so is the time.\n"
+            "The cluster, Metacontroller and the time are simulated.\n"
         )
         self._print(legend())
 

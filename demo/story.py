@@ -78,9 +78,9 @@ def lose_node(stage: Stage) -> Play:
     homes = {pod["spec"]["nodeName"] for pod in stage.pods.values()}
     goals = [
         Goal(f"{listed(moved)} run on other nodes", recreated == moved and lost not in homes),
-        Goal("no other pod was made anew, and all six are Ready", ready(stage) == set(nodes)),
+        Goal("no other pod was replaced, and all six are Ready", ready(stage) == set(nodes)),
         Goal("with the claims they had", stage.claims == claims),
-        Goal("not before a minute of silence", min(created, default=0) >= earliest),
+        Goal("not before a minute without reports", min(created, default=0) >= earliest),
         complete(stage),
     ]
     stage.world.nodes.recover(lost)
@@ -299,27 +299,27 @@ ACTS = (
     ),
     Act(
         "A canary",
-        "A second template goes into the pool, and instance 5 is told to run it. Only the image "
-        "differs, so its container is exchanged in the running pod.",
+        "A second template goes into the pool, and instance 5 gets it. Only the image differs, so "
+        "the container is updated in place.",
         canary,
         brief=True,
     ),
     Act(
         "The others follow, two at a time",
-        "The default template gets the new image. Instance 5 goes back to it and has nothing to "
-        "do: what its pod runs is already what the template says.",
+        "The default template gets the new image. Instance 5 returns to this template and needs no "
+        "update, because its pod runs this image already.",
         roll,
         brief=True,
     ),
     Act(
         "A bad image",
-        "Somebody mistypes a tag. The two instances that the budget allows go down, and the "
-        "roll-out waits.",
+        "Somebody mistypes a tag. Two instances become unavailable, as the budget allows, and the "
+        "rollout waits.",
         bad_image,
     ),
     Act(
         "Repaired by the next template",
-        "Broken instances may always be updated: there is nothing to lose.",
+        "Broken instances are updated first, whatever the budget: they are unavailable anyway.",
         repair,
     ),
     Act(
@@ -329,20 +329,20 @@ ACTS = (
     Act(
         "A forced update",
         "A template that is not the rolling one has a larger budget, here 4. An environment "
-        "variable and a readiness gate cannot be added to a running pod: these pods are made anew.",
+        "variable and a readiness gate cannot be added to a running pod: these pods are replaced.",
         force,
     ),
     Act(
         "Out of the Service first",
         "With the gate and a grace period an instance leaves its Services before its container is "
-        "exchanged (▽). Metacontroller writes the gate, asked by the second hook.",
+        "updated (▽). Metacontroller sets the gate as the second hook tells it.",
         drain,
     ),
     Act(
         "A node is lost",
-        "Five seconds after the change a node falls silent (?). With forceDeletePod its instances "
-        "start elsewhere, here after a minute (an annotation says so; by default after five), as "
-        "long as most nodes are heard of.",
+        "Five seconds after the change a node stops reporting (?). With forceDeletePod its "
+        "instances start elsewhere, here after a minute (set by an annotation; the default is "
+        "five minutes), as long as most nodes report.",
         lose_node,
     ),
     Act("Scaled up", "", scale_up),

@@ -76,7 +76,7 @@ def main(port: int = 0, *, browser: bool = True) -> int:
             stage.world.apply(each)
         stage.settle()
         kubectl = Kubectl(stage.world)
-        print(f"Play: roll out {BAD_IMAGE} and see it stuck; nothing here is real but the service.")
+        print(f"Try a rollout of {BAD_IMAGE}, which gets stuck. Only the service is real here.")
         with running_in_real_time(kubectl):
             serve_page(
                 session_of(kubectl), f"/default/{NAME}", port, browser=browser, read_only=False

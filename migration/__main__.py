@@ -28,24 +28,28 @@ class RefusedError(Exception):
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m migration",
-        description="Moves TApps of the old tapp-controller over to Metacontroller: their pods and "
-        "claims get the label by which Metacontroller finds them. No pod restarts.",
+        description="Moves TApps from the old tapp-controller to Metacontroller: adds the label by "
+        "which Metacontroller finds their pods and claims. No pod restarts.",
         epilog="Without --apply nothing is written. The whole procedure: docs/migration.md",
     )
-    parser.add_argument("tapps", nargs="*", metavar="TAPP", help="only these (default: all)")
+    parser.add_argument(
+        "tapps", nargs="*", metavar="TAPP", help="name of a TApp to move (default: all)"
+    )
     scope = parser.add_mutually_exclusive_group()
     scope.add_argument("-n", "--namespace", default="", help="default: kubectl's current one")
     scope.add_argument("-A", "--all-namespaces", action="store_true")
     parser.add_argument("--kubeconfig", default="", metavar="FILE")
     parser.add_argument("--context", default="", metavar="NAME")
-    parser.add_argument("--apply", action="store_true", help="write; default: only print")
+    parser.add_argument(
+        "--apply", action="store_true", help="make the changes (default: only print them)"
+    )
     parser.add_argument(
         "--keep-claims",
         action="store_true",
-        help="also give claims their Namespace as a second owner, so that they outlive their TApp",
+        help="add the Namespace as a second owner of claims, so that they outlive their TApp",
     )
     parser.add_argument(
-        "--force", action="store_true", help="go on although a check speaks against it"
+        "--force", action="store_true", help="write although a check has found a problem"
     )
     return parser
 
@@ -77,7 +81,7 @@ def _run(kubectl: Kubectl, options: argparse.Namespace, say: Say, confirm: Confi
     tapps = _selected_tapps(kubectl, options)
     if not tapps:
         _check_cluster(kubectl, options, [], say)
-        say("There is no TApp here. (Another namespace? -n NAMESPACE, or -A for all.)")
+        say("No TApp found. -n NAMESPACE looks in another namespace, -A in all namespaces.")
         return 0
     moves, unprotected_claims, unread = _plan(kubectl, tapps, options.keep_claims, say)
     for move in moves:
@@ -87,26 +91,32 @@ def _run(kubectl: Kubectl, options: argparse.Namespace, say: Say, confirm: Confi
     _check_cluster(kubectl, options, moves, say)
     if unprotected_claims and not options.keep_claims:
         say(
-            f"note: {unprotected_claims} claims have their TApp as their only owner and are "
-            "deleted together with it; --keep-claims changes that"
+            f"note: {_count(unprotected_claims, 'claim')} would be deleted together with "
+            "their TApp, their only owner; --keep-claims adds the Namespace as a second owner"
         )
     if options.apply and changes and confirm is not None:
         confirm(len(changes))
     failed = _apply(kubectl, changes, say) if options.apply else 0
     say("")
     if options.apply:
-        say(f"{len(changes) - failed} of {len(changes)} changes made.")
+        say(f"{len(changes) - failed} of {_count(len(changes), 'change')} made.")
     else:
-        say(f"Dry run: {len(changes)} changes to make; --apply makes them.")
+        say(f"Dry run: {_count(len(changes), 'change')} to make; --apply makes them.")
     if not options.all_namespaces:
         say(
-            "This was only a part: the CompositeController takes over every TApp of the cluster. "
-            "Run this with -A before you install the CompositeController."
+            "Other namespaces were not checked, and the CompositeController takes over every TApp "
+            "of the cluster: run this with -A before you install the CompositeController."
         )
     if in_the_way:
-        say(f"{in_the_way} in the way: resolve them before you install the CompositeController.")
+        say(
+            f"{_count(in_the_way, 'problem')} (PROBLEM above): solve before you install the "
+            "CompositeController."
+        )
     if failed or unread:
-        say(f"{failed + unread} failures: run it again; nothing is done twice.")
+        say(
+            f"{_count(failed + unread, 'failure')}: run the command again; it does not repeat "
+            "changes that were made."
+        )
     return 1 if failed or unread or in_the_way else 0
 
 
@@ -116,8 +126,8 @@ def _selected_tapps(kubectl: Kubectl, options: argparse.Namespace) -> list[Json]
     except KubectlError as error:
         if error.reason == "NoSuchKind":
             raise RefusedError(
-                "this cluster knows no TApps; is it the right --context? If the old definition is "
-                "gone, so are the TApps"
+                "the cluster has no CustomResourceDefinition of TApps: check --context. If the old "
+                "definition was deleted, its TApps were deleted as well"
             ) from None
         raise
     names = {tapp["metadata"]["name"] for tapp in tapps}
@@ -125,7 +135,7 @@ def _selected_tapps(kubectl: Kubectl, options: argparse.Namespace) -> list[Json]
     if missing:
         raise RefusedError(
             f"no TApp {', '.join(missing)} in {options.namespace or 'the current namespace'}; "
-            f"kubectl get tapps -A{kubectl.target} lists all"
+            f"kubectl get tapps -A{kubectl.target} lists all TApps"
         )
     return [
         tapp for tapp in tapps if not options.tapps or tapp["metadata"]["name"] in options.tapps
@@ -148,7 +158,7 @@ def _plan(
             claims = kubectl.list(CLAIMS, namespace)
             uid = _namespace_uid(kubectl, namespace) if keep_claims else None
         except KubectlError as error:
-            say(f"FAILED namespace {namespace}: left out: {error}")
+            say(f"FAILED namespace {namespace}, which is left out: {error}")
             unread += 1
             continue
         for tapp in here:
@@ -156,6 +166,10 @@ def _plan(
             moves.append(move)
             unprotected_claims += unprotected(move, claims)
     return moves, unprotected_claims, unread
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _namespace_uid(kubectl: Kubectl, name: str) -> str:
@@ -187,19 +201,19 @@ def _check_cluster(
         raise RefusedError(
             "nothing was written: "
             + "; ".join(problems)
-            + ". (--force writes all the same; better not)"
+            + ". (--force writes in spite of this, which is not recommended)"
         )
     for problem in problems:
         say(f"warning: {problem}")
 
 
 def _print_move(move: Move, changes: bool, say: Say) -> None:
-    to_do = f"{len(move.changes)} to change, {move.done} done"
+    to_do = f"{_count(len(move.changes), 'change')} to make, {move.done} done already"
     say(f"TApp {move.namespace}/{move.name} (uid {move.uid}): {to_do}")
     for change in move.changes if changes else ():
         say(f"  {change.child}: {change.what}")
     for sentence in move.in_the_way:
-        say(f"  IN THE WAY: {sentence}")
+        say(f"  PROBLEM: {sentence}")
     for sentence in move.warnings:
         say(f"  warning: {sentence}")
 
@@ -224,12 +238,12 @@ def _write(kubectl: Kubectl, change: Change) -> str:
             kubectl.patch(child.resource, child.namespace, child.name, body)
         except KubectlError as error:
             if error.reason == "NotFound":
-                return "is gone by now"
+                return "does not exist any more"
             if error.reason != "Conflict" or not change.guarded or tries == _MAX_TRIES:
                 raise
             newer = kubectl.find(child.resource, child.namespace, child.name)
             if newer is None:
-                return "is gone by now"
+                return "does not exist any more"
             body = _rebased(body, newer)
         else:
             return "done"

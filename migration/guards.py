@@ -34,8 +34,8 @@ def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[st
                 hidden.append(namespace)
         where = f" (and not at all in {', '.join(hidden)})" if hidden else ""
         warnings.append(
-            f"you may not list Deployments in all namespaces{where}: make sure yourself that the "
-            "old tapp-controller does not run"
+            f"you may not list Deployments in all namespaces{where}: check that the old "
+            "tapp-controller does not run"
         )
     problems = []
     for deployment in found:
@@ -45,8 +45,8 @@ def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[st
             namespace = deployment["metadata"]["namespace"]
             problems.append(
                 f"the old controller is not stopped: Deployment {namespace}/{OLD_CONTROLLER} has "
-                f"{ready} ready replicas of {wanted}. Two controllers would fight over the pods. "
-                "Stop it: "
+                f"{ready} ready replicas of {wanted}. Two controllers would change the same pods. "
+                "Stop the old one: "
                 f"kubectl scale deployment {OLD_CONTROLLER} -n {namespace} --replicas=0"
                 f"{kubectl.target}"
             )
@@ -66,8 +66,8 @@ def old_webhook(kubectl: Kubectl) -> list[str]:
     if found is None:
         return []
     return [
-        f"the old controller's admission webhook is still registered: while that controller is "
-        "stopped, nobody can create or change a TApp, Metacontroller included. Remove it: "
+        f"the old controller's admission webhook is still registered. Without its controller it "
+        "refuses every write to a TApp, also Metacontroller's. Remove it: "
         f"kubectl delete validatingwebhookconfiguration {OLD_WEBHOOK}{kubectl.target}"
     ]
 
@@ -78,16 +78,16 @@ def active_composite(kubectl: Kubectl) -> tuple[list[str], list[str]]:
         found = kubectl.find("compositecontrollers.metacontroller.k8s.io", "", COMPOSITE)
     except KubectlError as error:
         if error.reason == "Forbidden":
-            return [], [f"you may not read CompositeControllers: make sure that {COMPOSITE!r} is "
-                        "not there yet"]  # fmt: skip
+            return [], [f"you may not read CompositeControllers: check that {COMPOSITE!r} "
+                        "does not exist yet"]  # fmt: skip
         raise
     if found is None:
         return [], []
     return [
-        f"the CompositeController {COMPOSITE!r} exists already, so Metacontroller, where it runs, "
-        "is in charge. A pod or claim that had no label has no owner any more, and the TApp cannot "
-        "create a pod of the same name. If there are any: remove it while you migrate "
+        f"the CompositeController {COMPOSITE!r} exists already, so a running Metacontroller has "
+        "removed the owner of each pod and claim without the label, and cannot create pods of the "
+        "same names. If there are such pods: delete the CompositeController while you migrate "
         f"(kubectl delete compositecontroller {COMPOSITE}{kubectl.target}; no pod stops), run this "
-        "again, label what it lists as owned by nobody with the commands it prints, then install "
-        "it again"
+        "again, label the pods without an owner with the commands that it prints, then install "
+        "the CompositeController again"
     ], []

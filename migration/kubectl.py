@@ -125,7 +125,7 @@ class Kubectl:
         try:
             found = json.loads(text)
         except ValueError:
-            raise KubectlError(_command_line(arguments), "its answer is not JSON") from None
+            raise KubectlError(_command_line(arguments), "its output is not JSON") from None
         return found if isinstance(found, dict) else {}
 
     def _text(self, *arguments: str) -> str:
@@ -136,7 +136,9 @@ class Kubectl:
                 "kubectl", f"cannot be run ({error.strerror}); install it, or put it on PATH"
             ) from None
         except subprocess.TimeoutExpired:
-            message = f"did not end within {MAX_SECONDS:.0f} s; is the cluster reachable?"
+            message = (
+                f"did not end within {MAX_SECONDS:.0f} s; check that the cluster can be reached"
+            )
             raise KubectlError(_command_line(arguments), message) from None
         if done.code:
             message = done.err.strip() or f"it ended with code {done.code} and no message"

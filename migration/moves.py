@@ -78,7 +78,7 @@ def plan_move(
     meta = tapp["metadata"]
     move = Move(meta["namespace"], meta["name"], meta["uid"], target)
     if meta.get("deletionTimestamp"):
-        move.warnings.append("is being deleted: left alone")
+        move.warnings.append("the TApp is being deleted, so nothing is changed")
         return move
     mine = [pod for pod in pods if _controller(pod).get("uid") == move.uid]
     for pod in mine:
@@ -86,8 +86,8 @@ def plan_move(
         if _waits_for_old_controller(pod):
             move.warnings.append(
                 f"{_child(PODS, pod)} waits for the readiness gate {OLD_READINESS_GATE}, which "
-                "only the old controller opens: start that again until the pod is Ready, or "
-                "delete the pod after the move"
+                "only the old controller sets: start that controller again until the pod is Ready, "
+                "or delete the pod after the move"
             )
     _find_foreign_pods(move, tapp, pods)
     _find_lost_label(move, tapp, mine)
@@ -110,13 +110,13 @@ def _plan_label(move: Move, resource: str, child: Json) -> None:
         move.done += 1
     elif present is None:
         patch = {"metadata": {"uid": meta["uid"], "labels": {CONTROLLER_UID: move.uid}}}
-        what = f"label {CONTROLLER_UID}={move.uid}"
+        what = f"add label {CONTROLLER_UID}={move.uid}"
         move.changes.append(Change(_child(resource, child), what, patch, guarded=False))
     else:
         kind = _KINDS[resource]
         move.in_the_way.append(
             f"{_child(resource, child)} has the label {CONTROLLER_UID}={present}, the uid of "
-            f"something else. If it belongs to this TApp: kubectl label {kind} {meta['name']} "
+            f"another object. If it belongs to this TApp, run: kubectl label {kind} {meta['name']} "
             f"-n {move.namespace} --overwrite {CONTROLLER_UID}={move.uid}{move.target}"
         )
 
@@ -134,14 +134,14 @@ def _find_foreign_pods(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
         if owner:
             move.in_the_way.append(
                 f"{where}, but {owner.get('kind')} {owner.get('name')} (uid {owner.get('uid')}) "
-                "owns it: delete the pod, or set `replicas` or `statuses` so that the instance is "
-                "not wanted"
+                "owns it: delete the pod, or set `replicas` or `statuses` so that the instance "
+                "does not run"
             )
         elif (meta.get("labels") or {}).get(CONTROLLER_UID) == move.uid:
             move.done += 1
         else:
             move.in_the_way.append(
-                f"{where}, but nobody owns it. If it is this TApp's, let Metacontroller take it: "
+                f"{where}, but no owner. If it belongs to this TApp, let Metacontroller adopt it: "
                 f"kubectl label pod {meta['name']} -n {move.namespace} {CONTROLLER_UID}={move.uid}"
                 f"{move.target}"
             )
@@ -157,10 +157,10 @@ def _find_lost_label(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
     named = [pod["metadata"]["name"] for pod in pods if POD_NAME in _labels(pod)]
     if named:
         move.warnings.append(
-            f"pods {', '.join(named)} have the label {POD_NAME}, and their template has not: the "
-            "next pod of each instance lacks it, and a Service that selects by it becomes empty. "
-            f'Put it into the labels of the template: {POD_NAME}: "$(tapp.name)". Until then, '
-            "`kubectl tapp status` repeats that"
+            f"pods {', '.join(named)} have the label {POD_NAME}, and their template does not: the "
+            "next pod of each instance lacks it, and a Service that selects by it loses its pods. "
+            f'Add it to the labels of the template: {POD_NAME}: "$(tapp.name)". Until then, '
+            "`kubectl tapp status` repeats this warning"
         )
 
 
@@ -192,7 +192,7 @@ def _plan_second_owner(move: Move, claim: Json, namespace_uid: str | None) -> No
         "resourceVersion": claim["metadata"]["resourceVersion"],
         "ownerReferences": [*owners, namespace],
     }
-    what = f"second owner Namespace {move.namespace}"
+    what = f"add second owner Namespace {move.namespace}"
     child = _child(CLAIMS, claim)
     # If the label is missing as well, one patch writes both.
     if move.changes and move.changes[-1].child == child:

@@ -60,7 +60,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--version", default="")
     parser.add_argument("--image", default="")
     parser.add_argument("--home", default="", help="the project's page on a forge")
-    parser.add_argument("--archives", type=Path, help="the plugin's, of all platforms")
+    parser.add_argument(
+        "--archives", type=Path, help="directory with the plugin's archives of all platforms"
+    )
     parser.add_argument("--dist", type=Path, default=DIST)
     options = parser.parse_args(arguments)
     try:
@@ -89,18 +91,18 @@ def image_with_tag(version: str, image: str) -> str:
     """
     if not version or not image:
         raise ReleaseError(
-            "a release needs its version and the image that it installs: make release"
+            "VERSION or IMAGE is missing; a release needs both: make release"
             f" VERSION={VERSION} IMAGE=registry.example.com/tapp-hooks"
         )
     if version != VERSION:
         raise ReleaseError(
-            f"VERSION={version}, but the service says {VERSION}: raise it in hooks/version.py, and"
-            " whatever `make test` names then"
+            f"VERSION={version} differs from {VERSION} in hooks/version.py: change it there, and in"
+            " the files that `make test` then names"
         )
     if not IMAGE.fullmatch(image) or image.startswith(PLACEHOLDER):
         raise ReleaseError(
-            f"IMAGE={image} is no image that can be pulled: give its name in your registry, with"
-            " or without a tag or a digest"
+            f"IMAGE={image} is not a valid image name: give its name in your registry, with or"
+            " without a tag or a digest"
         )
     return image if {"newTag", "digest"} & parts(image).keys() else f"{image}:{version}"
 
@@ -119,7 +121,9 @@ def path_of(tool: str) -> str:
 def checked_page(home: str) -> str:
     """Returns the project's page without a trailing slash; raises ReleaseError if it is no URL."""
     if home and not HOME.fullmatch(home):
-        raise ReleaseError(f"PAGE={home} is no page: give it as https://github.com/OWNER/NAME")
+        raise ReleaseError(
+            f"PAGE={home} is not the URL of a project: give it as https://github.com/OWNER/NAME"
+        )
     return home.rstrip("/")
 
 
@@ -157,7 +161,7 @@ def run_step(what: str, *command: str | Path) -> None:
     """Runs a step of the release; raises ReleaseError with the last line of its output."""
     done = metacontroller.run(*command)
     if done.returncode != 0:
-        raise ReleaseError(f"{what} cannot be made: {metacontroller.last_line(done.stderr)}")
+        raise ReleaseError(f"{what} could not be built: {metacontroller.last_line(done.stderr)}")
 
 
 def write_checksums(dist: Path) -> None:

@@ -61,7 +61,7 @@ def build(directory: Path) -> list[Document]:
         env=os.environ | {"KUBECONFIG": os.devnull, "GOGC": "off"},
     )
     if done.returncode != 0:
-        raise ReleaseError(f"{directory} cannot be built: {done.stderr.strip()}")
+        raise ReleaseError(f"kustomize could not build {directory}: {done.stderr.strip()}")
     return [each for each in yaml.load_all(done.stdout, yaml.CSafeLoader) if each]
 
 

@@ -44,8 +44,9 @@ def manifests(environment: Mapping[str, str] = os.environ) -> list[Document]:
             return build(OVERLAY)
         except ReleaseError as error:
             raise ReleaseError(
-                f"Metacontroller's manifests cannot be had from {source()}: set"
-                " METACONTROLLER_MANIFESTS to manifests/production of a checkout of that version"
+                f"Metacontroller's manifests could not be fetched from {source()}: set"
+                " METACONTROLLER_MANIFESTS to the path of manifests/production"
+                " in a checkout of this version"
                 f" ({last_line(str(error))})"
             ) from None
     directory = Path(given)
@@ -70,8 +71,9 @@ def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.enviro
         done = run(helm, "dependency", "update", chart)
         if done.returncode != 0:
             raise ReleaseError(
-                f"Metacontroller's chart {version()} cannot be had from {REPOSITORY}: set"
-                " METACONTROLLER_CHART to deploy/helm/metacontroller of a checkout of that version"
+                f"Metacontroller's chart {version()} could not be fetched from {REPOSITORY}: set"
+                " METACONTROLLER_CHART to the path of deploy/helm/metacontroller"
+                " in a checkout of this version"
                 f" ({last_line(done.stderr)})"
             )
         return

@@ -62,7 +62,7 @@ def build(directory: Path) -> Path:
     """
     system, machine = _SYSTEMS.get(sys.platform), _MACHINES.get(platform.machine().lower())
     if not system or not machine:
-        raise ReleaseError(f"the plugin is not made for {sys.platform} on {platform.machine()}")
+        raise ReleaseError(f"the plugin cannot be built for {sys.platform} on {platform.machine()}")
     made = directory / f"{NAME}-{VERSION}-{system}-{machine}.tar.gz"
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
@@ -84,7 +84,7 @@ def build(directory: Path) -> Path:
         whole = place / "dist" / NAME
         if done.returncode != 0 or not whole.is_dir():
             raise ReleaseError(
-                f"the plugin cannot be frozen: {metacontroller.last_line(done.stderr)}"
+                f"PyInstaller could not build the plugin: {metacontroller.last_line(done.stderr)}"
             )
         _add_files(whole)
         said = metacontroller.run(whole / NAME, "--version")
@@ -178,7 +178,7 @@ def collect(archives: Path | None, dist: Path) -> list[Path]:
     found = sorted(archives.glob(f"**/{NAME}-*.tar.gz"))
     wrong = [each.name for each in found if not ARCHIVE.fullmatch(each.name)]
     if wrong or not found:
-        what = f"{wrong[0]} is not of version {VERSION}" if wrong else "there is none"
+        what = f"{wrong[0]} is not of version {VERSION}" if wrong else "no archive found"
         raise ReleaseError(f"the plugin's archives in {archives}: {what}; `make plugin` makes one")
     return [Path(shutil.copy(each, dist)) for each in found]
 

@@ -40,12 +40,12 @@ class Limit:
         )
 
     def sentence_now(self, serving: int) -> str:
-        """Returns the sentence with the current numbers: `..., 3 are, so 0 more may go`."""
+        """Returns the sentence with current numbers: `..., 3 are, so 0 more may ...`."""
         if self.allowed is None:
             return self.problem
         more = "more " if serving < self.should_run else ""
         count = self.may_become_unavailable(serving)
-        return f"{self.sentence}, {serving} {are(serving)}, so {count} {more}may go"
+        return f"{self.sentence}, {serving} {are(serving)}, so {count} {more}may become unavailable"
 
 
 def are(number: int) -> str:

@@ -108,9 +108,9 @@ class Obstacles:
             owner = self._owner_phrase(self._claims.get(name))
             text = self._refusal_since(missing.since, ("persistentvolumeclaim", name))
             if owner:
-                parts.append(f"a claim of the name of its claim {template} {owner}")
+                parts.append(f"another claim with the name of its claim {template} {owner}")
             elif text:
-                parts.append(f"the API server refuses its claim {template}: {text}")
+                parts.append(f"the API server refused its claim {template}: {text}")
         return "; ".join(part for part in parts if part)
 
     def _obstacle_to_pod(self, missing: _Missing) -> str:
@@ -118,11 +118,13 @@ class Obstacles:
         # Metacontroller writes no Event if another object has the name already. So the newest Event
         # may be about an earlier problem, and the owner is the actual obstacle.
         if owner := self._owner_phrase(self._pods.get(name)):
-            return f"a pod of its name {owner}"
+            return f"another pod with its name {owner}"
         if text := self._refusal_since(missing.since, ("pod", name), None):
-            return f"the API server refuses its pod: {text}"
+            return f"the API server refused its pod: {text}"
         unread = self._unread
-        return unread and f"a pod of its name may be there, which you may not read: {unread}"
+        return (
+            unread and f"a pod with its name may exist already, but you may not read it: {unread}"
+        )
 
     def _owner_phrase(self, item: Document | None) -> str:
         """Returns half a sentence about the object's owner, or an empty string.
@@ -136,7 +138,7 @@ class Obstacles:
         pod = self._known[name]["metadata"]
         since = max(last_write(pod), seconds(pod.get("creationTimestamp")))
         text = self._refusal_since(since, ("pod", name), None)
-        return text and f"the API server refuses that: {text}"
+        return text and f"the API server refused this: {text}"
 
     def _refusal_since(self, since: float, *about: Child | None) -> str:
         """Returns the newest refusal since then about the first of these children that has one."""

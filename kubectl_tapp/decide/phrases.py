@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from kubectl_tapp.base.hints import tapp_command
-from kubectl_tapp.base.words import plural, short_duration
+from kubectl_tapp.base.words import instances_phrase, plural, short_duration
 from kubectl_tapp.decide.budget import are, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
 from tapp.answer.partition_sentence import kept_back
@@ -36,9 +36,9 @@ def budget_lines(view: Inspection) -> list[str]:
     plan = view.plan
     unavailable = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
     count = len(plan.available)
-    text = f"{plan.budgets.should_run} should run, {count} {are(count)} available"
+    text = f"{count} of {plan.budgets.should_run} instances {are(count)} available"
     text += f" (not {id_list(unavailable)})" if unavailable else ""
-    text += f", updated now: {id_list(view.updated_now)}" if view.updated_now else ""
+    text += f", being updated now: {id_list(view.updated_now)}" if view.updated_now else ""
     if plan.budgets.strategy.paused:
         text += "; updates are paused"
     rolling, force = limits(plan)
@@ -68,9 +68,10 @@ def continuation_block(view: Inspection) -> list[str]:
     found = [f"partition: {kept}"] if (kept := kept_back(plan)) else []
     paused = ids_of(case for case in plan.notable if case.decision.reason is Reason.PAUSED)
     if paused:
+        verb = "waits" if len(paused) == 1 else "wait"
         found.append(
-            f"paused: instances {id_list(paused)} wait for updates; "
-            f"{tapp_command(view.observed.tapp, 'resume')} lets them go on"
+            f"paused: {instances_phrase(paused)} {verb} for updates; "
+            f"{tapp_command(view.observed.tapp, 'resume')} resumes updates"
         )
     return ["", *found] if found else []
 

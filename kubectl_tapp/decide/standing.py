@@ -21,7 +21,7 @@ from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import UNKNOWN, seconds
 
-_NOT_CREATED = "not created: the events of the TApp say why"
+_NOT_CREATED = "not created: the Events of the TApp show the reason"
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,13 @@ def standing_of(
 def _standing_during_deletion(plan: Plan, instance: Instance, pod: Document | None) -> Standing:
     """Returns the standing of an instance whose TApp is being deleted."""
     if pod is None:
-        return Standing(instance.id, Disposition.DONE, text="gone: the TApp is being deleted")
-    text, trouble = "its pod goes: the TApp is being deleted", plan.troubles.get(instance.id)
+        return Standing(
+            instance.id, Disposition.DONE, text="its pod is gone: the TApp is being deleted"
+        )
+    text, trouble = (
+        "its pod is being deleted, because the TApp is being deleted",
+        plan.troubles.get(instance.id),
+    )
     stuck = trouble is not None and trouble.text and instance.pod and instance.pod.terminating
     disposition = Disposition.BLOCKED if stuck else Disposition.MOVING
     text += f"; {trouble.text}" if trouble is not None and stuck else ""
@@ -76,7 +81,7 @@ def _disposition(
     found = service_standing_of(case, available=available, trouble=trouble, not_created=missing)
     if found.disposition is Disposition.HELD and case.decision.reason is Reason.HELD:
         # The reasons of the holds differ, so the line names the command that shows them.
-        return Disposition.HELD, f"their pods are on hold; {_why_command(plan)} has the reasons"
+        return Disposition.HELD, f"on hold; {_why_command(plan)} shows the reasons"
     return found
 
 
@@ -122,17 +127,19 @@ def _unavailable_reason(plan: Plan, instance: Instance, document: Document | Non
         detail = ": ".join(text for text in (known.reason, known.message) if text)
         return f"its pod waits for a node: {detail}"
     if plan.serving.states.get(instance.id) is ServingState.DELETION_UNCONFIRMED:
-        return "its pod may be going: a deletion was asked for a moment ago, and is not confirmed"
+        return "its pod may be terminating: the service has just requested its deletion"
     if instance.update.unfinished:
-        return f"its update in place is under way: {', '.join(instance.update.unfinished)}"
+        return (
+            f"its update in place is in progress: container {', '.join(instance.update.unfinished)}"
+        )
     if pod.silent:
-        return f"its node {pod.node} does not report; its pod may still be serving"
+        return f"node {pod.node} has stopped reporting; its pod may still be serving"
     if pod.phase != "Running":
         return f"its pod is {pod.phase.lower()}"
     if pod.ready is not True:
         why = "; ".join(unready_reasons(document or {}))
-        return f"its pod runs and is not Ready{why and ': '}{why}"
-    return "it is Ready, but has not been for long enough (minReadySeconds, or a probe's run)"
+        return f"its pod is running but not Ready{why and ': '}{why}"
+    return "its pod is Ready, but not yet for minReadySeconds (or for one more run of its probe)"
 
 
 def _state_since(instance: Instance, document: Document) -> float | None:

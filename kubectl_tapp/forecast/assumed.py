@@ -44,7 +44,7 @@ def assumption_sentences(found: Forecast, *tapps: Document) -> Iterator[str]:
         yield "StorageClasses are assumed to let claims grow (allowVolumeExpansion: true)"
     specs = [spec for tapp in tapps if (spec := read_spec(tapp)) is not None]
     if any(spec.service_template is not None for spec in specs):
-        yield "the component services is assumed to be installed, which makes the Services"
+        yield "the component services is assumed to be installed, which creates the Services"
     if any(spec.resizes for spec in specs):
         yield "the component resize is assumed to be installed (resources: InPlace)"
     if any(spec.update_strategy.in_place_update_strategy.pre_pull for spec in specs):

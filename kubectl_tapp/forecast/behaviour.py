@@ -121,7 +121,7 @@ class Behaviour(Levers):
 
     def pull_error(self, image: str) -> str:
         """Returns the message of a failed image pull, which names the image as a kubelet does."""
-        return f"{image} is taken as broken"
+        return f"{image} is assumed to fail"
 
     def unschedulable_message(self, pod: Document, _nodes: int) -> str:
         """Returns the scheduler's message about a pod without a node."""

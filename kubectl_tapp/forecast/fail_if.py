@@ -66,17 +66,17 @@ def read_condition(text: str) -> Condition:
         )
     word, compare, number, unit = match.groups()
     if word not in _MEASURES:
-        raise _invalid_condition(text, f"{word!r} is none of {', '.join(_MEASURES)}")
+        raise _invalid_condition(text, f"{word!r} is no measure; use one of {', '.join(_MEASURES)}")
     if compare is None:
         if word in _EXAMPLES:
             raise _invalid_condition(text, f"{word} needs a limit, such as {_EXAMPLES[word]}")
         compare, number = ">", "0"
     if unit in _UNITS and word != "duration":
-        raise _invalid_condition(text, f"{word} is a number, not a time")
+        raise _invalid_condition(text, f"{word} counts instances and takes no unit of time")
     if unit == "%" and word != "unavailable":
         raise _invalid_condition(text, f"only unavailable can be a percentage, not {word}")
     if word == "duration" and not unit:
-        raise _invalid_condition(text, "a duration has a unit: 90s, 10m or 2h")
+        raise _invalid_condition(text, "a duration needs a unit, such as 90s, 10m or 2h")
     return Condition(text.strip(), word, compare, float(number), unit or "")
 
 

@@ -77,12 +77,12 @@ def forecast(
     if log.refused:
         return replace(base, refused=(log.refused,))
     notes = [
-        f"image {item.image} is taken as broken: {item.reason} in {name_list(item.pods)}"
+        f"image {item.image} is assumed to fail as in {name_list(item.pods)} now: {item.reason}"
         for item in broken
     ]
-    notes += [f"image {image} is assumed not to come up" for image in assumptions.broken]
+    notes += [f"image {image} is assumed to fail" for image in assumptions.broken]
     if log.gave_up:
-        notes.append("it was not followed for longer than 30 days")
+        notes.append("the forecast ends after 30 days")
     outcomes = Outcomes(observed, edited, before, log, now)
     return outcomes.forecast(base, pace=_timing_sentences(edited, times), notes=notes)
 
@@ -164,7 +164,7 @@ def _timing_sentences(edited: Document, times: Timing) -> list[str]:
         start += f", {median if pace.starts else 'assumed'}"
         swap = f"{pace.stop:.0f} s to stop"
         swap += f" (of {pace.stops})" if pace.stops else " (assumed)"
-        swap += f", {pace.swap:.0f} s to put an image in place"
+        swap += f", {pace.swap:.0f} s to update an image in place"
         swap += f" (of {pace.swaps})" if pace.swaps else " (assumed)"
         found.append(f"{start}; {swap}")
     return found

@@ -103,7 +103,7 @@ def stuck_sentences(log: RunLog) -> list[str]:
         return found
     refused = {act.name: act for act in log.acts if act.outcome not in _HARMLESS_OUTCOMES}
     found += [
-        f"{act.verb} {act.kind} {act.name} is refused: {act.message}"
+        f"the API server refuses to {act.verb} {act.kind} {act.name}: {act.message}"
         for act in list(refused.values())[:_MAX_REFUSALS]
     ]
     return found

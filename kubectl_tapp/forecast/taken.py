@@ -24,7 +24,7 @@ _MAX_NAMED = (
     100  # Names in one call of kubectl; for more names all objects of the namespace are listed
 )
 _MAX_CHARACTERS = 200  # Characters of a list of names
-_POD = "a pod of its name is there already"
+_POD = "a pod with its name exists already"
 
 
 def with_existing_children(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forecast:
@@ -41,7 +41,7 @@ def with_existing_children(cluster: ClusterAccess, tapp: Document, found: Foreca
     for resource, names in ((PODS, [f"{name}-{id}" for id in ids]), (CLAIMS, claims)):
         items = _look_up(cluster, resource, names, space)
         if isinstance(items, str):
-            unread.append(f"nobody knows which {resource} are there already: {items}")
+            unread.append(f"it is unknown which {resource} exist already: {items}")
             items = []
         there[resource] = {x["metadata"]["name"]: w for x in items if (w := _owner_phrase(x, tapp))}
     pods = {
@@ -63,10 +63,8 @@ def with_existing_children(cluster: ClusterAccess, tapp: Document, found: Foreca
 
 
 def _existing(word: str, names: list[str]) -> str:
-    are = "is" if len(names) == 1 else "are"
-    return (
-        f"{plural(len(names), word)} {short(', '.join(names), _MAX_CHARACTERS)} {are} there already"
-    )
+    exist = "exists" if len(names) == 1 else "exist"
+    return f"{plural(len(names), word)} {short(', '.join(names), _MAX_CHARACTERS)} {exist} already"
 
 
 def _it_or_each(names: Sized) -> str:

@@ -102,13 +102,13 @@ def unaffected_children(before: Document, after: Document) -> tuple[str, ...]:
     )
 
 
-_KEPT_INSTANCES = "; whom the partition keeps comes back with"
+_KEPT_INSTANCES = "; instances that the partition keeps also keep"
 
 
 def _service_sentences(old: str, new: str, kept: bool) -> Iterator[str]:
     if old != new:
-        more = f"{_KEPT_INSTANCES} what it had" if kept else ""
-        yield f"spec.serviceName changes: host names of pods that there are stay as they are{more}"
+        more = f"{_KEPT_INSTANCES} the old name after a replacement" if kept else ""
+        yield f"spec.serviceName changes: existing pods keep their host names{more}"
 
 
 def _claim_sentences(
@@ -116,21 +116,22 @@ def _claim_sentences(
 ) -> Iterator[str]:
     for name in sorted(new.keys() - old.keys()):
         yield (
-            f"claim template {name!r} is new: volumes of a pod never change, so instances get "
-            f"theirs with their next pod ({restart} makes new ones)"
+            f"claim template {name!r} is new: the volumes of a pod cannot change, so each instance "
+            f"gets its claim with its next pod ({restart} replaces the pods)"
         )
     for name in sorted(old.keys() - new.keys()):
+        more = f"{_KEPT_INSTANCES} their claim after a replacement" if kept else ""
         yield (
-            f"claim template {name!r} goes: its claims stay, and pods that there are go on using "
-            f"them until they are made anew{f'{_KEPT_INSTANCES} its own' if kept else ''}"
+            f"claim template {name!r} is removed: its claims stay, and existing pods use them "
+            f"until they are replaced{more}"
         )
     for name in sorted(old.keys() & new.keys()):
         before, after = (comparable(each[name]["spec"]) for each in (old, new))
         sizes = [_storage(each[name]) for each in (old, new)]
         if None not in sizes and (nano(str(sizes[1])) or 0) < (nano(str(sizes[0])) or 0):
             yield (
-                f"claim template {name!r} asks for {sizes[1]} instead of {sizes[0]}: claims never "
-                "shrink; those that there are stay as they are, new ones get the new size"
+                f"claim template {name!r} requests {sizes[1]} instead of {sizes[0]}: claims cannot "
+                f"shrink, so existing claims keep their size, and new claims get {sizes[1]}"
             )
         fixed = sorted(
             key
@@ -139,8 +140,8 @@ def _claim_sentences(
         )
         if fixed:
             yield (
-                f"claim template {name!r} changes in {', '.join(fixed)}: claims that there are "
-                "keep what they have, new ones get it"
+                f"claim template {name!r} changes {', '.join(fixed)}: existing claims stay as they "
+                "are, and new claims get the change"
             )
 
 

@@ -16,7 +16,7 @@ from kubectl_tapp.base.reading import (
     last_seen,
     state_of,
 )
-from kubectl_tapp.base.words import plural
+from kubectl_tapp.base.words import instances_phrase, plural
 from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.decide.budget import limits
 from kubectl_tapp.decide.events import describe, newest
@@ -94,7 +94,7 @@ def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     stuck = known.stuck_reason(None) if known.answered else ""
     # The sentence in `stuck_reason` names the instances that wait and their reasons already.
     waiting = [] if stuck else document["waits"]
-    waits = [f"{id_list(each['instances'])}: {each['message']}" for each in waiting]
+    waits = [f"{instances_phrase(each['instances'])}: {each['message']}" for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
     unread, left = document["unread"].values(), reminders(view)
     notes = [view.idle, *waits, *refused, *document["events"], *unread, *left]

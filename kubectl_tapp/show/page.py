@@ -42,25 +42,23 @@ def page(forecast: Forecast) -> str:
         f"<body><main><header><p>Plan of TApp</p><h1>{escape(name)}</h1>"
         f'<p class="headline">{escape(line)}</p></header>{body}'
         "<footer>A forecast: the decisions of the TApp service, run forward on a simulated "
-        "cluster. It does not know where new pods find room, whether a new image exists, or what "
-        "else changes meanwhile.</footer></main></body></html>\n"
+        "cluster. It does not know whether nodes have room for new pods, whether a new image "
+        "exists, or what else changes in the meantime.</footer></main></body></html>\n"
     )
 
 
 def _sections(forecast: Forecast) -> list[str]:
     return [
         _cards(forecast),
-        _notes(forecast.stuck, "What gets stuck", ""),
-        _notes(forecast.paused, "What is paused", "warn"),
+        _notes(forecast.stuck, "Stuck", ""),
+        _notes(forecast.paused, "Paused", "warn"),
         _notes([f"{type}: {text}" for type, text in forecast.refusals], "Conditions", "warn"),
         _notes(forecast.remarks, "Note", "note"),
         _changes(forecast),
         _pictures(forecast),
         _instances(forecast),
         _steps(forecast),
-        _notes(
-            [*forecast.pace, *forecast.notes], "What the times are from, and assumptions", "note"
-        ),
+        _notes([*forecast.pace, *forecast.notes], "Sources of the times, and assumptions", "note"),
     ]
 
 
@@ -68,7 +66,7 @@ def _cards(forecast: Forecast) -> str:
     counts = Counter(each.outcome for each in forecast.instances)
     allowed = [limit.allowed for limit in forecast.limits if limit.allowed is not None]
     numbers = " and ".join(str(number) for number in dict.fromkeys(allowed))
-    budget = f"the budget allows {numbers}" if allowed else "no budget holds"
+    budget = f"the budget allows {numbers}" if allowed else "no budget applies"
     cards = [
         ("", rounded_duration(forecast.duration), "until nothing more changes"),
         (
@@ -83,7 +81,7 @@ def _cards(forecast: Forecast) -> str:
         if counts[outcome]
     ]
     stuck = len(forecast.stuck)
-    cards.append(("bad", str(stuck), "stuck") if stuck else ("good", "none", "gets stuck"))
+    cards.append(("bad", str(stuck), "stuck") if stuck else ("good", "none", "stuck"))
     items = "".join(
         f'<div class="number {kind}"><b>{escape(text)}</b><span>{escape(what)}</span></div>'
         for kind, text, what in cards
@@ -103,8 +101,8 @@ def _changes(forecast: Forecast) -> str:
     rows = [_change("", path, before, after, "") for path, before, after in forecast.fields]
     for change in forecast.templates:
         rows += _template(change)
-    head = "<tr><th>Template</th><th>Field</th><th>Change</th><th>Means</th></tr>"
-    return _table("What changes", head, rows)
+    head = "<tr><th>Template</th><th>Field</th><th>Change</th><th>Effect</th></tr>"
+    return _table("Changes", head, rows)
 
 
 def _template(change: TemplateChange) -> list[str]:
@@ -134,16 +132,18 @@ def _pictures(forecast: Forecast) -> str:
     if not forecast.steps:
         return ""
     parts = [
-        "<section><h2>What each instance does when</h2>",
+        "<section><h2>Timeline of the instances</h2>",
         f'<div class="scroll" tabindex="0">{legend(forecast)}{timeline(forecast)}</div></section>',
     ]
     picture = availability(forecast)
     if picture:
-        parts.append("<section><h2>Unavailable at a time</h2>")
+        parts.append("<section><h2>Unavailable instances over time</h2>")
         parts.append(f'<div class="scroll" tabindex="0">{picture}</div></section>')
     if forecast.rest is not None:
         told = rest_line(forecast.rest)
-        parts.append(_notes([f"The pictures show what was played; {told}"], "After that", "note"))
+        parts.append(
+            _notes([f"The pictures show the simulated part; {told}"], "Rest of the rollout", "note")
+        )
     return "".join(parts)
 
 
@@ -157,7 +157,7 @@ def _instances(forecast: Forecast) -> str:
             f'<td><span class="fate {kind}">{escape(each.outcome)}</span></td>'
             f"<td>{escape(outcome_reason(each))}</td></tr>"
         )
-    head = "<tr><th>Instances</th><th>What becomes of them</th><th>Why</th></tr>"
+    head = "<tr><th>Instances</th><th>Outcome</th><th>Why</th></tr>"
     return _table("Instances", head, rows)
 
 
@@ -169,7 +169,7 @@ def _steps(forecast: Forecast) -> str:
     if forecast.rest is not None:
         text = f"{escape(rest_line(forecast.rest))}: {escape(id_list(forecast.rest.instances))}"
         rows.append(f'<tr><td></td><td colspan="2">{text}</td></tr>')
-    head = '<tr><th class="right">After</th><th>What is written</th><th class="right">'
+    head = '<tr><th class="right">After</th><th>Writes</th><th class="right">'
     return _table("Order", f"{head}Unavailable</th></tr>", rows)
 
 

@@ -18,8 +18,8 @@ MAX_LABEL_CHARACTERS = 15  # Characters that fit beside a row
 MAX_ROWS = 250  # A picture with more rows than this would not be readable
 STATES = {
     "available": "available", "updating": "restarts in place", "stopping": "stops",
-    "missing": "has no pod yet", "starting": "starts", "broken": "does not come up",
-    "ended": "has run to its end",
+    "missing": "has no pod yet", "starting": "starts", "broken": "does not start",
+    "ended": "has completed",
 }  # fmt: skip
 _TICK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 _MAX_TICKS = 9

@@ -41,12 +41,12 @@ SIGNS = {
     Outcome.WAITING: ("!", "magenta"),
 }  # fmt: skip
 EFFECTS = {
-    Effect.RECREATE: "forces new pods",
-    Effect.RESOURCES: "forces new pods, but for those that have it already",
-    Effect.RESIZE: "in place, where a pod can be resized",
+    Effect.RECREATE: "replaces the pods",
+    Effect.RESOURCES: "replaces the pods that do not have it yet",
+    Effect.RESIZE: "in place, if the pod can be resized",
     Effect.IN_PLACE: "in place",
-    Effect.METADATA: "labels and annotations, nothing restarts",
-    Effect.SAME: "the same pods, written in another way",
+    Effect.METADATA: "labels and annotations only, nothing restarts",
+    Effect.SAME: "the pods stay as they are",
     Effect.NEW_PODS: "for new pods only",
 }
 ORDER = tuple(SIGNS)
@@ -104,16 +104,16 @@ def headline(forecast: Forecast) -> str:
         parts += [f"{number} {plural(number, what)} {how}" for how, number in hows.items()]
     if not parts:
         return (
-            "nothing happens"
+            "nothing changes"
             if not forecast.stuck
-            else "nothing happens, although not all is as the spec asks"
+            else "nothing changes, although not all instances are as the spec asks"
         )
     at_once = f", {forecast.at_once}" if forecast.at_once else ""
     if forecast.stuck:
         # The edit never completes, so the time until it gets stuck is not its duration.
         return f"{', '.join(parts)}{at_once}, and it gets stuck"
     tail = f", in about {rounded_duration(forecast.duration)}" if forecast.duration >= 1 else ""
-    end = ", until updates are resumed" if forecast.paused else ""
+    end = ", then the rest waits until updates are resumed" if forecast.paused else ""
     return ", ".join(parts) + tail + at_once + end
 
 
@@ -191,13 +191,13 @@ def outcome_reason(each: InstanceForecast) -> str:
         case Outcome.RECREATED if each.fields:
             more = f" and {len(each.fields) - 3} more" if len(each.fields) > 3 else ""  # noqa: PLR2004
             fields = ", ".join(each.fields[:3])
-            parts.append(f"template {each.template}: because of {fields}{more}")
+            parts.append(f"template {each.template}: replaced because of {fields}{more}")
         case _ if each.message:
             parts.append(each.message)
         case _:
             pass
     if each.waits_for and each.waits_for not in parts:
-        parts.append(f"in the end: {each.waits_for}" if parts else each.waits_for)
+        parts.append(f"at the end: {each.waits_for}" if parts else each.waits_for)
     hows: dict[str, int] = defaultdict(int)
     for how in each.claims.values():
         hows[how] += each.outcome is not Outcome.UNCHANGED or how != "kept"
@@ -224,7 +224,9 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
 
 def rest_line(rest: Rest) -> str:
     """Returns a sentence about the instances whose updates follow in the same way."""
-    return f"and so on: {len(rest.instances)} more, about {rounded_duration(rest.seconds)}"
+    count, seconds = len(rest.instances), rounded_duration(rest.seconds)
+    verb = "follows" if count == 1 else "follow"
+    return f"{count} more {plural(count, 'instance')} {verb} in the same way, about {seconds}"
 
 
 def step_line(step: Step) -> str:

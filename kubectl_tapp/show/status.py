@@ -16,6 +16,7 @@ from kubectl_tapp.base.errors import printable
 from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.reading import deletion_message, unobserved
+from kubectl_tapp.base.words import instances_phrase
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.inspection import (
     Inspection,
@@ -93,12 +94,12 @@ def headline(view: Inspection) -> str:
     if outdated:
         parts.append(f"outdated: {id_list(outdated)}")
     if kept:
-        parts.append(f"kept: {id_list(kept)}")
+        parts.append(f"kept at an older revision: {id_list(kept)}")
     elif not outdated and all(each.updated for each in instances if each.should_run):
         parts.append("all up to date")
     parts += [clause] if (clause := unobserved(view.observed.tapp)) else []
     if view.observed.tapp["metadata"].get("deletionTimestamp"):
-        parts.append("it is being deleted")
+        parts.append("the TApp is being deleted")
     namespace = (view.observed.namespace or {}).get("metadata") or {}
     if namespace.get("deletionTimestamp"):
         parts.append("its namespace is being deleted, so no pod can be created")
@@ -165,11 +166,11 @@ def lines_below_table(view: Inspection) -> list[str]:
     waits = reasons_by_instances(view)
     if waits:
         lines.append("")
-        lines += [f"{id_list(ids)}: {text}" for text, ids in waits[:_MAX_REASONS]]
+        lines += [f"{instances_phrase(ids)}: {text}" for text, ids in waits[:_MAX_REASONS]]
         if len(waits) > _MAX_REASONS:
             others = [id for _, ids in waits[_MAX_REASONS:] for id in ids]
             why = tapp_command(view.observed.tapp, "why", ranges(others))
-            lines.append(f"{id_list(others)}: see {why}")
+            lines.append(f"{instances_phrase(others)}: see {why}")
     refused = [] if going else refused_block(view)
     lines += [*refused, *(f"note: {text}" for text in failing_syncs(view))]
     return lines if going else lines + reminders_block(view)
@@ -195,10 +196,12 @@ class Changes:
         rows = {row.id: _row_text(row) for row in view.rows}
         for ids, before, after in grouped_changes(self._rows, rows):
             change = f"{before} -> {after or 'gone'}" if before else after
-            yield f"{at}  {id_list(ids)}: {change}"
+            yield f"{at}  {instances_phrase(ids)}: {change}"
         waits = reasons_by_instances(view)
         yield from (
-            f"{at}  {id_list(ids)}: {text}" for text, ids in waits if text not in self._waits
+            f"{at}  {instances_phrase(ids)}: {text}"
+            for text, ids in waits
+            if text not in self._waits
         )
         head = headline(view)
         if head != self._head:

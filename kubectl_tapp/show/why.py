@@ -17,14 +17,14 @@ from kubectl_tapp.base.reading import (
     deletion_message,
     pending_probes,
 )
-from kubectl_tapp.base.words import plural, short_duration
+from kubectl_tapp.base.words import instances_phrase, plural, short_duration
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import age_range, budget_block, node_phrase, refused_block
 from kubectl_tapp.show.reminders import reminders_block
 from tapp.decide.verdicts import Action
 from tapp.words.groups import grouped
-from tapp.words.ranges import id_list, ranges
+from tapp.words.ranges import ranges
 from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, seconds
 
@@ -96,7 +96,7 @@ def _hold_line_start(view: Inspection, id: int) -> str:
         return ""
     if decision.reason is Reason.HELD:
         return "hold: "
-    return f"hold: {hold.reason!r}, which keeps nothing back now; "
+    return f"hold: {hold.reason!r}; this delays nothing now; "
 
 
 def _problems_of_pod(view: Inspection, id: int, pod: Document | None) -> list[str]:
@@ -122,13 +122,18 @@ def why_lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[s
     going = deletion_message(view.observed.tapp)
     result = [f"TApp {view.name} is being deleted", f"    {going}"] if going else []
     result += [view.idle] if view.idle else []
-    result += [f"{id_list(fine)}: UpToDate: runs its template, and is available"] if fine else []
+    result += [_fine_line(fine)] if fine else []
     for group in groups.values():
         result += _block(view, group)
     if not going:
         result += budget_block(view) + refused_block(view)
     result += [f"event: {text}" for text in failing_syncs(view)]
     return result if going else result + reminders_block(view)
+
+
+def _fine_line(ids: Sequence[int]) -> str:
+    runs = "runs its template and is" if len(ids) == 1 else "run their template and are"
+    return f"{instances_phrase(ids)}: UpToDate: {runs} available"
 
 
 def _grouping_key(case: Explanation) -> Hashable:
@@ -139,14 +144,14 @@ def _grouping_key(case: Explanation) -> Hashable:
 
 def _block(view: Inspection, group: Sequence[Explanation]) -> list[str]:
     first, rows = group[0], [case.row for case in group]
-    result = [f"{id_list([row.id for row in rows])}: {first.text}"]
+    result = [f"{instances_phrase(row.id for row in rows)}: {first.text}"]
     result.append(f"    {_pod_line(view, rows)}")
     if any(_grouping_key(case) != _grouping_key(first) for case in group):
         result.append(f"    for example {first.row.id}:")
     if first.hold:
         held = ranges([case.row.id for case in group if case.hold == first.hold])
         ends = tapp_command(view.observed.tapp, "release", held)
-        result.append(f"    {first.hold}{ends} ends that")
+        result.append(f"    {first.hold}{ends} removes the hold")
     result += [f"    {text}" for text in first.containers]
     return result + [f"    event: {text}" for text in first.events]
 
@@ -162,7 +167,7 @@ def _pod_line(view: Inspection, rows: Sequence[Row]) -> str:
     state = "Running" if first.state == "Held" else first.state
     text = f"pod {state}, {first.ready} ready{where}{how_long}; template {first.template}"
     if first.outdated and instance.template is not None:
-        text += f", at {first.revision or 'no revision of ours'}, not {instance.template.revision}"
+        text += f"; revision {first.revision or 'unknown'}, to become {instance.template.revision}"
     return text
 
 
@@ -174,14 +179,18 @@ def pod_problems(pod: Document, now: float, *, well: bool = False) -> list[str]:
     """
     status, metadata = pod.get("status") or {}, pod["metadata"]
     due = seconds(metadata.get("deletionTimestamp"))
-    late = [f"pod: was to be gone {short_duration(now - due)} ago"] if UNKNOWN < due < now else []
+    late = (
+        [f"pod: should have been deleted {short_duration(now - due)} ago"]
+        if UNKNOWN < due < now
+        else []
+    )
     if due != UNKNOWN and (held := metadata.get("finalizers")):
-        late.append(f"pod: held by finalizers: {', '.join(held)}")
+        late.append(f"pod: its deletion waits for the finalizers {', '.join(held)}")
     why = [status.get("reason"), status.get("message")]
     result = [*late, *([f"pod: {': '.join(text for text in why if text)}"] if any(why) else [])]
     scheduled = conditions_by_type(pod).get("PodScheduled") or {}
     if scheduled.get("status") == "False":
-        result.append(f"no node: {_reason_and_message(scheduled)}")
+        result.append(f"pod: no node: {_reason_and_message(scheduled)}")
     probes = pending_probes(pod)
     for each in container_statuses(pod):
         texts = _container_problems(each, now, probes.get(each.get("name", ""), ""), well=well)
@@ -196,15 +205,15 @@ def _container_problems(status: Document, now: float, probe: str, *, well: bool)
         result.append(f"waiting: {_reason_and_message(waiting)}")
     if ended := state.get("terminated"):
         if ended.get("exitCode") or not status.get("ready", True):
-            result.append(f"ended {_termination(ended, now)}")
+            result.append(f"terminated {_termination(ended, now)}")
     elif state.get("running") and not status.get("ready"):
         started = short_duration(now - seconds(state["running"].get("startedAt")))
         why = f": its {probe} probe has not passed" if probe else ""
-        result.append(f"runs for {started}, and is not ready{why}")
+        result.append(f"has run for {started} and is not ready{why}")
     restarts = status.get("restartCount") or 0
     if restarts and not well and (last := before.get("terminated")):
         times = f"restarted {restarts} {plural(restarts, 'time')}"
-        result.append(f"{times}; before, it ended {_termination(last, now)}")
+        result.append(f"{times}; the last time, it terminated {_termination(last, now)}")
     return result
 
 

@@ -45,7 +45,7 @@ _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _MAX_BODY = 1 << 20  # Bytes of the largest request body
 _OWN_HOST = re.compile(rf"{re.escape(HOST)}:[0-9]{{1,5}}")
 _ONE_USE_SECONDS = 120.0  # Seconds in which the started browser must open its address
-_ONE_USE_EXPLAINED = "this address was good for one browser of the user, once, for two minutes: "
+_ONE_USE_EXPLAINED = "this address works once, for two minutes, in a browser of the same user: "
 _OPEN_PRINTED_ADDRESS = "open the address that `kubectl tapp web` printed"
 
 
@@ -80,9 +80,7 @@ class AccessGuard:
         A browser that uses one of the two addresses is redirected to the page, at the path `first`.
         """
         if not _OWN_HOST.fullmatch(request.host):
-            return _error_response(
-                403, f"this page is at {HOST}:{self._port}, and has no other name"
-            )
+            return _error_response(403, f"refused: this page answers only at {HOST}:{self._port}")
         if self._has_secret():
             return self._redirect_to_page(first)
         problem = self._refusal_reason()
@@ -112,7 +110,7 @@ class AccessGuard:
         origins = [f"http://{request.host}", *([""] if request.method == "GET" else [])]
         site = request.headers.get("Sec-Fetch-Site", "none")
         if request.headers.get("Origin", "") not in origins or site not in ("same-origin", "none"):
-            return "another page may not ask"
+            return "refused: the request comes from another web page"
         known = _equal(request.cookies.get(self._name, ""), self._cookie)
         if request.path.startswith("/api/"):
             known = known and _equal(request.headers.get(KEY, ""), self._key)
@@ -175,9 +173,11 @@ def create_app(
     def changing() -> Any:
         asked = request.get_json()
         if read_only:
-            return _error_response(403, "this page was started with --read-only")
+            return _error_response(
+                403, "kubectl tapp web was started with --read-only, so this page changes nothing"
+            )
         if not isinstance(asked, dict):
-            raise CommandError("a change is a JSON object")
+            raise CommandError("the body of a change must be a JSON object")
         if request.path == "/api/do":
             return changes.do(str(asked.get("key")))
         return changes.plan(
@@ -197,7 +197,7 @@ def _namespace_and_name(asked: Mapping[str, Any]) -> tuple[str, str]:
     namespace, name = (str(asked.get(each, "")) for each in ("namespace", "name"))
     for each in (namespace, name):
         if not _NAME.fullmatch(each):
-            raise CommandError(f"{each!r} is no name")
+            raise CommandError(f"{each!r} is not a valid name of a TApp or a namespace")
     return namespace, name
 
 
@@ -227,4 +227,4 @@ def _response_to(error: Exception) -> Response:
         return _error_response(409 if changed else 400, str(error))
     if isinstance(error, ValueError):
         return _error_response(400, str(error))
-    return _error_response(500, f"this is a fault of kubectl-tapp: {type(error).__name__}: {error}")
+    return _error_response(500, f"internal error of kubectl-tapp: {type(error).__name__}: {error}")

@@ -69,7 +69,9 @@ class Changes:
         # Removed first, so that a second click cannot carry out the plan again.
         planned = self._planned.pop(key, None)
         if planned is None:
-            raise CommandError("this plan was done, or is forgotten: plan again", Exit.CHANGED)
+            raise CommandError(
+                "this plan was carried out already or has expired: plan again", Exit.CHANGED
+            )
         namespace, name, change, found = planned
         errors: list[CommandError] = []
 
@@ -79,7 +81,7 @@ class Changes:
             except CommandError as error:
                 errors.append(error)
             self._add_to_timeline(
-                namespace, name, f"{change}: {errors[0] if errors else 'asked for here'}"
+                namespace, name, f"{change}: {errors[0] if errors else 'requested on this page'}"
             )
 
         work = threading.Thread(target=run, daemon=True)
@@ -91,14 +93,14 @@ class Changes:
 
 
 def _unknown(_verb: Verb) -> None:
-    raise UsageError("there is no such change")
+    raise UsageError("the page offers no such change")
 
 
 def _converted(change: str, values: object) -> dict[str, Any]:
     signature = inspect.signature(OFFERED.get(change, _unknown), eval_str=True)
     known = dict([*signature.parameters.items()][1:])
     if not isinstance(values, dict) or not values.keys() <= known.keys():
-        raise UsageError(f"{change!r} takes {', '.join(known) or 'nothing'}, and no more")
+        raise UsageError(f"change {change!r} accepts only {', '.join(known) or 'no values'}")
     try:
         given = {key: msgspec.convert(each, known[key].annotation) for key, each in values.items()}
         signature.bind(None, **given)

@@ -104,7 +104,7 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
         )
         _print_now(session, f"The page is at {door.address}")
         _print_now(
-            session, "Whoever has this address may do what your kubectl may. Ctrl-C ends it."
+            session, "Anyone with this address can do what your kubectl can. Ctrl-C stops it."
         )
         if is_pod():
             _print_now(session, _how_to_reach_the_pod(port))

@@ -15,9 +15,9 @@ from tapp.words.vocabulary import InstanceStatus
 
 PASSIVE_ACTIONS = (Action.KEEP, Action.ABSENT)  # Actions that change nothing
 _PHRASES_OF_ACTIONS = {
-    Action.CREATE: "being created", Action.ADOPT: "being labelled",
+    Action.CREATE: "being created", Action.ADOPT: "being labeled",
     Action.MARK: "leaving their Services", Action.UPDATE: "being updated in place",
-    Action.RECREATE: "getting new pods", Action.DELETE: "being stopped",
+    Action.RECREATE: "being replaced by new pods", Action.DELETE: "being stopped",
 }  # fmt: skip
 _PHRASES_OF_REASONS = {Reason.TERMINATING: "ending", Reason.PULLING: "pulling images first"}
 _PHRASES_OF_STATUSES = {
@@ -55,7 +55,7 @@ def standing_of(
     if reason is Reason.HELD:
         return Standing(Disposition.HELD, decision.message)
     if isinstance(decision.change, Mark) and not decision.change.drain:
-        return Standing(Disposition.MOVING, "being marked")
+        return Standing(Disposition.MOVING, "getting a new label or annotation")
     if action in _PHRASES_OF_ACTIONS:
         return Standing(Disposition.MOVING, _PHRASES_OF_ACTIONS[action])
     if reason.disposition is Disposition.HELD:
@@ -77,7 +77,7 @@ def _obstacle(case: Case, trouble: Trouble | None) -> str:
     if decision.reason.disposition is Disposition.BLOCKED:
         return decision.message
     if instance.status is InstanceStatus.FAILED and instance.wanted and not instance.killed:
-        return "it has failed"
+        return "its pod has failed"
     # An update may repair the pod, so trouble counts only if the pod stays or does not end.
     ending = instance.pod is not None and instance.pod.terminating
     if trouble is None or not (ending or decision.action is Action.KEEP):

@@ -83,7 +83,7 @@ def test_without_a_repository_there_is_no_krew_manifest(tmp_path: Path) -> None:
 
 
 def test_archives_of_another_version_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ReleaseError, match="there is none; `make plugin` makes one"):
+    with pytest.raises(ReleaseError, match="no archive found; `make plugin` makes one"):
         plugin.collect(tmp_path, tmp_path)
     archive(tmp_path, "linux", "amd64", "9.9.9")
     with pytest.raises(ReleaseError, match=r"9\.9\.9-linux-amd64\.tar\.gz is not of version"):
@@ -95,7 +95,7 @@ def test_invalid_url_of_the_repository_is_refused(
     home: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--version", VERSION, "--image", IMAGE, "--home", home]) == 1
-    assert f"PAGE={home} is no page" in capsys.readouterr().err
+    assert f"PAGE={home} is not the URL of a project" in capsys.readouterr().err
     assert checked_page(f"{HOME}/") == HOME
 
 

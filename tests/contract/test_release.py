@@ -41,13 +41,16 @@ def directory(tmp_path: Path) -> Path:
     ("arguments", "why"),
     [
         ((), f"make release VERSION={VERSION} IMAGE=registry.example.com/tapp-hooks"),
-        (("--version", VERSION), "a release needs its version and the image that it installs"),
+        (("--version", VERSION), "VERSION or IMAGE is missing"),
         (
             ("--version", "9.9.9", "--image", IMAGE),
-            f"VERSION=9.9.9, but the service says {VERSION}",
+            f"VERSION=9.9.9 differs from {VERSION} in hooks/version.py",
         ),
-        (("--version", VERSION, "--image", "set-the-image.invalid/tapp-hooks"), "can be pulled"),
-        (("--version", VERSION, "--image", "Not An Image"), "is no image that can be pulled"),
+        (
+            ("--version", VERSION, "--image", "set-the-image.invalid/tapp-hooks"),
+            "not a valid image",
+        ),
+        (("--version", VERSION, "--image", "Not An Image"), "is not a valid image name"),
     ],
 )
 def test_invalid_arguments_are_one_error_message(

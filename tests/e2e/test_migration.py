@@ -165,7 +165,7 @@ def test_metacontroller_takes_over_and_nothing_restarts(
         assert new["metadata"]["ownerReferences"] == old["metadata"]["ownerReferences"]
     again = app.migrate()
     assert again.returncode == 0, again.stdout + again.stderr
-    assert "0 to change, 3 done" in again.stdout
+    assert "0 changes to make, 3 done already" in again.stdout
     (manifest,) = documents(COMPOSITE)
     where = manifest["apiVersion"], "compositecontrollers", None, manifest["metadata"]["name"]
     if app.kube.find(*where) is None:

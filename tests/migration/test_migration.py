@@ -40,9 +40,9 @@ def test_without_apply_it_only_says_what_it_would_write() -> None:
     assert code == 0
     assert not kubectl.patched
     for name in ("pod shop/web-0", "pod shop/web-1", "claim shop/data-web-0"):
-        assert f"{name}: label controller-uid={TAPP_UID}" in text
+        assert f"{name}: add label controller-uid={TAPP_UID}" in text
     assert "Dry run: 4 changes" in text
-    assert "2 claims have their TApp as their only owner" in text
+    assert "2 claims would be deleted together with their TApp" in text
 
 
 def test_apply_labels_what_the_tapp_controls_and_a_second_run_finds_nothing_to_do() -> None:
@@ -69,7 +69,7 @@ def test_keep_claims_adds_the_namespace_as_an_owner_in_the_same_guarded_patch() 
         assert patch["metadata"]["labels"] == LABELLED
         assert patch["metadata"]["resourceVersion"] == "1"
         assert patch["metadata"]["ownerReferences"] == [*CONTROLLED, NAMESPACE]
-    assert play(kubectl, "--keep-claims")[1].count("0 to change, 4 done") == 1
+    assert play(kubectl, "--keep-claims")[1].count("0 changes to make, 4 done already") == 1
 
 
 def test_keep_claims_works_after_the_labels_are_there() -> None:
@@ -119,9 +119,9 @@ def test_what_is_in_the_way_is_told_and_never_touched(pod: Json, said: str) -> N
     kubectl = old_app(pods=[thing("web-0", CONTROLLED), pod])
     code, text = play(kubectl, "--apply")
     assert code == 1
-    assert "IN THE WAY: pod shop/web-1" in text
+    assert "PROBLEM: pod shop/web-1" in text
     assert said in text
-    assert "1 in the way" in text
+    assert "1 problem (PROBLEM above)" in text
     assert [name for resource, name, _ in kubectl.patched if resource == "pods"] == ["web-0"]
 
 
@@ -151,7 +151,7 @@ def test_a_tapp_that_is_being_deleted_is_left_alone() -> None:
     leaving = tapp(deletionTimestamp="2026-01-01T00:00:00Z")
     move = plan_move(leaving, [thing("web-0", CONTROLLED)], [], None)
     assert not move.changes
-    assert move.warnings == ["is being deleted: left alone"]
+    assert move.warnings == ["the TApp is being deleted, so nothing is changed"]
 
 
 def gated(status: str, phase: str = "Running") -> Json:
@@ -202,7 +202,7 @@ def test_it_goes_on_after_one_failure_and_says_so_at_the_end() -> None:
     assert "pod shop/web-0: FAILED: kubectl" in text
     assert "etcd is unwell" in text
     assert "3 of 4 changes made" in text
-    assert "1 failures: run it again" in text
+    assert "1 failure: run the command again" in text
     assert play(kubectl, "--apply")[0] == 0
 
 
@@ -211,7 +211,7 @@ def test_a_pod_that_is_gone_by_now_is_no_failure() -> None:
     kubectl.fail = [("patch pods web-0", 'Error from server (NotFound): pods "web-0" not found')]
     code, text = play(kubectl, "--apply")
     assert code == 0
-    assert "pod shop/web-0: is gone by now" in text
+    assert "pod shop/web-0: does not exist any more" in text
 
 
 def test_a_label_is_never_put_on_a_new_pod_of_the_same_name() -> None:
@@ -310,7 +310,7 @@ def test_without_cluster_wide_rights_it_looks_where_it_may_and_says_so() -> None
     ]
     code, text = play(kubectl)
     assert code == 0
-    assert "you may not list Deployments in all namespaces: make sure" in text
+    assert "you may not list Deployments in all namespaces: check" in text
     assert "kube-system/tapp-controller has 1 ready replicas of 1" in text
     kubectl.forbidden.append("deployments.apps --namespace=kube-system")
     code, text = play(kubectl, "--apply")
@@ -339,8 +339,8 @@ def test_an_empty_cluster_and_a_cluster_without_tapps_are_told_apart(
 ) -> None:
     code, text = play(FakeKubectl(tapps=[]))
     assert code == 0
-    assert "There is no TApp here" in text
+    assert "No TApp found" in text
     kubectl = old_app()
     kubectl.fail = [("get tapps", 'error: the server doesn\'t have a resource type "tapps"')]
     assert play(kubectl)[0] == 2
-    assert "this cluster knows no TApps" in capsys.readouterr().err
+    assert "the cluster has no CustomResourceDefinition of TApps" in capsys.readouterr().err

@@ -80,13 +80,13 @@ def python(version: str) -> str:
 def test_the_command_runs_on_the_oldest_python(tmp_path: Path) -> None:
     done = ran(python("3.9"), tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "There is no TApp here" in done.stdout
+    assert "No TApp found" in done.stdout
 
 
 def test_the_command_itself_runs_kubectl_from_path(tmp_path: Path) -> None:
     done = ran(sys.executable, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "There is no TApp here" in done.stdout
+    assert "No TApp found" in done.stdout
 
 
 def ran(interpreter: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:

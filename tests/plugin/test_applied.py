@@ -36,7 +36,7 @@ def test_plan_removes_applied_fields_that_are_missing_in_the_file(place: Path) -
 
 @pytest.mark.parametrize(
     ("option", "said", "happens"),
-    [("--no-server-side", CLIENT, "nothing happens"), ("--server-side", SERVER, "1 created")],
+    [("--no-server-side", CLIENT, "nothing changes"), ("--server-side", SERVER, "1 created")],
 )
 def test_options_override_the_recognized_kind_of_apply(
     place: Path, option: str, said: str, happens: str
@@ -143,9 +143,17 @@ def test_error_of_kubectl_apply_is_printed_without_its_patch(said: str, expected
 
 CLAIM = claim_template
 CLAIMS = {
-    "one more": ([CLAIM()], [CLAIM(), CLAIM("logs")], "claim template 'logs' is new: volumes of"),
-    "smaller": ([CLAIM(storage="2Gi")], [CLAIM(storage="1024Mi")], "claims never shrink"),
-    "one less": ([CLAIM(), CLAIM("logs")], [CLAIM()], "claim template 'logs' goes: its claims"),
+    "one more": (
+        [CLAIM()],
+        [CLAIM(), CLAIM("logs")],
+        "claim template 'logs' is new: the volumes of",
+    ),
+    "smaller": ([CLAIM(storage="2Gi")], [CLAIM(storage="1024Mi")], "claims cannot shrink"),
+    "one less": (
+        [CLAIM(), CLAIM("logs")],
+        [CLAIM()],
+        "claim template 'logs' is removed: its claims",
+    ),
     "the same, spelled otherwise": ([CLAIM(storage="1Gi")], [CLAIM(storage="1024Mi")], ""),
 }
 
@@ -155,7 +163,7 @@ def test_plan_explains_changed_claim_templates_without_effect(place: Path, case:
     before, after, message = CLAIMS[case]
     standin = by_client(manifest(replicas=2, volumeClaimTemplates=before))
     found = plan(standin, place, manifest(replicas=2, volumeClaimTemplates=after))
-    assert "nothing happens" in found.out
+    assert "nothing changes" in found.out
     assert message in found.out
     assert ("claim template" in found.out) is bool(message)
 
@@ -166,6 +174,6 @@ def test_changed_access_mode_affects_only_new_claims(place: Path) -> None:
     standin = by_client(manifest(replicas=2, volumeClaimTemplates=[claim_template()]))
     found = plan(standin, place, manifest(replicas=2, volumeClaimTemplates=[other]), "-o", "json")
     assert json.loads(found.out)["remarks"][1] == (
-        "claim template 'data' changes in accessModes: claims that there are keep what they have, "
-        "new ones get it"
+        "claim template 'data' changes accessModes: existing claims stay as they are, and new "
+        "claims get the change"
     )

@@ -59,7 +59,7 @@ def test_file_with_another_namespace_than_the_option_is_refused(
     one_sentence(kubectl_tapp(web, "plan", "--from", other, "-f", path), "old.yaml has test")
     bare = written(name="old.yaml")
     said = kubectl_tapp(web, "plan", "--from", bare, "-f", path)
-    assert (said.code, said.lines[0]) == (0, "TApp prod/web: nothing happens")
+    assert (said.code, said.lines[0]) == (0, "TApp prod/web: nothing changes")
 
 
 @pytest.mark.parametrize("way", [[], ["--no-dry-run"], ["--from"]])

@@ -57,7 +57,7 @@ def test_hold_with_wait_returns_after_the_service_has_observed_it(web: StandIn) 
     said = kubectl_tapp(web, "release", "web", "3", "-y", "--wait")
     assert said.code == 0
     assert HELD not in pod(web, 3)["metadata"]["labels"]
-    assert "being marked: 3" in said.out
+    assert "getting a new label or annotation: 3" in said.out
     assert "leaving their Services" not in said.out
 
 
@@ -68,18 +68,18 @@ def test_held_instance_is_updated_last_after_its_release(web: StandIn) -> None:
         web, "set", "image", "web", "app=nginx:2", "-y", "--wait", "--timeout", "5m"
     )
     assert said.code == 4
-    assert "web is not done after 5m: 5 of 6 done; waiting: 3 (their pods are on" in said.err
+    assert "web is not done after 5m: 5 of 6 done; waiting: 3 (on hold; " in said.err
     assert "leaving their Services" not in said.out
     assert notes(web, 3)[WANTED] == "Update"
     assert pod(web, 5)["spec"]["containers"][0]["image"] == "nginx:2"
     shown = kubectl_tapp(web, "status", "web").out
     assert " Held " in shown
     assert "6/6 running, 6 available" in shown
-    assert "3: Held: its pod is on hold ('match 42'); wanted since" in shown
+    assert "instance 3: Held: its pod is on hold ('match 42'); wanted since" in shown
     why = kubectl_tapp(web, "why", "web", "3").out
     assert "Held: its pod is on hold ('match 42'); wanted since" in why
     assert "pod Running, 1/1 ready" in why
-    assert "hold: `kubectl tapp release web 3 -n default` ends that" in why
+    assert "hold: `kubectl tapp release web 3 -n default` removes the hold" in why
     said = kubectl_tapp(web, "release", "web", "3", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
     assert "  3  TemplateChanged: template 'default' changes images of app in place" in said.lines
@@ -95,7 +95,7 @@ def test_why_names_holds_without_an_effect(web: StandIn, ids: list[str]) -> None
     said = kubectl_tapp(web, "why", "web", *ids).out
     for reason, named in (("match 42", "0,2-4"), ("match 43", "5")):
         ends = f"`kubectl tapp release web {named} -n default`"
-        text = f"hold: '{reason}', which keeps nothing back now; {ends}"
+        text = f"hold: '{reason}'; this delays nothing now; {ends}"
         assert said.count(text) == 1
 
 
@@ -104,7 +104,7 @@ def test_why_has_the_command_that_releases_all_blocked_instances(web: StandIn) -
     kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y")
     web.world.run(60)
     said = kubectl_tapp(web, "why", "web")
-    assert "    hold: `kubectl tapp release web 0,2-4 -n default` ends that" in said.lines
+    assert "    hold: `kubectl tapp release web 0,2-4 -n default` removes the hold" in said.lines
 
 
 def test_wait_does_not_report_a_hold_with_an_end_as_stuck(web: StandIn) -> None:

@@ -40,9 +40,11 @@ def test_watch_prints_changes_until_ctrl_c(capsys: pytest.CaptureFixture[str]) -
     said = capsys.readouterr()
     assert said.err == ""
     changes = [line for line in said.out.splitlines() if line.startswith("2026-")]
-    assert changes[0].endswith("2: Delete, Killed: spec.statuses asks for it to be stopped")
-    assert any("2: Running, 1/1 ready, nginx:1.28 -> " in line for line in changes)
-    updating = "0: Running, 1/1 ready, nginx:1.28 -> Updating, 1/1 ready, nginx:1.29"
+    assert changes[0].endswith(
+        "instance 2: Delete, Killed: spec.statuses asks for it to be stopped"
+    )
+    assert any("instance 2: Running, 1/1 ready, nginx:1.28 -> " in line for line in changes)
+    updating = "instance 0: Running, 1/1 ready, nginx:1.28 -> Updating, 1/1 ready, nginx:1.29"
     assert any(line.endswith(updating) for line in changes)
     assert any("WaitingForBudget" in line for line in changes)
 

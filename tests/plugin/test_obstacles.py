@@ -66,7 +66,7 @@ def test_error_of_the_api_server_is_printed(say: Callable[[str], str], words: st
     refusing(life, say)
     life.begin_patch(replicas=6).world.run(45)
     standin = StandIn(life.world)
-    text = f"4, 5: not created: the API server refuses its pod: {words}"
+    text = f"instances 4, 5: not created: the API server refused its pod: {words}"
     for verb in ("status", "why"):
         said = kubectl_tapp(standin, verb, "web")
         assert (said.code, said.err) == (0, "")
@@ -75,7 +75,7 @@ def test_error_of_the_api_server_is_printed(say: Callable[[str], str], words: st
         assert "PodsNotCreated" not in said.out, "said of the instances already"
     said = kubectl_tapp(standin, "wait", "web")
     assert said.code == 4
-    stuck = f"instances 4, 5: not created: the API server refuses its pod: {words}"
+    stuck = f"instances 4, 5: not created: the API server refused its pod: {words}"
     assert said.err.startswith(f"error: web is stuck: {stuck}")
 
 
@@ -85,8 +85,11 @@ def test_each_instance_has_its_own_error() -> None:
     refusing(life, forbidden(PRIORITY), "web-5", "web-6")
     life.begin_patch(replicas=7).world.run(45)
     lines = kubectl_tapp(StandIn(life.world), "status", "web").lines
-    assert f"4: not created: the API server refuses its pod: forbidden: {QUOTA}" in lines
-    assert f"5, 6: not created: the API server refuses its pod: forbidden: {PRIORITY}" in lines
+    assert f"instance 4: not created: the API server refused its pod: forbidden: {QUOTA}" in lines
+    assert (
+        f"instances 5, 6: not created: the API server refused its pod: forbidden: {PRIORITY}"
+        in lines
+    )
 
 
 def test_error_without_a_name_counts_for_instances_without_their_own_error() -> None:
@@ -96,8 +99,8 @@ def test_error_without_a_name_counts_for_instances_without_their_own_error() -> 
     refusing(life, forbidden(QUOTA), "web-5")
     life.begin_patch(replicas=6).world.run(45)
     lines = kubectl_tapp(StandIn(life.world), "status", "web").lines
-    assert f"4: not created: the API server refuses its pod: {WEBHOOK}" in lines
-    assert f"5: not created: the API server refuses its pod: forbidden: {QUOTA}" in lines
+    assert f"instance 4: not created: the API server refused its pod: {WEBHOOK}" in lines
+    assert f"instance 5: not created: the API server refused its pod: forbidden: {QUOTA}" in lines
 
 
 def test_error_is_not_printed_after_a_later_success() -> None:
@@ -109,7 +112,7 @@ def test_error_is_not_printed_after_a_later_success() -> None:
     life.world.run(1000)
     standin = StandIn(life.world)
     said = kubectl_tapp(standin, "why", "web", "4")
-    assert said.lines[0] == "4: UpToDate: it runs its template"
+    assert said.lines[0] == "instance 4: UpToDate: it runs its template"
     assert "quota" not in said.out
     refusing(life, forbidden(PRIORITY), "web-4")
     life.world.delete("Pod", "web-4")
@@ -132,7 +135,7 @@ def test_refused_update_is_printed_until_it_succeeds() -> None:
     body = {**life.tapp["spec"]["template"], "spec": {"containers": [container]}}
     life.begin_patch(template=body).world.run(30)
     standin = StandIn(life.world)
-    words = "the API server refuses that: forbidden: images are frozen"
+    words = "the API server refused this: forbidden: images are frozen"
     assert words in kubectl_tapp(standin, "status", "web").out
     assert words in kubectl_tapp(standin, "why", "web", "3").out
     life.world.cluster.admission.policies.remove(frozen)
@@ -148,7 +151,7 @@ def test_errors_are_found_in_a_combined_event() -> None:
     events = life.world.list("Event")
     assert any(each["message"].startswith("(combined from similar events): ") for each in events)
     said = kubectl_tapp(StandIn(life.world), "status", "web")
-    (line,) = [line for line in said.lines if line.startswith("4: not created: ")]
+    (line,) = [line for line in said.lines if line.startswith("instance 4: not created: ")]
     newest = max(int(each["message"].rpartition("=")[2]) for each in events)
     assert line.endswith(f"exceeded quota: pods={newest}")
 
@@ -216,12 +219,12 @@ def test_pod_with_the_same_name_is_reported_with_its_owner(
     taken(life, POD, "web-4", **metadata)
     life.begin_patch(replicas=5).world.run(45)
     standin = StandIn(life.world)
-    text = f"4: not created: a pod of its name {whose}"
+    text = f"instance 4: not created: another pod with its name {whose}"
     for verb in ("status", "why"):
         assert text in kubectl_tapp(standin, verb, "web").lines
     said = kubectl_tapp(standin, "wait", "web")
     assert said.code == 4
-    assert f"instance 4: not created: a pod of its name {whose}" in said.err
+    assert f"instance 4: not created: another pod with its name {whose}" in said.err
 
 
 def test_pod_without_its_label_is_found() -> None:
@@ -230,7 +233,10 @@ def test_pod_without_its_label_is_found() -> None:
     life.world.cluster.edit(POD, pod, lambda old: with_meta(old, labels={"app": "web"}))
     life.world.run(45)
     said = kubectl_tapp(StandIn(life.world), "status", "web")
-    assert f"2: not created: a pod of its name belongs to nobody; {ADOPT}" in said.lines
+    assert (
+        f"instance 2: not created: another pod with its name belongs to nobody; {ADOPT}"
+        in said.lines
+    )
 
 
 def test_orphaned_claims_are_found_although_their_pods_run() -> None:
@@ -241,7 +247,7 @@ def test_orphaned_claims_are_found_although_their_pods_run() -> None:
     life.apply(manifest(**spec))
     standin = StandIn(life.world)
     whose = f"belonged to a TApp web that is gone (uid old); {ADOPT}"
-    text = f"0, 1: a claim of the name of its claim data {whose}"
+    text = f"instances 0, 1: another claim with the name of its claim data {whose}"
     assert text in kubectl_tapp(standin, "status", "web").lines
     assert text in kubectl_tapp(standin, "why", "web").lines
 
@@ -254,7 +260,10 @@ def test_missing_permission_to_look_for_the_owner_is_reported() -> None:
     standin.forbid("get pods")
     said = kubectl_tapp(standin, "status", "web")
     assert (said.code, said.err) == (0, "")
-    text = "4: not created: a pod of its name may be there, which you may not read: no permission"
+    text = (
+        "instance 4: not created: a pod with its name may exist already, but you may not read it: "
+        "no permission"
+    )
     assert any(line.startswith(text) for line in said.lines)
 
 
@@ -282,4 +291,4 @@ def test_watch_prints_an_error_as_soon_as_it_occurs(capsys: pytest.CaptureFixtur
     steps = [lambda: life.begin_patch(replicas=6), *20 * [lambda: None]]
     assert watched(life, steps) == 130
     out = capsys.readouterr().out
-    assert f"4, 5: not created: the API server refuses its pod: forbidden: {QUOTA}" in out
+    assert f"instances 4, 5: not created: the API server refused its pod: forbidden: {QUOTA}" in out

@@ -141,7 +141,9 @@ def test_plan_of_a_paused_tapp_is_not_stuck(web: StandIn) -> None:
     edit = ["plan", "web", "--image", "app=nginx:9"]
     said = kubectl_tapp(web, *edit, "--fail-if", "stuck")
     assert (said.code, said.err) == (0, "")
-    assert said.lines[0].endswith("6 waiting, in about 1 s, until updates are resumed")
+    assert said.lines[0].endswith(
+        "6 waiting, in about 1 s, then the rest waits until updates are resumed"
+    )
     assert "Stuck" not in said.out
     assert "  instances 0-5: updates are paused (spec.updateStrategy.paused)" in said.lines
     assert kubectl_tapp(web, *edit, "--fail-if", "paused").code == 3
@@ -197,7 +199,7 @@ def test_output_for_a_tapp_in_deletion_names_the_blocking_finalizer(web: StandIn
         said = kubectl_tapp(web, verb, "web").out
         assert "the TApp is being deleted since" in said
         assert "finalizer a.example/x keeps the object" in said
-        assert "gone: the TApp is being deleted" in said
+        assert "its pod is gone: the TApp is being deleted" in said
         assert "create it" not in said
     one_sentence(kubectl_tapp(web, "wait", "web"), "is being deleted", "a.example/x")
     assert "Terminating" in kubectl_tapp(web, "list").out

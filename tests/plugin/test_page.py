@@ -73,7 +73,12 @@ def test_texts_of_users_are_escaped(everything: Forecast) -> None:
 
 def test_page_has_everything_that_the_plan_has(everything: Forecast) -> None:
     text = read(everything).text
-    for said in (*everything.stuck, *everything.notes, "spec.containers[web].env", "forces new"):
+    for said in (
+        *everything.stuck,
+        *everything.notes,
+        "spec.containers[web].env",
+        "replaces the pods",
+    ):
         assert said in text
     for outcome in ("waiting", "deleted", "created", "recreated", "in place"):
         assert outcome in text

@@ -116,7 +116,7 @@ def test_plan_names_the_instances_that_are_kept() -> None:
 
 def test_plan_supports_a_step_of_a_rollout() -> None:
     web = begun()
-    for partition, outcome in (("1", "1 in place"), ("0%", "2 in place"), ("2", "nothing happens")):
+    for partition, outcome in (("1", "1 in place"), ("0%", "2 in place"), ("2", "nothing changes")):
         said = kubectl_tapp(web, "plan", "web", "--partition", partition)
         assert said.lines[0].startswith(f"TApp default/web: {outcome}")
     said = kubectl_tapp(web, "plan", "web", "--image", "app=nginx:3", "--partition", "50%")
@@ -128,10 +128,10 @@ def test_status_why_and_history_name_kept_instances_and_their_revision() -> None
     web = begun()
     (revision,) = web.world.get("tapps", "web")["status"]["kept"]
     status = kubectl_tapp(web, "status", "web")
-    assert "6/6 running, 6 available, kept: 4, 5" in status.out
-    assert f"4, 5: Kept: the partition keeps it at revision {revision}" in status.out
+    assert "6/6 running, 6 available, kept at an older revision: 4, 5" in status.out
+    assert f"instances 4, 5: Kept: the partition keeps it at revision {revision}" in status.out
     why = kubectl_tapp(web, "why", "web", "5")
-    assert f"5: Kept: the partition keeps it at revision {revision}" in why.out
+    assert f"instance 5: Kept: the partition keeps it at revision {revision}" in why.out
     history = kubectl_tapp(web, "history", "web")
     first, second = (line.split() for line in history.lines[1:])
     assert "KEPT" in history.lines[0]
@@ -171,11 +171,13 @@ def test_kept_instance_keeps_its_claims_and_its_service(tmp_path: Path) -> None:
     }
     lines = applied(web, tmp_path / "web.yaml", "plan web", **edit)
     assert (
-        "  spec.serviceName changes: host names of pods that there are stay as they are; whom the "
-        "partition keeps comes back with what it had"
+        "  spec.serviceName changes: existing pods keep their host names; instances that the "
+        "partition keeps also keep the old name after a replacement"
     ) in lines
     assert any(
-        line.endswith("until they are made anew; whom the partition keeps comes back with its own")
+        line.endswith(
+            "instances that the partition keeps also keep their claim after a replacement"
+        )
         for line in lines
     )
     assert any(

@@ -104,9 +104,9 @@ def test_explicit_default_is_reported_as_no_change(web: StandIn) -> None:
         replicas=4, template={**made, "spec": {**made["spec"], "dnsPolicy": "ClusterFirst"}}
     )
     said = kubectl_tapp(web, "plan", "web", "-f", "-", stdin=json.dumps(edit))
-    assert "the same pods, written in another way" in said.out
+    assert "the pods stay as they are" in said.out
     assert "labels only" in said.out
-    assert "forces new pods" not in said.out
+    assert "replaces the pods" not in said.out
 
 
 def test_plan_has_the_claims() -> None:
@@ -154,7 +154,7 @@ def test_image_that_fails_now_is_expected_to_fail_in_other_instances(lever: str)
     document = tapp(replicas=3, templatePool=pool, templates={"2": "bad"})
     life = life_of(document, **{lever: {"odd:1"}})
     found = foretell(life, changed(life, templates={"1": "bad", "2": "bad"}))
-    assert any("odd:1 is taken as broken" in note for note in found.notes)
+    assert any("odd:1 is assumed to fail" in note for note in found.notes)
     assert any("instance" in line and "1" in line for line in found.stuck)
 
 
@@ -274,10 +274,10 @@ WRONG: dict[str, tuple[list[str], str, int]] = {
     "no file": (["plan", "-f", "/no/such.yaml"], "/no/such.yaml cannot be read", 1),
     "an unknown container": (["plan", "web", "--image", "wep=x"], "'wep'", 2),
     "ids that are not there": (["plan", "web", "--kill", "9"], "there is no instance 9", 2),
-    "an unknown word": (["plan", "web", "--fail-if", "recreated"], "is none of recreate", 2),
+    "an unknown word": (["plan", "web", "--fail-if", "recreated"], "use one of recreate", 2),
     "no limit": (["plan", "web", "--fail-if", "unavailable"], "needs a limit", 2),
-    "no unit": (["plan", "web", "--fail-if", "duration>10"], "has a unit", 2),
-    "a wrong unit": (["plan", "web", "--fail-if", "recreate>10m"], "is a number, not a time", 2),
+    "no unit": (["plan", "web", "--fail-if", "duration>10"], "needs a unit", 2),
+    "a wrong unit": (["plan", "web", "--fail-if", "recreate>10m"], "takes no unit of time", 2),
     "a percentage": (["plan", "web", "--fail-if", "delete>10%"], "can be a percentage", 2),
     "nonsense": (["plan", "web", "--fail-if", "recreate >> 2"], "write WORD or WORD>NUMBER", 2),
 }

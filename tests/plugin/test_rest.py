@@ -280,8 +280,8 @@ def test_text_page_and_document_have_the_omitted_instances(life: Life, tmp_path:
     words = ["plan", "web", "--restart"]
     rest = ROW - turns.SIMULATED_BUDGETS - 1
     text = kubectl_tapp(StandIn(life.world), *words)
-    (line,) = [each for each in text.lines if "and so on" in each]
-    assert line.startswith(f"  … and so on: {rest} more, about ")
+    (line,) = [each for each in text.lines if "follow in the same way" in each]
+    assert line.startswith(f"  … {rest} more instances follow in the same way, about ")
     assert text.lines[0].startswith(f"TApp default/web: {ROW} recreated, in about ")
     page = tmp_path / "plan.html"
     conditions = ["--fail-if", f"recreate>={ROW}", "--html", str(page)]
@@ -290,7 +290,7 @@ def test_text_page_and_document_have_the_omitted_instances(life: Life, tmp_path:
     document = json.loads(said.out)
     assert document["rest"]["instances"] == f"{turns.SIMULATED_BUDGETS + 1}-{ROW - 1}"
     assert {each["outcome"] for each in document["instances"]} == {"recreated"}
-    assert page.read_text().count(f"and so on: {rest} more") == 2
+    assert page.read_text().count(f"{rest} more instances follow in the same way") == 2
 
 
 def test_broken_instance_behind_the_shown_turns_is_stuck(tmp_path: Any) -> None:

@@ -54,12 +54,11 @@ def test_existing_pods_and_claims_are_named(tmp_path: Path, whose: str) -> None:
     assert said.code == 0, said.err
     assert said.lines[0].startswith("TApp default/web: 1 created, 2 waiting, 1 claim created")
     assert (
-        "pods web-0, web-1 are there already, so none is created for instances 0, 1: each"
-        in said.out
+        "pods web-0, web-1 exist already, so none is created for instances 0, 1: each" in said.out
     )
     for text in told:
         assert text in said.out
-    assert "claims data-web-0, data-web-2 are there already and will be used: each" in said.out
+    assert "claims data-web-0, data-web-2 exist already and will be used: each" in said.out
 
 
 def test_document_of_the_plan_creates_only_missing_objects(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_plan_has_created_changed_and_deleted_services(tmp_path: Path) -> None:
     web = exposing()
     assert planned(web, tmp_path, serviceTemplate=EXPOSED).endswith("web: 3 Services created")
     web = exposing(serviceTemplate=EXPOSED)
-    assert planned(web, tmp_path, serviceTemplate=EXPOSED).endswith("web: nothing happens")
+    assert planned(web, tmp_path, serviceTemplate=EXPOSED).endswith("web: nothing changes")
     other = {"spec": {"ports": [{"port": 90}]}}
     assert planned(web, tmp_path, serviceTemplate=other).endswith("web: 3 Services changed")
     assert planned(web, tmp_path).endswith("web: 3 Services deleted")

@@ -84,7 +84,7 @@ def taken(browser: Browser, name: str) -> bytes:
         page.locator("#rows tbody tr" if first == "/" else "#i5").first.wait_for(timeout=120_000)
         page.locator('#link[data-link="live"]').wait_for()
         if name.startswith("stuck"):
-            page.locator("#stuck").get_by_text("It is stuck").wait_for(timeout=120_000)
+            page.locator("#stuck").get_by_text("The rollout is stuck").wait_for(timeout=120_000)
             page.locator("#i0").click()
             page.locator("#why h2").wait_for()
         found = settled(page)

@@ -31,15 +31,15 @@ def test_a_roll_is_seen_as_it_goes_and_stuck_where_it_stops(page: "Page") -> Non
         page.locator("#i5").wait_for()
         assert "key=" not in page.url
         assert page.locator(".tile.ok").count() == 6
-        assert page.locator("#budget .may").inner_text() == "1 may go"
+        assert page.locator("#budget .may").inner_text() == "1 may become unavailable"
         served.patch({"template": template("shop", "shop:broken")})
         page.locator("#i0.moving").wait_for()
         page.locator("#moving").get_by_text("0").wait_for()
         page.locator("#i0.bad").wait_for(timeout=120_000)
-        assert page.locator("#i0").get_attribute("aria-label").startswith("instance 0: in trouble")
+        assert page.locator("#i0").get_attribute("aria-label").startswith("instance 0: blocked")
         assert page.locator("#i0 i").inner_text() == "✕"
-        page.locator("#stuck").get_by_text("It is stuck").wait_for(timeout=120_000)
-        assert page.locator("#budget .gone").inner_text() == "1 is gone"
+        page.locator("#stuck").get_by_text("The rollout is stuck").wait_for(timeout=120_000)
+        assert page.locator("#budget .gone").inner_text() == "1 is unavailable"
         page.locator("#i0").click()
         why = page.locator("#why")
         why.get_by_text("shop:broken").first.wait_for()
@@ -59,7 +59,7 @@ def test_all_tapps_have_a_row_and_are_found(page: "Page") -> None:
         page.locator("#rows tbody tr").nth(2).wait_for()
         assert page.locator("#count").inner_text() == "3 of 3 TApps, 312 instances"
         strip = page.locator("#rows canvas").nth(2).get_attribute("aria-label")
-        assert strip == "5 runs as asked for, 1 stopped"
+        assert strip == "5 up to date, 1 stopped"
         page.locator("#namespace").select_option("games")
         assert page.locator("#rows tbody tr:visible").count() == 1
         page.locator("#namespace").select_option("")
@@ -83,7 +83,7 @@ def test_a_partition_is_a_line_in_the_grid(page: "Page") -> None:
         page.locator(".tile.kept").nth(3).wait_for(timeout=120_000)
         line = page.locator("#grid .line")
         line.wait_for()
-        assert line.inner_text() == "partition: 4 below this line keep what they have"
+        assert line.inner_text() == "partition: 4 below this line are kept at their revision"
         before = line.evaluate("it => it.previousElementSibling.dataset.id")
         assert before == "1"
 

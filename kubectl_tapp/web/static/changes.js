@@ -1,5 +1,5 @@
 // The dialogs for changes: a form, then the plan of the change, then the question whether to carry it out.
-import {LATE, ask} from "/connection.js";
+import {STILL_WAITING_SECONDS, ask} from "/connection.js";
 import {ranges} from "/one.js";
 import {make, show} from "/show.js";
 
@@ -12,17 +12,17 @@ const template = (label, more = {}) => ({name: "template", label, choices: (one)
 // The name of each change, with its title and the fields of its form. The server maps the names to verbs.
 const CHANGES = {
   image: ["Image", template("Template", {required: true}), {name: "images", images: true},
-    text("canary", "Only a canary: so many, 3 or 10%"), text("partition", "Keep back so many, 3 or 30%")],
-  replicas: ["Replicas", text("replicas", "How many instances", {required: true, inputMode: "numeric"})],
+    text("canary", "Update only a canary of this many instances (3 or 10%)"), text("partition", "Keep this many instances at their revision (3 or 30%)")],
+  replicas: ["Replicas", text("replicas", "Number of instances", {required: true, inputMode: "numeric"})],
   kill: ["Kill", ids()],
   start: ["Start", ids()],
   template: ["Template", template("Template", {required: true}), ids()],
-  partition: ["Partition", text("to", "So many, 3 or 30%, keep what they have", {required: true})],
-  advance: ["Advance", text("to", "So many still keep what they have; empty: nobody")],
+  partition: ["Partition", text("to", "Number of instances to keep at their revision (3 or 30%)", {required: true})],
+  advance: ["Advance", text("to", "Number of instances still to keep (3 or 30%); empty: none")],
   pause: ["Pause"],
   resume: ["Resume"],
-  restart: ["Restart", ids({required: false, label: "Instances; empty: all, within the budget"}), {name: "in_place", label: "Only the containers, in their pods", check: true}],
-  hold: ["Hold", ids(), text("reason", "Why, for those who wait", {required: true})],
+  restart: ["Restart", ids({required: false, label: "Instances; empty: all, within the budget"}), {name: "in_place", label: "Restart the containers in place, keep the pods", check: true}],
+  hold: ["Hold", ids(), text("reason", "Reason, which status and why show", {required: true})],
   release: ["Release", ids()],
   promote: ["Promote", template("Canary", {empty: "the only one"})],
   abort: ["Abort", template("Canary", {empty: "the only one"})],
@@ -104,7 +104,7 @@ function open(one, name) {
   async function asked(path, body, result) {
     const wait = (text) => Object.assign(result, {textContent: text, className: "waits"});
     wait("Waiting for the answer.");
-    const late = setTimeout(() => wait(`kubectl tapp web has not answered for ${LATE} seconds. Still waiting.`), LATE * 1000);
+    const late = setTimeout(() => wait(`kubectl tapp web has not answered for ${STILL_WAITING_SECONDS} seconds. Still waiting.`), STILL_WAITING_SECONDS * 1000);
     try {
       const found = await ask(path, {body});
       wait("");
@@ -151,10 +151,10 @@ function open(one, name) {
     try {
       const found = await asked("/api/do", {key}, result);
       const last = found.text.trimEnd().split("\n").at(-1);
-      $("chosen").textContent = found.going ? `${title}: under way, the timeline says how it ends` : last;
+      $("chosen").textContent = found.going ? `${title}: in progress; the timeline will show the result` : last;
       close();
     } catch (error) {
-      if (error.timedOut) result.textContent += ". The change may have been made all the same: the timeline says it.";
+      if (error.timedOut) result.textContent += ". The change may still have been made: see the timeline.";
       const again = make("button", {type: "button", className: "go", onclick: () => plan(result)}, "Plan again"), held = go === document.activeElement;
       go.replaceWith(again);
       if (held) again.focus();

@@ -4,15 +4,15 @@
 
 const $ = (id) => document.getElementById(id);
 const STORED = `tapp-key-${location.port}`;
-const SOON = 10, LONG = 40; // Seconds for a response without and with calls of kubectl, which take at most 30 s
-export const LATE = 10; // Seconds after which the page tells the user that it is still waiting
-const AGAIN = 300, REST = 1000, RETRY = 2000, HIDDEN = 15000; // Milliseconds between two requests
+const QUICK_SECONDS = 10, KUBECTL_SECONDS = 40; // Seconds for a response without and with calls of kubectl, which take at most 30 s
+export const STILL_WAITING_SECONDS = 10; // Seconds after which the page tells the user that it is still waiting
+const FIRST_PAUSE = 300, MAX_PAUSE = 1000, MAX_RETRY_PAUSE = 2000, HIDDEN_PAUSE = 15000; // Milliseconds between two requests
 
-export const keep = (key) => localStorage.setItem(STORED, key);
+export const storeKey = (key) => localStorage.setItem(STORED, key);
 
 // Sends a request and returns the response's JSON. Throws an Error with a sentence for the user: its `status` is the
 // HTTP status of the response, its `timedOut` is true if there was no response in time.
-export async function ask(path, {body, seconds = LONG, signal} = {}) {
+export async function ask(path, {body, seconds = KUBECTL_SECONDS, signal} = {}) {
   const options = {headers: {"X-TApp-Key": localStorage.getItem(STORED) ?? ""}};
   if (body !== undefined) {
     options.method = "POST";
@@ -39,10 +39,10 @@ export async function ask(path, {body, seconds = LONG, signal} = {}) {
   }
 }
 
-export const askNow = (path, signal) => ask(path, {seconds: SOON, signal});
+export const askQuickly = (path, signal) => ask(path, {seconds: QUICK_SECONDS, signal});
 
 // Shows the state of the connection in the page's header: "live", "waiting" or "lost".
-export function linked(state, text) {
+export function showConnection(state, text) {
   $("link").dataset.link = state;
   if ($("link").textContent !== text) $("link").textContent = text;
 }
@@ -66,7 +66,7 @@ function merge(model, change) {
 }
 
 // Waits this long, or until the tab is shown again, the machine is online again, or the signal is aborted.
-export function rest(milliseconds, signal) {
+export function pauseFor(milliseconds, signal) {
   return new Promise((done) => {
     const over = new AbortController();
     const end = () => { clearTimeout(timer); over.abort(); done(); };
@@ -81,25 +81,25 @@ export function rest(milliseconds, signal) {
 // restarts of the server.
 export async function follow(path, query, signal, render) {
   const model = {};
-  for (let version = "", pause = AGAIN; !signal.aborted;) {
-    let longest = REST;
+  for (let version = "", pause = FIRST_PAUSE; !signal.aborted;) {
+    let longest = MAX_PAUSE;
     try {
       const asked = new URLSearchParams({...query, since: version, hidden: document.hidden});
-      const found = await askNow(`${path}?${asked}`, signal);
+      const found = await askQuickly(`${path}?${asked}`, signal);
       if (signal.aborted) return;
       version = found.version;
-      if (found.changes.length) pause = AGAIN;
+      if (found.changes.length) pause = FIRST_PAUSE;
       for (const change of found.changes) {
         merge(model, change);
         render(model, change);
       }
-      linked(model.lost ? "lost" : "live", model.lost ? `cluster lost: ${model.lost}` : "live");
+      showConnection(model.lost ? "lost" : "live", model.lost ? `cluster lost: ${model.lost}` : "live");
     } catch (error) {
       if (signal.aborted) return;
-      longest = RETRY;
-      linked("lost", `connection lost, trying again: ${error.message}`);
+      longest = MAX_RETRY_PAUSE;
+      showConnection("lost", `connection lost, trying again: ${error.message}`);
     }
-    await rest(document.hidden ? HIDDEN : pause, signal);
+    await pauseFor(document.hidden ? HIDDEN_PAUSE : pause, signal);
     pause = Math.min(pause * 1.5, longest);
   }
 }

@@ -28,7 +28,7 @@ function rowsOf(caption, heads, rows) {
     make("th", {scope: "col"}, each)))), make("tbody", {}, ...rows.map(cells)));
 }
 
-export class One {
+export class TAppView {
   constructor(namespace, name, settings, signal) {
     Object.assign(this, {namespace, name, settings, signal, model: {}, asked: null, selected: new Set()});
     Object.assign(this, {tiles: new Map(), letters: new Map(), entries: new Map()});
@@ -102,19 +102,19 @@ export class One {
     ids.forEach((id) => {
       if (edges.length < 5 && edges.includes(id)) {
         const side = those.has(id) ? "below" : "above";
-        inOrder.push(make("div", {className: "line", "data-key": `line ${id}`, role: "presentation"}, `partition: ${size} ${side} this line keep what they have`));
+        inOrder.push(make("div", {className: "line", "data-key": `line ${id}`, role: "presentation"}, `partition: ${size} ${side} this line are kept at their revision`));
       }
       inOrder.push(this.tiles.get(id));
     });
     show($("grid"), inOrder);
     $("grid").classList.toggle("many", ids.length > MANY);
     const at = $("grid").contains(document.activeElement) ? document.activeElement : $("grid").querySelector('[tabindex="0"]');
-    if (ids.length) this.reach(at ?? this.tiles.get(ids[0]));
+    if (ids.length) this.makeTabStop(at ?? this.tiles.get(ids[0]));
   }
 
   head(head) {
     show($("headline"), [head.headline, make("span", {className: "progress"}, head.stuck ? "" : head.line)]);
-    const lines = [...(head.stuck ? [`It is stuck: ${head.stuck}`] : []), ...(head.paused ? ["Updates are paused."] : []),
+    const lines = [...(head.stuck ? [`The rollout is stuck: ${head.stuck}`] : []), ...(head.paused ? ["Updates are paused."] : []),
       ...(head.going ? [head.going] : []), ...head.notes];
     $("stuck").hidden = !lines.length;
     $("stuck").className = head.stuck ? "stuck" : "stuck waits";
@@ -122,8 +122,8 @@ export class One {
   }
 
   budget(budget) {
-    const parts = [["must", Math.min(budget.must, budget.have), "must stay"], ["may", budget.may, "may go"], ["gone", budget.gone, budget.gone === 1 ? "is gone" : "are gone"]];
-    const bar = make("div", {className: "shares", role: "img", "aria-label": `budget: ${budget.must} must stay, ${budget.may} may go, ${budget.gone} are gone`});
+    const parts = [["must", Math.min(budget.must, budget.have), "must stay available"], ["may", budget.may, "may become unavailable"], ["gone", budget.gone, budget.gone === 1 ? "is unavailable" : "are unavailable"]];
+    const bar = make("div", {className: "shares", role: "img", "aria-label": `budget: ${budget.must} must stay available, ${budget.may} may become unavailable, ${budget.gone} ${budget.gone === 1 ? "is" : "are"} unavailable`});
     for (const [kind, many, text] of parts.filter((each) => each[1])) {
       const part = make("span", {className: kind}, `${many} ${text}`);
       part.style.flexGrow = many;
@@ -153,10 +153,10 @@ export class One {
   }
 
   history() {
-    show($("history"), [rowsOf("Revisions, the newest first; * is there now",
-      ["Revision", "Template", "Hash", "When", "Run by", "What changed", "Cause"], this.model.history.map((each) =>
+    show($("history"), [rowsOf("Revisions, newest first; * is in the spec now",
+      ["Revision", "Template", "Hash", "When", "Instances", "What changed", "Cause"], this.model.history.map((each) =>
         [`${each.template} ${each.hash}`, `${each.current ? "* " : ""}${each.number}`, each.template, each.hash, when(each.created, true),
-          each.ids || "nobody", each.changed, each.cause]))]);
+          each.ids || "none", each.changed, each.cause]))]);
   }
 
   log(change) {
@@ -216,7 +216,7 @@ export class One {
     $("why").hidden = false;
   }
 
-  choose(ids) {
+  select(ids) {
     for (const id of new Set([...this.selected, ...ids])) {
       const on = ids.has(id);
       if (this.tiles.get(id)) this.tiles.get(id).ariaSelected = on;
@@ -243,15 +243,15 @@ export class One {
       const to = from === null || !(event.buttons & 1) ? null : of(event);
       if (to === null || (to === from && !dragged)) return;
       dragged = true;
-      this.choose(this.between(from, to));
+      this.select(this.between(from, to));
     });
     on(grid, "click", (event) => {
       const id = of(event) ?? Number(event.target.closest?.(".tile")?.dataset.id ?? NaN);
       if (dragged || Number.isNaN(id)) return;
-      if (event.shiftKey && this.anchor !== undefined) this.choose(this.between(this.anchor, id));
-      else if (event.ctrlKey || event.metaKey) this.flip(id);
+      if (event.shiftKey && this.anchor !== undefined) this.select(this.between(this.anchor, id));
+      else if (event.ctrlKey || event.metaKey) this.toggleSelected(id);
       else {
-        this.choose(new Set([id]));
+        this.select(new Set([id]));
         this.why(id);
       }
       if (!event.shiftKey) this.anchor = id;
@@ -269,14 +269,14 @@ export class One {
     });
   }
 
-  flip(id) {
+  toggleSelected(id) {
     const ids = new Set(this.selected);
     if (!ids.delete(id)) ids.add(id);
-    this.choose(ids);
+    this.select(ids);
   }
 
   // Makes this tile the only one in the order of the Tab key.
-  reach(tile) {
+  makeTabStop(tile) {
     for (const each of $("grid").querySelectorAll('[tabindex="0"]')) if (each !== tile) each.tabIndex = -1;
     tile.tabIndex = 0;
   }
@@ -288,7 +288,7 @@ export class One {
     else if ($("grid").hidden) $("table").querySelector(`[data-key="${nearest}"] button`)?.focus();
     else {
       const tile = this.tiles.get(nearest);
-      this.reach(tile);
+      this.makeTabStop(tile);
       tile.focus();
     }
   }
@@ -300,13 +300,13 @@ export class One {
     if (event.key in steps) {
       const to = ids[Math.max(0, Math.min(ids.length - 1, at + steps[event.key]))];
       if (!event.shiftKey) this.anchor = to;
-      else this.choose(this.between(this.anchor ?? ids[at], to));
+      else this.select(this.between(this.anchor ?? ids[at], to));
       this.anchor ??= ids[at];
       this.focus(to);
-    } else if (event.key === " ") this.flip(ids[at]);
+    } else if (event.key === " ") this.toggleSelected(ids[at]);
     else if (event.key === "Enter") this.why(ids[at]);
-    else if (event.key === "Escape") this.choose(new Set());
-    else if (event.key === "a" && (event.ctrlKey || event.metaKey)) this.choose(new Set(ids));
+    else if (event.key === "Escape") this.select(new Set());
+    else if (event.key === "a" && (event.ctrlKey || event.metaKey)) this.select(new Set(ids));
     else return;
     event.preventDefault();
   }

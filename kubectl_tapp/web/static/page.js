@@ -1,13 +1,13 @@
-// The entry point of the page: shows the list of all TApps (All) or a single TApp (One), as the address says.
-import {askNow, follow, keep, linked, rest} from "/connection.js";
-import {One} from "/one.js";
-import {become, make, passFocus, show} from "/show.js";
+// The entry point of the page: shows the list of all TApps (TAppList) or a single TApp (TAppView), as the address says.
+import {askQuickly, follow, pauseFor, showConnection, storeKey} from "/connection.js";
+import {TAppView} from "/one.js";
+import {make, passFocus, show, updateElement} from "/show.js";
 
 const $ = (id) => document.getElementById(id);
 
 export const SIGNS = {
-  ok: ["✓", "runs as asked for"], old: ["…", "waits for its turn"], moving: ["↻", "moves"],
-  bad: ["✕", "in trouble"], held: ["‖", "on hold"], kept: ["⚑", "kept by the partition"],
+  ok: ["✓", "up to date"], old: ["…", "outdated, not updated yet"], moving: ["↻", "progressing"],
+  bad: ["✕", "blocked"], held: ["‖", "on hold"], kept: ["⚑", "kept by the partition"],
   stopped: ["■", "stopped"], unknown: ["?", "unknown"],
 };
 
@@ -19,7 +19,7 @@ export function when(told, withDate = false) {
   return make("time", {dateTime: at.toISOString(), title: at.toString()}, text);
 }
 
-class All {
+class TAppList {
   // `from` is the address of the TApp that was shown before, or an empty string.
   constructor(signal, from) {
     Object.assign(this, {rows: new Map(), model: {}, from});
@@ -33,11 +33,11 @@ class All {
     const known = model.rows;
     for (const [id, each] of Object.entries(change.rows)) {
       if (!each) this.rows.delete(id);
-      else if (this.rows.has(id)) become(this.rows.get(id), this.row(each));
+      else if (this.rows.has(id)) updateElement(this.rows.get(id), this.row(each));
       else this.rows.set(id, this.row(each));
     }
     if (change.whole) for (const id of this.rows.keys()) if (!known[id]) this.rows.delete(id);
-    const sorted = [...this.rows].sort((a, b) => place(known[a[0]]).localeCompare(place(known[b[0]])));
+    const sorted = [...this.rows].sort((a, b) => fullName(known[a[0]]).localeCompare(fullName(known[b[0]])));
     show($("rows").tBodies[0], sorted.map(([, row]) => row));
     const spaces = [...new Set(Object.values(known).map((each) => each.namespace))].sort();
     show($("namespace"), [make("option", {value: ""}, "all"), ...spaces.map((each) => make("option", {value: each, "data-key": each}, each))]);
@@ -51,7 +51,7 @@ class All {
   }
 
   paint() {
-    for (const [id, row] of this.rows) paint(row.querySelector("canvas"), this.model.rows[id].strip);
+    for (const [id, row] of this.rows) drawStrip(row.querySelector("canvas"), this.model.rows[id].strip);
   }
 
   row(each) {
@@ -75,7 +75,7 @@ class All {
     const text = $("text").value.toLowerCase();
     let shown = 0, instances = 0;
     for (const [id, row] of this.rows) {
-      const each = this.model.rows[id], says = `${place(each)} ${each.state} ${each.waits}`.toLowerCase();
+      const each = this.model.rows[id], says = `${fullName(each)} ${each.state} ${each.waits}`.toLowerCase();
       row.hidden = !says.includes(text) || ($("namespace").value || each.namespace) !== each.namespace
         || ($("state").value || each.kind) !== each.kind;
       if (!row.hidden) { shown += 1; instances += each.replicas; }
@@ -87,11 +87,11 @@ class All {
   }
 }
 
-const place = (each) => `${each.namespace}/${each.name}`;
+const fullName = (each) => `${each.namespace}/${each.name}`;
 const HEIGHTS = {ok: 0.45, old: 0.6, kept: 0.6, moving: 0.8, bad: 1, held: 0.7, stopped: 0.15, unknown: 0.3};
 
 // Draws all instances of a TApp as one strip: color and height show the state of each run of equal instances.
-function paint(canvas, strip) {
+function drawStrip(canvas, strip) {
   const context = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
   const total = strip.reduce((sum, [, many]) => sum + many, 0) || 1;
   context.clearRect(0, 0, canvas.width, canvas.height);
@@ -118,16 +118,16 @@ function route(event) {
   $("path").textContent = name ? `${namespace}/${name}` : "";
   document.title = name ? `${namespace}/${name} · TApp` : "TApps";
   $("message").hidden = true;
-  linked("waiting", "connecting");
+  showConnection("waiting", "connecting");
   if (name) {
-    const one = new One(namespace, name, settings, leave.signal);
+    const one = new TAppView(namespace, name, settings, leave.signal);
     follow("/api/tapp", {namespace, name}, leave.signal, (model, change) => one.render(model, change));
     if (event) $("name").focus(); // The element that had the focus is hidden now.
   } else {
     // Otherwise the browser would remove the focus from the hidden element later, after `render` has set it.
     if (event) document.activeElement?.blur();
     $("rows").tBodies[0].replaceChildren();
-    const all = new All(leave.signal, shown);
+    const all = new TAppList(leave.signal, shown);
     follow("/api/tapps", {}, leave.signal, (model, change) => all.render(model, change));
   }
   shown = name ? `#/${namespace}/${name}` : "";
@@ -142,17 +142,17 @@ function say(text) {
 async function begin() {
   const given = new URLSearchParams(location.hash.slice(1));
   if (given.has("key")) {
-    keep(given.get("key"));
+    storeKey(given.get("key"));
     history.replaceState(null, "", `/#${given.get("to") ?? "/"}`);
   }
   for (;;) {
     try {
-      settings = await askNow("/api/settings");
+      settings = await askQuickly("/api/settings");
       break;
     } catch (error) {
-      linked("lost", `not connected, trying again: ${error.message}`);
+      showConnection("lost", `not connected, trying again: ${error.message}`);
       if (error.status === 403) return say(error.message);
-      await rest(1000);
+      await pauseFor(1000);
     }
   }
   window.addEventListener("hashchange", route);

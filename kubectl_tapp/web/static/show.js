@@ -33,7 +33,7 @@ export function show(parent, nodes) {
     if (each.parentNode === parent) return each;
     const old = known.get(keyOf(each) ?? each.nodeName)?.pop();
     if (old?.nodeName !== each.nodeName) return each;
-    become(old, each);
+    updateElement(old, each);
     return old;
   });
   const staying = new Set(kept), going = [...parent.childNodes].filter((each) => !staying.has(each));
@@ -50,7 +50,7 @@ export function show(parent, nodes) {
 }
 
 // Gives an existing element the attributes and the content of a newly created one.
-export function become(old, made) {
+export function updateElement(old, made) {
   if (old.nodeType !== Node.ELEMENT_NODE) {
     if (old.data !== made.data) old.data = made.data;
     return;
@@ -64,7 +64,7 @@ export function become(old, made) {
   show(old, [...made.childNodes]);
 }
 
-const usable = (element) => element.checkVisibility() && !element.disabled;
+const isFocusable = (element) => element.checkVisibility() && !element.disabled;
 
 // Moves the focus from an element that is removed to its next sibling that stays, else to the previous one, else to
 // the last focusable element before it.
@@ -72,11 +72,11 @@ export function passFocus(gone, stays) {
   for (const step of ["nextElementSibling", "previousElementSibling"]) {
     for (let each = gone[step]; each; each = each[step]) {
       if (!stays(each)) continue;
-      const heir = [each, ...each.querySelectorAll(FOCUSABLE)].find((it) => it.matches(FOCUSABLE) && usable(it));
+      const heir = [each, ...each.querySelectorAll(FOCUSABLE)].find((it) => it.matches(FOCUSABLE) && isFocusable(it));
       if (heir) { heir.focus(); return; }
     }
   }
-  const before = [...document.querySelectorAll(FOCUSABLE)].filter((each) => each.tabIndex >= 0 && usable(each)
+  const before = [...document.querySelectorAll(FOCUSABLE)].filter((each) => each.tabIndex >= 0 && isFocusable(each)
     && each.compareDocumentPosition(gone) === Node.DOCUMENT_POSITION_FOLLOWING);
   before.at(-1)?.focus();
 }
