@@ -19,7 +19,7 @@ FILES = (
 HOW = ("real", "played", "read")
 
 
-def tests_in(path: Path) -> set[str]:
+def names_of_tests(path: Path) -> set[str]:
     """Returns the names of the tests in a file."""
     return set(re.findall(r"(?m)^def (test_\w+)\(", text(path)))
 
@@ -31,7 +31,7 @@ def test_table_has_every_section_of_the_page() -> None:
 
 def test_each_row_has_a_method_and_an_existing_test() -> None:
     """A row that was only read in source code may have no test."""
-    there = {name for path in (ROOT / "tests").rglob("test_*.py") for name in tests_in(path)}
+    there = {name for path in (ROOT / "tests").rglob("test_*.py") for name in names_of_tests(path)}
     for _, what, how, by in TRIED:
         assert how.split(" ")[0].rstrip(",") in HOW, what
         names = re.findall(r"`(test_\w+)`", by)
@@ -40,6 +40,6 @@ def test_each_row_has_a_method_and_an_existing_test() -> None:
 
 
 def test_each_test_of_other_tools_is_in_a_row() -> None:
-    tests = {name for file in FILES for name in tests_in(ROOT / "tests" / "e2e" / file)}
+    tests = {name for file in FILES for name in names_of_tests(ROOT / "tests" / "e2e" / file)}
     named = {name for *_, by in TRIED for name in re.findall(r"`(test_\w+)`", by)}
     assert tests - named == set()

@@ -42,7 +42,6 @@ from tests.simulator.fake_hook import group, make_world, pod
     ],
 )
 def test_quantities_are_canonical(given: Any, stored: str) -> None:
-    """Each amount has one form."""
     for amount in (given, stored):
         assert encoded({"limits": {"x": amount}}) == {"limits": {"x": stored}}
 
@@ -52,8 +51,7 @@ def _create(manifest: Object, **options: Any) -> Object:
     return world.apply(manifest)
 
 
-def test_pod_defaults() -> None:
-    """A minimal pod is stored with what the API server and its plugins add."""
+def test_minimal_pod_gets_the_defaults_of_the_api_server() -> None:
     stored = _create(pod("p"))
     spec, container = stored["spec"], stored["spec"]["containers"][0]
     assert spec["restartPolicy"] == "Always"
@@ -70,8 +68,8 @@ def test_pod_defaults() -> None:
     assert stored["status"]["qosClass"] == "BestEffort"
 
 
-def test_empty_values_vanish() -> None:
-    """Zero values of optional fields are not stored, required ones and pointers are."""
+def test_empty_optional_fields_are_not_stored() -> None:
+    """Required fields and pointers are stored."""
     spec: dict[str, Any] = {
         "hostNetwork": False,
         "nodeSelector": {},
@@ -128,27 +126,26 @@ _WHOLE = {"cpu": "1", "memory": "1Gi"}
         "limits of the pod, and less for a container",
     ],
 )
-def test_a_pod_has_the_quality_that_kubernetes_gives_it(given: Object, expected: str) -> None:
-    """By what is above zero of cpu and memory (ComputePodQOS)."""
+def test_quality_of_service_is_that_of_kubernetes(given: Object, expected: str) -> None:
+    """Only CPU and memory above zero count (ComputePodQOS)."""
     assert _create(given)["status"]["qosClass"] == expected
 
 
 @pytest.mark.parametrize("amount", ["", "1Qi", "abc", "1 Gi", True])
-def test_resources_that_are_no_quantities_are_refused(amount: Any) -> None:
+def test_invalid_quantities_are_refused(amount: Any) -> None:
     """An API server cannot decode them."""
     with pytest.raises(InvalidError, match="limits"):
         _create(_asking({"limits": {"cpu": amount}}))
 
 
-def test_own_tolerations_are_kept_in_front() -> None:
-    """The two default tolerations are appended."""
+def test_default_tolerations_are_appended() -> None:
     stored = _create(pod("p", tolerations=[{"key": "gpu", "operator": "Exists"}]))
     keys = [toleration["key"] for toleration in stored["spec"]["tolerations"]]
     assert keys == ["gpu", *SILENT]
 
 
-def test_policies_change_what_is_stored() -> None:
-    """Sidecars come first, images are rewritten, the annotation is stripped on create only."""
+def test_policies_change_the_stored_pod() -> None:
+    """Sidecars come first, images are rewritten, and the annotation is removed only on create."""
     policies = [
         inject_sidecar({"name": "proxy", "image": "proxy:1"}),
         rewrite_images(lambda image: image if "/" in image else f"mirror/{image}"),
@@ -169,20 +166,20 @@ TAPP = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "name": "t", "uid":
 
 
 def carrying(text: str, owner: Object = TAPP) -> Object:
-    """A pod that carries this text."""
+    """Returns a pod with this text in its annotation."""
     made = pod("p")
     meta = {**made["metadata"], "annotations": {LAST_APPLIED: text}, "ownerReferences": [owner]}
     return {**made, "metadata": meta}
 
 
 @pytest.mark.parametrize(("text", "left"), [*CUT, *((text, text) for text in LEFT_ALONE)])
-def test_the_spec_is_cut_out_of_what_was_applied(text: str, left: str) -> None:
-    """At every write; what has another shape is left alone."""
+def test_policy_removes_the_spec_from_the_last_applied_annotation(text: str, left: str) -> None:
+    """At every write. Annotations of another form are not changed."""
     assert annotations_of(lean_pods("CREATE", carrying(text)))[LAST_APPLIED] == left
     assert annotations_of(lean_pods("UPDATE", carrying(text)))[LAST_APPLIED] == left
 
 
-def test_only_new_pods_of_tapps_forget_who_wrote_them() -> None:
+def test_managed_fields_are_removed_only_from_new_pods_of_tapps() -> None:
     text, _ = CUT[0]
     assert lean_pods("CREATE", carrying(text))["metadata"]["managedFields"] == []
     assert "managedFields" not in lean_pods("UPDATE", carrying(text))["metadata"]

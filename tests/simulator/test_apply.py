@@ -1,4 +1,4 @@
-"""Dynamic apply: which fields change, stay and go."""
+"""Dynamic apply: which fields change, stay, and disappear."""
 
 from __future__ import annotations
 
@@ -98,15 +98,15 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
 
 
 @pytest.mark.parametrize(("observed", "last", "wanted", "result"), CASES.values(), ids=CASES)
-def test_merge(observed: Any, last: Any, wanted: Any, result: Any) -> None:
-    """Merging gives the result and changes none of its arguments."""
+def test_merge_has_the_expected_result_and_changes_no_argument(
+    observed: Any, last: Any, wanted: Any, result: Any
+) -> None:
     before = json.dumps([observed, last, wanted])
     assert deep_equal(merge(observed, last, wanted), result)
     assert json.dumps([observed, last, wanted]) == before
 
 
-def test_unchanged_parts_are_shared() -> None:
-    """A merge that changes nothing returns the observed object itself."""
+def test_merge_without_changes_returns_the_observed_object() -> None:
     observed = {"a": {"b": [1, {"name": "x"}]}, "l": [{"name": "x", "o": 1}]}
     assert merge(observed, None, {"l": [{"name": "x", "o": 1}]}) is observed
 
@@ -118,7 +118,6 @@ def _observed(applied: Any) -> Any:
 
 
 def test_system_fields_and_status_are_kept() -> None:
-    """A hook cannot change uid, resourceVersion or status of a child."""
     applied = {"spec": {"x": 1}}
     wanted = {"metadata": {"uid": "2", "generation": 9}, "spec": {"x": 1}, "status": {"phase": "x"}}
     updated = apply_update(_observed(applied), wanted)
@@ -127,22 +126,19 @@ def test_system_fields_and_status_are_kept() -> None:
     assert updated["status"] == {"phase": "Running"}
 
 
-def test_same_as_last_applied_changes_nothing() -> None:
-    """Returning what was applied, on an object that still has it, is no difference."""
+def test_object_with_the_applied_fields_is_not_changed() -> None:
     applied = {"spec": {"x": 1}}
     observed = _observed(applied)
     assert deep_equal(apply_update(observed, applied), observed)
 
 
-def test_other_spelling_costs_one_annotation() -> None:
-    """A desired object that merges to nothing new still rewrites the annotation."""
+def test_other_spelling_of_the_same_object_changes_only_the_annotation() -> None:
     observed = _observed({"spec": {"x": 1}})
     paths = list(changed_paths(observed, apply_update(observed, {"spec": {}, "kind": "Pod"})))
     assert paths == [f"metadata.annotations.{LAST_APPLIED}", "spec.x"]
 
 
-def test_an_echoed_annotation_is_ignored() -> None:
-    """The annotation in a hook's answer never becomes part of what is recorded."""
+def test_last_applied_annotation_in_a_response_is_ignored() -> None:
     observed = _observed({"spec": {"x": 1}})
     echo = {"metadata": {"annotations": {LAST_APPLIED: "{}"}}, "spec": {"x": 1}}
     recorded = last_applied(apply_update(observed, echo))
@@ -150,17 +146,16 @@ def test_an_echoed_annotation_is_ignored() -> None:
 
 
 def test_unreadable_annotation_is_an_error() -> None:
-    """A child with a broken annotation cannot be updated."""
     with pytest.raises(ApplyError):
         last_applied({"metadata": {"annotations": {LAST_APPLIED: "{"}}})
 
 
-def test_json_is_that_of_go() -> None:
-    """Keys are sorted, HTML characters escaped, other text kept."""
+def test_json_has_the_format_of_go() -> None:
+    """Keys are sorted, and HTML characters are escaped."""
     assert canonical_json({"b": "<&>", "a": "ü"}) == '{"a":"ü","b":"\\u003c\\u0026\\u003e"}'
 
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), (1, True), (0, False), ([], None), ("1", 1)])
-def test_equality_knows_types(left: Any, right: Any) -> None:
-    """Values that Go would decode to different types are different."""
+def test_values_of_different_types_are_not_equal(left: Any, right: Any) -> None:
+    """Go would decode them to different types."""
     assert not deep_equal({"x": left}, {"x": right})

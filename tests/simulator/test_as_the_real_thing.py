@@ -1,4 +1,4 @@
-"""Lessons of the differential end-to-end test: here the simulator once differed from a cluster."""
+"""Differences to a real cluster that the differential end-to-end test has found."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ def tapp(**spec: object) -> Document:
     return manifest(namespace="default", **{"template": body, **spec})
 
 
-def test_an_init_container_that_has_succeeded_is_ready() -> None:
+def test_succeeded_init_container_is_ready() -> None:
     life = Life().apply(tapp(replicas=1))
     (prepared,) = life.pods[0]["status"]["initContainerStatuses"]
     assert list(prepared["state"]) == ["terminated"]
     assert prepared["ready"]
 
 
-def test_defaults_of_a_custom_resource_are_filled_in_when_it_is_created() -> None:
+def test_custom_resource_gets_defaults_when_it_is_created() -> None:
     life = Life().apply(tapp())
     assert life.tapp["spec"]["replicas"] == 1
     assert list(life.pods) == [0]
 
 
-def test_defaults_of_a_custom_resource_are_filled_in_when_it_is_changed() -> None:
+def test_custom_resource_gets_defaults_when_it_is_changed() -> None:
     life = Life().apply(tapp(replicas=3))
     life.patch(replicas=None)
     assert life.tapp["spec"]["replicas"] == 1

@@ -12,8 +12,7 @@ def _cached(world: World) -> list[str]:
     return [name_of(entry.obj) for entry in world.cache.entries(POD)]
 
 
-def test_a_lagging_cache_sees_the_past() -> None:
-    """Events arrive in order, late."""
+def test_lagging_cache_gets_events_late_and_in_order() -> None:
     world = make_world()
     world.cache.lag["Pod"] = 10.0
     world.apply(group(1))
@@ -24,8 +23,7 @@ def test_a_lagging_cache_sees_the_past() -> None:
     assert _cached(world) == ["g-0"]
 
 
-def test_creating_again_is_harmless() -> None:
-    """A pod that is not seen yet is created twice; the second attempt is swallowed."""
+def test_second_creation_of_a_pod_missing_in_the_cache_is_ignored() -> None:
     world = make_world()
     world.cache.lag["Pod"] = 5.0
     world.apply(group(1))
@@ -36,8 +34,8 @@ def test_creating_again_is_harmless() -> None:
     assert [w.outcome for w in world.writes if w.verb == "create"] == ["ok", "AlreadyExists"]
 
 
-def test_kinds_lag_independently() -> None:
-    """A parent can be new while its pods are old: deletes and PUTs then meet other objects."""
+def test_each_kind_has_its_own_lag() -> None:
+    """With a new parent and old pods, deletes and PUTs meet other objects."""
     world = make_world()
     world.apply(group(1))
     world.settle()
@@ -52,8 +50,7 @@ def test_kinds_lag_independently() -> None:
     assert world.get("Pod", "g-0")["spec"]["containers"][0]["image"] == "web:3"
 
 
-def test_a_successor_is_protected_by_its_uid() -> None:
-    """A delete meant for a pod that is gone does not hit the one that took its name."""
+def test_delete_of_an_old_pod_does_not_delete_its_successor() -> None:
     world = make_world()
     world.apply(group(1))
     world.settle()
@@ -66,8 +63,7 @@ def test_a_successor_is_protected_by_its_uid() -> None:
     assert "Conflict" in [write.outcome for write in world.writes if write.verb == "delete"]
 
 
-def test_events_can_be_delivered_one_by_one() -> None:
-    """A paused cache can be moved on step by step, without skipping."""
+def test_paused_cache_can_deliver_events_one_by_one() -> None:
     world = make_world()
     world.cache.pause(POD)
     world.apply(group(2))
@@ -78,8 +74,7 @@ def test_events_can_be_delivered_one_by_one() -> None:
     assert _cached(world) == ["g-0", "g-1"]
 
 
-def test_a_relist_reports_the_differences() -> None:
-    """Replacing the contents tells handlers about what came, changed and went."""
+def test_relist_reports_added_changed_and_deleted_objects() -> None:
     world = make_world(nodes=0)
     world.apply(group(2))
     world.settle()

@@ -37,8 +37,7 @@ def _exists(world: World, kind: str, name: str) -> bool:
     return any(obj["metadata"]["name"] == name for obj in world.list(kind))
 
 
-def test_names_are_unique_and_uids_are_not_reused() -> None:
-    """A name can be used again once its object is gone, with another uid."""
+def test_name_can_be_used_again_with_another_uid_after_a_deletion() -> None:
     world = make_world()
     first = world.cluster.create(world.kinds.find("ConfigMap"), with_namespace(_config("a")))
     with pytest.raises(AlreadyExistsError):
@@ -48,12 +47,11 @@ def test_names_are_unique_and_uids_are_not_reused() -> None:
 
 
 def with_namespace(obj: Object) -> Object:
-    """The object, in the namespace `default`."""
+    """Returns the object in the namespace `default`."""
     return with_meta(obj, namespace="default")
 
 
-def test_delete_checks_the_uid() -> None:
-    """A delete with the uid of a predecessor is a conflict."""
+def test_delete_with_another_uid_is_a_conflict() -> None:
     world = make_world()
     world.apply(_config("a"))
     with pytest.raises(ConflictError):
@@ -62,8 +60,7 @@ def test_delete_checks_the_uid() -> None:
         )
 
 
-def test_finalizers_hold_an_object() -> None:
-    """A deleted object stays until its last finalizer goes."""
+def test_deleted_object_stays_until_its_last_finalizer_is_removed() -> None:
     world = make_world()
     world.apply(_config("a", finalizers=("x/y",)))
     world.delete("ConfigMap", "a")
@@ -72,16 +69,14 @@ def test_finalizers_hold_an_object() -> None:
     assert not _exists(world, "ConfigMap", "a")
 
 
-def test_a_pod_without_a_node_goes_at_once() -> None:
-    """Only a pod that was bound gets its grace period."""
+def test_pod_without_a_node_is_deleted_without_a_grace_period() -> None:
     world = make_world(nodes=0)
     world.apply(pod("p"))
     world.delete("Pod", "p")
     assert not _exists(world, "Pod", "p")
 
 
-def test_grace_period_and_force() -> None:
-    """A running pod terminates for a while; grace period zero removes it now."""
+def test_grace_period_of_zero_deletes_a_running_pod_at_once() -> None:
     world = make_world()
     world.apply(pod("p"))
     world.settle()
@@ -93,8 +88,7 @@ def test_grace_period_and_force() -> None:
     assert not _exists(world, "Pod", "p")
 
 
-def test_background_collects_dependents() -> None:
-    """Dependents go after their owner."""
+def test_background_deletion_deletes_dependents_after_the_owner() -> None:
     world = make_world()
     owner = world.apply(_config("owner"))
     world.apply(_config("child", owner))
@@ -105,8 +99,7 @@ def test_background_collects_dependents() -> None:
     assert not _exists(world, "ConfigMap", "child")
 
 
-def test_foreground_waits_for_dependents() -> None:
-    """The owner goes last."""
+def test_foreground_deletion_deletes_dependents_before_the_owner() -> None:
     world = make_world()
     owner = world.apply(_config("owner"))
     world.apply(_config("child", owner, finalizers=("x/y",)))
@@ -119,8 +112,7 @@ def test_foreground_waits_for_dependents() -> None:
     assert not _exists(world, "ConfigMap", "owner")
 
 
-def test_orphan_cuts_the_references() -> None:
-    """Dependents stay, and no longer name the owner."""
+def test_orphaning_deletion_keeps_dependents_without_the_owner() -> None:
     world = make_world()
     owner = world.apply(_config("owner"))
     world.apply(_config("child", owner))
@@ -131,8 +123,7 @@ def test_orphan_cuts_the_references() -> None:
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-def test_one_solid_owner_is_enough(propagation: str) -> None:
-    """A child that the namespace owns too is kept, and loses only the other reference."""
+def test_child_with_another_owner_is_kept_without_the_deleted_owner(propagation: str) -> None:
     world = make_world()
     home = world.cluster.get(NAMESPACE, "", "default")
     owner = world.apply(_config("owner"))
@@ -145,8 +136,7 @@ def test_one_solid_owner_is_enough(propagation: str) -> None:
     assert [ref["kind"] for ref in owners_of(kept)] == ["Namespace"]
 
 
-def test_a_child_of_nobody_is_collected() -> None:
-    """An object created with an owner that does not exist goes soon."""
+def test_object_whose_owner_does_not_exist_is_deleted() -> None:
     world = make_world()
     owner = world.apply(_config("owner"))
     world.delete("ConfigMap", "owner")
@@ -155,8 +145,7 @@ def test_a_child_of_nobody_is_collected() -> None:
     assert not _exists(world, "ConfigMap", "late")
 
 
-def test_an_owner_in_another_namespace_is_no_owner() -> None:
-    """References do not cross namespaces."""
+def test_owner_in_another_namespace_does_not_count() -> None:
     world = make_world()
     world.namespace("other")
     owner = world.apply(with_meta(_config("owner"), namespace="other"))
@@ -165,8 +154,7 @@ def test_an_owner_in_another_namespace_is_no_owner() -> None:
     assert not _exists(world, "ConfigMap", "child")
 
 
-def test_a_namespace_takes_its_contents_along() -> None:
-    """Everything in a deleted namespace goes, then the namespace."""
+def test_deletion_of_a_namespace_deletes_its_contents_first() -> None:
     world = make_world()
     world.namespace("gone")
     world.apply(with_meta(pod("p"), namespace="gone"))
@@ -179,8 +167,7 @@ def test_a_namespace_takes_its_contents_along() -> None:
         world.apply(with_meta(_config("a"), namespace="gone"))
 
 
-def test_claims_are_bound_and_protected() -> None:
-    """A claim in use stays Terminating until no scheduled pod mounts it."""
+def test_claim_in_use_is_not_deleted_before_its_pods() -> None:
     world = make_world()
     world.apply(claim("c"))
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
@@ -195,8 +182,8 @@ def test_claims_are_bound_and_protected() -> None:
     assert not _exists(world, "PersistentVolumeClaim", "c")
 
 
-def test_a_pod_waits_for_its_claim() -> None:
-    """The scheduler leaves a pod alone whose claim is not there, and says which."""
+def test_pod_without_its_claim_is_not_scheduled() -> None:
+    """The condition names the claim."""
     world = make_world()
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     world.apply(pod("p", volumes=[volume]))
@@ -210,8 +197,7 @@ def test_a_pod_waits_for_its_claim() -> None:
     assert world.get("Pod", "p")["status"]["phase"] == "Running"
 
 
-def test_status_is_a_resource_of_its_own() -> None:
-    """A status in an apply is ignored, and a spec in a status update is."""
+def test_apply_ignores_the_status_and_a_status_update_ignores_the_spec() -> None:
     world = make_world()
     world.metacontroller.queue.clear()
     created = world.apply({**group(), "status": {"x": 1}})
@@ -223,8 +209,7 @@ def test_status_is_a_resource_of_its_own() -> None:
     assert updated["metadata"]["generation"] == 1
 
 
-def test_apply_like_kubectl() -> None:
-    """A field that left the manifest leaves the object; fields that others added stay."""
+def test_apply_removes_only_fields_that_left_the_manifest() -> None:
     world = make_world(nodes=0)
     world.apply(group(1, extra="x"))
     world.patch("Group", "g", {"spec": {"foreign": True}})

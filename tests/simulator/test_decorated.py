@@ -1,4 +1,4 @@
-"""A DecoratorController's answer: writes, refusals and second tries."""
+"""The response of a DecoratorController: writes, refusals and retries."""
 
 from __future__ import annotations
 
@@ -47,8 +47,10 @@ from tests.simulator.fake_hook import decorator, group
         ),
     ],
 )
-def test_what_is_written(answer: Any, expected: list[tuple[Any, ...]]) -> None:
-    """Nothing where the answer is as observed; else the status first and then the object."""
+def test_response_is_written_if_it_differs_from_the_object(
+    answer: Any, expected: list[tuple[Any, ...]]
+) -> None:
+    """The status is written before the object."""
     world, hook = running()
     answering(hook, answer)
     touch(world)
@@ -56,8 +58,8 @@ def test_what_is_written(answer: Any, expected: list[tuple[Any, ...]]) -> None:
     assert written(world) == expected
 
 
-def test_a_status_replaces_the_observed_one() -> None:
-    """A field that the answer leaves out is gone; 1 and 1.0 are not the same."""
+def test_status_of_the_response_replaces_the_observed_one() -> None:
+    """Missing fields are removed, and 1 differs from 1.0."""
     world, hook = running()
     world.kubelet.lost_nodes.add("node-0")  # or its kubelet would write it anew
     answering(hook, {"status": {"phase": "Running", "x": 1}})
@@ -75,8 +77,10 @@ def test_a_status_replaces_the_observed_one() -> None:
     ("verb", "expected"),
     [("status", [("status", "Conflict")]), ("update", [("status", "ok"), ("update", "Conflict")])],
 )
-def test_conflicts_are_swallowed(verb: str, expected: list[tuple[str, str]]) -> None:
-    """A stale write is no error and is not repeated: the change that made it stale is an event."""
+def test_conflict_is_no_error_and_is_not_retried(
+    verb: str, expected: list[tuple[str, str]]
+) -> None:
+    """The event of the change that caused the conflict leads to the next sync."""
     world, hook = running()
     answering(hook, with_gate)
     world.store.fail(1, verb=verb, kind="Pod", code=409)
@@ -86,8 +90,8 @@ def test_conflicts_are_swallowed(verb: str, expected: list[tuple[str, str]]) -> 
     assert [(one.verb, one.outcome) for one in world.writes] == expected
 
 
-def test_what_the_kubelet_wrote_meanwhile_is_not_lost() -> None:
-    """A write on an observation that is old by now is refused, and the next sync does it."""
+def test_concurrent_write_of_the_kubelet_is_not_lost() -> None:
+    """The write for an old observation is refused, and the next sync repeats it."""
     world, hook = running(with_gate)
     (decorating,) = world.decorators
     decorating.hook_seconds = 2.0
@@ -102,8 +106,8 @@ def test_what_the_kubelet_wrote_meanwhile_is_not_lost() -> None:
     assert {c["type"]: c["status"] for c in status["conditions"]}[GATE] == "False"
 
 
-def test_a_pod_that_is_gone_meanwhile_is_no_error() -> None:
-    """A 404 of the status is swallowed, and no PUT of the pod follows it."""
+def test_pod_that_is_deleted_during_the_sync_is_no_error() -> None:
+    """The 404 of the status is ignored, and no PUT of the pod follows."""
     world, hook = running()
     world.decorators[0].hook_seconds = 1.0
     answering(hook, with_gate)
@@ -127,8 +131,8 @@ def test_a_pod_that_is_gone_meanwhile_is_no_error() -> None:
         ([], "unmarshal"),
     ],
 )
-def test_answers_that_are_refused(answer: Any, error: str) -> None:
-    """The sync fails, nothing is written, and it is tried again ever more slowly."""
+def test_invalid_response_fails_the_sync(answer: Any, error: str) -> None:
+    """Nothing is written, and the sync is retried with growing pauses."""
     world, hook = running()
     answering(hook, answer)
     touch(world)
@@ -140,8 +144,7 @@ def test_answers_that_are_refused(answer: Any, error: str) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 0, 429])
-def test_hook_failures(status: int) -> None:
-    """While the hook fails nothing is written, afterwards everything is."""
+def test_failed_hook_writes_nothing_until_it_succeeds(status: int) -> None:
     world, hook = running()
     answering(hook, with_gate)
     world.hook.fail(3, status=status, path="/decorate")
@@ -152,8 +155,7 @@ def test_hook_failures(status: int) -> None:
     assert written(world)[0] == STATUS[0]
 
 
-def test_refused_writes_are_retried() -> None:
-    """A 422 or 500 is an error of the sync."""
+def test_refused_write_fails_the_sync_which_is_retried() -> None:
     world, hook = running()
     answering(hook, with_gate)
     world.store.fail(2, verb="status", kind="Pod", code=422)
@@ -162,8 +164,7 @@ def test_refused_writes_are_retried() -> None:
     assert [one.outcome for one in world.writes] == ["Invalid", "Invalid", "ok", "no-op"]
 
 
-def test_resync_requests() -> None:
-    """A resyncAfterSeconds brings one more sync, that much later."""
+def test_resync_after_seconds_causes_one_more_sync() -> None:
     world, hook = running()
     answering(hook, {"resyncAfterSeconds": 30})
     touch(world)
@@ -172,8 +173,8 @@ def test_resync_requests() -> None:
     assert [round(b - a) for a, b in pairwise(times)] == [30, 30, 30]
 
 
-def test_a_custom_resource() -> None:
-    """Any kind can be decorated; of a custom resource the status PUT takes the status alone."""
+def test_custom_resource_can_be_decorated() -> None:
+    """For a custom resource, a PUT of the status changes only the status."""
     resources = [{"apiVersion": "test.example/v1", "resource": "groups"}]
     world, _ = stage(
         lambda _request: {"status": {"x": 1}, "labels": {"a": "b"}},
@@ -190,8 +191,8 @@ def test_a_custom_resource() -> None:
     assert labels_of(world.get("Group", "g")) == {"a": "b"}
 
 
-def test_a_status_write_of_a_pod_takes_labels_but_no_owners() -> None:
-    """As the API server's strategy for pods/status has it; the spec stays."""
+def test_status_write_of_a_pod_changes_labels_but_no_owners() -> None:
+    """The strategy of the API server for pods/status does this; it keeps the spec."""
     world, _ = running()
     old = world.get("Pod", "p")
     changed = with_meta(old, labels={"a": "b"}, ownerReferences=[{"uid": uid_of(old)}])

@@ -1,4 +1,4 @@
-"""One DecoratorController: what it is made of, when it asks, and what it sends."""
+"""A DecoratorController: its supported fields, when it calls the hook, and its requests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from tests.simulator.fake_hook import decorator, group, pod
 SHIPPED = Path("metacontroller/components/pod-status/decorator-controller.yaml")
 
 
-def test_the_request() -> None:
-    """The controller, the object as it is cached, and three fields that are always there."""
+def test_request_has_the_controller_and_the_cached_object() -> None:
     world, _ = running()
     touch(world)
     world.settle()
@@ -31,8 +30,8 @@ def test_the_request() -> None:
     assert call.parent == ("default", "p")
 
 
-def test_both_kinds_of_controllers_ask() -> None:
-    """From creation to the end of a pod, beside a composite."""
+def test_decorator_and_composite_both_call_their_hooks() -> None:
+    """From the creation of a pod until its end."""
     world, _ = stage(with_gate)
     world.apply(marked(readinessGates=[{"conditionType": GATE}]))
     world.apply(group(1))
@@ -51,16 +50,15 @@ def test_both_kinds_of_controllers_ask() -> None:
         ({"metadata": {"finalizers": ["x/y"]}}, 1),
     ],
 )
-def test_an_update_counts_by_what_it_leads_to(change: Object, calls: int) -> None:
-    """Every event of an object that is selected is a reason, also one of metadata alone."""
+def test_every_update_of_a_selected_object_causes_a_sync(change: Object, calls: int) -> None:
+    """Changes of only the metadata count, too."""
     world, _ = running()
     world.patch("Pod", "p", change)
     world.run(10)
     assert len(asked(world)) == calls
 
 
-def test_other_objects_cost_nothing() -> None:
-    """A pod without the label is never asked about, nor is another kind with it."""
+def test_objects_that_are_not_selected_cause_no_sync() -> None:
     world, _ = running()
     world.apply(pod("other"))
     world.apply(with_meta(group(1), labels={"decorated": "true"}))
@@ -68,8 +66,7 @@ def test_other_objects_cost_nothing() -> None:
     assert asked(world) == []
 
 
-def test_a_label_that_comes_later() -> None:
-    """From then on the object is decorated."""
+def test_object_is_decorated_after_it_gets_the_label() -> None:
     world, _ = running()
     world.apply(pod("late"))
     world.settle()
@@ -78,8 +75,8 @@ def test_a_label_that_comes_later() -> None:
     assert {call.parent[1] for call in asked(world)} == {"late"}
 
 
-def test_deleted_objects_are_not_asked_about() -> None:
-    """While it terminates the hook is still asked, by sync: there is no finalize hook."""
+def test_terminating_object_is_synced_and_a_deleted_one_is_not() -> None:
+    """There is no finalize hook."""
     world, _ = running()
     world.delete("Pod", "p")
     world.settle()
@@ -89,8 +86,8 @@ def test_deleted_objects_are_not_asked_about() -> None:
 
 
 @pytest.mark.parametrize(("period", "calls"), [(300, 3), (10, 100), (0, 1000)])
-def test_periodic_resync(period: int, calls: int) -> None:
-    """Every selected object, that often; never more than once a second."""
+def test_periodic_resync_syncs_every_selected_object(period: int, calls: int) -> None:
+    """At most once a second."""
     world, _ = running(decorators=[decorator(resyncPeriodSeconds=period)])
     before = len(asked(world))
     world.hook_calls = type(world.hook_calls)(maxlen=5000)
@@ -98,8 +95,7 @@ def test_periodic_resync(period: int, calls: int) -> None:
     assert abs(len(asked(world)) - before - calls) <= max(1, calls // 10)
 
 
-def test_restart() -> None:
-    """A new Metacontroller asks about every selected object, and changes nothing."""
+def test_restart_of_metacontroller_syncs_every_object_and_changes_nothing() -> None:
     world, _ = running(with_gate)
     world.apply(pod("other"))
     world.settle()
@@ -111,8 +107,7 @@ def test_restart() -> None:
     assert world.writes == []
 
 
-def test_two_decorators() -> None:
-    """Each asks for itself; their outcomes are told apart."""
+def test_two_decorators_have_separate_syncs() -> None:
     other = with_meta(decorator(), name="others")
     world, _ = running(decorators=[decorator(), other])
     touch(world)
@@ -134,14 +129,12 @@ def test_two_decorators() -> None:
         ({"hooks": {}}, "no sync hook"),
     ],
 )
-def test_what_is_not_modelled_is_refused(spec: Object, error: str) -> None:
-    """Rather than half done."""
+def test_unsupported_fields_are_refused(spec: Object, error: str) -> None:
     with pytest.raises(ValueError, match=error):
         read_decorator(decorator(**spec))
 
 
-def test_the_shipped_manifest_is_modelled() -> None:
-    """It has one kind, one hook, version v2 and so strict."""
+def test_shipped_manifest_is_supported() -> None:
     read = read_decorator(yaml.safe_load(SHIPPED.read_text()))
     assert [(each.api_version, each.plural) for each in read.resources] == [("v1", "pods")]
     assert (read.sync.version, read.sync.strict, read.sync.timeout_seconds) == ("v2", True, 10.0)

@@ -1,4 +1,4 @@
-"""Readiness gates, as a kubelet reckons with them."""
+"""Readiness gates in the simulated kubelet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.simulator.node import OnePod
 
 
 def set_gate(pod: OnePod, status: str | None) -> None:
-    """Somebody else writes the condition of the gate x/y, or takes it away."""
+    """Sets or removes the condition of the gate x/y, like another controller."""
     others = [one for one in pod.pod["status"]["conditions"] if one["type"] != "x/y"]
     gate = [] if status is None else [{"type": "x/y", "status": status, "message": "kept"}]
     pod.pod = {**pod.pod, "status": {**pod.pod["status"], "conditions": [*others, *gate]}}
@@ -29,10 +29,13 @@ MISSING = 'corresponding condition of pod readiness gate "x/y" does not exist.'
         (None, "False", False, CLOSED),
     ],
 )
-def test_a_gate_counts_a_moment_after_it_changed(
+def test_changed_gate_takes_effect_after_a_moment(
     before: str | None, after: str | None, ready: bool, message: str | None
 ) -> None:
-    """Seen 0.4 to 0.8 s later; a gate without a condition is a closed one."""
+    """The kubelet sees it 0.4 to 0.8 s later.
+
+    A gate without a condition is closed.
+    """
     pod = OnePod(readinessGates=[{"conditionType": "x/y"}]).up()
     assert (pod.ready, pod.condition("ContainersReady")["status"]) == (False, "True")
     set_gate(pod, before)
@@ -49,8 +52,8 @@ def test_a_gate_counts_a_moment_after_it_changed(
         assert pod.condition("x/y") == {"type": "x/y", "status": after, "message": "kept"}
 
 
-def test_a_gate_stays_as_it_is_through_an_update_in_place() -> None:
-    """The kubelet keeps conditions that are not its own, whatever it writes."""
+def test_in_place_update_keeps_the_condition_of_a_gate() -> None:
+    """The kubelet keeps all conditions that are not its own."""
     pod = OnePod(readinessGates=[{"conditionType": "x/y"}]).up()
     set_gate(pod, "False")
     pod.edit("app:2").run(10)

@@ -42,8 +42,8 @@ def _phases(world: World) -> list[str]:
     return seen
 
 
-def test_a_pod_comes_up() -> None:
-    """Pending, bound, running, ready; the kubelet says which generation it saw."""
+def test_pod_is_scheduled_and_becomes_ready() -> None:
+    """The kubelet reports the observed generation."""
     world = make_world()
     phases = _phases(world)
     world.apply(pod("p"))
@@ -56,8 +56,7 @@ def test_a_pod_comes_up() -> None:
     assert _container(world)["containerID"].startswith("containerd://")
 
 
-def test_no_probe_no_readiness_delay_unless_asked() -> None:
-    """A pod can run for a while before it is ready."""
+def test_running_pod_may_become_ready_later() -> None:
     world = make_world()
     world.kubelet.levers.ready_seconds = 5.0
     world.apply(pod("p"))
@@ -68,8 +67,8 @@ def test_no_probe_no_readiness_delay_unless_asked() -> None:
     assert is_ready(world.get("Pod", "p"))
 
 
-def test_an_image_change_restarts_the_container_and_ready_never_says_so() -> None:
-    """Same pod, new containerID, one restart more; without a probe Ready stays True throughout."""
+def test_changed_image_restarts_the_container_without_a_change_of_ready() -> None:
+    """Without a probe, Ready stays True all the time."""
     world = _started()
     before, old = _container(world), world.get("Pod", "p")
     _set_image(world, "web:2")
@@ -93,8 +92,8 @@ def _since(found: Object) -> str:
     return str(next(one["lastTransitionTime"] for one in conditions if one["type"] == "Ready"))
 
 
-def test_a_bad_image_waits_and_recovers() -> None:
-    """A container that cannot pull keeps its old containerID, and starts once it can."""
+def test_container_with_a_missing_image_starts_when_the_image_exists() -> None:
+    """Until then, it keeps its old containerID."""
     world = _started()
     before = _container(world)["containerID"]
     world.kubelet.levers.bad_images.add("web:2")
@@ -110,8 +109,7 @@ def test_a_bad_image_waits_and_recovers() -> None:
     assert is_ready(world.get("Pod", "p"))
 
 
-def test_a_bad_image_is_replaced_by_a_good_one() -> None:
-    """A pod that never started takes the next image."""
+def test_pod_that_never_started_accepts_another_image() -> None:
     world = make_world()
     world.kubelet.levers.bad_images.add("web:1")
     world.apply(pod("p"))
@@ -123,8 +121,7 @@ def test_a_bad_image_is_replaced_by_a_good_one() -> None:
     assert _container(world)["restartCount"] == 0
 
 
-def test_crash_loop() -> None:
-    """A crashing container restarts at once, then ever more slowly."""
+def test_crashing_container_restarts_with_growing_pauses() -> None:
     world = make_world()
     world.kubelet.levers.crashing_images.add("web:1")
     world.apply(pod("p"))
@@ -148,7 +145,7 @@ EXITS = [
     ("OnFailure", {0: DONE, 1: AGAIN}),
     ("Never", {0: DONE, 1: FAILED}),
 ]
-"""Restart policy -> what becomes of a pod that exits with a code."""
+"""Restart policy -> the result for each exit code."""
 CASES = [
     *((policy, {}, exits) for policy, exits in EXITS),
     *(
@@ -164,10 +161,10 @@ CASES = [
     ("policy", "own", "code", "outcome"),
     [(policy, own, *case) for policy, own, exits in CASES for case in exits.items()],
 )
-def test_exits_follow_the_policy(
+def test_exited_container_follows_its_restart_policy(
     policy: str, own: Object, code: int, outcome: tuple[str, int]
 ) -> None:
-    """The container's own, whatever the pod's is; before it, the first of its rules that fits."""
+    """A matching rule of the container comes first, then its policy, then that of the pod."""
     manifest = pod("p", restartPolicy=policy)
     manifest["spec"]["containers"][0].update(own)
     world = _started(manifest)
@@ -177,8 +174,7 @@ def test_exits_follow_the_policy(
     assert (phase, _container(world)["restartCount"]) == outcome
 
 
-def test_a_pod_runs_while_one_of_its_containers_is_started_again() -> None:
-    """Of policies of all kinds: it has ended with the last container that is not."""
+def test_pod_runs_as_long_as_one_container_restarts() -> None:
     manifest = pod("p")
     manifest["spec"]["containers"][0]["restartPolicy"] = "Never"
     manifest["spec"]["containers"].append({"name": "other", "image": "other:1"})
@@ -192,8 +188,8 @@ def test_a_pod_runs_while_one_of_its_containers_is_started_again() -> None:
     assert [one["restartCount"] for one in both["containerStatuses"]] == [0, 1]
 
 
-def test_a_native_sidecar_ends_with_the_work_of_its_pod() -> None:
-    """It is started again for as long as the others are not done, and keeps no pod running."""
+def test_native_sidecar_ends_with_the_other_containers() -> None:
+    """Until then it restarts. It does not keep the pod running."""
     sidecar = {"name": "log", "image": "log:1", "restartPolicy": "Always"}
     manifest = pod("p", initContainers=[sidecar])
     manifest["spec"]["containers"][0]["restartPolicy"] = "Never"
@@ -209,8 +205,8 @@ def test_a_native_sidecar_ends_with_the_work_of_its_pod() -> None:
 @pytest.mark.parametrize(
     ("own", "phase"), [("Never", "Failed"), ("OnFailure", "Pending"), (None, "Pending")]
 )
-def test_an_init_container_that_never_runs_again_fails_its_pod(own: str | None, phase: str) -> None:
-    """By its own policy, although the pod's is Always."""
+def test_failed_init_container_without_restarts_fails_its_pod(own: str | None, phase: str) -> None:
+    """Its own policy counts, although that of the pod is Always."""
     world = make_world()
     world.kubelet.levers.crashing_images.add("init:1")
     init = {"name": "init", "image": "init:1", **({"restartPolicy": own} if own else {})}
@@ -220,8 +216,8 @@ def test_an_init_container_that_never_runs_again_fails_its_pod(own: str | None, 
     assert (status["phase"], "containerID" in status["containerStatuses"][0]) == (phase, False)
 
 
-def test_a_rule_starts_all_containers_again() -> None:
-    """In the same pod, init containers first; whoever runs is killed, and nothing has ended."""
+def test_rule_can_restart_all_containers() -> None:
+    """They restart in the same pod, init containers first, and running ones are killed."""
     manifest = pod("p", initContainers=[{"name": "init", "image": "init:1"}])
     rules = [_rule("RestartAllContainers", "In", 7)]
     manifest["spec"]["containers"][0].update(restartPolicy="Never", restartPolicyRules=rules)
@@ -241,8 +237,7 @@ def test_a_rule_starts_all_containers_again() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-def test_an_ended_container_never_starts_again(policy: str) -> None:
-    """Its image may change, nothing happens."""
+def test_finished_container_does_not_restart_for_another_image(policy: str) -> None:
     manifest = pod("p", restartPolicy=policy)
     manifest["spec"]["containers"].append({"name": "other", "image": "other:1"})
     world = _started(manifest)
@@ -255,8 +250,8 @@ def test_an_ended_container_never_starts_again(policy: str) -> None:
     assert _container(world)["restartCount"] == 0
 
 
-def test_init_containers_and_sidecars() -> None:
-    """Plain init containers run once; a sidecar starts first, stays, and follows its image."""
+def test_init_containers_run_once_and_sidecars_follow_their_image() -> None:
+    """Sidecars start first."""
     sidecar = {"name": "log", "image": "log:1", "restartPolicy": "Always"}
     manifest = pod("p", initContainers=[sidecar, {"name": "init", "image": "init:1"}])
     world = _started(manifest)
@@ -277,8 +272,7 @@ def test_init_containers_and_sidecars() -> None:
     assert (inits[1]["image"], inits[1]["restartCount"]) == ("docker.io/library/init:1", 0)
 
 
-def test_eviction_and_refusal() -> None:
-    """An evicted pod has dead containers, a refused one never had any."""
+def test_evicted_pod_has_dead_containers_and_a_refused_one_has_none() -> None:
     world = _started()
     world.kubelet.evict(world.get("Pod", "p"))
     evicted = world.get("Pod", "p")["status"]
@@ -292,8 +286,7 @@ def test_eviction_and_refusal() -> None:
     assert refused["spec"]["nodeName"]
 
 
-def test_delete_takes_a_moment_and_reports_the_end() -> None:
-    """Before it lets go of a pod the kubelet writes its last phase."""
+def test_kubelet_writes_the_last_phase_of_a_deleted_pod() -> None:
     world = _started()
     phases = _phases(world)
     world.delete("Pod", "p")
@@ -303,8 +296,7 @@ def test_delete_takes_a_moment_and_reports_the_end() -> None:
     assert phases == ["Running", "Failed"]
 
 
-def test_a_delete_can_hang() -> None:
-    """A pod that does not end stays Terminating until it is released."""
+def test_pod_can_hang_in_termination() -> None:
     world = _started()
     world.kubelet.levers.hangs_on_delete = lambda _pod: True
     world.delete("Pod", "p")
@@ -316,8 +308,8 @@ def test_a_delete_can_hang() -> None:
     assert world.list("Pod") == []
 
 
-def test_a_lost_node() -> None:
-    """Its pods are unready at once, Terminating after 300 s, and gone when it comes back."""
+def test_pods_of_a_lost_node_are_unready_and_evicted_after_300_seconds() -> None:
+    """They are gone when the node comes back."""
     world = _started()
     world.nodes.lose("node-0")
     assert not is_ready(world.get("Pod", "p"))
@@ -330,8 +322,8 @@ def test_a_lost_node() -> None:
     assert world.list("Pod") == []
 
 
-def test_a_node_that_comes_back_in_time() -> None:
-    """A pod that was not evicted yet is ready again, and catches up with its image."""
+def test_pods_of_a_node_that_comes_back_in_time_become_ready() -> None:
+    """They get the current image."""
     world = _started()
     world.nodes.lose("node-0")
     _set_image(world, "web:2")
@@ -342,9 +334,7 @@ def test_a_node_that_comes_back_in_time() -> None:
     assert _container(world)["image"] == "docker.io/library/web:2"
 
 
-def test_same_seed_same_story() -> None:
-    """Two worlds with one seed do the same at the same time; another seed differs."""
-
+def test_worlds_with_the_same_seed_behave_the_same() -> None:
     def story(seed: int) -> list[tuple[float, str]]:
         world = make_world(seed=seed)
         seen: list[tuple[float, str]] = []

@@ -1,4 +1,4 @@
-"""Calls of a server that is not there, and the cost of a thousand pods."""
+"""Calls of a server that does not exist, and the cost of a thousand pods."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from tests.simulator.fake_hook import group, make_world
 from tests.sizes import size
 
 
-def test_no_server() -> None:
-    """A hook that cannot be reached is a HookError."""
+def test_unreachable_hook_is_a_hook_error() -> None:
     with pytest.raises(HookError):
         HttpHook("http://127.0.0.1:9").post("http://x/sync", b"", 1.0)
 
 
-def test_twice_as_many_pods_make_twice_as_many_calls() -> None:
-    """Creating, rolling and deleting pods."""
-
+def test_function_calls_grow_linearly_with_the_pods() -> None:
     def lived(pods: int) -> None:
         world = make_world()
         world.apply(group(pods))

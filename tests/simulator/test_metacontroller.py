@@ -1,4 +1,4 @@
-"""One CompositeController at work: what it asks, writes, swallows and retries."""
+"""A CompositeController at work: its requests, writes, ignored errors and retries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def _idle(world: World) -> bool:
 
 
 def test_children_are_created_with_owner_label_and_annotation() -> None:
-    """A created pod belongs to its parent and records what was applied."""
     world = _settled()
     parent, child = world.get("Group", "g"), world.get("Pod", "g-0")
     ref = controller_of(child)
@@ -57,16 +56,15 @@ def test_children_are_created_with_owner_label_and_annotation() -> None:
     assert all(is_ready(child) for child in world.list("Pod"))
 
 
-def test_nothing_is_written_when_nothing_changes() -> None:
-    """Periodic syncs of a settled world ask the hook, and write nothing."""
+def test_periodic_syncs_without_changes_write_nothing() -> None:
     world = _settled()
     calls = len(world.hook_calls)
     assert _idle(world)
     assert len(world.hook_calls) > calls
 
 
-def test_every_hook_is_asked() -> None:
-    """From the creation of a parent to its end."""
+def test_every_hook_is_called() -> None:
+    """From the creation of a parent until its end."""
     world = _settled()
     world.patch("Group", "g", {"spec": {"image": "web:2", "replicas": 1}})
     world.settle()
@@ -75,8 +73,7 @@ def test_every_hook_is_asked() -> None:
     assert {call.hook for call in world.hook_calls} == {"sync", "customize", "finalize"}
 
 
-def test_update_in_place() -> None:
-    """An image change is one PUT per pod, and the pods stay the same objects."""
+def test_in_place_update_is_one_put_per_pod() -> None:
     world = _settled()
     uids = [uid_of(child) for child in world.list("Pod")]
     world.writes.clear()
@@ -90,8 +87,7 @@ def test_update_in_place() -> None:
 
 
 @pytest.mark.parametrize(("method", "image"), [("Recreate", "web:2"), ("OnDelete", "web:1")])
-def test_other_strategies(method: str, image: str) -> None:
-    """Recreate replaces the pods, OnDelete leaves them alone."""
+def test_recreate_replaces_pods_and_on_delete_keeps_them(method: str, image: str) -> None:
     world = _settled(manifest=controller(method))
     world.patch("Group", "g", {"spec": {"image": "web:2"}})
     world.settle()
@@ -99,7 +95,6 @@ def test_other_strategies(method: str, image: str) -> None:
 
 
 def test_deletes_come_before_creates() -> None:
-    """A child left out goes, a new one comes, in this order."""
     hook = FakeHook()
     world = _settled(hook, replicas=1)
     world.writes.clear()
@@ -108,8 +103,8 @@ def test_deletes_come_before_creates() -> None:
     assert writes(world) == ["delete g-0", "create other"]
 
 
-def test_illegal_updates_are_retried_for_ever() -> None:
-    """A 422 on one pod is an error of the sync; other pods and the status are written."""
+def test_illegal_update_fails_every_sync() -> None:
+    """Other pods and the status are written all the same."""
     hook = FakeHook()
     world = _settled(hook)
 
@@ -131,8 +126,8 @@ def test_illegal_updates_are_retried_for_ever() -> None:
     assert len(refused) > 5
 
 
-def test_two_ports_of_one_number_never_settle() -> None:
-    """TCP and UDP on one port collapse in dynamic apply; without the annotation they do not."""
+def test_two_ports_with_the_same_number_are_updated_forever() -> None:
+    """Dynamic apply merges TCP and UDP of a port, unless the annotation is missing."""
     hook = FakeHook()
     ports = [{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53, "protocol": "UDP"}]
 
@@ -147,8 +142,8 @@ def test_two_ports_of_one_number_never_settle() -> None:
         _settled(hook)
 
 
-def test_own_status_must_be_stable() -> None:
-    """A status that compares equal is not written; 1.0 never compares equal to 1."""
+def test_equal_status_is_not_written() -> None:
+    """1.0 is never equal to 1."""
     hook = FakeHook()
     hook.sync = lambda request: {**desired(request), "status": {"ratio": 1}}
     world = _settled(hook)
@@ -157,8 +152,7 @@ def test_own_status_must_be_stable() -> None:
     assert not _idle(world)
 
 
-def test_taken_names_are_swallowed() -> None:
-    """A pod that exists and is not ours blocks its name silently."""
+def test_pod_of_another_owner_blocks_its_name_silently() -> None:
     world = make_world()
     world.apply(pod("g-0"))
     world.apply(group(1))
@@ -167,8 +161,7 @@ def test_taken_names_are_swallowed() -> None:
     assert any(write.outcome == "AlreadyExists" for write in world.writes)
 
 
-def test_conflicts_are_swallowed() -> None:
-    """A PUT on a stale pod is no error; the next sync repeats it."""
+def test_conflict_is_no_error_and_the_next_sync_repeats_the_write() -> None:
     world = _settled(replicas=1)
     world.store.fail(1, verb="update", kind="Pod", code=409)
     world.patch("Group", "g", {"spec": {"image": "web:2"}})
@@ -178,8 +171,7 @@ def test_conflicts_are_swallowed() -> None:
     assert world.get("Pod", "g-0")["spec"]["containers"][0]["image"] == "web:2"
 
 
-def test_failed_writes_are_retried() -> None:
-    """A 500 fails the sync, which is tried again after a moment."""
+def test_failed_write_is_retried_after_a_moment() -> None:
     world = make_world()
     world.store.fail(2, verb="create", kind="Pod", code=500)
     world.apply(group(2))
@@ -189,8 +181,7 @@ def test_failed_writes_are_retried() -> None:
 
 @pytest.mark.parametrize("after_deciding", [False, True])
 @pytest.mark.parametrize("status", [500, 0, 429])
-def test_hook_failures_change_nothing(status: int, *, after_deciding: bool) -> None:
-    """While the hook fails nothing is written; afterwards everything is."""
+def test_failed_hook_writes_nothing_until_it_succeeds(status: int, *, after_deciding: bool) -> None:
     world = _settled()
     world.hook.fail(5, status=status, path="/sync", after_deciding=after_deciding)
     world.writes.clear()
@@ -201,8 +192,7 @@ def test_hook_failures_change_nothing(status: int, *, after_deciding: bool) -> N
     assert world.list("Pod") == []
 
 
-def test_finalize_waits_for_the_children() -> None:
-    """A deleted parent goes when its hook says so, after its pods."""
+def test_deleted_parent_waits_for_its_finalize_hook() -> None:
     world = _settled()
     world.delete("Group", "g")
     world.run(0.3)
@@ -211,8 +201,7 @@ def test_finalize_waits_for_the_children() -> None:
     assert world.list("Group") == world.list("Pod") == []
 
 
-def test_without_a_finalize_hook_the_collector_cleans_up() -> None:
-    """No finalizer, no finalize call; the pods go by garbage collection."""
+def test_without_a_finalize_hook_the_garbage_collector_deletes_the_pods() -> None:
     world = _settled(manifest=controller(finalize=False))
     assert finalizers_of(world.get("Group", "g")) == []
     world.writes.clear()
@@ -222,8 +211,7 @@ def test_without_a_finalize_hook_the_collector_cleans_up() -> None:
     assert writes(world) == []
 
 
-def test_orphaning_keeps_the_pods() -> None:
-    """With --cascade=orphan the children are left alone."""
+def test_orphaning_deletion_keeps_the_pods() -> None:
     world = _settled()
     world.delete("Group", "g", propagation="Orphan")
     world.settle()
@@ -231,8 +219,8 @@ def test_orphaning_keeps_the_pods() -> None:
     assert [controller_of(child) for child in world.list("Pod")] == [None, None]
 
 
-def test_drifted_labels_release_a_child() -> None:
-    """A pod whose labels no longer match is let go, and its name stays taken."""
+def test_child_without_the_selected_labels_is_released() -> None:
+    """Its name stays taken."""
     world = _settled()
     world.patch("Pod", "g-0", {"metadata": {"labels": {"controller-uid": "x"}}})
     world.settle()
@@ -240,8 +228,7 @@ def test_drifted_labels_release_a_child() -> None:
     assert len(world.hook_calls[-1].request["children"]["Pod.v1"]) == 1
 
 
-def test_orphans_that_match_are_adopted() -> None:
-    """A pod of nobody with the right labels gets the parent as its controller."""
+def test_pod_without_an_owner_is_adopted_if_its_labels_match() -> None:
     world = _settled(replicas=1)
     parent = world.get("Group", "g")
     labels = selector_of(parent)["matchLabels"]
@@ -253,8 +240,7 @@ def test_orphans_that_match_are_adopted() -> None:
     assert ref["uid"] == uid_of(parent)
 
 
-def test_related_objects() -> None:
-    """Customize rules bring objects of any scope; their changes cause a sync."""
+def test_related_objects_of_any_scope_cause_a_sync() -> None:
     hook = FakeHook()
     hook.rules = [
         {"apiVersion": "v1", "resource": "namespaces", "names": ["default"]},
@@ -271,8 +257,8 @@ def test_related_objects() -> None:
     assert list(world.hook_calls[-1].request["related"]["Node.v1"]) == ["node-0"]
 
 
-def test_version_one_keys_by_name() -> None:
-    """A v1 hook gets bare names, and nothing from outside the parent's namespace."""
+def test_hook_version_1_gets_children_by_their_names() -> None:
+    """It gets no objects of other namespaces."""
     manifest = controller()
     manifest["spec"]["hooks"]["sync"]["version"] = "v1"
     hook = FakeHook()
@@ -293,8 +279,7 @@ def test_version_one_keys_by_name() -> None:
         ({"status": 3}, "unmarshal"),
     ],
 )
-def test_answers_that_are_refused(answer: Any, error: str) -> None:
-    """A malformed answer fails the sync and deletes nothing."""
+def test_invalid_response_fails_the_sync_and_deletes_nothing(answer: Any, error: str) -> None:
     hook = FakeHook()
     world = _settled(hook)
     hook.sync = lambda _request: answer
@@ -304,8 +289,7 @@ def test_answers_that_are_refused(answer: Any, error: str) -> None:
     assert len(world.list("Pod")) == 2
 
 
-def test_an_empty_answer_deletes_everything() -> None:
-    """`{}` means that no children are wanted."""
+def test_empty_response_deletes_all_children() -> None:
     hook = FakeHook()
     world = _settled(hook)
     hook.sync = lambda _request: {}
@@ -315,8 +299,7 @@ def test_an_empty_answer_deletes_everything() -> None:
     assert world.get("Group", "g")["status"] == {"observedGeneration": 2}
 
 
-def test_resync_requests() -> None:
-    """A resyncAfterSeconds brings one more sync, that much later."""
+def test_resync_after_seconds_causes_one_more_sync() -> None:
     hook = FakeHook()
     world = _settled(hook)
     hook.sync = lambda request: {**desired(request), "resyncAfterSeconds": 30}
@@ -326,15 +309,14 @@ def test_resync_requests() -> None:
     assert [round(b - a) for a, b in pairwise(times)] == [30, 30, 30]
 
 
-def test_restart_changes_nothing() -> None:
-    """A new Metacontroller finds everything as it should be."""
+def test_restart_of_metacontroller_changes_nothing() -> None:
     world = _settled()
     world.metacontroller.restart()
     assert _idle(world)
 
 
-def test_writes_after_a_slow_hook_are_stale() -> None:
-    """A change while the hook thinks makes its writes conflict, and the next sync repairs."""
+def test_writes_after_a_change_during_the_hook_conflict() -> None:
+    """The next sync repairs this."""
     world = _settled(replicas=1)
     world.metacontroller.hook_seconds = 2.0
     world.patch("Group", "g", {"spec": {"image": "web:2"}})

@@ -1,4 +1,4 @@
-"""Nodes that are lost: what their pods' statuses say, who is evicted, and what comes back."""
+"""Lost nodes: the status of their pods, evictions, and the return of the node."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ GATE = "x/gate"
 
 
 def tolerations(seconds: float | None) -> list[Object]:
-    """Tolerations of a pod that may stay on a lost node for so long."""
+    """Returns the tolerations of a pod that may stay on a lost node for this time."""
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
     return [{"key": key, "operator": "Exists", "effect": "NoExecute", **limit} for key in SILENT]
 
 
 def lost(**spec: Any) -> World:
-    """A running pod whose node has just been lost."""
+    """A running pod whose node was lost just now."""
     world = make_world(nodes=1)
     world.apply(pod("p", **spec))
     world.settle()
@@ -31,23 +31,23 @@ def lost(**spec: Any) -> World:
 
 
 def live(world: World) -> Object:
-    """The pod."""
+    """Returns the pod."""
     return world.get("Pod", "p")
 
 
 def set_status(world: World, **fields: Any) -> None:
-    """Write fields of the pod's status."""
+    """Writes fields in the status of the pod."""
     found = live(world)
     world.cluster.update_status(POD, {**found, "status": {**found["status"], **fields}})
 
 
 def statuses(found: Object) -> dict[str, str]:
-    """The conditions, by type."""
+    """Returns the conditions by type."""
     return {one["type"]: one["status"] for one in found["status"]["conditions"]}
 
 
-def test_a_lost_node_costs_ready_and_nothing_else() -> None:
-    """So Ready False with all else True says that the node is not heard of."""
+def test_lost_node_changes_only_the_ready_condition() -> None:
+    """A pod with only Ready False is therefore on a node without heartbeats."""
     world = make_world(nodes=1)
     world.apply(pod("p", readinessGates=[{"conditionType": GATE}]))
     world.settle()
@@ -62,8 +62,8 @@ def test_a_lost_node_costs_ready_and_nothing_else() -> None:
     assert after["status"]["phase"] == "Running"
 
 
-def test_a_pod_behind_a_scheduling_gate_comes_to_no_node() -> None:
-    """As Kueue's, for whom somebody has to open it; a forecast says that it never runs."""
+def test_pod_with_a_scheduling_gate_is_not_scheduled() -> None:
+    """For example with Kueue. A forecast says that it never runs."""
     world = make_world(nodes=1)
     world.apply(pod("p", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]))
     world.settle()
@@ -71,7 +71,7 @@ def test_a_pod_behind_a_scheduling_gate_comes_to_no_node() -> None:
 
 
 def open_gate(world: World, status: str) -> None:
-    """Set the gate's condition."""
+    """Sets the condition of the gate."""
     others = [one for one in live(world)["status"]["conditions"] if one["type"] != GATE]
     gate = {"type": GATE, "status": status, "lastTransitionTime": world.clock.timestamp()}
     set_status(world, conditions=[*others, gate])
@@ -91,8 +91,10 @@ def open_gate(world: World, status: str) -> None:
         ({"tolerations": [{"key": SILENT[1], "value": "no such", "tolerationSeconds": 9}]}, 0),
     ],
 )
-def test_who_is_evicted(spec: Object, evicted: float | None) -> None:
-    """The first toleration that fits decides; without a limit the pod stays."""
+def test_first_matching_toleration_limits_the_time_on_a_lost_node(
+    spec: Object, evicted: float | None
+) -> None:
+    """Without a limit, the pod stays."""
     world = lost(**spec)
     if evicted is None:
         world.run(5000)
@@ -105,12 +107,12 @@ def test_who_is_evicted(spec: Object, evicted: float | None) -> None:
 
 
 def change(world: World, seconds: float | None) -> None:
-    """Let the pod tolerate it for so long from now on."""
+    """Changes the pod's toleration to this time."""
     world.patch("Pod", "p", {"spec": {"tolerations": tolerations(seconds)}})
 
 
-def test_a_pending_eviction_is_called_off() -> None:
-    """The taint manager looks again when a pod's tolerations change."""
+def test_new_toleration_without_a_limit_cancels_an_eviction() -> None:
+    """The taint manager checks again when the tolerations of a pod change."""
     world = lost()
     world.run(299)
     change(world, None)
@@ -122,8 +124,7 @@ def test_a_pending_eviction_is_called_off() -> None:
 
 
 @pytest.mark.parametrize("seconds", [10, 3000])
-def test_another_limit_changes_nothing(seconds: float) -> None:
-    """An eviction that is pending is neither put off nor brought forward by another number."""
+def test_new_limit_does_not_change_a_pending_eviction(seconds: float) -> None:
     world = lost()
     world.run(100)
     change(world, seconds)
@@ -133,8 +134,7 @@ def test_another_limit_changes_nothing(seconds: float) -> None:
     assert is_terminating(live(world))
 
 
-def test_a_node_that_was_away_before_starts_anew() -> None:
-    """The time before it came back does not count."""
+def test_time_of_an_earlier_loss_does_not_count() -> None:
     world = lost()
     world.run(200)
     world.nodes.recover("node-0")
@@ -146,8 +146,8 @@ def test_a_node_that_was_away_before_starts_anew() -> None:
     assert is_terminating(live(world))
 
 
-def test_a_failed_pod_is_deleted_at_once_and_its_containers_later() -> None:
-    """Nobody is asked on the node; when it comes back it kills what is left, in its own time."""
+def test_failed_pod_on_a_lost_node_is_deleted_without_the_kubelet() -> None:
+    """The node kills the containers when it comes back."""
     world = lost(tolerations=tolerations(None), terminationGracePeriodSeconds=10)
     world.kubelet.levers.stop_seconds = 4.0
     world.kubelet.levers.jitter = 0.0
@@ -171,8 +171,8 @@ def test_a_failed_pod_is_deleted_at_once_and_its_containers_later() -> None:
     assert world.kubelet.worker(old) is None
 
 
-def test_a_failed_phase_stays() -> None:
-    """The kubelet that comes back kills the containers, and keeps phase, reason and message."""
+def test_returning_kubelet_keeps_a_failed_phase() -> None:
+    """The kubelet kills the containers, and keeps phase, reason and message."""
     world = lost(tolerations=tolerations(None))
     set_status(world, phase="Failed", reason="NodeLost", message="m")
     world.nodes.recover("node-0")

@@ -1,4 +1,4 @@
-"""A pod worker does what the real kubelet was seen to do."""
+"""The simulated pod worker behaves like that of the real kubelet."""
 
 from __future__ import annotations
 
@@ -13,43 +13,35 @@ PROBE = {"exec": {"command": ["true"]}, "periodSeconds": 10}
 
 
 def bad(**spec: Any) -> OnePod:
-    """A pod that runs, and whose next image cannot be pulled."""
+    """A running pod whose next image cannot be pulled."""
     pod = OnePod(**spec)
     pod.levers.bad_images.add("app:typo")
     return pod.up()
 
 
-def test_an_edit_is_seen_before_the_old_container_is_killed_and_ready_never_changes() -> None:
+def test_edit_is_observed_before_the_kill_and_ready_does_not_change() -> None:
     pod = OnePod().up()
     since = pod.condition("Ready")["lastTransitionTime"]
     pod.edit("app:2").run(10)
-    assert pod.plausible_time() == ["2 app:1 running Ready", "2 app:2 running Ready"]
+    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running Ready"]
     assert pod.condition("Ready")["lastTransitionTime"] == since
 
 
-def test_of_two_edits_in_a_row_the_image_in_between_really_runs_and_is_then_killed() -> None:
-    """The table that was seen on a real node, TERM ignored for 12 s."""
+def test_image_between_two_edits_runs_and_is_killed() -> None:
+    """The table is from a real node, with a container that ignores TERM for 12 s."""
     pod = OnePod(terminationGracePeriodSeconds=12)
     pod.levers.stop_seconds = 30.0
     pod.up().edit("app:2").run(4)
     pod.edit("app:3").run(40)
-    assert pod.plausible_time() == [
-        "2 app:1 running Ready",
-        "3 app:2 running Ready",
-        "3 app:3 running Ready",
-    ]
+    assert pod.told() == ["2 app:1 running Ready", "3 app:2 running Ready", "3 app:3 running Ready"]
     assert pod.status["restartCount"] == 2
     pod.diary.clear()
     pod.edit("app:2").run(3)
     pod.edit("app:3").run(50)
-    assert pod.plausible_time() == [
-        "4 app:3 running Ready",
-        "5 app:2 running Ready",
-        "5 app:3 running Ready",
-    ]
+    assert pod.told() == ["4 app:3 running Ready", "5 app:2 running Ready", "5 app:3 running Ready"]
 
 
-def test_the_grace_period_is_the_longest_that_a_container_takes_to_stop() -> None:
+def test_container_stops_within_its_grace_period() -> None:
     pod = OnePod(terminationGracePeriodSeconds=4)
     pod.levers.stop_seconds = 30.0
     pod.up().edit("app:2").run(3.5)
@@ -59,7 +51,7 @@ def test_the_grace_period_is_the_longest_that_a_container_takes_to_stop() -> Non
     assert pod.status["lastState"]["terminated"]["exitCode"] == 137
 
 
-def test_changed_containers_are_killed_one_after_the_other() -> None:
+def test_changed_containers_are_killed_one_by_one() -> None:
     side = {"name": "side", "image": "side:1"}
     pod = OnePod(containers=[{"name": "app", "image": "app:1"}, side]).up()
     pod.edit("app:2").edit("side:2", 1).run(3)
@@ -84,9 +76,7 @@ def test_changed_containers_are_killed_one_after_the_other() -> None:
         (f"app:1@sha256:{'aa' * 32}", "app:2", f"docker.io/library/app@sha256:{'aa' * 32}"),
     ],
 )
-def test_a_node_reports_the_first_name_that_it_knew_for_an_image(
-    first: str, second: str, shown: str
-) -> None:
+def test_node_reports_the_first_name_of_an_image(first: str, second: str, shown: str) -> None:
     pod = OnePod(image=first)
     pod.levers.digests |= {first: "aa" * 32, second: "aa" * 32}
     pod.up()
@@ -97,61 +87,57 @@ def test_a_node_reports_the_first_name_that_it_knew_for_an_image(
     assert before["imageID"].rpartition("@")[2] == pod.status["imageID"].rpartition("@")[2]
 
 
-def test_a_startup_probe_leaves_ready_stale_until_it_has_run() -> None:
+def test_ready_is_stale_until_the_startup_probe_has_run() -> None:
     pod = OnePod(container={"startupProbe": PROBE})
     pod.levers.ready_seconds_by_image["app:2"] = 13.0
     pod.run(21)
     pod.diary.clear()
     assert pod.ready
     pod.edit("app:2").run(6)
-    assert pod.plausible_time() == ["2 app:1 running Ready", "2 app:2 running Ready"]
+    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running Ready"]
     assert (pod.status["started"], pod.can_serve) == (True, False)
     pod.run(10)
     assert (pod.status["started"], pod.ready) == (False, False)
     pod.run(25)
-    assert pod.plausible_time()[2:] == ["2 app:2 running", "2 app:2 running Ready"]
+    assert pod.told()[2:] == ["2 app:2 running", "2 app:2 running Ready"]
     assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, True)
 
 
-def test_behind_both_probes_ready_turns_true_before_the_startup_probe_has_run() -> None:
-    """`started` is left from the container before, so readiness is probed, and then no more."""
+def test_with_both_probes_ready_becomes_true_before_the_startup_probe() -> None:
+    """`started` is still that of the old container, so the readiness probe runs once."""
     probes = {"startupProbe": PROBE, "readinessProbe": {**PROBE, "periodSeconds": 1}}
     pod = OnePod(container=probes)
     pod.levers.started_seconds_by_image["app:2"] = 12.0
     pod.run(21)
     pod.diary.clear()
     pod.edit("app:2").run(6)
-    assert pod.plausible_time()[1:] == ["2 app:2 running", "2 app:2 running Ready"]
+    assert pod.told()[1:] == ["2 app:2 running", "2 app:2 running Ready"]
     assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, False)
     pod.run(9)
-    assert pod.plausible_time()[3:] == ["2 app:2 running"]
+    assert pod.told()[3:] == ["2 app:2 running"]
     assert (pod.status["started"], pod.ready) == (False, False)
     pod.run(15)
-    assert pod.plausible_time()[4:] == ["2 app:2 running Ready"]
+    assert pod.told()[4:] == ["2 app:2 running Ready"]
     assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, True)
 
 
-def test_a_first_container_is_not_ready_before_its_startup_probe_has_succeeded() -> None:
+def test_new_pod_is_not_ready_before_its_startup_probe_succeeds() -> None:
     probes = {"startupProbe": PROBE, "readinessProbe": {**PROBE, "periodSeconds": 1}}
     pod = OnePod(container=probes)
     pod.levers.started_seconds_by_image["app:1"] = 12.0
     pod.run(30)
-    ready = [line.endswith("Ready") for line in pod.plausible_time()]
+    ready = [line.endswith("Ready") for line in pod.told()]
     assert (ready[-1], ready.count(True), pod.can_serve) == (True, 1, True)
 
 
-def test_a_readiness_probe_is_unready_after_a_restart_until_it_succeeds() -> None:
+def test_restarted_container_is_unready_until_its_readiness_probe_succeeds() -> None:
     pod = OnePod(container={"readinessProbe": {**PROBE, "periodSeconds": 2}})
     pod.levers.ready_seconds_by_image["app:2"] = 5.0
     pod.up().edit("app:2").run(6)
     assert (pod.ready, pod.status["started"]) == (False, True)
     pod.run(8)
     assert (pod.ready, pod.can_serve) == (True, True)
-    assert pod.plausible_time() == [
-        "2 app:1 running Ready",
-        "2 app:2 running",
-        "2 app:2 running Ready",
-    ]
+    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running", "2 app:2 running Ready"]
 
 
 def test_initial_delay_comes_before_the_first_probe() -> None:
@@ -162,7 +148,7 @@ def test_initial_delay_comes_before_the_first_probe() -> None:
     assert pod.ready
 
 
-def test_a_startup_probe_that_fails_too_often_restarts_the_container() -> None:
+def test_failed_startup_probe_restarts_the_container() -> None:
     pod = OnePod(container={"startupProbe": {"periodSeconds": 2, "failureThreshold": 2}})
     pod.levers.ready_seconds_by_image["app:1"] = NEVER
     pod.run(30)
@@ -170,7 +156,7 @@ def test_a_startup_probe_that_fails_too_often_restarts_the_container() -> None:
     assert not pod.ready
 
 
-def test_in_its_back_off_a_crashed_container_is_terminated_and_seldom_waiting() -> None:
+def test_crashed_container_is_mostly_terminated_during_its_back_off() -> None:
     pod = OnePod()
     pod.levers.exit_code_by_image["app:1"] = 3
     pod.run(600)
@@ -185,14 +171,14 @@ def test_in_its_back_off_a_crashed_container_is_terminated_and_seldom_waiting() 
 
 
 def starts(pod: OnePod) -> list[float]:
-    """Start of each container that was published."""
+    """Returns the start of each container in the published statuses."""
     times: dict[int, float] = {}
     for time, status in pod.diary:
         times.setdefault(status["containerStatuses"][0]["restartCount"], time)
     return list(times.values())
 
 
-def test_the_back_off_doubles_and_is_kept_for_each_image() -> None:
+def test_back_off_doubles_and_is_separate_for_each_image() -> None:
     pod = OnePod()
     pod.levers.exit_code_by_image |= {"app:1": 1, "app:2": 1}
     pod.run(170)
@@ -205,11 +191,11 @@ def test_the_back_off_doubles_and_is_kept_for_each_image() -> None:
     assert pod.status["state"].keys() <= {"waiting", "terminated"}
 
 
-def test_a_pull_that_fails_after_the_kill_is_told_with_three_reasons() -> None:
+def test_failed_pull_after_the_kill_is_reported_with_three_reasons() -> None:
     pod = bad()
     old = pod.status
     pod.edit("app:typo").run(300)
-    reasons = {line.split()[2] for line in pod.plausible_time()[1:]}
+    reasons = {line.split()[2] for line in pod.told()[1:]}
     assert reasons == {"ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"}
     assert (pod.status["containerID"], pod.status["image"]) == (old["containerID"], old["image"])
     assert pod.status["lastState"]["terminated"]["containerID"] == old["containerID"]
@@ -217,16 +203,16 @@ def test_a_pull_that_fails_after_the_kill_is_told_with_three_reasons() -> None:
     assert not pod.ready
 
 
-def test_the_registry_s_answer_is_in_the_message() -> None:
+def test_message_has_the_error_of_the_registry() -> None:
     pod = bad().edit("app:typo").run(5)
     assert "docker.io/library/app:typo: not found" in pod.status["state"]["waiting"]["message"]
 
 
-def test_before_its_first_start_a_container_only_waits_for_its_image() -> None:
+def test_container_without_a_first_start_waits_for_its_image() -> None:
     pod = OnePod(image="app:typo")
     pod.levers.bad_images.add("app:typo")
     pod.run(300)
-    assert {line.split()[2] for line in pod.plausible_time()} == {
+    assert {line.split()[2] for line in pod.told()} == {
         "ContainerCreating",
         "ErrImagePull",
         "ImagePullBackOff",
@@ -243,7 +229,7 @@ def test_before_its_first_start_a_container_only_waits_for_its_image() -> None:
         ("app:typo", "Never", "ErrImageNeverPull"),
     ],
 )
-def test_other_reasons_why_an_image_cannot_be_had(image: str, policy: str, reason: str) -> None:
+def test_other_pull_errors_have_their_reasons(image: str, policy: str, reason: str) -> None:
     pod = bad(container={"imagePullPolicy": policy}).edit(image).run(8)
     assert pod.status["state"]["waiting"]["reason"] == reason
 
@@ -258,7 +244,7 @@ def test_other_reasons_why_an_image_cannot_be_had(image: str, policy: str, reaso
         ("Always", 0, "Running"),
     ],
 )
-def test_an_update_may_end_a_batch_pod(policy: str, code: int, phase: str) -> None:
+def test_in_place_update_may_end_a_pod_without_restarts(policy: str, code: int, phase: str) -> None:
     pod = bad(restartPolicy=policy)
     pod.levers.stop_code = code
     pod.edit("app:typo").run(20)
@@ -267,7 +253,7 @@ def test_an_update_may_end_a_batch_pod(policy: str, code: int, phase: str) -> No
     assert ("terminated" in pod.status["state"]) == (phase != "Running")
 
 
-def test_a_kubelet_that_restarts_between_kill_and_start_ends_a_batch_pod() -> None:
+def test_kubelet_restart_between_kill_and_start_ends_a_pod_without_restarts() -> None:
     pod = OnePod(restartPolicy="Never")
     pod.levers.pull_seconds_by_image["app:2"] = 5.0
     pod.up().edit("app:2").run(4)
@@ -277,7 +263,7 @@ def test_a_kubelet_that_restarts_between_kill_and_start_ends_a_batch_pod() -> No
     assert pod.status["image"] == "docker.io/library/app:1"
 
 
-def test_a_kubelet_that_restarts_while_it_kills_kills_again_what_ignores_it() -> None:
+def test_kubelet_that_restarts_during_a_kill_repeats_the_kill() -> None:
     pod = OnePod(terminationGracePeriodSeconds=6)
     pod.levers.stop_seconds = 60.0
     pod.up().edit("app:2").run(3)
@@ -301,10 +287,10 @@ PATIENT = {"readinessProbe": {"periodSeconds": 1}}
     ],
     ids=["readiness", "it was away too shortly", "before 1.35", "a startup probe never runs"],
 )
-def test_a_kubelet_that_is_started_anew_goes_on_with_what_was_published(
+def test_restarted_kubelet_continues_with_the_published_status(
     probes: dict[str, Any], keeps: bool, busy: float, unready: float | None
 ) -> None:
-    """Of the container before: the new one was started and not published, for its hook."""
+    """It was that of the old container, because a hook kept the new one from being published."""
     pod = OnePod(container={**probes, "lifecycle": {"postStart": {}}})
     pod.levers.keeps_ready = keeps
     pod.levers.post_start_seconds["app:2"] = 60.0
@@ -334,7 +320,7 @@ def test_a_kubelet_that_is_started_anew_goes_on_with_what_was_published(
         assert unready <= turned[0] < unready + 2
 
 
-def test_a_sidecar_with_a_bad_tag_that_stopped_well_is_told_as_completed() -> None:
+def test_stopped_sidecar_with_a_missing_image_is_reported_as_completed() -> None:
     side = {"name": "side", "image": "side:1", "restartPolicy": "Always"}
     pod = OnePod(initContainers=[side])
     pod.levers.bad_images.add("side:typo")
@@ -345,7 +331,7 @@ def test_a_sidecar_with_a_bad_tag_that_stopped_well_is_told_as_completed() -> No
     assert (pod.phase, pod.ready, pod.status["restartCount"]) == ("Running", False, 0)
 
 
-def test_a_post_start_hook_keeps_the_worker_busy() -> None:
+def test_post_start_hook_blocks_the_pod_worker() -> None:
     pod = OnePod(container={"lifecycle": {"postStart": {}}})
     pod.levers.post_start_seconds["app:1"] = 20.0
     pod.run(4).edit("app:2").run(10)
@@ -355,21 +341,19 @@ def test_a_post_start_hook_keeps_the_worker_busy() -> None:
     assert pod.status["image"] == "docker.io/library/app:2"
 
 
-def test_a_liveness_restart_keeps_the_worker_busy() -> None:
+def test_restart_by_a_liveness_probe_blocks_the_pod_worker() -> None:
     pod = OnePod()
     pod.levers.stop_seconds = 8.0
     pod.up().worker.fail_liveness("app", pod.now)
     pod.run(2).edit("app:2").run(4)
     assert pod.pod["status"]["observedGeneration"] == 1
     pod.run(6)
-    assert (
-        pod.plausible_time()[-1] == "2 app:1 running Ready"
-    )  # restarted, seen, and about to be killed
+    assert pod.told()[-1] == "2 app:1 running Ready"  # restarted, seen, and about to be killed
     pod.run(12)
     assert (pod.status["image"], pod.status["restartCount"]) == ("docker.io/library/app:2", 2)
 
 
-def test_before_1_34_no_generation_is_reported() -> None:
+def test_kubelet_before_1_34_reports_no_generation() -> None:
     pod = OnePod()
     pod.levers.reports_generation = False
     pod.up().edit("app:2").run(10)
@@ -377,8 +361,8 @@ def test_before_1_34_no_generation_is_reported() -> None:
     assert pod.status["image"] == "docker.io/library/app:2"
 
 
-def test_a_phase_that_others_have_ended_is_kept_and_the_containers_are_killed() -> None:
-    """A person, or the pod garbage collector, marks a pod of a lost node as Failed."""
+def test_phase_set_by_others_is_kept_and_the_containers_are_killed() -> None:
+    """Users or the pod garbage collector may set Failed for a pod on a lost node."""
     pod = OnePod().up()
     pod.pod = {**pod.pod, "status": {**pod.pod["status"], "phase": "Failed"}}
     pod.worker.notice(pod.pod, pod.now)

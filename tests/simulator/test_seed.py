@@ -1,4 +1,4 @@
-"""Worlds that begin with what another one has left."""
+"""Worlds that begin with the objects of another world."""
 
 import json
 import re
@@ -15,20 +15,20 @@ CONTAINER = re.compile(r"containerd://[0-9a-f]{64}")
 
 
 def next_world(before: World) -> World:
-    """Another world, later, that begins with these objects; its nodes are its own."""
+    """Returns a later world that begins with these objects, but has its own nodes."""
     objects = [obj for kind, obj in before.cluster.contents() if kind.name != "Node"]
     clock = clock_at(1_800_000_000.0 + before.clock.now)
     return seeded(objects, controller(), before.hook, clock, levers=Levers(), patience=60)
 
 
 def told_of(obj: Object) -> tuple[str, ...]:
-    """Whose a uid is."""
+    """Returns the owner of each UID."""
     return obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7919, 1 << 32])
-def test_no_identity_is_given_twice(seed: int) -> None:
-    """However often a world is taken over: a uid is one object's, a container id one process's."""
+def test_uids_and_container_ids_are_never_repeated(seed: int) -> None:
+    """Even if a world is the base of many others."""
     world = make_world(seed=seed)
     uids: dict[str, tuple[str, ...]] = {}
     processes: dict[str, tuple[str, str]] = {}
@@ -47,8 +47,8 @@ def test_no_identity_is_given_twice(seed: int) -> None:
     assert not uids.keys() & set(nodes)
 
 
-def test_a_generated_name_is_free() -> None:
-    """Names that were generated before are taken over with their objects, and are taken."""
+def test_generated_names_are_unused() -> None:
+    """Generated names of the earlier world are taken."""
     config: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

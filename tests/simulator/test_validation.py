@@ -82,15 +82,13 @@ def _edited(path: Path, change: Any) -> tuple[World, Object, Object]:
 
 
 @pytest.mark.parametrize("name", LEGAL)
-def test_legal_updates(name: str) -> None:
-    """These changes pass, and a status is never taken from them."""
+def test_legal_update_is_accepted_without_its_status(name: str) -> None:
     world, _, edited = _edited(*LEGAL[name])
     assert world.cluster.update(POD, edited)["status"]["phase"] == "Pending"
 
 
 @pytest.mark.parametrize("name", ILLEGAL)
-def test_illegal_updates(name: str) -> None:
-    """These are refused with a 422 that names the field."""
+def test_illegal_update_is_refused_with_its_field(name: str) -> None:
     path, change, field = ILLEGAL[name]
     world, stored, edited = _edited(path, change)
     with pytest.raises(InvalidError) as refusal:
@@ -99,8 +97,7 @@ def test_illegal_updates(name: str) -> None:
     assert world.get("Pod", "p") is stored
 
 
-def test_generation_follows_the_spec() -> None:
-    """An image bumps the generation, a label does not, nothing at all bumps nothing."""
+def test_generation_grows_only_with_changes_of_the_spec() -> None:
     world, stored, edited = _edited(*LEGAL["labels"])
     labelled = world.cluster.update(POD, edited)
     assert labelled["metadata"]["generation"] == stored["metadata"]["generation"] == 1
@@ -110,8 +107,7 @@ def test_generation_follows_the_spec() -> None:
     assert world.cluster.update(POD, {**labelled, "spec": spec})["metadata"]["generation"] == 2
 
 
-def test_stale_update_conflicts() -> None:
-    """A PUT with an old resourceVersion is a conflict, one of a lost object is not found."""
+def test_stale_update_is_a_conflict_and_one_of_a_deleted_object_is_not_found() -> None:
     world, stored, edited = _edited(*LEGAL["image"])
     world.cluster.update(POD, edited)
     with pytest.raises(ConflictError):
@@ -123,7 +119,6 @@ def test_stale_update_conflicts() -> None:
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 def test_impossible_objects_are_refused(name: str) -> None:
-    """An object that cannot exist is refused when it is created."""
     manifest, path = IMPOSSIBLE[name]
     with pytest.raises(InvalidError) as refusal:
         make_world().apply(manifest)
@@ -148,10 +143,10 @@ _CODES = {"operator": "In", "values": [1]}
     ],
 )
 @pytest.mark.parametrize("field", ["containers", "initContainers"])
-def test_restarts_that_there_are_not_are_refused(
+def test_invalid_restart_policies_and_rules_are_refused(
     field: str, policy: str | None, rules: list[Object], place: str
 ) -> None:
-    """A container's policy and its rules, in the API server's words."""
+    """The errors are those of the API server."""
     manifest = pod("p", initContainers=[{"name": "i", "image": "x"}])
     manifest["spec"][field][0] |= {"restartPolicyRules": rules}
     manifest["spec"][field][0] |= {} if policy is None else {"restartPolicy": policy}
@@ -160,8 +155,7 @@ def test_restarts_that_there_are_not_are_refused(
     assert refusal.value.path == f"spec.{field}[0].{place}"
 
 
-def test_of_a_bound_claim_only_the_size_changes() -> None:
-    """Its access modes are fixed, and its limits too."""
+def test_only_the_request_of_a_bound_claim_can_change() -> None:
     world = world_with_claim(grows=True)
     grow(world, "2Gi")
     for change in (
@@ -172,8 +166,8 @@ def test_of_a_bound_claim_only_the_size_changes() -> None:
             world.patch("PersistentVolumeClaim", "c", {"spec": change})
 
 
-def test_a_claim_never_goes_below_what_its_volume_has() -> None:
-    """A request that is not met yet may be taken back; not more than that."""
+def test_request_of_a_claim_cannot_be_smaller_than_its_volume() -> None:
+    """A request that is not fulfilled yet can be taken back."""
     world = world_with_claim(grows=True)
     grow(world, "3Gi")
     grow(world, "2Gi")
@@ -182,15 +176,14 @@ def test_a_claim_never_goes_below_what_its_volume_has() -> None:
 
 
 @pytest.mark.parametrize(("default", "grows"), [(False, True), (True, False), (True, None)])
-def test_a_claim_grows_only_where_its_class_allows_it(default: bool, grows: bool | None) -> None:
-    """Admission looks at the class that the claim names, or got by default."""
+def test_claim_grows_only_if_its_storage_class_allows_it(default: bool, grows: bool | None) -> None:
+    """Admission checks the named class, or the default class of the creation."""
     world = world_with_claim(grows=grows, default=default)
     with pytest.raises(ForbiddenError, match="only dynamically provisioned pvc can be resized"):
         grow(world, "2Gi")
 
 
-def test_a_claim_that_is_not_bound_cannot_grow() -> None:
-    """Whatever its class says: the spec of such a claim is fixed."""
+def test_unbound_claim_cannot_grow() -> None:
     world = make_world()
     world.apply(storage_class(default=True))
     world.apply(claim("c"))
@@ -198,8 +191,8 @@ def test_a_claim_that_is_not_bound_cannot_grow() -> None:
         grow(world, "2Gi")
 
 
-def test_a_volume_follows_its_claim_as_far_as_its_driver_can() -> None:
-    """The capacity follows after a moment; what the driver cannot do is said in the status."""
+def test_volume_grows_as_far_as_its_driver_supports() -> None:
+    """The status reports what the driver does not support."""
     world = world_with_claim(grows=True)
     grow(world, "2Gi")
     world.settle()
@@ -214,7 +207,7 @@ def test_a_volume_follows_its_claim_as_far_as_its_driver_can() -> None:
 
 
 def world_with_claim(*, grows: bool | None, default: bool = True) -> World:
-    """A world with a StorageClass, and a Bound claim of it, or of none."""
+    """Returns a world with a StorageClass, and a Bound claim of it, or of no class."""
     world = make_world()
     world.apply(storage_class(grows=grows, default=default))
     world.apply(claim("c"))
@@ -223,6 +216,6 @@ def world_with_claim(*, grows: bool | None, default: bool = True) -> World:
 
 
 def grow(world: World, size: str) -> None:
-    """Somebody asks for another size."""
+    """Requests another size."""
     change = {"spec": {"resources": {"requests": {"storage": size}}}}
     world.patch("PersistentVolumeClaim", "c", change)

@@ -1,4 +1,4 @@
-"""The queue's back-off, far beyond what a story reaches."""
+"""The back-off of the work queue after many failures."""
 
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ KEY: Key = ("n", "t")
 
 
 def retries(failures: int) -> list[float]:
-    """Seconds between one try and the next, for a parent that fails every time."""
+    """Returns the pauses in seconds between the retries of a parent that always fails."""
     clock = Clock()
     tries: list[float] = []
 
@@ -27,8 +27,8 @@ def retries(failures: int) -> list[float]:
     return [later - earlier for earlier, later in pairwise(tries)]
 
 
-def test_a_failure_of_weeks_is_tried_again_at_the_longest_pause() -> None:
-    """2 to the power of 1,024 is no float any more: the queue must not end there."""
+def test_permanent_failure_is_retried_with_the_longest_pause() -> None:
+    """2 to the power of 1,024 is too large for a float, but the queue must continue."""
     pauses = retries(1100)
     assert pauses[:3] == pytest.approx([FIRST_RETRY, 2 * FIRST_RETRY, 4 * FIRST_RETRY])
     assert pauses[-1] == pytest.approx(LONGEST_RETRY)

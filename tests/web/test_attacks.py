@@ -1,4 +1,4 @@
-"""Forged requests against the page's server, without a browser (docs/security.md)."""
+"""Forged requests to the server of the web page, without a browser (docs/security.md)."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ from tests.web.served import Served, cluster, on_port, tapp
 
 @dataclass
 class User:
-    """A browser that came in by the first address: its cookie and its key."""
+    """A browser that has opened the printed address: its cookie and its key."""
 
     served: Served
     cookie: str
@@ -23,7 +23,10 @@ class User:
     def ask(
         self, path: str, method: str = "GET", body: Any = None, **headers: str | None
     ) -> http.client.HTTPResponse:
-        """One request as the page makes it; `headers` replace its own, None leaves one out."""
+        """Sends a request like the page.
+
+        `headers` replace its own headers, and None removes one.
+        """
         known: dict[str, str | None] = {
             "Host": f"127.0.0.1:{self.served.port}",
             "Cookie": self.cookie,
@@ -42,14 +45,14 @@ class User:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    """One server for all attacks."""
+    """A server for all attacks."""
     with on_port(cluster(tapp()), first="/default/shop") as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def user(served: Served) -> User:
-    """The browser that opened the printed address."""
+    """The browser that has opened the printed address."""
     path = served.door.address.removeprefix(served.url)
     answer = User(served, "", "").ask(path, Cookie=None, X_TApp_Key=None, Sec_Fetch_Site="none")
     assert answer.status == 303
@@ -89,8 +92,8 @@ ATTACKS: dict[str, tuple[str, str, Any, dict[str, str | None]]] = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_an_attack_gets_nothing(user: User, attack: str) -> None:
-    """No data, no cookie, no key, and nothing is called: only that it is refused."""
+def test_attack_gets_only_an_error(user: User, attack: str) -> None:
+    """No data, no cookie, no key, and no call of kubectl."""
     method, path, body, headers = ATTACKS[attack]
     calls = len(user.served.standin.writes)
     own = {name.replace("-", "_"): value for name, value in headers.items()}
@@ -105,8 +108,8 @@ def test_an_attack_gets_nothing(user: User, attack: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/page.js", "/api/settings", "/api/nothing"])
-def test_every_answer_says_what_a_browser_may_do_with_it(user: User, path: str) -> None:
-    """Nothing from elsewhere, in no frame, kept nowhere."""
+def test_every_response_has_the_security_headers(user: User, path: str) -> None:
+    """The page loads nothing from other sites, is in no frame, and is not stored."""
     answer = user.ask(path)
     assert answer.getheader("Content-Security-Policy") == POLICY
     assert answer.getheader("Cache-Control") == "no-store"
@@ -116,7 +119,7 @@ def test_every_answer_says_what_a_browser_may_do_with_it(user: User, path: str) 
     assert "unsafe" not in POLICY
 
 
-def test_only_a_post_changes(user: User) -> None:
+def test_changes_need_a_post(user: User) -> None:
     """A GET of what changes is refused, whoever asks."""
     before = len(user.served.standin.writes)
     assert user.ask("/api/do?key=x").status == 405
@@ -141,8 +144,8 @@ NONSENSE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE)
-def test_nonsense_is_refused_in_a_sentence(user: User, body: Any) -> None:
-    """Requests that the page never sends reach no kubectl."""
+def test_invalid_request_is_one_error(user: User, body: Any) -> None:
+    """Such requests never reach kubectl."""
     before = len(user.served.standin.writes)
     answer = user.ask("/api/plan", "POST", body)
     said = json.loads(answer.read())
@@ -152,15 +155,15 @@ def test_nonsense_is_refused_in_a_sentence(user: User, body: Any) -> None:
     assert len(user.served.standin.writes) == before
 
 
-def test_too_much_is_refused(user: User) -> None:
-    """A body is at most 1 MiB, and JSON."""
+def test_large_or_invalid_body_is_refused(user: User) -> None:
+    """A body has at most 1 MiB, and is JSON."""
     assert user.ask("/api/plan", "POST", b'"' + b"x" * (2 << 20) + b'"').status == 413
     assert user.ask("/api/plan", "POST", b"not JSON").status == 400
     assert user.ask("/api/plan", "POST", b"x", Content_Type="text/plain").status == 415
 
 
-def test_a_plan_is_good_for_one_write(user: User) -> None:
-    """The same key once more, or another one, does nothing."""
+def test_plan_can_be_written_only_once(user: User) -> None:
+    """The same key again, or another key, does nothing."""
     found = json.loads(user.ask("/api/plan", "POST", PLAN).read())
     assert "1 deleted" in found["text"]
     assert user.ask("/api/do", "POST", {"key": found["key"]}).status == 200
@@ -168,8 +171,8 @@ def test_a_plan_is_good_for_one_write(user: User) -> None:
     assert user.ask("/api/do", "POST", {"key": "guessed"}).status == 409
 
 
-def test_who_may_only_read_changes_nothing() -> None:
-    """`--read-only` is the server's, not only the page's."""
+def test_read_only_server_refuses_changes() -> None:
+    """The server checks `--read-only`, not only the page."""
     with on_port(cluster(tapp()), read_only=True) as served:
         path = served.door.address.removeprefix(served.url)
         answer = User(served, "", "").ask(path, Sec_Fetch_Site="none")
@@ -182,8 +185,8 @@ def test_who_may_only_read_changes_nothing() -> None:
         assert served.standin.writes == []
 
 
-def test_a_link_of_another_page_comes_in_by_a_page_of_ours(served: Served) -> None:
-    """A strict cookie does not follow such a redirect: our own page sends the browser on."""
+def test_link_on_another_site_opens_the_page(served: Served) -> None:
+    """Browsers do not send a strict cookie after such a redirect, so the page itself reloads."""
     path = served.door.address.removeprefix(served.url)
     answer = User(served, "", "").ask(path, Sec_Fetch_Site="cross-site", Cookie=None)
     assert answer.status == 200

@@ -113,7 +113,7 @@ def _begun(name: str, case: Case) -> Any:
 
 
 def _killed(page: "Page", ids: str) -> None:
-    """Asks for the plan of a kill."""
+    """Requests the plan of a kill."""
     page.locator("#i5").wait_for()
     page.locator("#bar").get_by_role("button", name="Kill").click()
     page.locator('#dialog [name="ids"]').fill(ids)
@@ -170,7 +170,7 @@ def _tab_to(page: "Page", button: str) -> None:
 
 
 def _reach(page: "Page", case: Case) -> None:
-    """Chooses instances in the grid, and opens the form."""
+    """Selects instances in the grid, and opens the form."""
     if case.chosen:
         page.locator('#grid [tabindex="0"]').focus()
         for _ in range(case.chosen[0]):
@@ -185,10 +185,10 @@ def _reach(page: "Page", case: Case) -> None:
 
 @pytest.mark.parametrize("by", [_by_mouse, _by_keyboard], ids=["by mouse", "by keyboard"])
 @pytest.mark.parametrize("name", CASES)
-def test_a_change_shows_its_plan_and_is_done(
+def test_change_shows_its_plan_and_is_carried_out(
     page: "Page", name: str, by: Callable[["Page", Case], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is written before `Do it`, and afterwards what the plan said."""
+    """Nothing is written before `Do it`."""
     case = CASES[name]
     monkeypatch.setattr("kubectl_tapp.web.changes._MAX_WAIT", 2.0)
     with on_port(_begun(name, case), first="/default/shop") as served:
@@ -200,8 +200,8 @@ def test_a_change_shows_its_plan_and_is_done(
         until(page, lambda: case.done(served))
 
 
-def test_what_changed_meanwhile_is_planned_again(page: "Page") -> None:
-    """The plan of an old TApp is not carried out; the new one is."""
+def test_plan_of_an_old_tapp_is_replaced_by_a_new_one(page: "Page") -> None:
+    """The old plan is not carried out."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         _killed(page, "1")
@@ -215,8 +215,8 @@ def test_what_changed_meanwhile_is_planned_again(page: "Page") -> None:
         until(page, lambda: served.spec()["statuses"] == {"3": "Killed", "1": "Killed"})
 
 
-def test_what_is_refused_can_not_be_done(page: "Page") -> None:
-    """A mistake in the form is said there, what needs no change offers nothing to do."""
+def test_refused_change_has_no_button_to_carry_it_out(page: "Page") -> None:
+    """The form shows the error."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         _killed(page, "9")
@@ -227,8 +227,8 @@ def test_what_is_refused_can_not_be_done(page: "Page") -> None:
         assert page.get_by_role("button", name="Do it").count() == 0
 
 
-def test_a_page_that_only_reads_has_no_changes(page: "Page") -> None:
-    """`--read-only`: no buttons; what is forged is refused (test_attacks.py)."""
+def test_read_only_page_has_no_buttons_for_changes(page: "Page") -> None:
+    """test_attacks.py checks that forged changes are refused."""
     with on_port(cluster(tapp()), first="/default/shop", read_only=True) as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for()

@@ -1,4 +1,4 @@
-"""The page's colours, read from its style: text and signs stand out from what is behind them."""
+"""Colors in the style of the page: texts and signs have enough contrast."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ Colour = tuple[float, ...]
 
 
 def themes() -> dict[str, dict[str, str]]:
-    """Light and dark: name -> value."""
+    """Returns the light and the dark colors by name."""
     light, dark = re.findall(r":root \{(.*?)\}", STYLE.read_text(encoding="utf-8"), re.DOTALL)[:2]
     read = {name: dict(re.findall(r"--(\w+): ([^;]+);", each)) for name, each in
             (("light", light), ("dark", dark))}  # fmt: skip
@@ -21,13 +21,13 @@ def themes() -> dict[str, dict[str, str]]:
 
 
 def colour(text: str) -> Colour:
-    """Red, green, blue, each 0 to 255."""
+    """Returns red, green and blue, each from 0 to 255."""
     digits = text[1:] if len(text) == 7 else "".join(2 * each for each in text[1:])
     return tuple(int(digits[at : at + 2], 16) for at in (0, 2, 4))
 
 
 def luminance(of: Colour) -> float:
-    """Relative luminance, as WCAG defines it."""
+    """Returns the relative luminance as defined by WCAG."""
     parts = [each / 255 for each in of]
     red, green, blue = (
         each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts
@@ -37,8 +37,8 @@ def luminance(of: Colour) -> float:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_what_stands_on_a_tile_can_be_read(theme: str, kind: str) -> None:
-    """Its sign, its texts, and what is dimmed, on a tile of that state's tint."""
+def test_texts_and_signs_on_a_tile_have_enough_contrast(theme: str, kind: str) -> None:
+    """Dimmed texts on the tint of the state have, too."""
     found = themes()[theme]
     share = float(found["tint"].rstrip("%")) / 100
     sign, card = colour(found[kind]), colour(found["card"])

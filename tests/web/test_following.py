@@ -1,4 +1,4 @@
-"""The follower of one TApp: kept up to date by watches alone, without a browser."""
+"""The follower of a TApp uses only watches; without a browser."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ SECONDS = 120.0
 
 
 def sees(followed: FollowedTApp, fact: Callable[[], bool]) -> bool:
-    """Waits until something is so."""
+    """Waits until a condition is met."""
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         if followed.view is not None and fact():
@@ -29,8 +29,8 @@ def sees(followed: FollowedTApp, fact: Callable[[], bool]) -> bool:
     return False
 
 
-def test_services_are_watched_and_not_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that somebody deletes is missed at once, and a template of them is noticed."""
+def test_services_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deleted Service is noticed at once, and so is a new template for Services."""
     monkeypatch.setattr("kubectl_tapp.live.following._MAX_PAUSE", 1.0)
     exposed = tapp(replicas=2, serviceTemplate={"spec": {"ports": [{"port": 80}]}})
     standin = StandIn(Life(exposing=True).apply(exposed).world)
@@ -57,8 +57,8 @@ def test_services_are_watched_and_not_read_once(monkeypatch: pytest.MonkeyPatch)
         live.stop()
 
 
-def test_a_change_that_is_refused_is_said() -> None:
-    """Its pod is there and the spec is answered: only the events tell of it."""
+def test_refused_update_is_reported_from_events() -> None:
+    """Only the events show it, because the pod exists and the spec is observed."""
     life = Life().apply(tapp(replicas=2))
     tell_failures(life.world)
 

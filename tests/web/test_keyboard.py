@@ -1,4 +1,4 @@
-"""Who works by keyboard keeps the place through refreshes: in Chromium and in Firefox."""
+"""Keyboard users keep the focus during refreshes, in Chromium and in Firefox."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ IN_USE = "document.activeElement"
 
 
 class Browser(Protocol):
-    """What these tests need of a browser."""
+    """The part of a browser that these tests use."""
 
     def goto(self, url: str) -> object: ...
 
@@ -30,7 +30,7 @@ class Browser(Protocol):
 
 @dataclass
 class Chromium:
-    """A page of Playwright's."""
+    """A page of Playwright."""
 
     page: "Page"
 
@@ -46,7 +46,7 @@ class Chromium:
 
 @pytest.fixture(scope="session")
 def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
-    """One Firefox for all tests of a process."""
+    """A Firefox for all tests of a process."""
     if FIREFOX is None:
         pytest.skip("there is no Firefox here: `apt-get install firefox-esr` brings it")
     with started(tmp_path_factory.mktemp("firefox")) as found:
@@ -84,7 +84,7 @@ def tab_to(browser: Browser, selector: str) -> None:
 
 
 def link(name: str) -> str:
-    """The link of a TApp in the list."""
+    """Returns the link of a TApp in the list."""
     return f'#rows a[href="#/default/{name}"]'
 
 
@@ -190,7 +190,7 @@ CASES = {
 
 
 def _before(browser: Browser, keys: tuple[str, ...]) -> None:
-    """Presses keys at the document; "why" asks why for the tile that other keys lead to."""
+    """Presses keys at the document; "why" requests the reason for the tile of the other keys."""
     if keys[:1] == ("why",):
         tab_to(browser, "#i0")
         for key in keys[1:]:
@@ -202,8 +202,8 @@ def _before(browser: Browser, keys: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_focus_stays_through_a_refresh(keyboard: Browser, name: str) -> None:
-    """On the same element, wherever it moves to; on its neighbor if it is gone."""
+def test_focus_stays_on_its_element_during_a_refresh(keyboard: Browser, name: str) -> None:
+    """If the element is gone, its neighbor gets the focus."""
     case = CASES[name]
     with on_port(cluster(tapp(**case.spec), tapp("ranks")), first=case.first) as served:
         keyboard.goto(served.door.address)
@@ -222,8 +222,8 @@ def test_focus_stays_through_a_refresh(keyboard: Browser, name: str) -> None:
             assert keyboard.evaluate(f"{IN_USE} === window.kept")
 
 
-def test_a_row_that_a_filter_hides_gives_the_focus_to_its_neighbor(page: "Page") -> None:
-    """A roll begins, and the filter shows only TApps that are as asked for."""
+def test_neighbor_gets_the_focus_of_a_row_that_a_filter_hides(page: "Page") -> None:
+    """A rollout begins, and the filter shows only complete TApps."""
     browser = Chromium(page)
     with on_port(cluster(tapp(), tapp("ranks"))) as served:
         page.goto(served.door.address)
@@ -234,8 +234,8 @@ def test_a_row_that_a_filter_hides_gives_the_focus_to_its_neighbor(page: "Page")
         until(browser, f"{IN_USE}.matches('{link('shop')}')")
 
 
-def test_a_server_that_starts_again_takes_nothing_away(page: "Page") -> None:
-    """The whole model comes again: the same elements stay, with focus, selection and scroll."""
+def test_restart_of_the_server_keeps_focus_selection_and_scroll_position(page: "Page") -> None:
+    """The page gets the whole model again, but keeps its elements."""
     standin = cluster(tapp(replicas=90), tapp("ranks"))
     browser = Chromium(page)
     with on_port(standin, first="/default/shop") as served:
@@ -265,8 +265,8 @@ def test_a_server_that_starts_again_takes_nothing_away(page: "Page") -> None:
         assert page.locator("#i1").get_attribute("aria-selected") == "true"
 
 
-def test_the_focus_follows_to_the_table_to_a_tapp_and_back(page: "Page") -> None:
-    """What had the focus is hidden then: the same instance, the heading and the row have it."""
+def test_focus_moves_with_the_table_and_with_links(page: "Page") -> None:
+    """The old element is hidden, so the same instance, the heading or the row gets the focus."""
     browser = Chromium(page)
     with on_port(cluster(tapp(), tapp("ranks"))) as served:
         page.goto(served.door.address)
@@ -282,8 +282,8 @@ def test_the_focus_follows_to_the_table_to_a_tapp_and_back(page: "Page") -> None
         until(browser, f"{IN_USE}.matches('{link('shop')}')")
 
 
-def test_a_refused_form_keeps_the_focus(page: "Page") -> None:
-    """The field is there to be typed into again."""
+def test_focus_stays_in_a_refused_form(page: "Page") -> None:
+    """Users can correct the field without a click."""
     browser = Chromium(page)
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)

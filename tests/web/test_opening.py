@@ -1,4 +1,4 @@
-"""How a browser is opened: by an address for one use, and none of the terminal."""
+"""A browser opens the page with a one-time address, and no browser of the terminal is started."""
 
 import http.client
 import json
@@ -25,7 +25,7 @@ SECONDS = 120.0
 
 
 def ask(url: str) -> http.client.HTTPResponse:
-    """One request, as a browser begins."""
+    """Sends a request like the first one of a browser."""
     at = urlsplit(url)
     connection = http.client.HTTPConnection("127.0.0.1", at.port or 0, timeout=SECONDS)
     connection.request("GET", f"{at.path}?{at.query}", headers={"Sec-Fetch-Site": "none"})
@@ -34,15 +34,15 @@ def ask(url: str) -> http.client.HTTPResponse:
 
 @pytest.fixture
 def served() -> Iterator[Served]:
-    """A server of its own for each test: an address is good for one use."""
+    """A server for each test, because its address is valid only once."""
     with on_port(cluster(tapp(replicas=1)), first="/default/shop") as found:
         yield found
 
 
-def test_the_browser_is_given_an_address_for_one_use(
+def test_browser_gets_a_one_time_address(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No file, which a browser with a /tmp of its own does not see, and not the secret."""
+    """No file, because a browser may have its own /tmp; and not the secret."""
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr("werkzeug.serving.BaseWSGIServer.serve_forever", lambda _: None)
@@ -56,8 +56,8 @@ def test_the_browser_is_given_an_address_for_one_use(
     assert "Ended" in said
 
 
-def test_an_address_for_one_use_is_worthless_after_it(served: Served) -> None:
-    """The first browser gets cookie and key, the second a sentence."""
+def test_one_time_address_is_refused_after_its_use(served: Served) -> None:
+    """The first browser gets cookie and key, the second one an error."""
     url = served.door.address_for_one_use()
     answer = ask(url)
     assert answer.status == 303
@@ -70,8 +70,8 @@ def test_an_address_for_one_use_is_worthless_after_it(served: Served) -> None:
     assert "once" in again.read().decode()
 
 
-def test_the_browser_that_used_it_may_load_it_again(served: Served) -> None:
-    """Its cookie is known: a page that is restored finds itself."""
+def test_browser_can_load_its_one_time_address_again(served: Served) -> None:
+    """It has the cookie, for example when it restores its pages."""
     url = served.door.address_for_one_use()
     cookie = (ask(url).getheader("Set-Cookie") or "").partition(";")[0]
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)
@@ -80,8 +80,8 @@ def test_the_browser_that_used_it_may_load_it_again(served: Served) -> None:
 
 
 @pytest.mark.parametrize("query", ["once=", "once=guessed", "key=", "once"])
-def test_no_other_address_opens(served: Served, query: str) -> None:
-    """Also after the one for one use has been used, and while none was given."""
+def test_other_addresses_are_refused(served: Served, query: str) -> None:
+    """Before and after the use of a one-time address."""
     assert ask(f"{served.url}/?{query}").status == 403
     url = served.door.address_for_one_use()
     assert ask(f"{served.url}/?{query}").status == 403
@@ -89,17 +89,15 @@ def test_no_other_address_opens(served: Served, query: str) -> None:
     assert ask(f"{served.url}/?{query}").status == 403
 
 
-def test_an_address_for_one_use_is_good_for_a_short_time(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who finds it in a log later has nothing."""
+def test_one_time_address_expires(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be in a log."""
     monkeypatch.setattr(app, "_ONE_USE_SECONDS", -1.0)
     assert ask(served.door.address_for_one_use()).status == 403
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs root on Linux")
-def test_another_user_of_the_machine_cannot_use_it(served: Served) -> None:
-    """All may read command lines: the address is good for sockets of the user, and stays so."""
+def test_other_user_of_the_machine_cannot_use_the_one_time_address(served: Served) -> None:
+    """All users can read command lines, so only sockets of the same user are accepted."""
     url = urlsplit(served.door.address_for_one_use())
     thief = textwrap.dedent(f"""
         import os, socket
@@ -142,11 +140,11 @@ TABLE = """\
     ],
 )  # fmt: skip
 @pytest.mark.skipif(sys.byteorder != "little", reason="the table is written for such a machine")
-def test_who_may_use_it_stands_in_the_kernels_table(
+def test_user_of_a_request_is_read_from_the_table_of_sockets(
     row: tuple[int | None, str] | None, kernel: str, entered: bool,
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 ) -> None:  # fmt: skip
-    """The owner of the client's socket, and only while the socket is open."""
+    """It has the owner of the socket, as long as the socket is open."""
     table = tmp_path / "tcp"
     if row is not None:
         uid = os.geteuid() if row[0] is None else row[0]
@@ -157,8 +155,8 @@ def test_who_may_use_it_stands_in_the_kernels_table(
     assert peer.may_be_same_user(0xC350, 0x1F90) is entered
 
 
-def test_a_socket_of_ipv6_is_found_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Some programs reach 127.0.0.1 by a mapped address."""
+def test_socket_of_ipv6_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Some programs connect to 127.0.0.1 with a mapped address."""
     mapped = peer._as_in_table("::ffff:127.0.0.1")
     line = f"0: {mapped}:C350 {mapped}:1F90 01 0:0 00:0 0 4711 0 1 1"
     (tmp_path / "tcp6").write_text(f"header\n{line}\n", encoding="ascii")
@@ -166,8 +164,8 @@ def test_a_socket_of_ipv6_is_found_too(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert peer.owner_of(0xC350, 0x1F90) == 4711
 
 
-def test_a_port_that_is_forwarded_elsewhere_opens_too(served: Served) -> None:
-    """`ssh -L 9000:127.0.0.1:PORT`, VS Code: the browser sees another port of 127.0.0.1."""
+def test_forwarded_port_can_be_opened(served: Served) -> None:
+    """For example by `ssh -L 9000:127.0.0.1:PORT` or VS Code."""
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)
     path = served.door.address.removeprefix(served.url)
     connection.request("GET", path, headers={"Host": "127.0.0.1:9000"})
@@ -188,7 +186,7 @@ def test_a_port_that_is_forwarded_elsewhere_opens_too(served: Served) -> None:
 
 
 def program(place: Path, name: str, text: str = "") -> Path:
-    """A program that notes its arguments in a file of its name."""
+    """Creates a program that writes its arguments to a file."""
     file = place / name
     noted = f"open({str(place / (name + '.told'))!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')"
     file.write_text(f"#!{sys.executable}\nimport sys\n{text}\n{noted}\n", encoding="utf-8")
@@ -198,7 +196,7 @@ def program(place: Path, name: str, text: str = "") -> Path:
 
 @contextmanager
 def page_of(place: Path, **environment: str) -> Iterator["subprocess.Popen[str]"]:
-    """`kubectl tapp web` as a process, with nothing but these programs."""
+    """Runs `kubectl tapp web` as a process with only these programs."""
     command = [sys.executable, "-m", "kubectl_tapp.main", "web"]
     inherited = {key: os.environ[key] for key in ("HOME", "PYTHONPATH") if key in os.environ}
     known = {**inherited, "PATH": str(place), "TERM": "xterm", "KUBECTL": "false"}
@@ -211,7 +209,7 @@ def page_of(place: Path, **environment: str) -> Iterator["subprocess.Popen[str]"
 
 
 def _told(file: Path) -> str:
-    """What a program was called with, as soon as it was."""
+    """Waits for the arguments of a program, and returns them."""
     end = time.monotonic() + SECONDS
     while not file.exists() or not file.read_text(encoding="utf-8").endswith("\n"):
         assert time.monotonic() < end, f"{file.name} does not come about"
@@ -230,10 +228,8 @@ sys.argv.append(str(answer.status))
 
 
 @pytest.mark.parametrize("options", ["", " --new %s", " --new"], ids=["plain", "place", "option"])
-def test_the_users_browser_is_served_while_it_runs_in_the_foreground(
-    tmp_path: Path, options: str
-) -> None:
-    """`$BROWSER` is honored; it asks before it ends, and the page is there."""
+def test_browser_in_the_foreground_gets_the_page(tmp_path: Path, options: str) -> None:
+    """`$BROWSER` may not end before it has loaded the page."""
     browser = program(tmp_path, "mine", FETCHING)
     with page_of(tmp_path, BROWSER=f"{browser}{options}"):
         told = _told(tmp_path / "mine.told").split()
@@ -253,7 +249,7 @@ print('{"items": []}')
 
 @pytest.mark.parametrize("policy", [{}, {"credentialPluginPolicy": "DenyAll"}], ids=["", "policy"])
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_preferences_of_kubectl_change_no_call_of_the_page_and_leave_no_file(
+def test_page_ignores_preferences_of_kubectl_and_leaves_no_file(
     tmp_path: Path, end: signal.Signals, policy: dict[str, str]
 ) -> None:
     """The page's reads and watches know only the policy, until any signal ends the server."""
@@ -300,8 +296,8 @@ TEXT = {
 
 
 @pytest.mark.parametrize("name", TEXT)
-def test_a_browser_of_the_terminal_is_not_started(tmp_path: Path, name: str) -> None:
-    """It would take the terminal, and cannot run the page: the address is printed."""
+def test_browser_of_the_terminal_is_not_started(tmp_path: Path, name: str) -> None:
+    """It would take over the terminal, and it cannot show the page."""
     for each in ("w3m", "lynx", "links", "elinks", "www-browser", "xdg-open"):
         program(tmp_path, each)
     (tmp_path / "mine").symlink_to(tmp_path / "w3m")
@@ -316,8 +312,8 @@ def test_a_browser_of_the_terminal_is_not_started(tmp_path: Path, name: str) -> 
     assert [*tmp_path.glob("*.told")] == []
 
 
-def test_of_several_browsers_the_first_that_shows_the_page_is_started(tmp_path: Path) -> None:
-    """`BROWSER=w3m:firefox`: the one of the terminal is passed over."""
+def test_first_graphical_browser_is_started(tmp_path: Path) -> None:
+    """In `BROWSER=w3m:firefox`, this is firefox."""
     program(tmp_path, "w3m")
     mine = program(tmp_path, "mine", FETCHING)
     with page_of(tmp_path, BROWSER=f"w3m{os.pathsep}{mine}"):
@@ -325,8 +321,8 @@ def test_of_several_browsers_the_first_that_shows_the_page_is_started(tmp_path: 
     assert not (tmp_path / "w3m.told").exists()
 
 
-def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls of kubectl and its plugins get it."""
+def test_environment_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment is that of kubectl and its plugins."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("BROWSER", raising=False)
     before = dict(os.environ)
@@ -335,6 +331,6 @@ def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("command", ['"', "w3m '", "firefox", "/snap/bin/firefox", "code --open"])
-def test_other_commands_are_no_browsers_of_the_terminal(command: str) -> None:
-    """Also those that no shell understands."""
+def test_other_commands_are_not_taken_for_browsers_of_the_terminal(command: str) -> None:
+    """The list has commands that no shell can parse, too."""
     assert not is_text_browser(command)

@@ -1,4 +1,4 @@
-"""The page in a real browser on the embedded cluster: what it shows, and how it follows."""
+"""The page in a real browser on the embedded cluster: its content and its updates."""
 
 import http.client
 import os
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 MARKUP = '<img src=x onerror="document.title=1">'
 
 
-def test_a_roll_is_seen_as_it_goes_and_stuck_where_it_stops(page: "Page") -> None:
-    """Tiles, budget, what moves, the reason of one instance, the timeline: all without a reload."""
+def test_rollout_is_shown_while_it_runs_and_when_it_is_stuck(page: "Page") -> None:
+    """Tiles, budget, steps, reasons and timeline are updated without a reload."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for()
@@ -48,8 +48,8 @@ def test_a_roll_is_seen_as_it_goes_and_stuck_where_it_stops(page: "Page") -> Non
         assert page.locator(".run").count() == 2
 
 
-def test_all_tapps_have_a_row_and_are_found(page: "Page") -> None:
-    """A strip each, filters by text, namespace and state; a row leads to its TApp."""
+def test_list_has_a_row_for_each_tapp_and_filters(page: "Page") -> None:
+    """The filters are text, namespace and state."""
     standin = cluster(tapp(), tapp("ranks", replicas=300))
     standin.world.namespace("games")
     standin.world.apply(tapp("rooms", "games", statuses={"1": "Killed"}))
@@ -74,8 +74,7 @@ def test_all_tapps_have_a_row_and_are_found(page: "Page") -> None:
         page.locator("#i5").wait_for()
 
 
-def test_a_partition_is_a_line_in_the_grid(page: "Page") -> None:
-    """Between those that keep what they have and those that do not."""
+def test_partition_is_a_line_in_the_grid(page: "Page") -> None:
     spec = {"updateStrategy": {"partition": 4}}
     with on_port(cluster(tapp(**spec)), first="/default/shop") as served:
         served.patch({"template": template("shop", "shop:1.1")})
@@ -88,8 +87,11 @@ def test_a_partition_is_a_line_in_the_grid(page: "Page") -> None:
         assert before == "1"
 
 
-def test_a_table_is_one_key_away(page: "Page") -> None:
-    """For a screen reader: a row an instance, and times in the user's zone."""
+def test_table_can_be_opened_with_a_key(page: "Page") -> None:
+    """Screen readers need it.
+
+    It has a row for each instance, and times in the user's time zone.
+    """
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for()
@@ -103,8 +105,8 @@ def test_a_table_is_one_key_away(page: "Page") -> None:
         assert page.locator("#grid").is_visible()
 
 
-def test_the_keyboard_reaches_and_chooses_every_tile(page: "Page") -> None:
-    """Arrows move, shift chooses a range, blank one more, Enter asks why, Escape lets go."""
+def test_every_tile_can_be_selected_with_the_keyboard(page: "Page") -> None:
+    """Arrows move, shift selects a range, space adds one, Enter shows why, Escape clears."""
     with on_port(cluster(tapp(replicas=40)), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i39").wait_for()
@@ -123,8 +125,8 @@ def test_the_keyboard_reaches_and_chooses_every_tile(page: "Page") -> None:
         assert page.locator("#chosen").inner_text() == ""
 
 
-def test_text_of_tenants_never_becomes_markup(page: "Page") -> None:
-    """Images, templates, reasons, events, causes: all is shown as it is written."""
+def test_texts_of_users_are_escaped(page: "Page") -> None:
+    """Images, templates, reasons, events and causes."""
     pool = {MARKUP: template("shop", f"shop:{MARKUP}")}
     standin = cluster(tapp(templatePool=pool, templates={"5": MARKUP}))
     note = {"metadata": {"annotations": {"apps.tkestack.io/hold": MARKUP}}}
@@ -146,8 +148,7 @@ def test_text_of_tenants_never_becomes_markup(page: "Page") -> None:
         assert page.title() == "default/shop · TApp"
 
 
-def test_a_server_that_goes_and_comes_is_shown(page: "Page") -> None:
-    """The page says that it is lost, and goes on by itself where it was."""
+def test_page_shows_that_the_server_is_lost_and_reconnects(page: "Page") -> None:
     standin = cluster(tapp())
     with on_port(standin, first="/default/shop") as served:
         page.goto(served.door.address)
@@ -160,8 +161,8 @@ def test_a_server_that_goes_and_comes_is_shown(page: "Page") -> None:
         page.locator("#i6").wait_for()
 
 
-def test_a_cluster_that_does_not_answer_is_shown(page: "Page") -> None:
-    """The last that was seen stays, with a word that it is old."""
+def test_page_keeps_old_data_if_the_cluster_does_not_respond(page: "Page") -> None:
+    """The page says that it is old."""
     standin = cluster(tapp())
     with on_port(standin, first="/default/shop") as served:
         page.goto(served.door.address)
@@ -176,8 +177,8 @@ def test_a_cluster_that_does_not_answer_is_shown(page: "Page") -> None:
         assert served.spec()["replicas"] == 6
 
 
-def test_nothing_is_asked_for_again_while_nothing_changes(page: "Page") -> None:
-    """Watches tell: no list of pods is read a second time, and a change is there within moments."""
+def test_pods_are_listed_only_once(page: "Page") -> None:
+    """Watches report changes within moments."""
     standin = cluster(tapp())
     with on_port(standin, first="/default/shop") as served:
         page.goto(served.door.address)
@@ -192,8 +193,8 @@ def test_nothing_is_asked_for_again_while_nothing_changes(page: "Page") -> None:
         assert lists == []
 
 
-def test_only_what_changed_is_drawn(page: "Page") -> None:
-    """Of 1,000 instances one changes: no other tile is touched."""
+def test_only_changed_tiles_are_drawn(page: "Page") -> None:
+    """The TApp has 1,000 instances, and one changes."""
     with on_port(cluster(tapp(replicas=1000)), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i999").wait_for(timeout=120_000)
@@ -214,8 +215,8 @@ def test_only_what_changed_is_drawn(page: "Page") -> None:
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_no_page_is_wider_than_its_window(page: "Page", width: int) -> None:
-    """On a telephone, too; tables that are wider scroll by themselves."""
+def test_page_is_not_wider_than_its_window(page: "Page", width: int) -> None:
+    """Wide tables have their own scroll bar."""
     with on_port(cluster(tapp(replicas=70)), first="/default/shop") as served:
         page.set_viewport_size({"width": width, "height": 800})
         page.goto(served.door.address)
@@ -226,8 +227,8 @@ def test_no_page_is_wider_than_its_window(page: "Page", width: int) -> None:
             assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_who_may_not_read_pods_sees_what_the_tapp_tells(page: "Page") -> None:
-    """A tile an instance, and the sentence that says what is not seen."""
+def test_page_shows_the_status_of_the_tapp_without_permission_for_pods(page: "Page") -> None:
+    """It says what is missing."""
     standin = cluster(tapp())
     standin.forbid("list pods")
     with on_port(standin, first="/default/shop") as served:
@@ -236,10 +237,9 @@ def test_who_may_not_read_pods_sees_what_the_tapp_tells(page: "Page") -> None:
         page.locator("#stuck").get_by_text("cannot list resource").wait_for()
 
 
-def test_who_may_read_and_not_watch_sees_it_a_little_later(
+def test_page_reads_periodically_without_permission_to_watch(
     page: "Page", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All is read again from time to time then."""
     monkeypatch.setattr("kubectl_tapp.live.following._MAX_PAUSE", 1.0)
     standin = cluster(tapp())
     standin.forbid("watch pods", "watch tapps")
@@ -252,10 +252,9 @@ def test_who_may_read_and_not_watch_sees_it_a_little_later(
         page.locator("#rows").get_by_text("7/7").first.wait_for(timeout=120_000)
 
 
-def test_what_went_before_a_watch_began_is_not_shown_for_ever(
+def test_pod_deleted_before_the_watch_began_disappears(
     page: "Page", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pod that was read, and deleted before the watch told of any."""
     monkeypatch.setattr("kubectl_tapp.live.following._MAX_PAUSE", 1.0)
     standin = cluster(tapp())
     ghost = {**standin.world.get("Pod", "shop-3")}
@@ -275,8 +274,7 @@ def test_what_went_before_a_watch_began_is_not_shown_for_ever(
         page.locator("#i9").wait_for(state="detached", timeout=120_000)
 
 
-def test_the_command_serves_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`web NAME --port --no-browser --read-only`; without --no-browser a browser is opened."""
+def test_web_opens_a_browser_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 
     def serve(_: object, first: str, port: int, *, browser: bool, read_only: bool) -> None:
@@ -292,8 +290,7 @@ def test_the_command_serves_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kubectl_tapp(standin, "web", "--port", "99999").code == 2
 
 
-def test_a_taken_port_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """In a sentence, with the port."""
+def test_used_port_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     standin = cluster(tapp())
     with on_port(standin) as served:
         assert run(["web", "--port", str(served.port), "--no-browser"], runner=standin) == 2
@@ -301,8 +298,8 @@ def test_a_taken_port_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_the_process_serves_until_it_is_interrupted(end: int) -> None:
-    """It prints the address at once, answers there, and ends well."""
+def test_server_runs_until_it_is_interrupted(end: int) -> None:
+    """It prints the address at once, and its exit code is 0."""
     command = [sys.executable, "-m", "kubectl_tapp.main", "web", "--no-browser", "--port", "0"]
     environment = {**os.environ, "KUBECTL": "false"}
     environment.pop("PYTHONUNBUFFERED", None)
@@ -320,15 +317,16 @@ def test_the_process_serves_until_it_is_interrupted(end: int) -> None:
         assert (process.returncode, "Ended" in out) == (0, True)
 
 
-def test_without_flask_the_verb_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra `tapp[web]` has it."""
+def test_without_flask_the_error_names_the_extra_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("kubectl_tapp.web.command.find_spec", lambda _: None)
     said = kubectl_tapp(cluster(tapp()), "web")
     assert (said.code, "tapp[web]" in said.err) == (1, True)
 
 
-def test_the_demo_serves_the_page_to_play_with(page: "Page") -> None:
-    """`make demo WEB=1`: the demo's TApps, by the real service."""
+def test_demo_serves_the_page(page: "Page") -> None:
+    """`make demo WEB=1` has the TApps of the demo and the real service."""
     addresses: list[str] = []
     left = threading.Event()
 

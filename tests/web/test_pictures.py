@@ -1,4 +1,4 @@
-"""The page looks as it did: light, dark, narrow; 6 and 1,000 instances; a roll that is stuck."""
+"""Pictures of the page: light, dark and narrow, with 6 and 1,000 instances, and a stuck rollout."""
 
 import json
 from typing import TYPE_CHECKING
@@ -17,8 +17,8 @@ MEAN, MOST = 8, 90
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_a_picture_looks_as_before(browser: "Browser", name: str) -> None:
-    """From afar: `python -m tests.web.pictures` takes them anew where the page changed."""
+def test_picture_has_the_recorded_colors(browser: "Browser", name: str) -> None:
+    """`python -m tests.web.pictures` records them after a change of the page."""
     now = looks(browser, taken(browser, name))
     before = json.loads(LOOKS.read_text(encoding="utf-8"))[name]
     apart = [
@@ -29,8 +29,8 @@ def test_a_picture_looks_as_before(browser: "Browser", name: str) -> None:
     assert max(apart) <= MOST
 
 
-def test_the_pictures_differ() -> None:
-    """Or a blank page would look as before, too."""
+def test_pictures_of_different_scenes_differ() -> None:
+    """Otherwise a blank page would pass, too."""
     known = json.loads(LOOKS.read_text(encoding="utf-8"))
     assert set(known) == set(SCENES)
     assert len({json.dumps(each) for each in known.values()}) == len(known)
@@ -38,6 +38,5 @@ def test_the_pictures_differ() -> None:
     assert light - dark > 128
 
 
-def test_the_picture_of_the_readme_is_small() -> None:
-    """A user waits for the page."""
+def test_picture_of_the_readme_is_small() -> None:
     assert README.stat().st_size < 150_000

@@ -1,4 +1,4 @@
-"""The page of a plan in a real browser: it is whole, says nothing, and has both colour schemes."""
+"""The page of a plan in a real browser: complete, without messages, in both color schemes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FILLS = "new Set([...document.querySelectorAll('svg *')].map(e => getComputedSty
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_browser_reads_it_as_it_was_meant(
+def test_page_of_a_plan_is_shown_without_scripts_and_errors(
     browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"]
 ) -> None:
-    """An edit with every fate: two pictures in colours, no script of a user's, and no complaint."""
+    """The edit has every outcome, and the page has two pictures in color."""
     file = tmp_path / "plan.html"
     file.write_text(written(eventful()), encoding="utf-8")
     context = browser.new_context(color_scheme=scheme)

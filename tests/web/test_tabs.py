@@ -1,4 +1,4 @@
-"""Many tabs of one browser, which has six connections with a server; and unanswered requests."""
+"""Many tabs of a browser with six connections to a server, and requests without a response."""
 
 import threading
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ HIDE = """hidden => {
 LIMIT = 90_000
 
 
-def test_many_tabs_load_follow_and_plan(page: "Page") -> None:
-    """More tabs than the browser has connections: of one TApp and of the list."""
+def test_more_tabs_than_connections_load_follow_and_plan(page: "Page") -> None:
+    """Tabs of a TApp and of the list."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for(timeout=LIMIT)
@@ -50,8 +50,8 @@ def test_many_tabs_load_follow_and_plan(page: "Page") -> None:
         listed.locator("#rows").get_by_text("7/7").first.wait_for(timeout=LIMIT)
 
 
-def test_a_hidden_tab_asks_rarely_and_goes_on_when_it_is_shown(page: "Page") -> None:
-    """It keeps what it follows alive: the timeline has what happened meanwhile."""
+def test_hidden_tab_sends_few_requests_and_misses_nothing(page: "Page") -> None:
+    """The follower on the server stays alive, so the timeline is complete."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5.ok").wait_for()
@@ -71,8 +71,8 @@ def test_a_hidden_tab_asks_rarely_and_goes_on_when_it_is_shown(page: "Page") -> 
         page.locator("#log").get_by_text("none →").wait_for()
 
 
-def test_no_request_stays_open(page: "Page") -> None:
-    """Whatever is asked is answered at once: a connection is free for the next tab."""
+def test_all_requests_get_their_response_at_once(page: "Page") -> None:
+    """The next tab needs the connection."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         going: list[Request] = []
 
@@ -91,11 +91,11 @@ def test_no_request_stays_open(page: "Page") -> None:
 
 
 def _unanswered(_: "Route") -> None:
-    """Never answers."""
+    """Never responds."""
 
 
-def test_a_plan_that_gets_no_answer_is_given_up_and_says_so(page: "Page") -> None:
-    """First that the page waits, then that the request timed out; the form can be sent again."""
+def test_plan_without_a_response_times_out_with_an_error(page: "Page") -> None:
+    """The form can be sent again."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.clock.install()
         page.goto(served.door.address)
@@ -113,8 +113,8 @@ def test_a_plan_that_gets_no_answer_is_given_up_and_says_so(page: "Page") -> Non
         page.locator(".plan").get_by_text("default/shop").first.wait_for()
 
 
-def test_a_change_that_gets_no_answer_may_be_done_and_says_so(page: "Page") -> None:
-    """The user must not do it twice without a look."""
+def test_change_without_a_response_is_reported_as_possibly_done(page: "Page") -> None:
+    """Users must not repeat it without a check."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.clock.install()
         page.goto(served.door.address)
@@ -132,10 +132,8 @@ def test_a_change_that_gets_no_answer_may_be_done_and_says_so(page: "Page") -> N
     [("**/api/tapp?*", "connection lost"), ("**/api/settings", "not connected")],
     ids=["the model", "the settings"],
 )
-def test_a_page_that_gets_no_answer_says_so_and_goes_on(
-    page: "Page", place: str, said: str
-) -> None:
-    """A server that hangs, or a machine that slept: no connection is waited for without end."""
+def test_page_without_a_response_says_so_and_continues(page: "Page", place: str, said: str) -> None:
+    """For example if the server hangs, or after the machine slept."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.clock.install()
         page.route(place, _unanswered)
@@ -151,8 +149,7 @@ def test_a_page_that_gets_no_answer_says_so_and_goes_on(
         page.locator('#link[data-link="live"]').wait_for()
 
 
-def test_a_slow_plan_keeps_no_other_tab_from_its_answers(page: "Page") -> None:
-    """The cluster hangs for one tab's plan; another tab follows, and plans after it."""
+def test_slow_plan_does_not_block_other_tabs(page: "Page") -> None:
     standin = cluster(tapp())
     go, run = threading.Event(), standin.run
     with on_port(standin, first="/default/shop") as served:
@@ -177,14 +174,14 @@ def test_a_slow_plan_keeps_no_other_tab_from_its_answers(page: "Page") -> None:
 
 
 class Still(Follower):
-    """Follows nothing: tests publish."""
+    """A follower that follows nothing, because the tests publish."""
 
     def _watch_and_look(self) -> None:
         self._stopped.wait(60)
 
 
-def test_a_reader_gets_what_it_has_not_seen() -> None:
-    """Changes after its version, in order; all if it has none, or too old or foreign a one."""
+def test_reader_gets_all_changes_after_its_version() -> None:
+    """A reader without a version, or with an unknown one, gets everything."""
     session = session_of(cluster(tapp(replicas=1)))
     followed, other = Still(session), Still(session)
     try:
@@ -208,10 +205,10 @@ def test_a_reader_gets_what_it_has_not_seen() -> None:
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_a_follower_ends_some_time_after_the_last_reader(
+def test_follower_ends_some_time_after_its_last_reader(
     monkeypatch: pytest.MonkeyPatch, hidden: Any
 ) -> None:
-    """Later for a hidden page, which browsers let run only once a minute."""
+    """Later for a hidden page, because browsers run those only once a minute."""
     followed = Still(session_of(cluster(tapp(replicas=1))))
     try:
         followed.since("", hidden=hidden)
