@@ -40,7 +40,7 @@ def versions(standin: StandIn, ids: list[int]) -> dict[int, str]:
     return {id: standin.world.get("pods", f"web-{id}")["metadata"]["resourceVersion"] for id in ids}
 
 
-# --- left over ----------------------------------------------------------------------------------
+# --- unused copies --------------------------------------------------------------------------------
 
 
 def test_status_names_an_unused_template_copy_and_how_to_remove_it(web: StandIn) -> None:
@@ -148,7 +148,7 @@ def test_labels_and_annotations_of_other_clients_are_kept(web: StandIn) -> None:
     assert notes_of(web)["checked-by"] == "jane"
 
 
-# --- which one is meant -------------------------------------------------------------------------
+# --- the choice of the canary ---------------------------------------------------------------------
 
 POOL = {"a": template("nginx:2"), "b": template("nginx:3")}
 COPY = {NOTE: '{"a": "b", "gone": "default"}'}
@@ -204,7 +204,7 @@ def test_error_says_why_no_canary_is_found(
         canaries.find_canary(document, asked.get("template"), asked.get("base"))
 
 
-# --- and the history ----------------------------------------------------------------------------
+# --- history --------------------------------------------------------------------------------------
 
 
 def test_rollback_during_a_canary_says_how_to_end_the_canary(web: StandIn) -> None:

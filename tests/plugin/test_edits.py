@@ -136,7 +136,7 @@ def test_copy_of_a_template_refuses_names_that_are_hard_to_type(name: str) -> No
     assert raised.value.code is Exit.USAGE
 
 
-# --- what is universal --------------------------------------------------------------------------
+# --- general rules --------------------------------------------------------------------------------
 
 IDS = st.lists(st.integers(0, 5), min_size=1, max_size=6)
 EDITS = st.one_of(

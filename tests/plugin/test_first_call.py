@@ -95,7 +95,7 @@ def test_first_call_after_a_pause_runs_alone_again() -> None:
         threading.Event().wait(0.1)
         running.pop()
 
-    # Each of them waits for the one before, because none is answered.
+    # Each call waits for the previous one, because none gets a response.
     _in_threads(call, gate, CallResult(1, "", "Unable to connect to the server\n"))
     assert most == [1, 1]
 

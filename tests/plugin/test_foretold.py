@@ -55,7 +55,7 @@ def test_forecast_of_random_edits_is_correct(seed: int) -> None:
     assert differences(random_story(seed)) == []
 
 
-# Edits while the one before is under way: seed of a story, seconds between its edits.
+# Edits during the previous rollout: seed of a scenario, seconds between its edits.
 UNDER_WAY = [(22, 1.5), (27, 1.5), (81, 4.0), (84, 1.5), (115, 1.5), (147, 1.5)]
 
 
@@ -109,7 +109,7 @@ def test_forecast_of_prepulled_images_is_correct(spec: Document, missing: str) -
     life.begin_patch(**spec).idle()
     writes = [w for w in life.world.writes[mark:] if w.kind != "TApp"]
     apart = told_apart(found, writes, life)
-    if "updateStrategy" in spec:  # whose puller starts first of two that may go is chance
+    if "updateStrategy" in spec:  # the order of two possible pullers is random
         apart = [line for line in apart if not line.startswith("order: ")]
     assert apart == []
     assert (life.restarts() == dict.fromkeys(range(5), 0)) == bool(missing)
@@ -193,7 +193,7 @@ def test_forecast_of_random_in_place_edits_is_correct(
         writes = [w for w in life.world.writes[mark:] if w.kind != "TApp"]
         apart = told_apart(found, writes, life, ignored=NOTES)
         if edit["updateStrategy"]["inPlaceUpdateStrategy"]["prePull"]:
-            apart = [line for line in apart if not line.startswith("order: ")]  # chance, as above
+            apart = [line for line in apart if not line.startswith("order: ")]  # random, too
         assert apart == []
         anew = {one.id for one in found.instances if one.outcome is Outcome.RECREATED}
         assert {id for id, uid in life.uids().items() if uid != born[id]} == anew

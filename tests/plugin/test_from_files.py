@@ -292,7 +292,7 @@ SOME = [(edit, SIZES[number % len(SIZES)]) for number, edit in enumerate(EDITS)]
 
 @pytest.mark.parametrize(("edit", "count"), cases(ALL, [case for case in ALL if case not in SOME]))
 def test_forecast_from_files_is_that_of_a_cluster(edit: str, count: int, tmp_path: Path) -> None:
-    """The same actions, order, refusals and times."""
+    """Actions, order, refusals and times are the same."""
     old, new = edited(edit, count)
     compare(old, new, tmp_path)
 
@@ -322,7 +322,7 @@ def test_forecast_of_the_change_from_each_example_to_another_is_that_of_a_cluste
     compare(TAPPS[old], TAPPS[new], tmp_path)
 
 
-# --- what is foretold ----------------------------------------------------------------------------
+# --- forecasts ------------------------------------------------------------------------------------
 
 FATES: dict[str, str] = {
     "more instances": "created",

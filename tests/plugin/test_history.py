@@ -92,13 +92,13 @@ def rolled_back(number: int, body: Document) -> Document:
         # Then 3 became 5.
         ((record(2, TWO), rolled_back(4, ONE), rolled_back(5, THREE)),
          ["app: nginx:1 → nginx:2", "app: nginx:3 → nginx:1", "app: nginx:1 → nginx:3"]),
-        # It was moved by hand, or pruned: nobody knows.
+        # The missing record was renumbered by hand, or deleted.
         ((record(2, TWO), record(3, THREE)),
          ["app: nginx:2 (revision 1 is not kept)", "app: nginx:2 → nginx:3"]),
         ((record(4, TWO), record(6, THREE)),
          ["app: nginx:2 (3 revisions are not kept)",
           "app: nginx:2 → nginx:3 (revision 5 is not kept)"]),
-        # The numbers between are those of another template.
+        # The missing numbers belong to another template.
         ((record(1, ONE), record(2, TWO, "v2"), record(3, THREE)),
          ["first one kept", "first one kept", "app: nginx:1 → nginx:3"]),
     ],
@@ -141,8 +141,8 @@ def test_forbidden_history_is_not_reported_as_empty() -> None:
         ((record(1, ONE), record(2, TWO), record(3, THREE)), digest(ONE), 1),
         ((record(1, ONE), record(2, TWO), record(3, THREE)), digest(TWO)[:9], 2),
         ((record(1, ONE), record(2, TWO), record(3, THREE)), digest(TWO)[3:9], 2),
-        ((record(1, ONE), record(2, TWO)), None, 2),  # what is there now is not noted yet
-        ((record(2, THREE), record(4, TWO)), None, 4),  # and will get another number
+        ((record(1, ONE), record(2, TWO)), None, 2),  # the current template has no record yet
+        ((record(2, THREE), record(4, TWO)), None, 4),  # its record will get another number
     ],
 )
 def test_rollback_restores_the_expected_revision(
@@ -184,7 +184,7 @@ def test_rollback_without_a_target_is_an_error(
         target(seen(*records), to, template)
 
 
-# --- who else writes a TApp ---------------------------------------------------------------------
+# --- autoscalers ----------------------------------------------------------------------------------
 
 
 class _Kubectl:

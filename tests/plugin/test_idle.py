@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 
 def idle(seconds: float, *, new: bool = False) -> tuple[StandIn, str]:
-    """Returns a cluster whose spec was written so many seconds ago, and the time of the write.
+    """Returns a cluster whose spec was written this many seconds ago, and the time of the write.
 
     With `new`, no controller has ever acted on the TApp; otherwise two instances were added.
     """

@@ -178,7 +178,7 @@ def test_unreachable_service_is_reported_until_it_responds() -> None:
         assert "SyncError" not in kubectl_tapp(standin, verb, "web").out
 
 
-# --- the name is taken ---------------------------------------------------------------------------
+# --- taken names ----------------------------------------------------------------------------------
 
 
 def taken(life: Life, kind: Kind, name: str, **metadata: Any) -> None:

@@ -24,7 +24,7 @@ def web() -> StandIn:
     return running()
 
 
-# --- the same words mean the same ---------------------------------------------------------------
+# --- consistent words -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_denial_by_admission_is_not_reported_as_missing_permission(web: StandIn)
     )
 
 
-# --- paused is not stuck ------------------------------------------------------------------------
+# --- paused or stuck ------------------------------------------------------------------------------
 
 
 def test_plan_of_a_paused_tapp_is_not_stuck(web: StandIn) -> None:
@@ -163,7 +163,7 @@ def test_wait_for_a_paused_tapp_says_that_it_is_paused(web: StandIn) -> None:
     assert said.err.startswith("error: web is paused: instances 0-5: ")
 
 
-# --- waiting ------------------------------------------------------------------------------------
+# --- waits ----------------------------------------------------------------------------------------
 
 
 def test_resume_with_wait_says_that_no_controller_has_acted_yet(web: StandIn) -> None:
@@ -218,7 +218,7 @@ def test_restart_ends_with_an_error_if_a_chosen_instance_is_scaled_down(web: Sta
     assert "error: instance 4 is gone: the TApp has fewer now" in said.err
 
 
-# --- what validation would not let through ------------------------------------------------------
+# --- objects that validation would refuse ---------------------------------------------------------
 
 
 def test_invalid_spec_is_reported_and_can_be_repaired(web: StandIn) -> None:
@@ -279,7 +279,7 @@ def test_response_that_is_no_object_is_one_error(
     one_sentence(kubectl_tapp(web, "status", "web"), "kubectl get: its answer is no")
 
 
-# --- what a terminal or a script makes of it ----------------------------------------------------
+# --- terminals and scripts ------------------------------------------------------------------------
 
 
 def test_control_characters_in_a_container_message_are_not_printed(web: StandIn) -> None:
@@ -318,7 +318,7 @@ def test_complete_output_is_written_to_a_pipe() -> None:
     assert said.lines[0].split()[:3] == ["NAMESPACE", "NAME", "READY"]
 
 
-# --- thousands ----------------------------------------------------------------------------------
+# --- thousands of instances -----------------------------------------------------------------------
 
 
 def test_large_canary_has_the_same_instances_as_repeated_small_ones() -> None:

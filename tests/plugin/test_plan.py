@@ -47,7 +47,7 @@ def outcomes(found: Forecast) -> dict[str, list[int]]:
     return {str(each): [i.id for i in found.of(each)] for each in Outcome if found.of(each)}
 
 
-# --- what becomes of whom ------------------------------------------------------------------------
+# --- outcomes -------------------------------------------------------------------------------------
 
 ENV = {"env": [{"name": "LEVEL", "value": "debug"}]}
 EDITS: dict[str, tuple[dict[str, Any], dict[str, list[int]]]] = {
@@ -126,7 +126,7 @@ def test_plan_has_the_maximum_of_unavailable_instances_and_the_budget() -> None:
     assert [step.updated for step in found.steps] == [(0, 1, 2), (3, 4, 5)]
 
 
-# --- what is broken ------------------------------------------------------------------------------
+# --- broken instances -----------------------------------------------------------------------------
 
 
 def test_broken_instances_use_up_the_budget_of_the_others() -> None:
@@ -166,7 +166,7 @@ def test_option_assumes_a_broken_image() -> None:
     assert outcomes(found) == {"in place": [0], "waiting": [1, 2]}
 
 
-# --- how long ------------------------------------------------------------------------------------
+# --- durations ------------------------------------------------------------------------------------
 
 
 def test_durations_are_learned_from_this_tapp() -> None:

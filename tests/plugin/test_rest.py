@@ -272,11 +272,11 @@ def test_shortened_forecast_of_many_or_slow_instances_is_complete(
     assert_alike(*both(life, edit))
 
 
-# --- how it is told ------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 def test_text_page_and_document_have_the_omitted_instances(life: Life, tmp_path: Any) -> None:
-    """Each has their number and the time once, and conditions count all instances."""
+    """Their number and time are in each output once, and conditions count all instances."""
     words = ["plan", "web", "--restart"]
     rest = ROW - turns.SIMULATED_BUDGETS - 1
     text = kubectl_tapp(StandIn(life.world), *words)

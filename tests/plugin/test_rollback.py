@@ -28,7 +28,7 @@ def web() -> StandIn:
 
 @pytest.fixture(scope="module")
 def renamed() -> StandIn:
-    """The same TApp with other hashes, for calls that are refused."""
+    """A TApp with two rollouts and other hashes, for calls that are refused."""
     return with_other_hashes(rolled())
 
 

@@ -179,7 +179,7 @@ def draining(life: Life) -> None:
 
 
 def lost_node(life: Life) -> None:
-    """A lost node, whose instances are to start on other nodes."""
+    """A lost node, whose instances may start on other nodes."""
     life.settle()
     life.world.nodes.lose("node-1")
     life.world.run(60.3)

@@ -36,7 +36,7 @@ OUTPUTS = {
     "text, closed": ("PLUGIN status web >&-", 1, f"error: {CLOSED}\n"),
     "json, full": ("PLUGIN status web -o json >/dev/full", 1, f"error: {FULL}\n"),
     "json, closed": ("PLUGIN why web -o json >&-", 1, f"error: {CLOSED}\n"),
-    "names, full": ("PLUGIN list -o name >/dev/full", 0, ""),  # there is nothing to write
+    "names, full": ("PLUGIN list -o name >/dev/full", 0, ""),  # no output
     "version, full": ("PLUGIN --version >/dev/full", 1, f"error: {FULL}\n"),
     "help, full": ("PLUGIN status --help >/dev/full", 1, f"error: {FULL}\n"),
     "a dry run, full": ("PLUGIN pause web --dry-run=client >/dev/full", 1, f"error: {FULL}\n"),

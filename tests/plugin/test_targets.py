@@ -22,7 +22,7 @@ SWITCHES = [name for name, each in GLOBAL_OPTIONS.items() if not each.metavar]
 @pytest.mark.parametrize("name", VALUED)
 @pytest.mark.parametrize("where", ["before", "behind"])
 def test_option_of_kubectl_is_passed_to_every_call(web: StandIn, name: str, where: str) -> None:
-    """It may be in either place, and in each spelling."""
+    """An option may be in either place, and in each spelling."""
     for word in GLOBAL_OPTIONS[name].forms:
         typed = [word, "a-value"]
         words = [*typed, "status", "web"] if where == "before" else ["status", "web", *typed]

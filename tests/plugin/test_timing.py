@@ -54,7 +54,7 @@ def test_duration_of_a_start_is_learned_from_a_pod_without_restarts() -> None:
 
 UPDATE: Document = {"replaced": "c-1", "ended": 102, "started": 103, "ready": 105, "restarts": 1}
 CASES: dict[str, tuple[Document, tuple[float, int], tuple[float, int]]] = {
-    # what the pod shows, swap and of how many, stop and of how many
+    # history of the pod, duration and count of swaps, duration and count of stops
     "an update": (UPDATE | {"written": 100}, (1, 1), (2, 1)),
     "an update that ended cleanly, the fifth": (
         UPDATE | {"written": 100, "code": 0, "restarts": 5}, (1, 1), (2, 1),

@@ -153,7 +153,7 @@ def test_rollback_keeps_values_that_the_history_lacks() -> None:
     assert spec_of(web)["values"] == long
 
 
-# --- a Service each -------------------------------------------------------------------------------
+# --- Services of instances ------------------------------------------------------------------------
 
 EXPOSED = {"spec": {"ports": [{"port": "8$(tapp.index)"}]}}
 

@@ -101,7 +101,7 @@ def test_start_and_resume_undo_kill_and_pause(web: StandIn) -> None:
     assert len(web.world.list("pods")) == 5
 
 
-# --- asking -------------------------------------------------------------------------------------
+# --- questions ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("answer", ["y\n", "Y\n", " yes \n"])
@@ -305,7 +305,7 @@ def test_set_image_names_instances_with_another_template(web: StandIn) -> None:
     assert note in said.out
 
 
-# --- who else writes it -------------------------------------------------------------------------
+# --- other tools ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

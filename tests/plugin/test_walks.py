@@ -121,7 +121,7 @@ def test_cause_is_in_the_history(verb: str) -> None:
         notes = standin.world.get("tapps", "web")["metadata"]["annotations"]
         assert notes[CAUSE].startswith(expected)
         standin.world.settle()
-        if verb in ("set image", "restart"):  # a template that is new
+        if verb in ("set image", "restart"):  # the template changes
             assert expected in kubectl_tapp(standin, "history", "web").out
 
 

@@ -31,7 +31,7 @@ _TCP, _UDP = ({"containerPort": 53, "protocol": protocol} for protocol in ("TCP"
 _TOLERATIONS = [{"key": key, "operator": "Exists"} for key in "ab"]
 
 CASES: dict[str, tuple[Any, Any, Any, Any]] = {
-    # what it shows: observed, last applied, desired, result
+    # case: observed, last applied, desired, result
     "nothing-at-all": ({}, {}, {}, {}),
     "foreign-field-stays": ({"a": 1}, {}, {}, {"a": 1}),
     "own-field-no-longer-desired-goes": ({"a": 1, "b": 2}, {"b": 1}, {}, {"a": 1}),

@@ -61,7 +61,7 @@ def test_response_is_written_if_it_differs_from_the_object(
 def test_status_of_the_response_replaces_the_observed_one() -> None:
     """Missing fields are removed, and 1 differs from 1.0."""
     world, hook = running()
-    world.kubelet.lost_nodes.add("node-0")  # or its kubelet would write it anew
+    world.kubelet.lost_nodes.add("node-0")  # otherwise its kubelet would write it again
     answering(hook, {"status": {"phase": "Running", "x": 1}})
     touch(world)
     world.settle()

@@ -309,7 +309,7 @@ def test_pod_can_hang_in_termination() -> None:
 
 
 def test_pods_of_a_lost_node_are_unready_and_evicted_after_300_seconds() -> None:
-    """They are gone when the node comes back."""
+    """Such pods are gone when the node comes back."""
     world = _started()
     world.nodes.lose("node-0")
     assert not is_ready(world.get("Pod", "p"))
@@ -323,7 +323,7 @@ def test_pods_of_a_lost_node_are_unready_and_evicted_after_300_seconds() -> None
 
 
 def test_pods_of_a_node_that_comes_back_in_time_become_ready() -> None:
-    """They get the current image."""
+    """Such pods get the current image."""
     world = _started()
     world.nodes.lose("node-0")
     _set_image(world, "web:2")

@@ -258,7 +258,7 @@ def test_related_objects_of_any_scope_cause_a_sync() -> None:
 
 
 def test_hook_version_1_gets_children_by_their_names() -> None:
-    """It gets no objects of other namespaces."""
+    """Such a hook gets no objects of other namespaces."""
     manifest = controller()
     manifest["spec"]["hooks"]["sync"]["version"] = "v1"
     hook = FakeHook()

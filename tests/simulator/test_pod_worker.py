@@ -187,7 +187,7 @@ def test_back_off_doubles_and_is_separate_for_each_image() -> None:
     pod.edit("app:2").run(3)
     assert pod.worker.local.mains[0].runs[0].image == "app:2"
     pod.edit("app:1").run(20)
-    assert pod.worker.local.mains[0].runs[0].image == "app:2"  # its old back-off counts on
+    assert pod.worker.local.mains[0].runs[0].image == "app:2"  # its old back-off continues
     assert pod.status["state"].keys() <= {"waiting", "terminated"}
 
 
@@ -290,7 +290,7 @@ PATIENT = {"readinessProbe": {"periodSeconds": 1}}
 def test_restarted_kubelet_continues_with_the_published_status(
     probes: dict[str, Any], keeps: bool, busy: float, unready: float | None
 ) -> None:
-    """It was that of the old container, because a hook kept the new one from being published."""
+    """The status is that of the old container, because a hook delayed the new one."""
     pod = OnePod(container={**probes, "lifecycle": {"postStart": {}}})
     pod.levers.keeps_ready = keeps
     pod.levers.post_start_seconds["app:2"] = 60.0

@@ -163,7 +163,7 @@ def test_large_or_invalid_body_is_refused(user: User) -> None:
 
 
 def test_plan_can_be_written_only_once(user: User) -> None:
-    """The same key again, or another key, does nothing."""
+    """A used key or another key does nothing."""
     found = json.loads(user.ask("/api/plan", "POST", PLAN).read())
     assert "1 deleted" in found["text"]
     assert user.ask("/api/do", "POST", {"key": found["key"]}).status == 200

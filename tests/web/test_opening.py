@@ -71,7 +71,7 @@ def test_one_time_address_is_refused_after_its_use(served: Served) -> None:
 
 
 def test_browser_can_load_its_one_time_address_again(served: Served) -> None:
-    """It has the cookie, for example when it restores its pages."""
+    """The browser has the cookie, for example when it restores its pages."""
     url = served.door.address_for_one_use()
     cookie = (ask(url).getheader("Set-Cookie") or "").partition(";")[0]
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)
@@ -90,7 +90,7 @@ def test_other_addresses_are_refused(served: Served, query: str) -> None:
 
 
 def test_one_time_address_expires(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be in a log."""
+    """Addresses may be in a log."""
     monkeypatch.setattr(app, "_ONE_USE_SECONDS", -1.0)
     assert ask(served.door.address_for_one_use()).status == 403
 
@@ -144,7 +144,7 @@ def test_user_of_a_request_is_read_from_the_table_of_sockets(
     row: tuple[int | None, str] | None, kernel: str, entered: bool,
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 ) -> None:  # fmt: skip
-    """It has the owner of the socket, as long as the socket is open."""
+    """The table has the owner of the socket, as long as the socket is open."""
     table = tmp_path / "tcp"
     if row is not None:
         uid = os.geteuid() if row[0] is None else row[0]

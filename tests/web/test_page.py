@@ -228,7 +228,7 @@ def test_page_is_not_wider_than_its_window(page: "Page", width: int) -> None:
 
 
 def test_page_shows_the_status_of_the_tapp_without_permission_for_pods(page: "Page") -> None:
-    """It says what is missing."""
+    """The page names the missing permission."""
     standin = cluster(tapp())
     standin.forbid("list pods")
     with on_port(standin, first="/default/shop") as served:

@@ -198,7 +198,7 @@ def test_status_is_not_written_while_a_rollout_makes_no_progress() -> None:
     assert status_after(world, LIMIT - 1) == before
 
 
-# --- what is not a rollout, and what stops the timer ----------------------------------------------
+# --- changes that are no rollout, and reasons that stop the timer ---------------------------------
 
 
 def being_deleted(pod: Document) -> Document:

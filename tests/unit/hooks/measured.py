@@ -52,7 +52,7 @@ def held(body: bytes, *, synced: bool) -> list[int]:
 
 def peak(what: str, body: bytes) -> list[int]:
     """Returns the most bytes that are in use at the same time while the body is read."""
-    READERS[what](body)  # what is remembered from request to request is there from now on
+    READERS[what](body)  # the caches are filled from now on
     gc.collect()
     gc.disable()
     tracemalloc.start()

@@ -70,7 +70,7 @@ def collected_before() -> Iterator[None]:
 
 def blocks(read: Callable[[bytes], object], request: bytes) -> int:
     """Returns the number of memory blocks that hold the parsed request."""
-    read(request)  # what is remembered from request to request is there from now on
+    read(request)  # the caches are filled from now on
     with collected_before():
         before = sys.getallocatedblocks()
         kept = read(request)
