@@ -37,8 +37,8 @@ def name_suggestion(name: str, names: Iterable[str]) -> str:
     if close:
         return f"; did you mean {folded[close[0]]!r}?"
     if not known:
-        return "; there is none at all"
-    return f"; there is {name_list([repr(each) for each in known])}"
+        return "; there are none"
+    return f"; known names: {name_list([repr(each) for each in known])}"
 
 
 def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
@@ -56,7 +56,7 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
         # Without a match, first and last are in the wrong order, as in `7-3`: both are refused.
         first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
         if int(first) > int(last):
-            raise UsageError(f"{part!r} names no instances: write 3, or 0-3,7, or all")
+            raise UsageError(f"{part!r} is not a list of instances: write 3, 0-3,7 or all")
         found.update(range(int(first), int(last) + 1))
     unknown = [id for id in found if id >= replicas]
     if unknown:
@@ -73,7 +73,9 @@ def read_replicas(text: str | int) -> int:
     """
     number = whole(str(text))
     if number is None or number > MAX_REPLICAS:
-        raise UsageError(f"{str(text)!r} is no number of instances: from 0 to {MAX_REPLICAS}")
+        raise UsageError(
+            f"{str(text)!r} is not a number of instances: write a number from 0 to {MAX_REPLICAS}"
+        )
     return number
 
 
@@ -87,7 +89,7 @@ def read_images(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, equals, image = text.partition("=")
         if not (name and equals and image) or image != image.strip():
-            raise UsageError(f"{text!r} sets no image: write CONTAINER=IMAGE")
+            raise UsageError(f"{text!r} does not set an image: write CONTAINER=IMAGE")
         if name in images:
             raise UsageError(f"container {name!r} is given two images")
         images[name] = image
@@ -109,13 +111,13 @@ def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]
             continue
         key = key if equals else text[:-1]
         if not _KEY.fullmatch(key):
-            message = f"{key!r} is no key of a value: 1 to 63 letters, digits, '-', '_' and '.'"
+            message = f"{key!r} is not a valid key: use 1 to 63 letters, digits, '-', '_' and '.'"
             raise UsageError(message)
         if key in values:
             raise UsageError(f"the value {key!r} is given twice")
         values[key] = value if equals else None
     if not values:
-        raise UsageError("no value is given: write KEY=TEXT, or KEY- to take one away")
+        raise UsageError("no value is given: write KEY=TEXT to set a value, or KEY- to remove it")
     return words, values
 
 
@@ -126,7 +128,7 @@ def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
     """
     name, equals, ids = text.rpartition("=")
     if not equals or not name:
-        message = f"{text!r} gives no template to instances: write TEMPLATE=IDS, such as v2=0,3-5"
+        message = f"{text!r} is not a template with instances: write TEMPLATE=IDS, such as v2=0,3-5"
         raise UsageError(message)
     return name, read_ids([ids], spec.replicas)
 
@@ -165,8 +167,10 @@ def read_share(text: str, total: int) -> int:
     except ValueError:
         share = 0
     if not 1 <= share <= total:
-        message = f"{text!r} is no share of {total} instances: write a number such as 1, or 10%"
-        raise UsageError(message)
+        raise UsageError(
+            f"{text!r} is not a share of {total} instances: write a number such as 1, or a "
+            "percentage such as 10%"
+        )
     return share
 
 
@@ -211,7 +215,7 @@ def read_duration(text: str) -> float:
     hours, minutes, rest = (int(each or 0) for each in found.groups()) if found else (0, 0, 0)
     total = float(3600 * hours + 60 * minutes + rest)
     if not total:
-        raise UsageError(f"{text!r} is no time to wait: write 90s, 10m or 1h30m")
+        raise UsageError(f"{text!r} is not a duration: write 90s, 10m or 1h30m")
     return total
 
 

@@ -155,7 +155,7 @@ def _yaml_document(lines: list[str], first: int) -> Any:
         loader.dispose()
 
 
-_CIRCULAR = "an alias holds itself: it stands inside the value that it repeats"
+_CIRCULAR = "it contains a circular alias: an alias inside the value that it repeats"
 
 
 class _Constructor:
@@ -224,7 +224,7 @@ class _Constructor:
         if self._repeated_count > 100 and self._node_count > 1000:  # noqa: PLR2004 - go-yaml's numbers
             over = min(max((self._node_count - 400_000) / 3_600_000, 0.0), 1.0)
             if self._repeated_count / self._node_count > 0.99 - 0.89 * over:
-                raise _NodeError("the document consists of aliases for the most part", node)
+                raise _NodeError("the document repeats too many values by aliases", node)
 
 
 def _is_merge(node: yaml.ScalarNode) -> bool:

@@ -115,7 +115,7 @@ class ClusterAccess:
                 raise self._unknown_tapp_error(name, namespace) from None
             raise
         if not found.get("metadata", {}).get("name"):
-            raise CommandError(f"kubectl get: its answer is no {resource}")
+            raise CommandError(f"kubectl get returned an object that is none of {resource}")
         return found
 
     def list(
@@ -305,7 +305,7 @@ class ClusterAccess:
         advice = (
             name_suggestion(name, names)
             if names
-            else f"; {shell_command('list', '-A')} shows those of others"
+            else f"; {shell_command('list', '-A')} lists the TApps of all namespaces"
         )
         return KubectlError("NotFound", f"no TApp {name!r} in namespace {where}{advice}")
 
@@ -320,9 +320,9 @@ class ClusterAccess:
         try:
             found = msgspec.json.decode(text)
         except ValueError:
-            raise CommandError(f"kubectl {verb}: its answer is not JSON") from None
+            raise CommandError(f"kubectl {verb} returned text that is not JSON") from None
         if not isinstance(found, dict) or not isinstance(found.get("metadata", {}), dict):
-            raise CommandError(f"kubectl {verb}: its answer is no object")
+            raise CommandError(f"kubectl {verb} returned JSON that is not an object")
         return found
 
     def watch(self, resource: str, *arguments: str) -> "Watching":

@@ -32,18 +32,18 @@ def ownership_of(item: Document, tapp: Document) -> Ownership:
         return Ownership()
     # Metacontroller does not see an object without the label, even if the TApp is its controller.
     if controller is None and label is None:
-        return Ownership("belongs to nobody", can_be_adopted=True)
+        return Ownership("has no owner", can_be_adopted=True)
     if controller is not None and controller.get("uid") == uid:
-        text = f"is the TApp's own and lacks its label {CONTROLLER_UID}"
+        text = f"belongs to this TApp and lacks its label {CONTROLLER_UID}"
         return Ownership(text, can_be_adopted=True)
     earlier = label
     if controller is not None:
         is_tapp = str(controller.get("apiVersion", "")).startswith(f"{GROUP}/")
         if not (is_tapp and controller.get("name") == name):
             kind = f"{controller.get('kind')} {controller.get('name')}"
-            return Ownership(f"belongs to {kind}: its name is taken")
+            return Ownership(f"belongs to {kind}: the name is taken")
         earlier = controller.get("uid")
-    text = f"belonged to a TApp {name} that is gone (uid {earlier})"
+    text = f"belonged to a deleted TApp {name} (uid {earlier})"
     return Ownership(text, can_be_adopted=True)
 
 
@@ -57,4 +57,4 @@ def ownership_advice(item: Document, tapp: Document) -> str:
         return found.text and f"{found.text}, and is being deleted"
     if not found.can_be_adopted:
         return found.text
-    return f"{found.text}; {tapp_command(tapp, 'adopt')} takes it over"
+    return f"{found.text}; {tapp_command(tapp, 'adopt')} adopts it"

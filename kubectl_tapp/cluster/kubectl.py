@@ -251,18 +251,20 @@ def error_of(done: CallResult) -> KubectlError:
             if done.code < 0
             else f"ended with code {done.code}"
         )
-        return KubectlError("", f"kubectl {how} and no message")
+        return KubectlError("", f"kubectl {how} without a message")
     if found := _RESOURCE.search(text):
         return _unknown_kind_error(found[1])
     message = _one_line(text)
     if any(word in text for word in _LOGIN):
-        return KubectlError("Unauthorized", f"the cluster does not know who you are: {message}")
+        return KubectlError(
+            "Unauthorized", f"the cluster does not accept your credentials: {message}"
+        )
     if found := _SERVER_ERROR.search(text):
         return _server_error(
             found[1] or "", _one_line(_SOURCE_PREFIX.sub("", _SOURCE_PREFIX.sub("", found[2])))
         )
     if found := _CONFLICTS.search(text):
-        hint = "--force-conflicts takes the fields over"
+        hint = "--force-conflicts takes over the fields"
         return KubectlError("Conflict", f"{_one_line(found[0])}; {hint}")
     if found := _INVALID.search(text):
         return KubectlError("Invalid", _one_line(found[0]))
@@ -297,8 +299,8 @@ def _no_kubeconfig_message() -> str:
 def _unknown_kind_error(resource: str) -> KubectlError:
     if resource.startswith("tapp"):
         message = (
-            "this cluster knows no TApps: is it the right --context, and is the CustomResource"
-            "Definition tapps.apps.tkestack.io installed?"
+            "this cluster does not know TApps: check --context, and that the CustomResource"
+            "Definition tapps.apps.tkestack.io is installed"
         )
     else:
         message = f"this cluster has no {resource}"

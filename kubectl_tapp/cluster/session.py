@@ -93,14 +93,14 @@ class Session:
             return
         if not self.interactive:
             raise UsageError(
-                "there is no terminal to ask on: repeat it with -y; nothing was written"
+                "there is no terminal for the question, nothing was written: repeat with -y"
             )
         try:
             answer = self.ask("\nApply? [y/N] ")
         except EOFError:
             answer = ""
         if answer.strip().lower() not in ("y", "yes"):
-            raise CommandError("not applied; nothing was written", Exit.DECLINED)
+            raise CommandError("not confirmed; nothing was written", Exit.DECLINED)
 
     def observed(self, name: str, before: Observed | None = None) -> Observed:
         """Reads a TApp with everything that the service's decisions depend on.

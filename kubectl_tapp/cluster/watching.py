@@ -56,9 +56,9 @@ def _read(text: str) -> Document:
     try:
         found = msgspec.json.decode(text)
     except ValueError:
-        raise CommandError("kubectl get --watch: its answer is not JSON") from None
+        raise CommandError("kubectl get --watch returned text that is not JSON") from None
     if not (isinstance(found, dict) and isinstance(found.get("object"), dict)):
-        raise CommandError("kubectl get --watch: its answer is no event")
+        raise CommandError("kubectl get --watch returned JSON that is not a watch event")
     return found
 
 

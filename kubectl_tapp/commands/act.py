@@ -50,7 +50,11 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
         ids = _preview(session, seen, tried)
         print_notes(session, seen, operations, notes)
         if choices.dry_run is not None:
-            checked = "" if choices.dry_run is DryRun.CLIENT else " The API server would take it."
+            checked = (
+                ""
+                if choices.dry_run is DryRun.CLIENT
+                else " The API server would accept the change."
+            )
             session.say(f"{NOTHING_WRITTEN}{checked}")
             return
         session.confirm(yes=choices.yes)
@@ -104,7 +108,7 @@ def wait_after_write(session: Session, goal: WaitGoal, tapp: Document) -> None:
         wait(session, goal)
     except KeyboardInterrupt:
         again = tapp_command(tapp, "wait")
-        session.note(f"interrupted; it is written and goes on: {again} looks again")
+        session.note(f"interrupted; the change is written and goes on: {again} waits for it")
         raise
 
 
@@ -170,11 +174,12 @@ def _write_error(
         if not unsure:
             return second if getattr(second, "reason", "") == "NotFound" else error
         return CommandError(
-            f"it may be written, {tapp_command(seen.tapp, 'status')} shows what is there: {error}"
+            "it is unknown whether the change was written, "
+            f"{tapp_command(seen.tapp, 'status')} shows the present state: {error}"
         )
     if unsure:
         done = live.get("spec") == edited["spec"]
-        return CommandError(f"{error}; it was {'' if done else 'not '}written")
+        return CommandError(f"{error}; the change was {'' if done else 'not '}written")
     return changed_error(seen.tapp, live) or CommandError(
         f"{error}; nothing was written", error.code
     )
@@ -191,7 +196,7 @@ def changed_error(seen: Document, live: Document) -> CommandError | None:
 def outdated_plan_error(what: str) -> CommandError:
     """Returns the error for a plan whose objects have changed since."""
     message = f"{what} changed after the plan was made; nothing was written"
-    return CommandError(f"{message}: look at its new plan", Exit.CHANGED)
+    return CommandError(f"{message}: repeat the command to see a new plan", Exit.CHANGED)
 
 
 AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
@@ -224,7 +229,8 @@ def warnings(cluster: ClusterAccess, tapp: Document, *, scaling: bool) -> list[s
     keys = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
     tools = sorted({tool for key, tool in _TOOL_BY_KEY.items() if key in keys})
     found = [
-        f"{tool} manages this TApp: {_HOW_UNDONE[tool]}; change it there, too" for tool in tools
+        f"{tool} manages this TApp: {_HOW_UNDONE[tool]}; make the change there, too"
+        for tool in tools
     ]
     return found + (_autoscaler_warnings(cluster, tapp) if scaling else [])
 
@@ -240,7 +246,7 @@ def _autoscaler_warnings(cluster: ClusterAccess, tapp: Document) -> list[str]:
         if target.get("kind") == "TApp" and target.get("name") == tapp["metadata"]["name"]:
             least, most = each["spec"].get("minReplicas", 1), each["spec"].get("maxReplicas")
             result.append(
-                f"the HorizontalPodAutoscaler {each['metadata']['name']} sets its replicas "
+                f"the HorizontalPodAutoscaler {each['metadata']['name']} sets spec.replicas "
                 f"({least} to {most}) and may undo this"
             )
     return result

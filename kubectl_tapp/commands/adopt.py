@@ -23,9 +23,9 @@ from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
 
 _WHAT_HAPPENS = {
-    "Delete": "goes",
-    "Recreate": "goes, and a new one comes",
-    "UpdateInPlace": "is updated in place",
+    "Delete": "will be deleted",
+    "Recreate": "will be replaced",
+    "UpdateInPlace": "will be updated in place",
 }
 _TRIES = 3  # The most attempts for one object. Kubelets write pods all the time
 
@@ -43,7 +43,7 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
     taken = [each for each in chosen if not each.obstacle]
     _show(verb, chosen)
     if not taken:
-        session.say(f"{verb.name}: there is nothing to take over")
+        session.say(f"{verb.name}: there is nothing to adopt")
         return
     _show_next(verb, taken)
 
@@ -54,9 +54,7 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
 
     take = partial(_take, verb, tapp_names)
     attempt = partial(take, dry_run=True)
-    if write_each(
-        verb, taken, "taken over", _counts_phrase, attempt=attempt, write=take, check=check
-    ):
+    if write_each(verb, taken, "adopted", _counts_phrase, attempt=attempt, write=take, check=check):
         verb.wait_after_write(sorted({each.id for each in taken}))
 
 
@@ -69,7 +67,7 @@ def _counts_phrase(taken: list[Stray]) -> str:
 
 def _show(verb: Verb, found: list[Stray]) -> None:
     lines = grouped(((x.resource, x.prefix, x.owner_phrase, x.obstacle), x.id) for x in found)
-    for title, left in (("Taken over", False), ("Left as it is", True)):
+    for title, left in (("To adopt", False), ("Not adopted", True)):
         some_left = {key: ids for key, ids in lines.items() if bool(key[3]) is left}
         if some_left:
             verb.session.say(title)
@@ -100,7 +98,7 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
     mine = {each.id for each in taken if each.resource == PODS}
     means = grouped(
         (
-            f"{_WHAT_HAPPENS.get(str(case.decision.action), 'stays')} "
+            f"{_WHAT_HAPPENS.get(str(case.decision.action), 'stays unchanged')} "
             f"({case.decision.reason}: {case.decision.message})",
             case.instance.id,
         )
@@ -152,7 +150,7 @@ def _take(verb: Verb, tapp_names: dict[str, str], found: Stray, *, dry_run: bool
             now = find_strays(verb.tapp, *lists, tapp_names, verb.seen.namespace)
             same = live["metadata"]["uid"] == item["metadata"]["uid"]
             if not (same and now and not now[0].obstacle) or tries == _TRIES - 1:
-                message = f"{name} was changed by somebody else, and was not taken over: {error}"
+                message = f"{name} was changed by another client, and was not adopted: {error}"
                 raise CommandError(message, Exit.CHANGED) from None
             item = live
         else:

@@ -11,6 +11,7 @@ import json
 from kubectl_tapp.base.arguments import name_suggestion
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.words import instances_phrase
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.verb_options import Verb
@@ -36,8 +37,8 @@ def evict_one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
     """Evicts the pods one after the other, after the user has confirmed."""
     ids = list(found)
     verb.session.say(
-        f"TApp {verb.name}: new pods for {id_list(ids)}, one after the other: each is evicted when "
-        "the budget allows it, and waited for until it is available again"
+        f"TApp {verb.name}: evicts the pods of {instances_phrase(ids)}, one after the other: each "
+        "when the budget allows it, and the next one when its replacement is available"
     )
     write_each(
         verb, ids, "restarted", id_list,
@@ -52,7 +53,7 @@ def _instance(plan: Plan, id: int) -> Instance:
     """Returns an instance. Raises CommandError if the TApp has been scaled down below it."""
     found = next((each for each in plan.instances if each.id == id), None)
     if found is None:
-        raise CommandError(f"instance {id} is gone: the TApp has fewer now")
+        raise CommandError(f"instance {id} does not exist any more: the TApp was scaled down")
     return found
 
 
@@ -67,10 +68,11 @@ def restartable_pod(plan: Plan, id: int) -> Pod:
         how = "is stopped: start it" if instance.killed else "has finished: kill it, then start it"
         raise UsageError(f"instance {id} {how}")
     if instance.pod is None or instance.pod.terminating:
-        raise CommandError(f"instance {id} has no pod now: the service makes one")
+        raise CommandError(f"instance {id} has no pod now: the service creates one")
     if instance.pod.silent:
         raise CommandError(
-            f"instance {id} is on a node that does not report: its pod cannot end there"
+            f"instance {id} is on a node that does not report: its pod cannot be deleted before "
+            "the node reports"
         )
     return instance.pod
 
@@ -101,7 +103,7 @@ def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
     """
     instance = _instance(plan, id)
     if not instance.should_run:
-        raise CommandError(f"instance {id} is not to run any more")
+        raise CommandError(f"instance {id} should not run any more")
     if instance.pod is None or instance.pod.uid != uid:  # The pod is already gone
         return ""
     hold = instance.pod.spec.hold

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tapp.decide.verdicts import Verdict
     from tapp.pod.pod import Pod
 
-_NOTHING_YET = "up to date: the service has nothing to do with it now"
-_NOTHING = "up to date: the hold kept nothing from it"
+_NOTHING_YET = "up to date: no action is pending"
+_NOTHING = "up to date: the hold has prevented nothing"
 _LONGEST_REASON = (
     1_000  # The most characters of a reason: the messages of waiting instances quote it
 )
@@ -61,15 +61,15 @@ def hold(
     The hold lasts until `kubectl tapp release`. A pod that is already on hold gets the new reason.
     """
     if not reason.strip():
-        raise UsageError("--reason is empty: say why, for those who wait")
+        raise UsageError(
+            "--reason is empty: give a reason, which messages about waiting instances quote"
+        )
     if len(reason) > _LONGEST_REASON:
         raise UsageError(f"--reason is longer than {_LONGEST_REASON:,} characters")
     pods = _pods(verb, ids)
     ended = [id for id, pod in pods.items() if pod.completed]
     if ended:
-        raise UsageError(
-            f"a hold does not count where the pod has ended: {instances_phrase(ended)}"
-        )
+        raise UsageError(f"a hold has no effect on a pod that has ended: {instances_phrase(ended)}")
     annotations = {HOLD: reason, HOLD_FOR: None if only is None else only.value}
     annotate(
         verb,
@@ -111,7 +111,7 @@ def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
     missing = [id for id in ids if id not in found]
     if missing and (texts != ["all"] or not found):
         has = "has no pod" if len(missing) == 1 else "have no pods"
-        raise CommandError(f"{instances_phrase(missing)} {has} now that could be held")
+        raise CommandError(f"{instances_phrase(missing)} {has} now that a hold could protect")
     if not found:
         raise CommandError(f"{verb.name} has no pods now")
     return found
@@ -130,7 +130,7 @@ def _replaced_holds(
         for known, id in holds
         if known.reason and (known.reason, known.limited_to) != (new.reason, new.limited_to)
     )
-    what = "on hold already: {}; this replaces it"
+    what = "already on hold: {}; the new hold replaces this one"
     return [f"{id_list(ids)}  {what.format(text)}" for text, ids in found.items()]
 
 
@@ -162,11 +162,11 @@ def _wait_until_respected(verb: Verb, pods: "Mapping[int, Pod]") -> None:
         gone += [id for id in left if (pod := now.get(id)) and pod.terminating]
         if gone:
             raise CommandError(
-                f"too late for {instances_phrase(gone)}: gone before the hold was seen"
+                f"too late for {instances_phrase(gone)}: deleted before the service saw the hold"
             )
         return id_list(left)
 
     waits = f"{verb.name}: {{}} not seen yet by the service"
-    late = "within {} the service has not seen it: {}"
+    late = "after {} the service has not seen the hold of {}"
     poll_until_done(session, verb.choices.seconds, unseen, waits, late)
     session.say(f"{verb.name}: {id_list(pods)} seen by the service")

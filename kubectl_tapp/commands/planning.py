@@ -77,14 +77,14 @@ def _forecast(session: Session, options: PlanOptions) -> Forecast:
     if options.filename is not None and options.by_options:
         raise UsageError("give the edit as a file or by options such as --image, not both")
     if options.in_place and not options.restart:
-        raise UsageError("--in-place goes with --restart")
+        raise UsageError("--in-place needs --restart")
     if options.template and not (options.image or options.restart):
-        message = "--template goes with --image or --restart; --use gives a template to instances"
+        message = "--template needs --image or --restart; --use lets instances run a template"
         raise UsageError(message)
     if options.filename is None and options.name is None and options.from_ is None:
         raise UsageError("name a TApp, or give a file with -f")
     if options.filename is None and (options.server_side is not None or options.force_conflicts):
-        raise UsageError("--server-side and --force-conflicts go with -f")
+        raise UsageError("--server-side and --force-conflicts need -f")
     if options.filename == "-" and options.from_ == "-":
         raise UsageError("only one of the two files can be standard input")
     return _without_cluster(session, options) if options.from_ else _with_cluster(session, options)

@@ -54,7 +54,7 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
     if ids and template:
         raise UsageError("give either instances or --template")
     if container is not None and not in_place:
-        raise UsageError("-c goes with --in-place: a new pod has all containers")
+        raise UsageError("-c needs --in-place: a new pod starts all containers")
     if ids:
         plan = verb.plan()
         pods = {id: evictions.restartable_pod(plan, id) for id in verb.ids(ids)}

@@ -89,7 +89,7 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
         for newer in _polled(session, observed):
             for line in before.lines_since_last_look(_inspected(session, newer)):
                 session.say(line)
-    session.note(f"note: TApp {observed.name} is gone")
+    session.note(f"note: TApp {observed.name} was deleted")
 
 
 def _polled(session: Session, observed: Observed) -> Iterator[Observed]:

@@ -23,7 +23,7 @@ def values(session: Session, name: str, output: Format | None) -> None:
     elif rows:
         _table(session, rows)
     else:
-        session.say(f"{name} has no values, and its templates read none.")
+        session.say(f"{name} has no values, and its templates use none.")
 
 
 def _rows(templates: Templates) -> list[Document]:
@@ -49,7 +49,7 @@ def _rows(templates: Templates) -> list[Document]:
 def _cells(row: Document) -> tuple[str, str, str]:
     value = "(missing)" if row["value"] is None else str(row["value"])
     value += " (default)" if row["default"] and row["value"] is not None else ""
-    return row["key"], value, row["usedAt"] or "(no template of theirs)"
+    return row["key"], value, row["usedAt"] or "(no template uses it)"
 
 
 def _table(session: Session, rows: list[Document]) -> None:

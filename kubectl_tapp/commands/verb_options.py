@@ -127,7 +127,7 @@ class Verb:
         run. If `base` is given, only instances that run `base` now are picked.
         """
         if bool(texts) == (share is not None):
-            raise UsageError("say which instances: either their numbers or --canary")
+            raise UsageError("name instances, or pick them with --canary")
         if share is None:
             return self.ids(texts or [])
         from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
@@ -150,8 +150,8 @@ class Verb:
             sound = {} if template_shape_error("", body) else body.get("spec") or {}
             own = {each.get("name") for each in sound.get("containers") or []}
             if own & images.keys() or "*" in images:
-                what = f"{id_list(ids)} run template {name!r}, which stays as it is"
-                self.notes.append(f"Instances {what}: --template {name} sets it there.")
+                what = f"{id_list(ids)} run template {name!r}, which does not change"
+                self.notes.append(f"Instances {what}: --template {name} changes it.")
 
     def note_finished(self, ids: list[int]) -> None:
         """Adds a note about instances that have finished: starting them does not run them again.
@@ -162,7 +162,7 @@ class Verb:
         ended = [id for id in ids if statuses.get(str(id)) in ("Succ", "Failed")]
         if ended:
             self.notes.append(
-                f"Finished: {id_list(ended)}. To run them again, kill and start them."
+                f"Finished: {id_list(ended)}. To run them again, kill them and then start them."
             )
 
     def with_cause(self, edited: "Document", cause: str | None, command: str) -> "Document":

@@ -134,12 +134,14 @@ def image(  # noqa: PLR0913 - the options of a command
     base = verb.spec.default_name if template is None else template
     command = f"set image {verb.name} " + " ".join(f"{each}={wanted[each]}" for each in wanted)
     if canary is None and copy_as is not None:
-        raise UsageError("--copy-as goes with --canary")
+        raise UsageError("--copy-as needs --canary")
     if canary is None and max_unavailable is not None:
-        raise UsageError("--max-unavailable goes with --canary: others have the rolling budget")
+        raise UsageError(
+            "--max-unavailable needs --canary: other instances have the rolling budget"
+        )
     copy = "canary" if copy_as is None else copy_as
     if canary is not None and partition is not None:
-        raise UsageError("--canary and --partition are two ways: choose one of them")
+        raise UsageError("--canary and --partition exclude each other")
     if canary is None:
         verb.note_others(base, wanted)
         edited = verb.edits.with_images(verb.tapp, wanted, base)
@@ -166,7 +168,9 @@ def _partitioned(verb: Verb, edited: "Document", partition: str, template: str) 
     """
     rolling = verb.spec.rolling_name
     if template != rolling:
-        message = f"--partition is about the rolling template {rolling!r}, not about {template!r}"
+        message = (
+            f"--partition applies only to the rolling template {rolling!r}, not about {template!r}"
+        )
         raise UsageError(message)
     result: Document = verb.edits.with_partition(edited, read_partition(partition))
     return result
@@ -189,7 +193,7 @@ def advance(
     """
     before = verb.spec.update_strategy.partition
     if before == 0:
-        raise UsageError(f"{verb.name} has no partition: nothing is kept back")
+        raise UsageError(f"{verb.name} has no partition: the rollout is not stopped")
     value = 0 if to is None else read_partition(to)
     edited = verb.edits.with_partition(verb.tapp, value)
     if value:
@@ -197,8 +201,8 @@ def advance(
                        for each in (verb.tapp, edited))  # fmt: skip
         if wanted > now:
             raise UsageError(
-                f"--to {to} keeps more than now ({now}): advance only goes on; "
-                "set spec.updateStrategy.partition to go back"
+                f"--to {to} keeps more than the partition now ({now}): advance cannot go back; "
+                "set spec.updateStrategy.partition instead"
             )
         if wanted == now:
             verb.do(verb.tapp)
@@ -229,7 +233,7 @@ def value(
     """Set values of instances, which fill the placeholders in their templates."""
     ids, wanted = read_values(words)
     if default == bool(ids):
-        raise UsageError("say which instances: either their numbers or --default")
+        raise UsageError("name instances, or give --default")
     chosen = None if default else verb.ids(ids)
     whose = "--default" if chosen is None else ranges(chosen)
     said = " ".join(f"{key}-" if text is None else f"{key}={text}" for key, text in wanted.items())
@@ -297,7 +301,7 @@ def promote(
 
     canary = canaries.find_canary(verb.tapp, template, base)
     who = f", which {ranges(canary.ids)} run{'s'[: len(canary.ids) == 1]}"
-    ran = who if canary.ids else ", which nobody runs"
+    ran = who if canary.ids else ", which no instance runs"
     verb.notes.append(
         f"Canary: template {canary.base!r} gets the content of {canary.name!r}{ran}. "
         + _afterwards(canary)
@@ -327,8 +331,8 @@ def abort(
 
 def _afterwards(canary: "CanaryTemplate") -> str:
     if canary.is_copy:
-        return f"{canary.name!r} was made for it and leaves the pool."
-    return f"{canary.name!r} stays in the pool, and nobody runs it then."
+        return f"{canary.name!r} is a copy for this canary and is removed from the pool."
+    return f"{canary.name!r} stays in the pool, and no instance runs it then."
 
 
 def pause(verb: Verb) -> None:

@@ -65,7 +65,7 @@ def wait(
         Goal.AVAILABLE: lambda now: now.has_minimum,
         Goal.STUCK: lambda _now: False,
     }
-    messages = {Goal.READY: "it is Ready", Goal.AVAILABLE: "enough instances are available"}
+    messages = {Goal.READY: "the TApp is Ready", Goal.AVAILABLE: "enough instances are available"}
     states = {Goal.READY: "Ready", Goal.AVAILABLE: "available", Goal.STUCK: "stuck"}
     message, state = messages.get(goal, "done"), states.get(goal, "done")
     stuck = goal is Goal.STUCK

@@ -131,7 +131,7 @@ def _never_stuck_message(goal: WaitGoal) -> str:
     who = "all its instances are"
     if goal.ids is not None:
         who = f"{instances_phrase(sorted(goal.ids))} {'is' if len(goal.ids) == 1 else 'are'}"
-    return f"{goal.name} is not stuck: {who} as the spec asks, and nothing is under way"
+    return f"{goal.name} is not stuck: {who} as the spec asks, and no update is in progress"
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def write_each(  # noqa: PLR0913 - what a write to several objects consists of
             count += 1
     except (KeyboardInterrupt, CommandError):
         written, left = list(items[:count]), list(items[count:])
-        session.note(f"not all: {done}: {named(written) or 'none'}; not finished: {named(left)}")
+        session.note(f"{done}: {named(written) or 'none'}; not {done}: {named(left)}")
         raise
     session.say(f"{verb.name}: {named(list(items))} {done}")
     return True

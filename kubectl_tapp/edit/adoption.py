@@ -66,7 +66,7 @@ def find_strays(
             label = (item["metadata"].get("labels") or {}).get(CONTROLLER_UID)
             if label in tapp_names and label != tapp["metadata"]["uid"]:
                 owner = f"has the label of TApp {tapp_names[label]}"
-                found.append(Stray(resource, prefix, id, item, owner, "that TApp is there"))
+                found.append(Stray(resource, prefix, id, item, owner, "that TApp still exists"))
                 continue
             obstacle = _adoption_obstacle(item, tapp, beyond=id >= spec.replicas)
             if (
@@ -75,7 +75,7 @@ def find_strays(
                 and namespace is None
                 and lacks_namespace_owner(item, None)
             ):
-                obstacle = "it needs its Namespace as an owner, which you may not read"
+                obstacle = "it needs its Namespace as an owner, and you may not read Namespaces"
             found.append(Stray(resource, prefix, id, item, owner, obstacle))
     return sorted(found, key=lambda each: (each.resource, each.prefix, each.id))
 
@@ -86,7 +86,7 @@ def _adoption_obstacle(item: Document, tapp: Document, *, beyond: bool) -> str:
     if not ownership_of(item, tapp).can_be_adopted:
         return "it has another owner"
     if beyond:
-        return "its number is not below spec.replicas, and it would go"
+        return "its instance is outside spec.replicas, so the service would delete it"
     return ""
 
 
@@ -178,14 +178,14 @@ def lost_label(tapp: Document, pods: Iterable[Document], services: Iterable[Docu
         for each in services
         if POD_NAME in ((each.get("spec") or {}).get("selector") or {})
     ]
-    lost = "a Service that selects by it loses them"
+    lost = "each Service that selects by the label loses them"
     if names:
         lose = "loses" if len(names) == 1 else "lose"
         lost = f"the {plural(len(names), 'Service')} {name_list(names)} {lose} them"
     return (
-        f"{instances_phrase(ids)}: the pods have the label {POD_NAME}, and their template has not. "
-        f"Pods that take their place lack it, and {lost}. To keep it, put it into the labels of "
-        f'the template: {POD_NAME}: "$(tapp.name)"'
+        f"{instances_phrase(ids)}: the pods have the label {POD_NAME}, which their template lacks. "
+        f"Replacements of these pods lack the label, and {lost}. To keep the label, add it to the "
+        f'labels of the template: {POD_NAME}: "$(tapp.name)"'
     )
 
 

@@ -71,7 +71,7 @@ def apply_method(
         manager = preferred.get("field-manager") or KUBECTL
         force = force or bool(_BOOLEANS.get(preferred.get("force-conflicts", "")))
     if force and not manager:
-        raise UsageError("--force-conflicts goes with --server-side")
+        raise UsageError("--force-conflicts needs --server-side")
     remark = _remark(manager, server_side, why) if exists or why else ""
     return ApplyMethod(
         manager, force, bool(manager) and by_client, _with_ignored_preferences(remark, preferred)
@@ -93,7 +93,7 @@ def _with_ignored_preferences(remark: str, preferred: Mapping[str, str]) -> str:
     if not more:
         return remark
     options = ", ".join(f"--{name}={preferred[name]}" for name in more)
-    text = f"your kuberc adds {options} to `kubectl apply`, which this plan does not follow"
+    text = f"your kuberc adds {options} to `kubectl apply`, which this plan ignores"
     return f"{remark}; {text}" if remark else text
 
 
@@ -101,12 +101,14 @@ def _remark(manager: str, server_side: bool | None, why: str) -> str:
     if not manager:
         text = "planned as `kubectl apply` (client-side) would write it"
         if why:
-            return f"{text}, {why}; --server-side plans for the other way"
-        return text + ("; --server-side plans for the other way" if server_side is None else "")
+            return f"{text}, {why}; --server-side plans for a server-side apply"
+        return text + (
+            "; --server-side plans for a server-side apply" if server_side is None else ""
+        )
     text = f"planned as `kubectl apply --server-side` would write it, field manager {manager}"
     if server_side is None:
-        why = why or "because this TApp was applied so last"
-        text += f", {why}; --no-server-side plans for the other way"
+        why = why or "because this TApp was last applied that way"
+        text += f", {why}; --no-server-side plans for a client-side apply"
     return text
 
 
@@ -161,7 +163,7 @@ def dry_run_result(
             raise
         # A conflict of a server-side apply is about field managers, not about the version.
         old = error.reason == "Conflict" and edited["metadata"].get("resourceVersion")
-        hint = ": the file has metadata.resourceVersion, of an older state; leave it out"
+        hint = ": remove metadata.resourceVersion from the file, because it names an older version"
         return edited, (f"{error}{hint if old and method is not None and not by_server else ''}",)
 
 
@@ -178,8 +180,8 @@ def _dry_run(
 
 
 _ONLY_SERVER_KNOWS = (
-    "only the API server knows what a server-side apply makes of a file; --no-server-side plans "
-    "for the other way"
+    "only the API server knows the result of a server-side apply; --no-server-side plans for a "
+    "client-side apply"
 )
 
 

@@ -97,9 +97,9 @@ def find_canary(tapp: Document, template: str | None = None, base: str | None = 
     instead = given if given is not None else _replaced_template(spec, users, name)
     template_content(spec, instead)
     if instead == name:
-        raise UsageError(f"template {name!r} is no canary: it is that of all others")
+        raise UsageError(f"template {name!r} is not a canary: all other instances run it, too")
     if name == spec.default_name:
-        raise UsageError(f"template {name!r} is no canary: it is the default one")
+        raise UsageError(f"template {name!r} is not a canary: it is the default template")
     return Canary(name, instead, users.get(name, []), name in notes)
 
 
@@ -118,17 +118,19 @@ def _only_canary(
     if len(found) == 1:
         return found[0]
     if not found:
-        message = f"{tapp['metadata']['name']} has no canary: nobody runs another template"
+        message = f"{tapp['metadata']['name']} has no canary: no instance runs another template"
         raise UsageError(f"{message} than {spec.default_name!r}")
-    those = ", ".join(f"{name!r} ({id_list(users.get(name, [])) or 'nobody'})" for name in found)
-    raise UsageError(f"there are several: {those}; say which with --template")
+    those = ", ".join(
+        f"{name!r} ({id_list(users.get(name, [])) or 'no instance'})" for name in found
+    )
+    raise UsageError(f"there are several canaries: {those}; name one with --template")
 
 
 def _replaced_template(spec: TAppSpec, users: dict[str, list[int]], name: str) -> str:
     found = [each for each in users if each != name and spec.find_template(each)]
     if len(found) > 1:
         those = ", ".join(f"{each!r} ({id_list(users[each])})" for each in found)
-        message = f"the other instances run {those}: say with --base which one {name!r} is for"
+        message = f"the other instances run {those}: name with --base which one {name!r} replaces"
         raise UsageError(message)
     return found[0] if found else spec.default_name
 
@@ -179,15 +181,16 @@ def check_named_instances(
     ):
         if those:
             are = "is" if len(those) == 1 else "are"
-            message = f"{instances_phrase(those)} {are} {word} and would try nothing: name others"
-            raise UsageError(message)
+            raise UsageError(
+                f"{instances_phrase(those)} {are} {word} and would not run the canary: name other "
+                "instances"
+            )
     others = [id for id in ids if base and spec.template_name(id) not in (base, template)]
     if others:
         name = spec.template_name(others[0])
-        message = (
-            f"{instances_phrase(others)} of --canary: template {name!r} is theirs, not {base!r}"
-        )
-        raise UsageError(f"{message}; say with --template what is copied")
+        run = "runs" if len(others) == 1 else "run"
+        message = f"{instances_phrase(others)} of --canary {run} template {name!r}, not {base!r}"
+        raise UsageError(f"{message}; name with --template the template to copy")
     broken = [id for id in ids if id not in plan.available]
     kind = f"not available: {id_list(broken)}" if broken else "all available"
     total = sum(each.should_run for each in plan.instances)
@@ -248,7 +251,7 @@ def _explanation(
     wanted, total = of
     before = f" {id_list(have)} already {'has' if len(have) == 1 else 'have'} it;" if have else ""
     if not ids:
-        return f"Canary: {wanted} of {total}:{before} nobody is picked"
+        return f"Canary: {wanted} of {total}:{before} no instance is picked"
     broken = [id for id in ids if id not in plan.available]
     count = len({node for node in nodes if node})
     where = f"on {count} {plural(count, 'node')}" if count else "on no node yet"

@@ -140,8 +140,8 @@ def with_copied_template(tapp: Document, template: str, name: str) -> Document:
     body = template_content(spec, template)
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"--copy-as {name!r} is no name for a template: at most 63 letters, digits, '-', '_' "
-            "and '.', the first and the last a letter or a digit"
+            f"--copy-as {name!r} is not a valid template name: use at most 63 letters, digits, "
+            "'-', '_' and '.', the first and the last a letter or a digit"
         )
     if name in (template, *template_users(spec), spec.rolling_name, DEFAULT_TEMPLATE):
         promote, abort = (
@@ -221,7 +221,9 @@ def with_restored_values(tapp: Document, name: str, body: Document, kept: Docume
     """
     keys = placeholders_in(body).keys
     if keys and not kept:
-        raise CommandError("the history has no values with this revision; go back without them")
+        raise CommandError(
+            "the history has no values for this revision; repeat the command without --with-values"
+        )
     spec: Document = tapp.get("spec") or {}
     defaults = _without(spec.get("defaultValues"), keys) | (kept.get("defaultValues") or {})
     before: Document = spec.get("values") or {}

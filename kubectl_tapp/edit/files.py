@@ -22,13 +22,13 @@ def read_tapp(path: str, name: str | None = None) -> Document:
     documents = _documents(path)
     found = [each for each in documents if _is_tapp(each)]
     if not found:
-        kinds = sorted({str(each.get("kind") or "something without a kind") for each in documents})
+        kinds = sorted({str(each.get("kind") or "an object without a kind") for each in documents})
         there = f"only {', '.join(kinds)}" if kinds else "nothing"
         raise CommandError(f"{_display_name(path)} has no TApp: there is {there}")
     for each in found:
         metadata = each.get("metadata")
         if not isinstance(metadata, dict) or not metadata.get("name"):
-            raise CommandError(f"{_display_name(path)}: a TApp without metadata.name")
+            raise CommandError(f"{_display_name(path)} has a TApp without metadata.name")
         if wrong := shape_error(each):
             raise CommandError(f"{_display_name(path)}: {wrong}")
     if name is not None:
@@ -66,7 +66,7 @@ def _objects(path: str, documents: list[Any]) -> Iterator[Document]:
     for each in documents:
         if not isinstance(each, dict):
             kind = type(each).__name__
-            raise CommandError(f"{_display_name(path)} is no manifest: it holds {kind}")
+            raise CommandError(f"{_display_name(path)} is not a manifest: it contains {kind}")
         if isinstance(items := each.get("items"), list):
             yield from _objects(path, [item for item in items if item is not None])
         else:

@@ -56,7 +56,7 @@ class HistoryEntry:
         if self.changes is None and self.missing:
             return f"{_images(self.body)} ({self.missing})"
         if self.changes is None:
-            return "first one kept"
+            return "first revision"
         images = [each for each in self.changes if each.effect is Effect.IN_PLACE]
         texts = [f"{_container(each.path)}: {each.before} → {each.after}" for each in images]
         others = [each.path for each in self.changes if each.effect is not Effect.IN_PLACE]
@@ -278,7 +278,7 @@ def rollback_target(  # noqa: PLR0913 - what a person says of a revision
     own = [each for each in known if each.template == name]
     earlier = [x for x in own if not x.current or (with_values and not x.same_values)]
     if not earlier:
-        message = f"there is nothing to roll back to: no earlier {name!r} is kept"
+        message = f"there is no earlier revision of template {name!r} to roll back to"
         hint = (
             f"; a canary ends by {ends}, and --template {spec.default_name} goes back with the "
             "others"
@@ -299,7 +299,7 @@ def _find_revision(known: list[HistoryEntry], to: str, of: str) -> HistoryEntry:
         digest = to.removeprefix(PREFIX)
         if len(digest) < _MIN_HASH:
             raise UsageError(
-                f"{to!r} names no revision: give its number, or {_MIN_HASH} or more characters of "
+                f"{to!r} is not a revision: give its number, or {_MIN_HASH} or more characters of "
                 f"its hash, such as {PREFIX}4ff13b"
             )
         fitting = [each for each in known if each.hash.removeprefix(PREFIX).startswith(digest)]
@@ -307,10 +307,10 @@ def _find_revision(known: list[HistoryEntry], to: str, of: str) -> HistoryEntry:
         return fitting[0]
     if not fitting:
         there = ", ".join(f"{each.number} ({each.short_hash})" for each in known)
-        hint = f"there are {there}" if there else "there is none at all"
+        hint = f"there are {there}" if there else "there are none"
         raise CommandError(f"there is no revision {to}{of}: {hint}")
     those = ", ".join(f"{each.number} ({each.template}, {each.hash})" for each in fitting)
-    raise CommandError(f"{to} may be any of the revisions {those}: give the number")
+    raise CommandError(f"{to} fits several revisions, {those}: give the number")
 
 
 def _changed_last(known: list[HistoryEntry], spec: TAppSpec) -> str:

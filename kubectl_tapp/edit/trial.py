@@ -97,7 +97,7 @@ def _reason_not_checked(error: KubectlError) -> str | None:
     if error.reason == "Forbidden":
         return f"you may not create such an object ({error})"
     if "exceeded quota" in text or "status unknown for quota" in text:
-        return f"its quota leaves no room for one more now ({error})"
+        return f"the quota of the namespace is used up now ({error})"
     if error.reason == "InternalError" or "does not support dry run" in text:
         return text
     return None

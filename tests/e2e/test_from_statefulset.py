@@ -56,7 +56,7 @@ def test_with_its_pods_and_back(app: App, plugin: Plugin, kubectl: Kubectl) -> N
     app.apply(TAPP).quiet()
     assert app.uids() == pods
     out = plugin.run("adopt", "web", "-y", "--wait")
-    assert "web: 3 pods and 3 claims taken over" in out
+    assert "web: 3 pods and 3 claims adopted" in out
     app.settle()
     assert (app.uids(), app.claims()) == (pods, claims)
     assert set(app.restarts().values()) == {0}
@@ -90,7 +90,7 @@ def test_with_new_pods_on_its_claims(app: App, plugin: Plugin, kubectl: Kubectl)
     kubectl("delete", "statefulset", "web", "-n", app.namespace)
     app.apply(TAPP)
     out = plugin.run("adopt", "web", "-y")
-    assert "web: 3 claims taken over" in out
+    assert "web: 3 claims adopted" in out
     app.settle()
     assert app.claims() == claims
     mounted = [

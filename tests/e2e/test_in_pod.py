@@ -98,7 +98,7 @@ def test_every_command_uses_the_service_account_of_its_pod(app: App, pod: Pod) -
     assert "written" in pod.run(f"kubectl tapp scale {name} --replicas 3 -y")
     assert "done" in pod.run(f"kubectl tapp wait {name} --timeout 5m")
     assert "TEMPLATE" in pod.run(f"kubectl tapp history {name}")
-    assert "nothing to take over" in pod.run(f"kubectl tapp adopt {name} -y")
+    assert "nothing to adopt" in pod.run(f"kubectl tapp adopt {name} -y")
     assert f"{name}\n" in pod.run("kubectl __complete tapp why ''")
     assert "0 changes" in pod.run("kubectl tapp migrate --dry-run")
     said = pod.run(f"{sys.executable} -m migration")

@@ -38,7 +38,7 @@ def test_retained_claims_of_a_tapp_that_was_made_again(app: App, plugin: Plugin)
     assert "kubectl tapp adopt web" in app.condition("ClaimsNotOwned")
     assert owners(app, "data-web-0") == ["Namespace"]
     pods = app.uids()
-    assert "web: 2 claims taken over" in plugin.run("adopt", "web", "-y")
+    assert "web: 2 claims adopted" in plugin.run("adopt", "web", "-y")
     app.until(lambda: owners(app, "data-web-1") == ["Namespace", "TApp"], "it is adopted")
     app.settle()
     assert (app.claims(), app.uids()) == (kept, pods)
@@ -83,7 +83,7 @@ def test_pods_that_were_orphaned_and_one_whose_label_is_removed(
     app.edit(1, {"metadata": {"ownerReferences": [owner]}})
     out = plugin.run("adopt", "web", "-y")
     assert "pod web-1: belongs to ConfigMap owner" in out
-    assert "web: there is nothing to take over" in out
+    assert "web: there is nothing to adopt" in out
 
 
 def test_an_image_that_a_person_set_is_said_and_left(app: App, kubectl: Kubectl) -> None:

@@ -212,7 +212,7 @@ def test_admission_and_rights_are_told_from_an_invalid_spec(app: App, plugin: Pl
         " | grep -q . && exit 0; sleep 1; done; exit 1"
     )
     out = plugin.run("plan", "-f", str(file))
-    assert "its quota leaves no room for one more now" in out
+    assert "the quota of the namespace is used up now" in out
     plugin.shell("kubectl delete quota full")
     plugin.shell(f"kubectl label namespace {space} pod-security.kubernetes.io/enforce=baseline")
     assert "violates PodSecurity" in plugin.run("plan", "-f", str(file), code=1)

@@ -148,7 +148,7 @@ def test_what_keeps_a_pod_from_being_made_is_said_in_the_api_servers_words(
     app.patch(replicas=3)
     app.until(lambda: "PodsNotCreated" in str(app.status), "the service misses it")
     command = f"`kubectl tapp adopt web -n {app.namespace}`"
-    taken = f"instance 2: not created: another pod with its name belongs to nobody; {command}"
+    taken = f"instance 2: not created: another pod with its name has no owner; {command}"
     for verb in ("status", "why"):
         said = kubectl.tapp(verb, "web")
         assert (said.code, said.err) == (0, "")

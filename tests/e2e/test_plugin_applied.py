@@ -122,7 +122,7 @@ def test_conflicts_and_old_versions_are_one_sentence(app: App, plugin: Plugin) -
     file.write_text(yaml.safe_dump(stale))
     out = plugin.run("plan", "-f", str(file), "--no-server-side", code=1)
     assert "the object has been modified" in out
-    assert "leave it out" in out
+    assert "remove metadata.resourceVersion" in out
     assert "{" not in out
 
 

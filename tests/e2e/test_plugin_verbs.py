@@ -74,7 +74,7 @@ def test_an_interrupted_wait_leaves_what_is_written(
     levers.pull_seconds_by_image["app:2"] = 15
     person = Person(plugin, "set", "image", "web", "main=app:2", "--wait", "-y")
     said = person.reads("being updated in place").interrupts()
-    assert "it is written and goes on: `kubectl tapp wait web -n " in said
+    assert "the change is written and goes on: `kubectl tapp wait web -n " in said
     process = plugin.start("wait", "web")
     assert process.stdout is not None
     process.stdout.readline()

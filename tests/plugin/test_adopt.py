@@ -61,9 +61,9 @@ def test_orphans_of_a_deletion_are_adopted(orphans: StandIn) -> None:
     assert labels(orphans, "persistentvolumeclaims") == dict.fromkeys(CLAIMS, uid(orphans))
     status = world.get("tapps", "web")["status"]
     assert (status["readyReplicas"], status["replicas"]) == (3, 3)
-    assert "  pod web-N (N: 0-2): belonged to a TApp web that is gone (uid " in said.out
-    assert "  pod web-N (N: 0-2) stays (UpToDate: runs its template)" in said.lines
-    assert "web: 3 pods and 3 claims taken over" in said.lines
+    assert "  pod web-N (N: 0-2): belonged to a deleted TApp web (uid " in said.out
+    assert "  pod web-N (N: 0-2) stays unchanged (UpToDate: runs its template)" in said.lines
+    assert "web: 3 pods and 3 claims adopted" in said.lines
 
 
 def test_orphaned_claims_are_adopted_and_grow_with_the_others() -> None:
@@ -71,7 +71,7 @@ def test_orphaned_claims_are_adopted_and_grow_with_the_others() -> None:
     assert set(labels(standin, "persistentvolumeclaims").values()) != {uid(standin)}
     said = kubectl_tapp(standin, "adopt", "web", "-y")
     assert (said.code, said.err) == (0, "")
-    assert "web: 3 claims taken over" in said.lines
+    assert "web: 3 claims adopted" in said.lines
     standin.world.settle()
     for claim in standin.world.list("persistentvolumeclaims"):
         owners = [each["kind"] for each in claim["metadata"]["ownerReferences"]]
@@ -114,8 +114,8 @@ def test_claims_are_not_adopted_if_the_namespace_cannot_be_read() -> None:
     standin = restored()
     standin.forbid("get namespaces")
     said = kubectl_tapp(standin, "adopt", "web", "-y")
-    assert "it needs its Namespace as an owner, which you may not read" in said.out
-    assert "web: there is nothing to take over" in said.lines
+    assert "it needs its Namespace as an owner, and you may not read Namespaces" in said.out
+    assert "web: there is nothing to adopt" in said.lines
     assert set(labels(standin, "persistentvolumeclaims").values()) == {"of-another-cluster"}
 
 
@@ -123,7 +123,7 @@ def test_removed_label_is_restored() -> None:
     standin = StandIn(Life().apply(WEB).world)
     relabel(standin, "web-1", None)
     said = kubectl_tapp(standin, "adopt", "web", "-y")
-    assert "web: 1 pod taken over" in said.lines
+    assert "web: 1 pod adopted" in said.lines
     standin.world.settle()
     assert labels(standin, "pods") == dict.fromkeys(PODS, uid(standin))
 
@@ -151,7 +151,7 @@ def test_adopt_shows_its_plan_first(
     before = labels(orphans, "pods")
     said = answering(orphans, answer, "adopt", "web", *arguments)
     assert said.code == code
-    assert "Taken over" in said.out
+    assert "To adopt" in said.out
     assert labels(orphans, "pods") == before
 
 
@@ -169,13 +169,15 @@ def test_objects_with_another_owner_are_named_and_not_adopted() -> None:
     label = {LABEL: other["metadata"]["uid"]}
     standin.world.patch("pods", "web-1", {"metadata": {"labels": label}})
     said = kubectl_tapp(standin, "adopt", "web", "--dry-run=client")
-    assert "Left as it is" in said.lines
+    assert "Not adopted" in said.lines
     assert (
-        "  pod web-0: belongs to StatefulSet db: its name is taken; it has another owner"
+        "  pod web-0: belongs to StatefulSet db: the name is taken; it has another owner"
         in said.out
     )
-    assert "  pod web-1: has the label of TApp other; that TApp is there" in said.lines
-    assert any(line.startswith("  pod web-2: belonged to a TApp web") for line in said.lines)
+    assert "  pod web-1: has the label of TApp other; that TApp still exists" in said.lines
+    assert any(
+        line.startswith("  pod web-2: belonged to a deleted TApp web") for line in said.lines
+    )
     assert not any(line.startswith("  pod web-1: belonged") for line in said.lines)
 
 
@@ -184,7 +186,7 @@ def test_objects_that_would_be_deleted_after_their_adoption_are_not_adopted() ->
     standin = again("Orphan", {**WEB, "spec": {**WEB["spec"], "replicas": 2}})
     said = kubectl_tapp(standin, "adopt", "web", "-y")
     assert (said.code, said.err) == (0, "")
-    assert "its number is not below spec.replicas, and it would go" in said.out
+    assert "its instance is outside spec.replicas, so the service would delete it" in said.out
     standin.world.settle()
     assert sorted(labels(standin, "pods")) == PODS
     assert labels(standin, "pods")["web-2"] != uid(standin)
@@ -195,7 +197,7 @@ def test_plan_says_what_the_service_will_do_with_adopted_objects() -> None:
     standin = again("Orphan", {**WEB, "spec": other})
     said = kubectl_tapp(standin, "adopt", "web", "--dry-run=client")
     assert "Then" in said.lines
-    assert any(line.startswith("  pod web-N (N: 2) goes (Killed") for line in said.lines)
+    assert any(line.startswith("  pod web-N (N: 2) will be deleted (Killed") for line in said.lines)
     assert any("(TemplateChanged" in line or "(WaitingForBudget" in line for line in said.lines)
 
 
@@ -207,7 +209,7 @@ def test_pod_that_changes_during_the_adoption_is_read_again(orphans: StandIn) ->
     orphans.before.append(write)
     said = kubectl_tapp(orphans, "adopt", "web", "-y")
     assert (said.code, said.err) == (0, "")
-    assert "web: 3 pods and 3 claims taken over" in said.lines
+    assert "web: 3 pods and 3 claims adopted" in said.lines
 
 
 def test_new_pod_with_the_same_name_is_not_adopted(orphans: StandIn) -> None:
@@ -226,7 +228,7 @@ def test_new_pod_with_the_same_name_is_not_adopted(orphans: StandIn) -> None:
     orphans.before.append(replaced)
     said = kubectl_tapp(orphans, "adopt", "web", "-y")
     assert said.code == 6
-    assert "data-web-0 was changed by somebody else, and was not taken over" in said.err
+    assert "data-web-0 was changed by another client, and was not adopted" in said.err
 
 
 def test_concurrent_edit_of_the_tapp_stops_the_adoption(orphans: StandIn) -> None:
@@ -248,7 +250,7 @@ def test_concurrent_edit_of_the_tapp_stops_the_adoption(orphans: StandIn) -> Non
 def test_adopt_says_that_there_is_nothing_to_adopt() -> None:
     standin = StandIn(Life().apply(WEB).world)
     said = kubectl_tapp(standin, "adopt", "web", "-y")
-    assert (said.code, said.lines) == (0, ["web: there is nothing to take over"])
+    assert (said.code, said.lines) == (0, ["web: there is nothing to adopt"])
     assert not standin.writes
 
 
@@ -280,23 +282,23 @@ def test_plan_names_labels_of_a_statefulset_that_new_pods_will_lack() -> None:
     """Services for single pods would lose their pods with the next recreation, days later."""
     said = kubectl_tapp(of_statefulset(), "adopt", "web", "--dry-run=client")
     assert (said.code, said.err) == (0, "")
-    lacks = f"instances 0-2: the pods have the label {POD_NAME}, and their template has not"
+    lacks = f"instances 0-2: the pods have the label {POD_NAME}, which their template lacks"
     assert lacks in said.out
-    assert f'put it into the labels of the template: {POD_NAME}: "$(tapp.name)"' in said.out
+    assert f'add it to the labels of the template: {POD_NAME}: "$(tapp.name)"' in said.out
     assert POD_INDEX not in said.out  # The service sets this label on every pod.
-    assert "a Service that selects by it loses them" in said.out
+    assert "each Service that selects by the label loses them" in said.out
 
 
 def test_plan_names_services_that_select_pods_by_such_a_label() -> None:
     said = kubectl_tapp(of_statefulset(selector=POD_NAME), "adopt", "web", "--dry-run=client")
-    assert "lack it, and the Service first loses them" in said.out
+    assert "lack the label, and the Service first loses them" in said.out
 
 
 def test_missing_labels_are_reported_until_the_template_has_them() -> None:
     """The pods may be recreated by an update or a drain, long after the move."""
     standin = of_statefulset()
     kubectl_tapp(standin, "adopt", "web", "-y", "--wait")
-    lacks = f"instances 0-2: the pods have the label {POD_NAME}, and their template has not"
+    lacks = f"instances 0-2: the pods have the label {POD_NAME}, which their template lacks"
     for command in (["status", "web"], ["why", "web"], ["plan", "web", "--replicas", "4"]):
         assert lacks in " ".join(kubectl_tapp(standin, *command).out.split())
     metadata = {"labels": {**template()["metadata"]["labels"], POD_NAME: "$(tapp.name)"}}

@@ -56,7 +56,10 @@ def test_field_manager_of_the_last_apply_is_used(place: Path) -> None:
     standin = by_server(STOPPED, "kustomize-controller")
     found = plan(standin, place, manifest(replicas=3))
     assert "1 created" in found.out
-    assert "field manager kustomize-controller, because this TApp was applied so last" in found.out
+    assert (
+        "field manager kustomize-controller, because this TApp was last applied that way"
+        in found.out
+    )
     assert "--field-manager=kustomize-controller" in standin.calls[-1] or any(
         "--field-manager=kustomize-controller" in call for call in standin.calls
     )
@@ -73,7 +76,7 @@ def test_conflicts_are_printed_like_those_of_kubectl(place: Path) -> None:
     assert found.code == 1
     assert (
         '  Apply failed with 1 conflict: conflict with "kubectl-tapp" using apps.tkestack.io/v1: '
-        ".spec.replicas; --force-conflicts takes the fields over"
+        ".spec.replicas; --force-conflicts takes over the fields"
     ) in found.lines
     assert SERVER in found.out
     standin.failing.clear()
@@ -85,8 +88,8 @@ def test_conflicts_are_printed_like_those_of_kubectl(place: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--no-server-side", "--force-conflicts"], "--force-conflicts goes with --server-side"),
-        (["--no-dry-run"], "only the API server knows what a server-side apply makes of a file"),
+        (["--no-server-side", "--force-conflicts"], "--force-conflicts needs --server-side"),
+        (["--no-dry-run"], "only the API server knows the result of a server-side apply"),
     ],
 )
 def test_impossible_options_are_refused(place: Path, options: list[str], message: str) -> None:
@@ -98,7 +101,7 @@ def test_impossible_options_are_refused(place: Path, options: list[str], message
 def test_server_side_without_a_file_is_refused() -> None:
     found = kubectl_tapp(by_client(STOPPED), "plan", "web", "--replicas", "3", "--server-side")
     assert found.code == 2
-    assert "--server-side and --force-conflicts go with -f" in found.err
+    assert "--server-side and --force-conflicts need -f" in found.err
 
 
 def test_plan_without_permission_to_write_says_what_is_not_checked(place: Path) -> None:
@@ -107,7 +110,7 @@ def test_plan_without_permission_to_write_says_what_is_not_checked(place: Path) 
     found = plan(standin, place, manifest(replicas=3))
     assert found.code == 1
     assert 'User "jane" cannot update' in found.err
-    assert "--no-server-side plans for the other way" in found.err
+    assert "--no-server-side plans for a client-side apply" in found.err
 
 
 def test_stale_resource_version_is_one_error(place: Path) -> None:
@@ -117,7 +120,7 @@ def test_stale_resource_version_is_one_error(place: Path) -> None:
     assert found.code == 1
     assert "{" not in found.out, "no page of JSON"
     assert "Resource:" not in found.out
-    assert "metadata.resourceVersion, of an older state; leave it out" in found.out
+    assert "remove metadata.resourceVersion from the file" in found.out
 
 
 @pytest.mark.parametrize(

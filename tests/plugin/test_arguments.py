@@ -28,7 +28,7 @@ def test_instances_are_parsed(texts: list[str], expected: list[int]) -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "-1", "3-1", "1-", "1..3", "0x1", "1,,2", "²", "every"])
 def test_invalid_instances_are_errors(text: str) -> None:
-    with pytest.raises(CommandError, match="names no instances") as raised:
+    with pytest.raises(CommandError, match="is not a list of instances") as raised:
         arguments.read_ids([text], 6)
     assert raised.value.code is Exit.USAGE
 
@@ -61,7 +61,7 @@ def test_number_or_percentage_is_parsed(text: str, of: int, expected: int) -> No
 
 @pytest.mark.parametrize("text", ["0", "0%", "7", "101%", "-1", "a", "", "1.5"])
 def test_invalid_number_or_percentage_is_an_error(text: str) -> None:
-    with pytest.raises(CommandError, match="no share of 6 instances"):
+    with pytest.raises(CommandError, match="not a share of 6 instances"):
         arguments.read_share(text, 6)
 
 
@@ -87,8 +87,8 @@ def test_instances_of_a_template_are_found() -> None:
     ("names", "expected"),
     [
         (["web", "db"], "; did you mean 'web'?"),
-        (["one", "two"], "; there is 'one', 'two'"),
-        ([], "; there is none at all"),
+        (["one", "two"], "; known names: 'one', 'two'"),
+        ([], "; there are none"),
         ([f"x{n}" for n in range(10)], "and 2 more"),
     ],
 )

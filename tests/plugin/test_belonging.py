@@ -20,21 +20,21 @@ def owner(kind: str, name: str, uid: str, api: str = GROUP, **more: Any) -> dict
         ("now", [owner("TApp", "web", "now")], False, ""),
         ("now", [], False, ""),
         (None, [owner("TApp", "web", "now")], True,
-         "is the TApp's own and lacks its label controller-uid"),
+         "belongs to this TApp and lacks its label controller-uid"),
         ("x", [owner("TApp", "web", "now")], True,
-         "is the TApp's own and lacks its label controller-uid"),
-        (None, [], True, "belongs to nobody"),
+         "belongs to this TApp and lacks its label controller-uid"),
+        (None, [], True, "has no owner"),
         (None, [owner("Namespace", "default", "space", "v1", controller=None)], True,
-         "belongs to nobody"),
-        ("old", [], True, "belonged to a TApp web that is gone (uid old)"),
+         "has no owner"),
+        ("old", [], True, "belonged to a deleted TApp web (uid old)"),
         ("old", [owner("TApp", "web", "old")], True,
-         "belonged to a TApp web that is gone (uid old)"),
+         "belonged to a deleted TApp web (uid old)"),
         (None, [owner("TApp", "other", "its")], False,
-         "belongs to TApp other: its name is taken"),
+         "belongs to TApp other: the name is taken"),
         (None, [owner("ReplicaSet", "web", "its", "apps/v1")], False,
-         "belongs to ReplicaSet web: its name is taken"),
+         "belongs to ReplicaSet web: the name is taken"),
         ("now", [owner("ReplicaSet", "shop", "its", "apps/v1")], False,
-         "belongs to ReplicaSet shop: its name is taken"),
+         "belongs to ReplicaSet shop: the name is taken"),
     ],
 )  # fmt: skip
 def test_owner_of_an_object_is_recognized(
@@ -44,7 +44,7 @@ def test_owner_of_an_object_is_recognized(
     pod = {"metadata": {"name": "web-0", "labels": labels, "ownerReferences": owners}}
     found = ownership_of(pod, TAPP)
     assert (found.text, found.can_be_adopted) == (text, adoptable)
-    hint = "; `kubectl tapp adopt web -n default` takes it over" if found.can_be_adopted else ""
+    hint = "; `kubectl tapp adopt web -n default` adopts it" if found.can_be_adopted else ""
     assert ownership_advice(pod, TAPP) == text + hint
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert ownership_advice(pod, TAPP) == (text and f"{text}, and is being deleted")

@@ -103,7 +103,7 @@ def test_abort_restores_the_state_before_the_canary(web: StandIn) -> None:
     assert "Canary: 4,5 go back from 'canary' to 'default'." in said.out
     again = kubectl_tapp(web, "abort", "web", "-y")
     assert again.code == 2
-    assert "web has no canary: nobody runs another template than 'default'" in again.err
+    assert "web has no canary: no instance runs another template than 'default'" in again.err
 
 
 def test_abort_of_a_broken_canary_does_not_wait_for_the_budget() -> None:
@@ -121,7 +121,7 @@ def test_template_that_is_no_copy_stays_in_the_pool(verb: str) -> None:
     kubectl_tapp(web, "use", "web", "v2", "--canary", "2", "-y", "--wait")
     said = kubectl_tapp(web, verb, "web", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
-    assert "'v2' stays in the pool, and nobody runs it then." in said.out
+    assert "'v2' stays in the pool, and no instance runs it then." in said.out
     assert sorted(spec_of(web)["templatePool"]) == ["v2"]
     expected = "nginx:2" if verb == "promote" else "nginx:1.25"
     assert set(images(web).values()) == {expected}
@@ -187,14 +187,15 @@ def test_canary_is_found_without_its_name(
 @pytest.mark.parametrize(
     ("document", "asked", "message"),
     [
-        (given(), {}, "has no canary: nobody runs another template than 'default'"),
-        (given(templates={"2": "b", "3": "a"}), {}, r"there are several: 'b' \(2\), 'a' \(3\)"),
+        (given(), {}, "has no canary: no instance runs another template than 'default'"),
+        (given(templates={"2": "b", "3": "a"}), {},
+         r"there are several canaries: 'b' \(2\), 'a' \(3\)"),
         (given(templates={"2": "b", "3": "a"}), {"template": "a"},
-         r"the other instances run 'default' \(0, 1\), 'b' \(2\): say with --base"),
+         r"the other instances run 'default' \(0, 1\), 'b' \(2\): name with --base"),
         (given(templates={"3": "a"}), {"template": "c"}, "there is no template 'c'"),
         (given(templates={"3": "a"}), {"base": "c"}, "there is no template 'c'"),
-        (given(templates={"3": "a"}), {"base": "a"}, "is no canary: it is that of all others"),
-        (given(templates={"3": "a"}), {"template": "default"}, "is no canary: it is the default"),
+        (given(templates={"3": "a"}), {"base": "a"}, "is not a canary: all other instances run it"),
+        (given(templates={"3": "a"}), {"template": "default"}, "it is the default template"),
     ],
 )  # fmt: skip
 def test_error_says_why_no_canary_is_found(
@@ -210,10 +211,7 @@ def test_error_says_why_no_canary_is_found(
 def test_rollback_during_a_canary_says_how_to_end_the_canary(web: StandIn) -> None:
     said = kubectl_tapp(web, "rollback", "web")
     assert said.code == 1
-    assert (
-        "no earlier 'canary' is kept; a canary ends by `kubectl tapp abort web -n default` or"
-        in said.err
-    )
+    assert "roll back to; a canary ends by `kubectl tapp abort web -n default` or" in said.err
 
 
 def test_rollback_is_possible_with_an_unused_canary(web: StandIn) -> None:

@@ -16,8 +16,8 @@ READ = {
 }  # fmt: skip
 REFUSED = {
     "1,1": "names 1 twice", "1,0-2": "names 1 twice", "1,10%": "mixes a share with instances",
-    "1,12": "there is no instance 12: there are 0 to 11", "3-1": "names no instances",
-    "1,,2": "names no instances", ",": "names no instances", "1,x": "names no instances",
+    "1,12": "there is no instance 12: there are 0 to 11", "3-1": "is not a list",
+    "1,,2": "is not a list", ",": "is not a list", "1,x": "is not a list",
 }  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def test_killed_instance_is_refused() -> None:
     kubectl_tapp(standin, "kill", "web", "1", "-y", "--wait")
     said = kubectl_tapp(standin, *IMAGE, "--canary", "1,2")
     assert (said.code, said.out) == (2, "")
-    assert "instance 1 is stopped and would try nothing: name others" in said.err
+    assert "instance 1 is stopped and would not run the canary: name other instances" in said.err
 
 
 def test_instance_with_another_template_is_refused() -> None:
@@ -95,7 +95,7 @@ def test_instance_with_another_template_is_refused() -> None:
     kubectl_tapp(standin, *IMAGE, "--canary", "1,", "-y", "--wait")
     said = kubectl_tapp(standin, *IMAGE, "--canary", "1,2", "--copy-as", "second")
     assert said.code == 2
-    assert "instance 1 of --canary: template 'canary' is theirs, not 'default'" in said.err
+    assert "instance 1 of --canary runs template 'canary', not 'default'" in said.err
 
 
 @pytest.mark.parametrize("verb", ["promote", "abort"])

@@ -85,7 +85,7 @@ def test_values_that_are_texts_for_kubectl_are_texts(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (TAPP.format(metadata="", spec="x: &x {a: *x}", notes=""), "holds itself"),
+        (TAPP.format(metadata="", spec="x: &x {a: *x}", notes=""), "circular alias"),
         (TAPP.format(metadata="", spec="", notes="").replace("web", "12"), "name is not a text"),
         (TAPP.format(metadata=", labels: 5", spec="", notes=""), "metadata.labels is not an obj"),
         ("[" * 5000, "is not YAML"),

@@ -66,7 +66,7 @@ def test_page_with_several_readers_logs_in_once(login: Login) -> None:
 
 def test_failed_login_is_not_repeated_in_parallel(login: Login) -> None:
     login.works = False
-    with pytest.raises(CommandError, match="does not know who you are"):
+    with pytest.raises(CommandError, match="does not accept your credentials"):
         Session(login).cluster.observe("web")
     assert login.logins == 1
 

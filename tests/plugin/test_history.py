@@ -62,7 +62,7 @@ def test_history_shows_the_changes() -> None:
     found = history_of(seen(record(3, env), record(1, ONE), record(2, THREE), template=env))
     assert [each.number for each in found] == [1, 2, 3]
     assert [each.summary for each in found] == [
-        "first one kept", "app: nginx:1 → nginx:3", "spec.containers[app].env",
+        "first revision", "app: nginx:1 → nginx:3", "spec.containers[app].env",
     ]  # fmt: skip
     assert [each.current for each in found] == [False, False, True]
 
@@ -71,7 +71,7 @@ def test_each_template_has_its_own_history() -> None:
     pool = {"v2": TWO}
     observed = seen(record(1, ONE), record(2, TWO, "v2"), record(3, THREE), templatePool=pool)
     assert [each.summary for each in history_of(observed)] == [
-        "first one kept", "first one kept", "app: nginx:1 → nginx:3",
+        "first revision", "first revision", "app: nginx:1 → nginx:3",
     ]  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def rolled_back(number: int, body: Document) -> Document:
           "app: nginx:2 → nginx:3 (revision 5 is not kept)"]),
         # The missing numbers belong to another template.
         ((record(1, ONE), record(2, TWO, "v2"), record(3, THREE)),
-         ["first one kept", "first one kept", "app: nginx:1 → nginx:3"]),
+         ["first revision", "first revision", "app: nginx:1 → nginx:3"]),
     ],
 )  # fmt: skip
 def test_revision_shows_its_changes_after_a_rollback(
@@ -169,12 +169,17 @@ def test_rollback_restores_the_template_that_changed_last() -> None:
 @pytest.mark.parametrize(
     ("records", "to", "template", "message"),
     [
-        ((record(3, THREE),), None, None, "nothing to roll back to: no earlier 'default' is kept"),
-        ((), None, None, "nothing to roll back to"),
+        (
+            (record(3, THREE),),
+            None,
+            None,
+            "there is no earlier revision of template 'default' to roll back to",
+        ),
+        ((), None, None, "there is no earlier revision"),
         ((record(1, ONE),), "7", None, "there is no revision 7: there are 1"),
-        ((), "7", None, "there is no revision 7: there is none at all"),
+        ((), "7", None, "there is no revision 7: there are none"),
         ((record(1, ONE),), None, "v9", "the history has no template 'v9'"),
-        ((record(1, ONE), record(2, TWO)), "v1-", None, "'v1-' names no revision"),
+        ((record(1, ONE), record(2, TWO)), "v1-", None, "'v1-' is not a revision"),
     ],
 )
 def test_rollback_without_a_target_is_an_error(
@@ -205,5 +210,5 @@ def test_replicas_set_by_an_autoscaler_are_recognized() -> None:
     cluster = ClusterAccess({"namespace": "shop"}, _Kubectl())
     assert warnings(cluster, tapp(), scaling=False) == []
     assert warnings(cluster, tapp(), scaling=True) == [
-        "the HorizontalPodAutoscaler mine sets its replicas (2 to 9) and may undo this"
+        "the HorizontalPodAutoscaler mine sets spec.replicas (2 to 9) and may undo this"
     ]

@@ -41,7 +41,7 @@ def test_hold_writes_only_annotations_of_pods(web: StandIn) -> None:
     said = kubectl_tapp(web, "hold", "web", "1,4", "--reason", "match 42", "--for", "update", "-y")
     assert (said.code, said.err) == (0, "")
     assert said.lines == [
-        "TApp web:", "  1, 4  up to date: the service has nothing to do with it now",
+        "TApp web:", "  1, 4  up to date: no action is pending",
         "web: 1, 4 on hold",
     ]  # fmt: skip
     assert (notes(web, 1)[HOLD], notes(web, 1)[FOR]) == ("match 42", "update")
@@ -138,7 +138,7 @@ def test_hold_says_which_hold_it_replaces(web: StandIn) -> None:
     same = ("--reason", "match 42", "--for=update")
     assert "hold already" not in kubectl_tapp(web, "hold", "web", "1", *same, "-y").out
     said = kubectl_tapp(web, "hold", "web", "1-3", "--reason", "match 43", "-y")
-    text = "  1, 2  on hold already: 'match 42', for update; this replaces it"
+    text = "  1, 2  already on hold: 'match 42', for update; the new hold replaces this one"
     assert said.lines[1] == text
 
 
@@ -195,7 +195,7 @@ def test_restart_waits_for_an_instance_on_hold(web: StandIn) -> None:
     ("arguments", "code", "message"),
     [
         (["hold", "web", "0"], 2, "missing option '--reason'"),
-        (["hold", "web", "0", "--reason", " "], 2, "--reason is empty: say why"),
+        (["hold", "web", "0", "--reason", " "], 2, "--reason is empty: give a reason"),
         (
             ["hold", "web", "0", "--reason", 1001 * "x"],
             2,
@@ -203,8 +203,12 @@ def test_restart_waits_for_an_instance_on_hold(web: StandIn) -> None:
         ),
         (["hold", "web", "0", "--reason", "x", "--for", "kill"], 2, "'kill' is not one of"),
         (["hold", "web", "9", "--reason", "x"], 2, "there is no instance 9: there are 0 to 5"),
-        (["hold", "web", "3", "--reason", "x"], 1, "instance 3 has no pod now that could be held"),
-        (["release", "web", "3"], 1, "instance 3 has no pod now that could be held"),
+        (
+            ["hold", "web", "3", "--reason", "x"],
+            1,
+            "instance 3 has no pod now that a hold could protect",
+        ),
+        (["release", "web", "3"], 1, "instance 3 has no pod now that a hold could protect"),
     ],
 )
 def test_invalid_arguments_are_refused(

@@ -69,7 +69,7 @@ def test_watch_ends_when_the_tapp_is_deleted(capsys: pytest.CaptureFixture[str])
     life = Life().apply(web())
     code = watched(life, [life.delete])
     assert code == 0
-    assert capsys.readouterr().err == "note: TApp web is gone\n"
+    assert capsys.readouterr().err == "note: TApp web was deleted\n"
 
 
 @pytest.mark.parametrize("count", [1000, *([5000] if FULL else [])])

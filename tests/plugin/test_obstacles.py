@@ -191,15 +191,15 @@ def taken(life: Life, kind: Kind, name: str, **metadata: Any) -> None:
     life.world.cluster.create(kind, document)
 
 
-ADOPT = "`kubectl tapp adopt web -n default` takes it over"
+ADOPT = "`kubectl tapp adopt web -n default` adopts it"
 
 
 @pytest.mark.parametrize(
     ("label", "owner", "whose"),
     [
-        (None, None, f"belongs to nobody; {ADOPT}"),
-        (None, "StatefulSet", "belongs to StatefulSet shop: its name is taken"),
-        ("old", None, f"belonged to a TApp web that is gone (uid old); {ADOPT}"),
+        (None, None, f"has no owner; {ADOPT}"),
+        (None, "StatefulSet", "belongs to StatefulSet shop: the name is taken"),
+        ("old", None, f"belonged to a deleted TApp web (uid old); {ADOPT}"),
     ],
     ids=["nobody", "other", "orphan"],
 )
@@ -233,10 +233,7 @@ def test_pod_without_its_label_is_found() -> None:
     life.world.cluster.edit(POD, pod, lambda old: with_meta(old, labels={"app": "web"}))
     life.world.run(45)
     said = kubectl_tapp(StandIn(life.world), "status", "web")
-    assert (
-        f"instance 2: not created: another pod with its name belongs to nobody; {ADOPT}"
-        in said.lines
-    )
+    assert f"instance 2: not created: another pod with its name has no owner; {ADOPT}" in said.lines
 
 
 def test_orphaned_claims_are_found_although_their_pods_run() -> None:
@@ -246,7 +243,7 @@ def test_orphaned_claims_are_found_although_their_pods_run() -> None:
         taken(life, CLAIM, f"data-web-{id}", labels={"controller-uid": "old"})
     life.apply(manifest(**spec))
     standin = StandIn(life.world)
-    whose = f"belonged to a TApp web that is gone (uid old); {ADOPT}"
+    whose = f"belonged to a deleted TApp web (uid old); {ADOPT}"
     text = f"instances 0, 1: another claim with the name of its claim data {whose}"
     assert text in kubectl_tapp(standin, "status", "web").lines
     assert text in kubectl_tapp(standin, "why", "web").lines
@@ -276,7 +273,7 @@ def test_lookups_of_missing_pods_are_limited() -> None:
     kubectl_tapp(standin, "status", "web")
     (call,) = [call for call in standin.calls if "--ignore-not-found" in call]
     assert len([word for word in call if word.startswith("web-")]) == 25
-    assert "belongs to nobody" in kubectl_tapp(standin, "why", "web", "59").lines[0]
+    assert "has no owner" in kubectl_tapp(standin, "why", "web", "59").lines[0]
 
 
 def test_healthy_tapp_needs_no_further_calls() -> None:

@@ -47,7 +47,7 @@ def test_plan_accepts_the_name_as_kubectl_prints_it(web: StandIn) -> None:
 def test_plan_refuses_template_without_image_or_restart(web: StandIn) -> None:
     said = kubectl_tapp(web, "plan", "web", "--template", "v2", "--kill", "0")
     assert said.code == 2
-    one_sentence(said, "--template goes with --image or --restart")
+    one_sentence(said, "--template needs --image or --restart")
 
 
 def test_number_of_unavailable_instances_is_the_same_in_all_formats(
@@ -103,8 +103,8 @@ def test_verb_simulates_no_rollout(words: list[str], monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--canary", "1", "--copy-as", ""], "is no name for a template"),
-        (["--copy-as", "v3"], "--copy-as goes with --canary"),
+        (["--canary", "1", "--copy-as", ""], "is not a valid template name"),
+        (["--copy-as", "v3"], "--copy-as needs --canary"),
         (["--template", ""], "there is no template ''"),
     ],
 )
@@ -215,7 +215,7 @@ def test_restart_ends_with_an_error_if_a_chosen_instance_is_scaled_down(web: Sta
     web.before.append(scale)
     said = kubectl_tapp(web, "restart", "web", "2", "4", "-y")
     assert said.code == 1
-    assert "error: instance 4 is gone: the TApp has fewer now" in said.err
+    assert "error: instance 4 does not exist any more: the TApp was scaled down" in said.err
 
 
 # --- objects that validation would refuse ---------------------------------------------------------
@@ -268,7 +268,7 @@ def test_history_skips_unreadable_revisions(web: StandIn, data: object) -> None:
     said = kubectl_tapp(web, "history", "web")
     assert (said.code, said.err) == (0, "")
     assert [line.split()[1] for line in said.lines[1:]] == ["2"]
-    one_sentence(kubectl_tapp(web, "rollback", "web"), "no earlier 'default' is kept")
+    one_sentence(kubectl_tapp(web, "rollback", "web"), "no earlier revision of template 'default'")
 
 
 @pytest.mark.parametrize("answer", ["null", "[]", "{}", '{"metadata": {}}', '{"metadata": 5}'])
@@ -276,7 +276,7 @@ def test_response_that_is_no_object_is_one_error(
     web: StandIn, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     monkeypatch.setattr(StandIn, "_get", lambda *_: answer)
-    one_sentence(kubectl_tapp(web, "status", "web"), "kubectl get: its answer is no")
+    one_sentence(kubectl_tapp(web, "status", "web"), "kubectl get returned")
 
 
 # --- terminals and scripts ------------------------------------------------------------------------

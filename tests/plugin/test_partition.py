@@ -64,7 +64,10 @@ def test_advance_refuses_a_larger_partition() -> None:
     for to in ("3", "50%", "100%"):
         said = kubectl_tapp(web, "advance", "web", "--to", to, "-y")
         assert said.code == 2
-        assert f"--to {to} keeps more than now (2): advance only goes on; set spec" in said.err
+        assert (
+            f"--to {to} keeps more than the partition now (2): advance cannot go back; set spec"
+            in said.err
+        )
     for to in ("2", "30%"):
         said = kubectl_tapp(web, "advance", "web", "--to", to, "-y")
         assert (said.code, said.lines) == (0, ["web: no change needed"])
@@ -76,16 +79,16 @@ def test_advance_refuses_a_larger_partition() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["advance", "web", "--to", "3"], "web has no partition: nothing is kept back"),
-        (["advance", "web"], "web has no partition: nothing is kept back"),
+        (["advance", "web", "--to", "3"], "web has no partition: the rollout is not stopped"),
+        (["advance", "web"], "web has no partition: the rollout is not stopped"),
         (["set", "image", "web", "app=a", "--partition", "x"], "'x' is neither a number from 0"),
         (
             ["set", "image", "web", "app=a", "--partition", "1", "--canary", "1"],
-            "--canary and --partition are two ways: choose one of them",
+            "--canary and --partition exclude each other",
         ),
         (
             ["set", "image", "web", "app=a", "--partition", "1", "-t", "v2"],
-            "--partition is about the rolling template 'default', not about 'v2'",
+            "--partition applies only to the rolling template 'default', not about 'v2'",
         ),
     ],
 )

@@ -296,7 +296,7 @@ FILES = {
     "not YAML": ("a: [", "is not YAML"),
     "another kind": ("kind: Deployment\napiVersion: apps/v1", "has no TApp: there is only Deploy"),
     "nothing": ("", "has no TApp: there is nothing"),
-    "a list": ("- a", "is no manifest: it holds list"),
+    "a list": ("- a", "is not a manifest: it contains list"),
     "another TApp": (
         "kind: TApp\napiVersion: apps.tkestack.io/v1\nmetadata: {name: x}", "has no TApp web",
     ),

@@ -52,19 +52,19 @@ def no_definition(standin: StandIn) -> None:
 CASES = [
     (nothing, "status wbe", 1, "no TApp 'wbe' in namespace default; did you mean 'web'?"),
     (nothing, "status tapp/wbe", 1, "no TApp 'wbe' in namespace default; did you mean 'web'?"),
-    (nothing, "why zzz", 1, "no TApp 'zzz' in namespace default; there is 'web'"),
+    (nothing, "why zzz", 1, "no TApp 'zzz' in namespace default; known names: 'web'"),
     (nothing, "status web -n other", 1, "no TApp 'web' in namespace other; `kubectl tapp list -A`"),
     (nothing, "why web 9", 2, "there is no instance 9: there are 0 to 3"),
     (nothing, "why web 2-9", 2, "there is no instance 4-9: there are 0 to 3"),
-    (nothing, "why web 3-1", 2, "'3-1' names no instances: write 3, or 0-3,7, or all"),
-    (nothing, "why web one", 2, "'one' names no instances: write 3, or 0-3,7, or all"),
+    (nothing, "why web 3-1", 2, "'3-1' is not a list of instances: write 3, 0-3,7 or all"),
+    (nothing, "why web one", 2, "'one' is not a list of instances: write 3, 0-3,7 or all"),
     (nothing, "why web -o xml", 2, "invalid value for '-o' / '--output': 'xml' is not one of"),
     (nothing, "status", 2, "missing argument 'NAME'"),
     (nothing, "status web --wach", 2, "no such option: --wach"),
     (nothing, "stats web", 2, "no such command 'stats'"),
     (nothing, "status web -w -o json", 2, "--watch and --output do not go together"),
-    (no_definition, "status web", 1, "this cluster knows no TApps: is it the right --context"),
-    (no_definition, "list", 1, "this cluster knows no TApps: is it the right --context"),
+    (no_definition, "status web", 1, "this cluster does not know TApps: check --context"),
+    (no_definition, "list", 1, "this cluster does not know TApps: check --context"),
     (forbid("get tapps"), "status web", 1, "no permission: tapps.apps.tkestack.io is forbidden"),
     (forbid("list tapps"), "list", 1, "no permission: tapps.apps.tkestack.io is forbidden: User"),
     (forbid("list pods"), "why web", 1, f"no permission: pods is forbidden: {PERMISSION}"),
@@ -93,7 +93,7 @@ CASES = [
     ),
     (
         fail("error: You must be logged in to the server (Unauthorized)\n"),
-        "status web", 1, "the cluster does not know who you are: You must be logged in",
+        "status web", 1, "the cluster does not accept your credentials: You must be logged in",
     ),
     (
         fail("Error from server (InternalError): etcdserver: leader changed\n"),
@@ -161,7 +161,7 @@ def test_objects_that_only_operators_may_read_are_not_needed(
 @pytest.mark.parametrize(
     ("said", "reason", "sentence"),
     [
-        ("", "", "kubectl ended with code 1 and no message"),
+        ("", "", "kubectl ended with code 1 without a message"),
         ("E1122 10:46:03.1 1 x.go:1] only this\n", "", "kubectl: E1122 10:46:03.1 1 x.go:1] only"),
         ("Error from server: oops\n", "", "oops"),
         ("error: exec plugin: getting credentials: exit 1\n", "Unauthorized", "the cluster does"),

@@ -142,7 +142,7 @@ def test_restart_respects_a_poddisruptionbudget(web: StandIn) -> None:
     said = kubectl_tapp(web, "restart", "web", "2,3,4", "-y", "--timeout", "20s")
     assert said.code == 4
     assert "disruption budget" in said.err
-    assert "not all: restarted: 2; not finished: 3, 4" in said.err
+    assert "restarted: 2; not restarted: 3, 4" in said.err
 
 
 def test_interrupted_restart_prints_its_progress(
@@ -154,7 +154,7 @@ def test_interrupted_restart_prints_its_progress(
     monkeypatch.setattr(web.world, "run", interrupted)
     said = kubectl_tapp(web, "restart", "web", "1,2", "-y")
     assert said.code == 130
-    assert said.err == "not all: restarted: none; not finished: 1, 2\n"
+    assert said.err == "restarted: none; not restarted: 1, 2\n"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_restart_in_place_of_a_container_restarts_no_other_container(web: StandI
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-c", "app"], "-c goes with --in-place: a new pod has all containers"),
+        (["-c", "app"], "-c needs --in-place: a new pod starts all containers"),
         (
             ["--in-place", "-c", "ap"],
             "no template has a container 'ap' that keeps running; did you mean 'app'?",
@@ -280,7 +280,7 @@ def test_wait_for_stuck_says_that_the_tapp_is_complete(
     web: StandIn, ids: list[str], who: str
 ) -> None:
     said = kubectl_tapp(web, "wait", "web", *ids, "--for=stuck")
-    message = f"error: web is not stuck: {who} as the spec asks, and nothing is under way\n"
+    message = f"error: web is not stuck: {who} as the spec asks, and no update is in progress\n"
     assert (said.code, said.out, said.err) == (4, "", message)
 
 
@@ -408,7 +408,8 @@ def test_interrupted_wait_says_that_the_change_is_written(
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
     assert said.code == 130
     assert said.err == (
-        "interrupted; it is written and goes on: `kubectl tapp wait web -n default` looks again\n"
+        "interrupted; the change is written and goes on: `kubectl tapp wait web -n default` waits "
+        "for it\n"
     )
 
 
@@ -421,5 +422,5 @@ def test_durations_are_parsed(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "0s", "-1s", "soon", "1d", "5 m"])
 def test_invalid_durations_are_errors(text: str) -> None:
-    with pytest.raises(CommandError, match="is no time to wait"):
+    with pytest.raises(CommandError, match="is not a duration"):
         read_duration(text)

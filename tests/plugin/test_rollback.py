@@ -116,11 +116,11 @@ def test_six_characters_of_a_unique_hash_are_enough(web: StandIn, word: str) -> 
 @pytest.mark.parametrize(
     ("word", "code", "message"),
     [
-        ("v1-40203", 2, "'v1-40203' names no revision: give its number, or 6 or more characters"),
-        ("abcde", 2, "'abcde' names no revision"),
-        ("", 2, "'' names no revision"),
+        ("v1-40203", 2, "'v1-40203' is not a revision: give its number, or 6 or more characters"),
+        ("abcde", 2, "'abcde' is not a revision"),
+        ("", 2, "'' is not a revision"),
         ("v1-999999", 1, "there is no revision v1-999999: there are 1 (v1-40203104)"),
-        ("v1-5555555", 1, "v1-5555555 may be any of the revisions 2 (default, v1-55555551"),
+        ("v1-5555555", 1, "v1-5555555 fits several revisions, 2 (default, v1-55555551"),
     ],
 )
 def test_short_or_ambiguous_hash_is_an_error(

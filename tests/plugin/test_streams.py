@@ -48,7 +48,7 @@ OUTPUTS = {
     "a write, closed": ("PLUGIN pause web -y >&-", 0, f"note: {CLOSED}; the command goes on\n"),
     "nobody to ask": (
         "PLUGIN pause web <&- >/dev/null", 2,
-        "error: there is no terminal to ask on: repeat it with -y; nothing was written\n",
+        "error: there is no terminal for the question, nothing was written: repeat with -y\n",
     ),
     "no input": (
         "PLUGIN plan -f - <&-", 1, "error: standard input has no TApp: there is nothing\n",
@@ -106,7 +106,9 @@ KUBECTLS = {
     "not executable": ("", 0o644, "kubectl cannot be run (Permission denied): see PATH"),
     "no program": ("", 0o755, "kubectl cannot be run (Exec format error): see PATH"),
     "no interpreter": ("#!/nowhere/sh\n", 0o755, "kubectl cannot be run (No such file or"),
-    "killed": ("#!/bin/sh\nkill -9 $$\n", 0o755, "kubectl was killed by signal 9 and no message"),
+    "killed": (
+        "#!/bin/sh\nkill -9 $$\n", 0o755, "kubectl was killed by signal 9 without a message",
+    ),
     "an unreadable kubeconfig": (
         "#!/bin/sh\necho 'error: error loading config file \"/c\": denied' >&2; exit 1\n",
         0o755, 'kubectl: error loading config file "/c": denied',

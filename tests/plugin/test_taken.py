@@ -16,13 +16,13 @@ OWNERS: dict[str, tuple[Document, list[str]]] = {
                               "uid": "s", "controller": True}]},
         ["belongs to StatefulSet web",
          "`kubectl delete statefulset web --cascade=orphan -n default`",
-         "`kubectl tapp adopt web -n default` takes it over"]),
-    "nobody's": ({}, ["belongs to nobody; `kubectl tapp adopt web -n default` takes it over"]),
+         "`kubectl tapp adopt web -n default` adopts it"]),
+    "nobody's": ({}, ["has no owner; `kubectl tapp adopt web -n default` adopts it"]),
     "of a TApp that is gone": (
-        {"labels": {"controller-uid": "gone"}}, ["belonged to a TApp web that is gone"]),
+        {"labels": {"controller-uid": "gone"}}, ["belonged to a deleted TApp web"]),
     "of another controller": (
         {"ownerReferences": [{"apiVersion": "a.b/v1", "kind": "Thing", "name": "t", "uid": "t",
-                              "controller": True}]}, ["belongs to Thing t: its name is taken"]),
+                              "controller": True}]}, ["belongs to Thing t: the name is taken"]),
 }  # fmt: skip
 
 

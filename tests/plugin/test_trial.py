@@ -43,7 +43,9 @@ def tried(**spec: Any) -> list[tuple[str, bool, Document]]:
     world = Life().apply(manifest(replicas=3)).world
     observed = Observed(world.get("TApp", "web"), pods=world.list("Pod", "default"))
     edited = {**observed.tapp, "spec": {**observed.tapp["spec"], **spec}}
-    return [(each.what, each.changed, each.document) for each in trials(observed, edited, 300)]
+    return [
+        (each.description, each.changed, each.document) for each in trials(observed, edited, 300)
+    ]
 
 
 CASES: dict[str, tuple[Document, list[str]]] = {
@@ -96,7 +98,7 @@ ANSWERS: dict[str, tuple[str, int, str]] = {
     "a quota that must be met": (
         f"{FORBIDDEN} failed quota: q: must specify limits.cpu", 1, "must specify"),
     "a quota that is full": (f"{FORBIDDEN} exceeded quota: q, requested: pods=1, used: pods=3", 0,
-                             "its quota leaves no room for one more now"),
+                             "the quota of the namespace is used up now"),
     "no such ServiceAccount": (
         f'{FORBIDDEN} error looking up service account default/a: serviceaccount "a" not found', 0,
         "Stuck"),

@@ -50,10 +50,10 @@ def test_values_are_set(case: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["1"], "no value is given: write KEY=TEXT, or KEY- to take one away"),
-        (["a=b"], "say which instances: either their numbers or --default"),
-        (["1", "--default", "a=b"], "say which instances: either their numbers or --default"),
-        (["1", "a b=c"], "'a b' is no key of a value"),
+        (["1"], "no value is given: write KEY=TEXT to set a value, or KEY- to remove it"),
+        (["a=b"], "name instances, or give --default"),
+        (["1", "--default", "a=b"], "name instances, or give --default"),
+        (["1", "a b=c"], "'a b' is not a valid key"),
         (["1", "a=b", "a-"], "the value 'a' is given twice"),
         (["9", "a=b"], "there is no instance 9"),
     ],
@@ -107,14 +107,14 @@ def test_values_are_listed_with_their_references() -> None:
         ["INSTANCES", "KEY", "VALUE", "FIRST", "USED", "AT"],
         ["0,", "2,", "3", "a", "(missing)", "spec.containers[0].env[0].value"],
         ["1", "a", "y", "spec.containers[0].env[0].value"],
-        ["2", "b", "z", "(no", "template", "of", "theirs)"],
+        ["2", "b", "z", "(no", "template", "uses", "it)"],
     ]
 
 
 def test_missing_values_are_reported() -> None:
     web = StandIn(Life().apply(manifest()).world)
     assert kubectl_tapp(web, "values", "web").lines == [
-        "web has no values, and its templates read none."
+        "web has no values, and its templates use none."
     ]
 
 
@@ -138,7 +138,7 @@ def test_edit_of_only_values_is_in_the_history_and_can_be_rolled_back() -> None:
     assert history[-1].endswith("kubectl tapp set value web 1,3 a=b")
     assert [line.startswith("*") for line in history[1:]] == [False, True]
     none = kubectl_tapp(web, "rollback", "web", "-y")
-    assert "there is nothing to roll back to" in none.err
+    assert "there is no earlier revision" in none.err
     said = kubectl_tapp(web, "rollback", "web", "--with-values", "-y", "--wait")
     assert (said.code, spec_of(web)["values"]) == (0, {"1": {"other": "kept"}})
 
@@ -149,7 +149,7 @@ def test_rollback_keeps_values_that_the_history_lacks() -> None:
     web = running(replicas=1, values=long)
     kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
     said = kubectl_tapp(web, "rollback", "web", "--with-values", "-y")
-    assert "the history has no values with this revision" in said.err
+    assert "the history has no values for this revision" in said.err
     assert spec_of(web)["values"] == long
 
 

@@ -116,14 +116,14 @@ def test_question_accepts_yes_in_several_spellings(web: StandIn, answer: str) ->
 def test_question_takes_every_other_answer_as_no(web: StandIn, answer: str) -> None:
     said = answering(web, answer, "kill", "web", "0")
     assert said.code == 5
-    assert said.err == "error: not applied; nothing was written\n"
+    assert said.err == "error: not confirmed; nothing was written\n"
     assert web.writes == []
 
 
 def test_without_a_terminal_a_verb_is_refused_instead_of_asking(web: StandIn) -> None:
     said = kubectl_tapp(web, "kill", "web", "0", stdin="y\n")
     assert said.code == 2
-    assert "no terminal to ask on: repeat it with -y; nothing was written" in said.err
+    assert "there is no terminal for the question, nothing was written: repeat with -y" in said.err
     assert web.writes == []
 
 
@@ -154,7 +154,7 @@ def test_start_does_not_restart_a_finished_instance() -> None:
     web.world.settle()
     said = kubectl_tapp(web, "start", "web", "1")
     assert said.lines == [
-        "Finished: 1. To run them again, kill and start them.",
+        "Finished: 1. To run them again, kill them and then start them.",
         "web: no change needed",
     ]
 
@@ -218,16 +218,16 @@ def test_deletion_of_the_tapp_during_the_question_is_an_error(web: StandIn) -> N
     [
         (["kill", "wbe", "0"], "no TApp 'wbe' in namespace default; did you mean 'web'?"),
         (["kill", "web", "6"], "there is no instance 6: there are 0 to 5"),
-        (["kill", "web", "x"], "'x' names no instances"),
+        (["kill", "web", "x"], "'x' is not a list of instances"),
         (["use", "web", "v3", "0"], "there is no template 'v3'; did you mean 'v2'?"),
-        (["use", "web", "v2"], "either their numbers or --canary"),
-        (["use", "web", "v2", "1", "--canary", "1"], "either their numbers or --canary"),
-        (["use", "web", "v2", "--canary", "0"], "'0' is no share of 6 instances"),
-        (["set", "image", "web", "nginx:9"], "'nginx:9' sets no image"),
+        (["use", "web", "v2"], "name instances, or pick them with --canary"),
+        (["use", "web", "v2", "1", "--canary", "1"], "name instances, or pick them with --canary"),
+        (["use", "web", "v2", "--canary", "0"], "'0' is not a share of 6 instances"),
+        (["set", "image", "web", "nginx:9"], "'nginx:9' does not set an image"),
         (["set", "image", "web", "ap=nginx:9"], "no container 'ap'; did you mean 'app'?"),
-        (["scale", "web", "--replicas", "-1"], "'-1' is no number of instances"),
-        (["scale", "web", "--replicas", "50001"], "'50001' is no number of instances"),
-        (["pause", "web", "--timeout", "soon"], "'soon' is no time to wait"),
+        (["scale", "web", "--replicas", "-1"], "'-1' is not a number of instances"),
+        (["scale", "web", "--replicas", "50001"], "'50001' is not a number of instances"),
+        (["pause", "web", "--timeout", "soon"], "'soon' is not a duration"),
     ],
 )
 def test_invalid_arguments_are_one_error_and_write_nothing(
@@ -277,7 +277,7 @@ def test_larger_canary_keeps_the_instances_of_a_smaller_one(web: StandIn) -> Non
     kubectl_tapp(web, "use", "web", "v2", "--canary", "50%", "-y")
     assert first < set(spec_of(web)["templates"])
     said = kubectl_tapp(web, "use", "web", "v2", "--canary", "2", "-y")
-    assert "nobody is picked" in said.out
+    assert "no instance is picked" in said.out
     assert len(spec_of(web)["templates"]) == 3
 
 
@@ -301,7 +301,7 @@ def test_broken_instance_is_not_chosen_as_canary() -> None:
 def test_set_image_names_instances_with_another_template(web: StandIn) -> None:
     kubectl_tapp(web, "use", "web", "v2", "4,5", "-y")
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y")
-    note = "Instances 4, 5 run template 'v2', which stays as it is: --template v2 sets it there."
+    note = "Instances 4, 5 run template 'v2', which does not change: --template v2 changes it."
     assert note in said.out
 
 
