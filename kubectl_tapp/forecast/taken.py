@@ -96,7 +96,7 @@ def _owner_phrase(item: Document, tapp: Document) -> str:
     if text and controller is not None and controller.get("kind") == "StatefulSet":
         words = ("delete", "statefulset", str(controller.get("name")), "--cascade=orphan")
         orphan = shell_command(*words, namespace=metadata.get("namespace") or "", plugin=False)
-        return f"{text}; after {orphan}, {tapp_command(tapp, 'adopt')} takes it over"
+        return f"{text}; after {orphan}, {tapp_command(tapp, 'adopt')} adopts it"
     return text
 
 
