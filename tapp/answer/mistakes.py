@@ -174,7 +174,8 @@ def _quoted(plan: Plan, odd: Callable[[Instance], list[str]]) -> str:
     wrong = grouped(
         (text, instance.id)
         for instance in plan.instances
-        for text in {text[:_QUOTED] for text in odd(instance)}
+        if (texts := odd(instance))
+        for text in {text[:_QUOTED] for text in texts}
     )
     parts = [f"instances {id_list(ids)}: {quoted(text)}" for text, ids in sorted(wrong.items())]
     return joined(parts, " values")

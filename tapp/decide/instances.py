@@ -270,7 +270,10 @@ def observe_instances(world: World, now: float) -> list[Instance]:
             else instance_status(pod, is_killed, before, never_migrate, update, silent, now)
         )
         found = templates.of(id) if default is None or key in named else default
-        template, decided = template_or_verdict(found, pod)
+        template = found if isinstance(found, Template) else None
+        decided = None
+        if isinstance(found, Unresolved):
+            decided = no_template(found.reason, found.message, has_pod=pod is not None)
         should_run = wanted and not is_killed and status not in FINISHED
         instances.append(
             Instance(
@@ -293,15 +296,6 @@ def observe_instances(world: World, now: float) -> list[Instance]:
             )
         )
     return instances
-
-
-def template_or_verdict(
-    found: Template | Unresolved, pod: Pod | None
-) -> tuple[Template | None, Verdict | None]:
-    """Returns the template of an instance, or the verdict on an instance that has none."""
-    if isinstance(found, Unresolved):
-        return None, no_template(found.reason, found.message, has_pod=pod is not None)
-    return found, None
 
 
 def runs(pod: Pod | None, template: Template | None) -> bool:

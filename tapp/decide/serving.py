@@ -105,7 +105,7 @@ def _missing_seconds(
     """
     # A pod that is Ready with a closed gate is leaving its Services: its kubelet has not looked
     # yet.
-    if has_closed_gate(pod):
+    if pod.spec.gates and has_closed_gate(pod):
         return None
     if instance.update.unfinished:
         return None if instance.update.only_time_can_tell else NEVER
