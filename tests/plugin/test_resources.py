@@ -21,7 +21,7 @@ def planned(life: Life, body: Document, strategy: Document | None = None) -> str
 @pytest.mark.parametrize(
     ("strategy", "cpu", "headline", "why"),
     [
-        ({}, "200m", "1 labels only, 2 recreated", "but for those that have it already"),
+        ({}, "200m", "1 labels only, 2 recreated", "replaces the pods that do not have it yet"),
         (IGNORE, "200m", "nothing changes", "for new pods only"),
         (IGNORE, "300m", "nothing changes", "for new pods only"),
     ],
