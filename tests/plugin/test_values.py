@@ -69,7 +69,7 @@ def test_invalid_arguments_are_refused(words: list[str], said: str) -> None:
 def test_plan_has_the_value_and_its_effect_on_each_instance() -> None:
     said = kubectl_tapp(running(), "set", "value", "web", "1,3", "a=b", "--dry-run=client")
     assert '+ spec.values: {"1":{"a":"b"},"3":{"a":"b"}}' in said.out
-    because = "template default: because of spec.containers[app].env[OWN].value"
+    because = "template default: replaced because of spec.containers[app].env[OWN].value"
     assert f"1, 3 (2)  recreated  {because}" in said.out
     assert "0, 2 (2)  unchanged" in said.out
 
@@ -93,7 +93,10 @@ spec:
 """
     for third, expected in (
         ("c", "0-2 (3) unchanged"),
-        ("d", "2 recreated template default: because of spec.containers[app].env[OWN].value"),
+        (
+            "d",
+            "2 recreated template default: replaced because of spec.containers[app].env[OWN].value",
+        ),
     ):
         file.write_text(text.replace("VALUES", values % third))
         said = kubectl_tapp(StandIn(life.world), "plan", "-f", str(file))
