@@ -1,9 +1,15 @@
 """Fixtures of all tests of the plugin."""
 
+from collections.abc import Iterator
+
 import pytest
 
+from kubectl_tapp.base import hints
+from tests.plugin.processes import place
 from tests.scenarios import life
 from tests.sizes import size
+
+__all__ = ["place"]
 
 
 @pytest.fixture(autouse=True)
@@ -16,3 +22,10 @@ def service_is_looked_at_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
 def kubectl_has_no_preferences(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ignores the kuberc of the user who runs the tests."""
     monkeypatch.setenv("KUBERC", "off")
+
+
+@pytest.fixture(autouse=True)
+def command_line_is_forgotten() -> Iterator[None]:
+    """Removes the options that a command line has stored: a process of a user runs only one."""
+    yield
+    hints.remember_options({})

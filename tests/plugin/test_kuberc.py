@@ -16,10 +16,8 @@ from kubectl_tapp.cluster.kubectl import Program
 from migration.kubectl import run
 from tests.builders import manifest
 from tests.plugin.applied import CLIENT, SERVER, by_client, by_server
-from tests.plugin.processes import ROOT, command, environment_of, place
+from tests.plugin.processes import ROOT, command, environment_of
 from tests.plugin.standin import kubectl_tapp
-
-__all__ = ["place"]
 
 POLICY = {
     "credentialPluginPolicy": "Allowlist", "credentialPluginAllowlist": [{"command": "kubelogin"}]

@@ -40,7 +40,7 @@ def test_dry_run_writes_nothing_and_asks_nothing(capsys: pytest.CaptureFixture[s
     ("arguments", "sentence", "code"),
     [
         (["web", "-A"], "name TApps, or ask for all namespaces, not both", 2),
-        (["wbe", "-n", "shop"], "no TApp wbe in shop; kubectl get tapps -A lists all", 1),
+        (["wbe", "-n", "shop"], "no TApp wbe in shop; kubectl get tapps -A lists all TApps", 1),
     ],
 )
 def test_invalid_arguments_are_refused(

@@ -12,9 +12,8 @@ import pytest
 
 from kubectl_tapp.cluster import kuberc
 from migration.kubectl import run
-from tests.plugin.processes import ROOT, command, environment_of, place
+from tests.plugin.processes import ROOT, command, environment_of
 
-__all__ = ["place"]
 FULL = "standard output cannot be written: No space left on device"
 CLOSED = "standard output cannot be written: Bad file descriptor"
 COMPLETE = "from kubectl_tapp.entry import complete; complete()"
