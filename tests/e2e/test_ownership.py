@@ -65,7 +65,7 @@ def test_pods_that_were_orphaned_and_one_whose_label_is_removed(
     assert "kubectl tapp adopt web" in app.condition("PodsNotCreated")
     app.news(refused=(404, 409))
     out = plugin.run("adopt", "web", "--dry-run=server")
-    assert "pod web-N (N: 0-2): belonged to a TApp web that is gone" in out
+    assert "pod web-N (N: 0-2): belonged to a deleted TApp web" in out
     plugin.run("adopt", "web", "-y", "--wait")
     assert (app.uids(), app.statuses) == (pods, "Running Running Running")
 
