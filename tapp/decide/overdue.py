@@ -53,14 +53,19 @@ class Overdue:
 def overdue_of(
     pods: Iterable[Pod], claims: Iterable[ClaimObject], services: Iterable[Manifest], now: float
 ) -> Overdue:
-    """Finds the overdue deletions, and the seconds until others are overdue."""
+    """Finds the overdue deletions, and the seconds until others are overdue.
+
+    The objects of each kind are sorted, because the sentences must not depend on the order in which
+    a request lists its children.
+    """
     known = list(pods)
-    ending = [pod for pod in known if pod.terminating]
+    ending = sorted((pod for pod in known if pod.terminating), key=lambda pod: _place(pod.name))
     left = {pod.name: _left(pod, now) for pod in ending}
     found = [_kept(pod, now) for pod in ending if left[pod.name] <= 0]
     others: dict[str, list[Kept]] = {"claims": [], "services": []}
     waits = [wait for wait in left.values() if wait > 0]
     dying = [claim for claim in claims if claim.metadata.deletion_timestamp is not None]
+    dying.sort(key=lambda claim: _place(claim.metadata.name))
     users = _users(known) if dying else {}
     for claim in dying:
         meta = claim.metadata
@@ -68,11 +73,16 @@ def overdue_of(
         user = users.get(meta.name, "")
         one = Kept(meta.name, meta.deletion_timestamp or "", finalizers, user=user)
         _sort(one, others["claims"], waits, now)
-    for service in services:
-        if service.gone_by:
-            one = Kept(service.name, service.gone_by, texts_of(service.finalizers))
-            _sort(one, others["services"], waits, now)
+    ending_services = [service for service in services if service.gone_by]
+    for service in sorted(ending_services, key=lambda service: _place(service.name)):
+        one = Kept(service.name, service.gone_by, texts_of(service.finalizers))
+        _sort(one, others["services"], waits, now)
     return Overdue(found, waits=waits, **others)
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Returns a key that sorts names of one TApp by their numbers: web-2 before web-10."""
+    return len(name), name
 
 
 def _kept(pod: Pod, now: float) -> Kept:
@@ -81,13 +91,10 @@ def _kept(pod: Pod, now: float) -> Kept:
 
 
 def _users(pods: Iterable[Pod]) -> dict[str, str]:
-    """Returns claim -> name of a pod that mounts the claim and stays."""
-    return {
-        claim: pod.name
-        for pod in pods
-        if not (pod.terminating or pod.completed)
-        for claim in pod.spec.claims
-    }
+    """Returns claim -> name of the first pod that mounts the claim and stays."""
+    staying = [pod for pod in pods if not (pod.terminating or pod.completed)]
+    staying.sort(key=lambda pod: _place(pod.name), reverse=True)  # the first pod is written last
+    return {claim: pod.name for pod in staying for claim in pod.spec.claims}
 
 
 def _sort(one: Kept, overdue: list[Kept], waits: list[float], now: float) -> None:

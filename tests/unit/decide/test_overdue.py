@@ -1,5 +1,6 @@
 """Deletions that do not end: the condition names the object, the cause and the time."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.builders import (
     template,
     terminating,
 )
+from tests.invariants import p1_permuted_children_give_the_same_bytes
 from tests.unit.nodes import not_ready
 from tests.unit.world import Hook, World, condition, settled
 
@@ -117,6 +119,28 @@ def test_tapp_stays_degraded_after_the_pod_on_a_lost_node_was_deleted(moved: boo
     world.modify(1, terminating)
     assert degraded(world)["reason"] == "PodsNotDeleted"
     assert degraded(at_second(world, 3_600))["status"] == "True"
+
+
+@pytest.mark.parametrize("path", ["/sync", "/finalize"])
+@pytest.mark.parametrize("kind", ["pods", "claims"])
+def test_response_does_not_depend_on_the_order_of_the_children(kind: str, path: str) -> None:
+    """Otherwise two syncs of the same objects would write two statuses in turn."""
+    claims = {"whenDeleted": "Delete"}
+    world = settled(
+        replicas=12,
+        volumeClaimTemplates=[claim_template("data")],
+        persistentVolumeClaimRetentionPolicy=claims,
+    )
+    children = getattr(world, kind)
+    for number, (name, child) in enumerate(children.items()):
+        children[name] = terminating_with_finalizers(f"a.example/x{number % 3}")(child)
+    at_second(world, 60)
+    request = world.request(finalizing=path == "/finalize")
+    p1_permuted_children_give_the_same_bytes(
+        # Bytes, because the hook of the tests would sort the keys of a document.
+        request,
+        lambda document: world.hook.post(path, json.dumps(document).encode()).data,
+    )
 
 
 def test_condition_names_pods_with_the_same_cause_together() -> None:
