@@ -38,7 +38,7 @@ A shell on an embedded cluster with TApp: only the service is real. Type exit to
   kubectl tapp status rolling
   kubectl tapp set image rolling web=nginx:1.29 --wait
 docs/tutorial.md goes on from here. No node can pull the image {BAD_IMAGE}.
-This kubectl has only apply -f, create -f, delete, get and patch.
+This kubectl has only apply -f, create -f, delete, patch, and get, which prints names, or -o yaml.
 """
 
 
@@ -72,7 +72,8 @@ class Calls:
     def _run(self, arguments: list[str], stdin: str) -> CallResult:
         words, options = split(arguments)
         verb = words[0] if words else ""
-        machine = "--output" in options or "--raw" in options
+        output = options.get("--output", "")
+        machine = output not in ("", "name") or "--raw" in options
         try:
             if verb in ("apply", "create") and not machine and "--filename" in options:
                 return CallResult(0, self._apply(stdin, options), "")
@@ -88,7 +89,10 @@ class Calls:
             return CallResult(1, "", f"Error from server ({error.reason}): {error}\n")
         if verb not in ("get", "patch", "create", "replace", "apply", "config"):
             return CallResult(1, "", f"error: this shell's kubectl does not have `{verb}`\n")
-        return self._kubectl.run(arguments, stdin)
+        done = self._kubectl.run(arguments, stdin)
+        if output == "yaml" and not done.code:
+            return CallResult(0, yaml.safe_dump(json.loads(done.out), sort_keys=False), "")
+        return done
 
     def _apply(self, manifests: str, options: dict[str, str]) -> str:
         lines = []
@@ -122,7 +126,7 @@ class Calls:
 
     def _names(self, words: list[str], arguments: list[str]) -> str:
         self._kubectl.world.kinds.find(words[1].partition(".")[0] if len(words) > 1 else "")
-        found = self._kubectl.run([*arguments, "-o", "json"])
+        found = self._kubectl.run([*arguments, "--output=json"])
         if found.code:
             raise RefusedError(found.err.removeprefix("error: ").strip())
         document = json.loads(found.out)
@@ -133,10 +137,8 @@ class Calls:
 
 def _resource(document: dict[str, Any]) -> str:
     """Returns a name such as `tapp.apps.tkestack.io/web`, as kubectl prints it."""
-    group, _, version = document["apiVersion"].rpartition("/")
-    kind = document["kind"].lower()
-    full = f"{kind}.{group}" if group and version else kind
-    return f"{full}/{document['metadata']['name']}"
+    group, kind = document["apiVersion"].rpartition("/")[0], document["kind"].lower()
+    return f"{f'{kind}.{group}' if group else kind}/{document['metadata']['name']}"
 
 
 class _Handler(socketserver.StreamRequestHandler):

@@ -9,6 +9,7 @@ import pytest
 
 from tests.commands import ROOT, TUTORIAL, block, run
 
+pytestmark = pytest.mark.slow  # its rollouts take place in real time
 SHELL = [sys.executable, "-m", "demo.shell"]
 END = "--- end of the output ---"
 
@@ -50,6 +51,8 @@ def test_the_tutorial_shows_what_its_commands_print(shell: Callable[[str], str])
     ("line", "printed"),
     [
         ("kubectl get services", "No resources found.\n"),
+        ("kubectl get services -o name", "No resources found.\n"),
+        ("kubectl get services -o yaml", "apiVersion: v1\nkind: List\n"),
         ("kubectl get nonsense", "error: the server doesn't have"),
         ("kubectl logs web-0", "error: this shell's kubectl does not have `logs`\n"),
         ("kubectl apply -f missing.yaml", "No such file or directory"),
