@@ -123,7 +123,7 @@ _decode_asked = msgspec.json.Decoder(_Asked).decode
 
 
 def namespace_of(body: bytes) -> str:
-    """Returns the namespace of the parent or object of a request, or "" if there is none."""
+    """Returns the namespace of the parent or object of a request, or an empty string."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         asked = _decode_asked(body)
         return asked.parent.metadata.namespace or asked.object.metadata.namespace

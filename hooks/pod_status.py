@@ -53,7 +53,7 @@ def answer_pod_status(body: bytes, now: float) -> Document:
         return {"status": None}
     meta = observed.metadata
     try:
-        objects.decode_conditions(pod.conditions_text or b"null")  # a pod without a status has none
+        objects.decode_conditions(pod.conditions_text or b"null")  # also for a pod without a status
         change = pod_status(pod, owner_of(meta.labels, meta.owner_references), now)
     except (msgspec.DecodeError, UnicodeDecodeError):
         change = NOTHING

@@ -68,7 +68,7 @@ class Plan:
 
 
 def make_plan(world: World, options: Options, now: float) -> Plan:
-    """Decides. `now` is for what has to last for some time (docs/design.md, "Time")."""
+    """Returns all decisions of a sync at `now`, in seconds since the epoch."""
     assembly = assemble(world, options, now)
     instances, partition = assembly.instances, assembly.partition
     budgets = budgets_of(world.tapp.spec, instances)

@@ -22,7 +22,7 @@ class Options:
     lost_node_seconds: int = 300  # seconds of silence after which a node is lost (`forceDeletePod`)
     unschedulable_seconds: int = 300  # after which a pod without a node is trouble
     start_seconds: int = 600  # after which a pod whose containers do not start is trouble
-    max_new_pods_bytes: int = 32 << 20  # about how many bytes one answer writes anew
+    max_new_pods_bytes: int = 32 << 20  # estimated bytes of new pods and updates in a response
     max_pullers: int = 10  # how many pods of a TApp pull images at once (`prePull`)
     pull_seconds: int = 600  # how long updates wait for a puller that does not start
     resize: bool = False  # whether the service may resize pods (`resources: InPlace`)

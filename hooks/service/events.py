@@ -52,7 +52,7 @@ class Outcome(StrEnum):
 
 
 class Recorder:
-    """Queues the Events of syncs and creates them in a thread of its own."""
+    """Queues the Events of syncs; a separate thread creates them."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Recorder:
             self._drop(lost["metadata"]["name"], Outcome.DROPPED, "the queue is full")
 
     def _ensure_thread(self) -> None:
-        """Starts the thread if this process has none: a fork inherits no threads."""
+        """Starts the thread once in each process, because a fork inherits no threads."""
         if self._pid == os.getpid():
             return
         self._queue.clear()

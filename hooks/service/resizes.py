@@ -40,7 +40,7 @@ class Outcome(StrEnum):
 
 
 class Resizer:
-    """Queues the resizes of syncs and sends them in a thread of its own."""
+    """Queues the resizes of syncs; a separate thread sends them."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Resizer:
             self._tell(patch, Outcome.DROPPED, "the queue is full")
 
     def _ensure_thread(self) -> None:
-        """Starts the thread with a new queue if this process has none: a fork has no threads."""
+        """Starts the thread with a new queue once in each process: a fork inherits no threads."""
         if self._pid == os.getpid():
             return
         self._queue: Queue[tuple[float, Patch] | None] = Queue(self._queued)

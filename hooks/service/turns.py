@@ -22,7 +22,10 @@ MOST_OF_A_NAMESPACE: Final = MOST // 2  # The most of these requests that one na
 
 
 class Turns:
-    """The places for decisions in one worker."""
+    """Limits how many decisions run at the same time in one worker, in all and for a namespace.
+
+    Further requests wait in order of arrival. Requests beyond `MOST` are refused.
+    """
 
     def __init__(self) -> None:
         """Starts with all places free and no waiting requests."""

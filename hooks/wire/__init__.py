@@ -1,1 +1,1 @@
-"""Bytes to values: what a request holds, and what is remembered of earlier ones."""
+"""Decodes requests from bytes to values, and caches the values of earlier requests."""

@@ -1,4 +1,4 @@
-"""The cache of this service: what it has read of each TApp's spec and pods, from sync to sync.
+"""The cache of this service: decoded specs and pods of each TApp, from sync to sync.
 
 At the next sync of a TApp, its spec and all but a few of its pods are byte for byte the same. So a
 worker keeps what it has made of each text, under the length and the hash of that text (Python's,
@@ -131,7 +131,7 @@ class Memo:
         try:
             app = as_deep_as_readable(_decode_name, parent.get("metadata", b"{}"))
         except (msgspec.DecodeError, UnicodeDecodeError):
-            app = UNNAMED  # Reading the parent later says what is wrong with its metadata.
+            app = UNNAMED  # The error of the metadata is reported when the parent is read.
         with self._lock:
             found = self._apps.get(app)
             if found is not None:

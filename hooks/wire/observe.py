@@ -116,7 +116,7 @@ _decode_status = msgspec.json.Decoder(PodStatus | None).decode
 
 
 def _salvaged(text: bytes | Raw, path: str) -> PodObject:
-    """Reads as much as possible of a pod with an unexpected shape.
+    """Reads the valid parts of a pod with an unexpected shape.
 
     Raises WireError without a name: nothing else tells which pod the answer has to keep.
     """

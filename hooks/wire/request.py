@@ -162,7 +162,7 @@ def templates_of(parent: TApp) -> Templates:
 
 
 def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
-    """Reads a customize request: its parent, whether it may have claims, and what is declared.
+    """Reads a customize request: the parent, whether it may have claims, and the declared kinds.
 
     Raises WireError if it is no such request.
     """
@@ -198,7 +198,7 @@ _FIELDS = ("apiVersion", "kind", "metadata")  # The fields that every parent has
 
 
 def _status(pieces: Pieces) -> Any:
-    """Returns the parent's status; None if unreadable, because each sync writes it anew."""
+    """Returns the parent's status; None if unreadable, because each sync replaces it."""
     try:
         return _field(pieces, "status")
     except WireError:

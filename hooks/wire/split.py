@@ -38,7 +38,7 @@ class Pieces(msgspec.Struct, frozen=True):
     parent: dict[str, Raw]  # field of the parent -> JSON
     children: dict[Kind, dict[str, Raw]]  # each kind of `EVERY` -> key in the request -> JSON
     related: dict[str, dict[str, Raw]] | None  # kind -> key -> JSON
-    cached: CachedApp  # what was known of this parent's TApp
+    cached: CachedApp  # the cached values of this parent's TApp
     controller: Raw  # JSON of the CompositeController that asks
 
 

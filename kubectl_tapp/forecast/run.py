@@ -296,7 +296,7 @@ def _objects(observed: Observed) -> list[Document]:
 def _namespace(observed: Observed) -> Document:
     """Returns a Namespace for the simulation if the user may not read the real one.
 
-    Its uid is the one that owner references of the claims have.
+    The uid is that in the owner references of the claims, so that the claims keep their owner.
     """
     name = observed.tapp["metadata"]["namespace"]
     owners = [

@@ -32,7 +32,7 @@ _NOTHING = "nothing is refused and nothing is known to be broken"
 def status_of(
     teardown: Teardown, before: Mapping[str, Any], instances: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """Returns the status that is answered; `before` is the observed one, whatever it looks like.
+    """Returns the new status; `before` is the observed status, which may have any shape.
 
     `instances` has the number of each pod that is an instance's, by the pod's name. A TApp that is
     not being deleted keeps its status, because another controller takes it over.

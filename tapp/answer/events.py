@@ -55,7 +55,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     name: str
     warning: bool  # whether a person should look at it
     reason: str  # a CamelCase word
-    action: str  # what was done, or is not done
+    action: str  # the action that was done, or that is not done
     note: str  # a sentence for a person, of at most `NOTE_BYTES`
     pod: tuple[str, str] | None = None  # name and uid of the pod, if the Event is about one pod
 
@@ -97,7 +97,7 @@ def _cut(note: str) -> str:
     return text[: NOTE_BYTES - 3].decode("utf-8", "ignore") + "..."
 
 
-# --- what is done to instances --------------------------------------------------------------------
+# --- actions on instances -------------------------------------------------------------------------
 
 Cases = list[Case]
 

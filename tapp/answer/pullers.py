@@ -9,7 +9,7 @@ from tapp.words.vocabulary import PULLER
 
 
 def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
-    """Returns the pod of a puller. `image` is what waits in it (`Options.puller_image`).
+    """Returns the pod of a puller. Its container runs `image` (`Options.puller_image`) and waits.
 
     The pod satisfies the level "restricted" of Pod Security, and has the resources that quotas or
     policies may require. For the registry it has the credentials of its template: pull secrets and
@@ -97,6 +97,6 @@ _OS = "kubernetes.io/os"
 
 
 def _user(spec: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the user of the template, if it has one that is not root."""
+    """Returns `runAsUser` of the template; empty if the template names no user, or root."""
     user = (spec.get("securityContext") or {}).get("runAsUser")
     return {"runAsUser": user} if isinstance(user, int) and user > 0 else {}

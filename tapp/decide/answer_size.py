@@ -49,7 +49,7 @@ class AnswerSpace:
     # Since when, RFC 3339 -> instances whose pod was requested and does not appear
     not_created: dict[str, list[int]] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)  # seconds after which to look again
-    bytes: int = 0  # about what is written
+    bytes: int = 0  # estimated size of the writes
 
 
 def without_node(cases: Iterable[Case]) -> list[Instance]:
@@ -80,12 +80,11 @@ def fit_into_answer(
     `unscheduled` is what `without_node` returns.
     """
     creating = [instance.id for instance in unscheduled if instance.pod is None]
-    # That a pod is missing once says nothing: it is about to be created. If it is missing again at
-    # a sync whose parent already says `NotCreated`, the time begins.
+    # The first sync without the pod proves nothing, because the pod is about to be created. The
+    # time begins with a later sync whose parent already says `NotCreated`.
     requested = decode_since(world.tapp.status.not_created, now) if creating else {}
     refused = {id for id, since in requested.items() if now - seconds(since) >= _SOON_SEEN}
-    # An update or an adoption writes all metadata of the template anew; other answers repeat the
-    # pod.
+    # An update or an adoption writes all metadata of the template; other answers repeat the pod.
     updated = [case.instance for case in cases if isinstance(case.decision.change, Update | Adopt)]
     updated_later, left = _beyond(_sizes_of_updates(updated), max(1, limit))
     sizes = _sizes_of_new(world, unscheduled, refused)

@@ -1,4 +1,4 @@
-"""A case: one instance on its way through a sync, from what it needs to what happens to it now.
+"""A case: one instance on its way through a sync, from its verdict to the decision.
 
 `judge` gives the verdict. The stages (`stages.py`) may delay the verdict, or put a step before it.
 The decision is what is left: the step, else the delay, else the verdict.
@@ -19,7 +19,7 @@ class Case(msgspec.Struct, frozen=True, gc=False):
     instance: Instance
     verdict: Verdict  # what the instance needs, judged alone
     delay: Verdict | None = None  # why the verdict has to wait in this sync; None if it need not
-    step: Verdict | None = None  # what is written to the pod before the verdict; None if nothing is
+    step: Verdict | None = None  # a write to the pod before the verdict, or None
 
     @property
     def decision(self) -> Verdict:

@@ -59,7 +59,7 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     lost: str  # the annotation that says since when the pod's node is lost; "" removes it
     watched: bool  # whether the pod-status hook has to look at the pod
     tolerate: bool  # whether the pod gets a toleration without time limit for a silent node
-    # Whether the record of the last update is removed because that update is over. The kubelet
-    # has not seen a new toleration for a moment, and the update would look unfinished meanwhile.
+    # True if the record of the last update is removed because that update is over. Otherwise a new
+    # toleration, which the kubelet sees a moment later, would make the update look unfinished.
     forget: bool = False
     hold: HoldMarkers = HoldMarkers()

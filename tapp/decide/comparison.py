@@ -107,8 +107,8 @@ def _applied(world: World, pod: Pod) -> Template | None:
     found = resolve("", body, ignores_resources=world.tapp.spec.ignores_resources)
     if not isinstance(found, Template):
         return None
-    # The resources in the copy may be of a resize. They are believed if the revision says so, or if
-    # there are none.
+    # The resources in the copy may come from a resize. The copy is trusted if its revision matches,
+    # or if it sets no resources.
     known = pod.spec.template_hash in (found.revision, found.other_revision)
     return found if known or found.hashes.whole == found.hashes.bare else None
 

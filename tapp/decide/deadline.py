@@ -33,7 +33,7 @@ class Rollout:
     waiting: Sequence[Case] = ()  # the instances that the rollout waits for
     exceeded: bool = False  # whether the deadline has passed
     waits: tuple[float, ...] = ()  # seconds until the deadline
-    # Seconds in which the rollout may still repair what is broken, because it has made progress a
+    # Seconds in which the rollout may still repair broken instances, because it has made progress a
     # moment ago; 0 without a rollout
     patience: float = 0.0
 

@@ -1,4 +1,4 @@
-"""Instances: the numbers of a TApp, and what is known of each before it is judged.
+"""Instances: the numbers of a TApp, and all observations about each before it is judged.
 
 `observe_instances` reads the pod, the spec and the status of each number. Other rules add their
 part (`assembly.py` calls them in order): the partition, the comparison of templates, resizes,
@@ -49,9 +49,9 @@ class Comparison(msgspec.Struct, frozen=True, gc=False):
 
     # The hash without images and resources (`Hashes.bare`) of the pod's template; "" if unknown
     bare: str = ""
-    # Whether both mean the same, except for images, labels and annotations
+    # True if both make the same pod, except for images, labels and annotations
     same_spec: bool = False
-    same: bool = False  # whether both mean the same in everything
+    same: bool = False  # True if both make the same pod
     # Labels and annotations of the pod's template; None if the history lacks that template
     metadata: Metadata | None = None
     # Containers whose environment has resources that the template has changed since (`reads.py`)
@@ -73,7 +73,7 @@ class PodProblems(msgspec.Struct, frozen=True, gc=False):
     """Reasons why no pod can be made of an instance's template (`pod_problems.py`)."""
 
     new_pod: str  # why no new pod can be created
-    # Why the pod that exists cannot become as its template says either; or ""
+    # Reason why the existing pod cannot be updated to its template either; or ""
     any_pod: str = ""
 
 

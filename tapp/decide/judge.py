@@ -229,7 +229,7 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     else:
         more = _beyond_metadata(instance, spec, template)
         in_place = not more
-    # What the API server or the kubelet refuses in a new pod, they refuse in an update, too.
+    # The API server and the kubelet refuse the same fields in a new pod and in an update.
     any_pod = "" if instance.problems is None else instance.problems.any_pod
     if beyond := template.limit_problem or any_pod:
         return wait(Reason.BLOCKED, beyond)

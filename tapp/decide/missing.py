@@ -43,12 +43,12 @@ def missing_since(noted: Mapping[str, str], ids: list[int], now: float) -> Since
 
 
 def waits_for(found: Since, now: float) -> list[float]:
-    """Returns the seconds after which objects have been missing for so long that it is trouble."""
+    """Returns the seconds until missing objects count as trouble (`TROUBLE_AFTER`)."""
     return [left for time in found if (left := seconds(time) + TROUBLE_AFTER - now) > 0]
 
 
 def overdue(found: Since, now: float) -> Since:
-    """Returns the objects that have been missing for so long that it is trouble."""
+    """Returns the objects that have been missing for at least `TROUBLE_AFTER` seconds."""
     return {since: ids for since, ids in found.items() if now - seconds(since) >= TROUBLE_AFTER}
 
 

@@ -165,8 +165,8 @@ class _Keeper:
     def revision_of(self, instance: Instance) -> str:
         pod, noted = instance.pod, self.noted.get(instance.id, "")
         if pod is None:
-            # Without a note the instance was not kept in the last sync. It was to run the revision
-            # that was the newest then. A new instance gets the revision before, as in a
+            # Without a note the instance was not kept in the last sync. Then it runs the revision
+            # that was the newest at that time. A new instance gets the revision before, as in a
             # StatefulSet.
             status = self.world.tapp.status
             is_known = str(instance.id) in status.statuses

@@ -32,11 +32,11 @@ from tapp.world import Options, World
 class CreationProblems:
     """Reasons why pods could not be created."""
 
-    # Instance -> why no pod could be created of its template. Also of instances without a pod, for
-    # which it is only a guess: admission may add what is missing
+    # Instance -> why no pod could be created of its template. For an instance without a pod this is
+    # only a guess, because admission may complete the pod.
     new_pod: dict[int, str] = field(default_factory=dict)
     blocked: dict[int, str] = field(default_factory=dict)  # instance without a pod -> why none now
-    # Instance -> why its existing pod cannot become as its template says either
+    # Instance -> why its existing pod cannot be updated to its template either
     any_pod: dict[int, str] = field(default_factory=dict)
     # Sentences about templates that mount volumes for which only existing claims stand
     claims_alone: list[str] = field(default_factory=list)
@@ -106,7 +106,7 @@ def _has_images_of_admission(pod: Pod | None, template: Template) -> bool:
 
 
 def _own_problem(app: str, instance: Instance, template: Template, claims: Claims) -> str:
-    """Returns why an instance can have no pod or claim of its own name and values, or ""."""
+    """Returns why the name or the values of an instance allow no pod or claim, or ""."""
     why = _host_problem(app, instance) or _name_problem(app, instance, template)
     source = instance.source
     if not why and (claims.differ or source.recorded is not None):

@@ -77,7 +77,7 @@ class Pulls:
     unable: list[str] = field(default_factory=list)  # sentences on pullers that cannot run
     until: str = ""  # until when no update waits for pullers again, RFC 3339; "" if updates wait
     waits: list[float] = field(default_factory=list)  # seconds after which to look again
-    bytes: int = 0  # about what is written for new pullers
+    bytes: int = 0  # estimated size of the new pullers
 
 
 def plan_pulls(world: World, cases: Sequence[Case], options: Options, now: float) -> Pulls:
@@ -108,8 +108,8 @@ class _Pulling:
         self.existing = [pod for pod in world.pullers.values() if not pod.terminating]
         self.count = len(self.existing)
         self.turns = 0
-        # Whether a puller of an earlier update exists; whether one is missing for so long that the
-        # pullers of later updates give way.
+        # `has_earlier`: a puller of an earlier update exists. `yields`: such a puller is missing
+        # for too long, and the pullers of later updates make room for it.
         self.has_earlier = self.yields = False
         # A puller of unknown age counts as old: no other puller has to wait for its place.
         ages = [now - plausible_time(pod.created, now) for pod in world.pullers.values()]

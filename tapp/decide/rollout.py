@@ -55,7 +55,7 @@ class Budget:
     name: str  # the field of the spec, for messages
     value: int | str  # as its author wrote it, cut to a length for a sentence
     should_run: int
-    # How many instances must stay available; None if the value is invalid
+    # Number of instances that must stay available; None if the value is invalid
     least: int | None = field(init=False)
     problem: str = field(init=False, default="")  # why the value is invalid, or ""
 

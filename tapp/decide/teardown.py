@@ -61,10 +61,10 @@ class Teardown:
     marks: dict[str, Mark] = field(default_factory=dict)
     # Since when, RFC 3339 -> names of pods that cannot end because their nodes do not report
     silent: dict[str, list[str]] = field(default_factory=dict)
-    # name of a pod that is on hold -> since when it is told to go, "" where it cannot be, and a
-    # sentence
+    # Name of a pod on hold -> since when its deletion is pending ("" if that cannot be written to
+    # the pod), and a sentence
     held: dict[str, tuple[str, str]] = field(default_factory=dict)
-    left: Left | None = None  # what is left of the TApp; None if the TApp is not being deleted
+    left: Left | None = None  # the remaining objects; None if the TApp is not being deleted
     recheck: float = RECHECK  # seconds after which to look again
 
 

@@ -31,7 +31,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     action: Action
     reason: Reason
     message: str
-    # what is written to the pod; None if the pod stays as it is or is deleted
+    # The write to the pod; None if the pod stays as it is or is deleted
     change: Create | Adopt | Mark | Update | Resize | None = None
 
     @property

@@ -121,8 +121,9 @@ def _difference(path: Path, bodies: tuple[Any, Any], effect: Effect) -> Differen
 
 
 def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
-    """Yields the paths of all values that differ; an item of a list
-    appears as `[KEY]`, its merge key.
+    """Yields the paths of all values that differ.
+
+    A path names an item of a list by the merge key of the item, as `[KEY]`.
     """
     if before == after and type(before) is type(after):
         return

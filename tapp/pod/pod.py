@@ -247,10 +247,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     # When the pod's probes have certainly run (`availability.probed_at`), in seconds since the
     # epoch; `UNKNOWN` if no probe has to be waited for.
     probed_at: float = UNKNOWN
-    # The JSON of the answer that leaves this pod as it is, whatever is decided. It depends on the
-    # pod alone, so it is made with the pod and remembered with it: making it anew in each sync
-    # would take three times as long as all the rest. None if Metacontroller has not applied the
-    # pod, or left no trace of that: then the answer depends on the template, too.
+    # The JSON of the response that leaves this pod as it is. It depends on the pod alone, so it is
+    # made and cached together with the pod: making it in each sync would take three times as long
+    # as all other work. None if Metacontroller has not applied the
+    # pod, or left no trace of that: then the response depends on the template, too.
     unchanged: Raw | None = None
 
     @property

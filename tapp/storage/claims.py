@@ -50,7 +50,7 @@ class PodSource(NamedTuple):
     """Source of a new pod of an instance."""
 
     id: int  # Number of the instance.
-    template: Template | None  # Template of the instance; None if it has none.
+    template: Template | None  # Template of the instance, or None.
     # The recorded spec that a partition keeps the instance at; None if the current spec counts.
     recorded: Templates | None = None
 

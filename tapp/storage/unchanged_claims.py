@@ -55,7 +55,7 @@ def unchanged_claim(claim: ClaimObject) -> Document:
 
 
 def _document(claim: ClaimObject, annotations: Document) -> Document:
-    """Returns a claim as far as projection looks at it, without fields that are empty."""
+    """Returns the fields of a claim that projection reads, without empty fields."""
     meta = claim.metadata
     parts = {
         "labels": meta.labels,

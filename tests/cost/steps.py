@@ -165,7 +165,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _looked_at(one: Any, other: Any) -> tuple[float, bool]:
-    """Steps of a comparison, and whether the values are equal as far as they were looked at."""
+    """Returns the steps of a comparison, and whether the compared parts are equal."""
     if one is other:
         return 0, True
     if type(one) is not type(other):

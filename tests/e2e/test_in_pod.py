@@ -148,7 +148,7 @@ def test_the_page_is_served_in_a_pod_and_names_the_way_to_it(app: App, pod: Pod)
 
 
 def test_the_namespace_is_that_of_the_pod(app: App, pod: Pod) -> None:
-    """Also in what is said where nothing is found."""
+    """Messages about missing objects name the namespace of the pod, too."""
     assert f"There is no TApp in namespace {app.namespace}" in pod.run("kubectl tapp list")
     assert f"no TApp 'nope' in namespace {app.namespace}" in pod.run(
         "kubectl tapp status nope", code=1

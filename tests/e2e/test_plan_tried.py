@@ -1,4 +1,4 @@
-"""`kubectl tapp plan` asks the API server for what it promises: one pod of each new template."""
+"""`kubectl tapp plan` tries one pod of each new template on the API server, by a dry run."""
 
 from __future__ import annotations
 

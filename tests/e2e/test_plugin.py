@@ -55,7 +55,7 @@ class Kubectl:
         return self("tapp", *arguments, "-n", self.namespace)
 
     def completed(self, *words: str) -> list[str]:
-        """What kubectl offers for the last of these words, without descriptions."""
+        """Returns kubectl's completions of the last word, without descriptions."""
         offered = self("__complete", "tapp", *words).out.splitlines()
         return [line.partition("\t")[0] for line in offered]
 

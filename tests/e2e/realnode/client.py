@@ -105,7 +105,7 @@ class Client:
         return [each for each in list(self.requests) if each.failure]
 
     def view(self, moment: float) -> View:
-        """Those that were ready at a moment."""
+        """Returns the instances that were ready at a moment."""
         seen = [view for since, view in list(self.views) if since <= moment]
         return seen[-1] if seen else {}
 

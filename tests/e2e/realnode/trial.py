@@ -55,7 +55,7 @@ class Trial:
         time.sleep(seconds)
         return self
 
-    # What is asked
+    # Questions about the trial
 
     def tags(self) -> str:
         """The tag in the spec of each instance's first container, in one line."""
@@ -112,7 +112,7 @@ class Trial:
         return True
 
     def always_served(self, least: int) -> bool:
-        """True if so many instances served at every moment, by their own word."""
+        """Returns True if at least `least` instances reported at every moment that they serve."""
         assert self.witness.fewest_serving >= least, (
             f"{self.witness.fewest_serving} served:\n{self.witness}\npublished:\n{self.history}"
         )
