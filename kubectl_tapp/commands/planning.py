@@ -140,8 +140,7 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
         edited = applied.client_side_result(observed, edited, how)
     idle = idle_controller(observed.tapp, session.now())
     said = how.remark if how is not None else ""
-    lost = lost_label(edited, observed.pods)
-    remarks = tuple(each for each in (said, idle, lost) if each)
+    remarks = tuple(each for each in (said, idle) if each)
     registration, now = cluster.registration(observed), session.now()
     tried = TrialResults()
     if options.dry_run and not refused:
@@ -152,8 +151,10 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
             options.broken, (*refused, *tried.refused), remarks=(*remarks, *tried.remarks)
         )
         found = forecast(observed, edited, registration, now, assumptions)
-    if not found.refused:
+    if not found.refused:  # A refused edit may be one whose spec cannot be parsed.
         found = with_existing_children(cluster, observed.tapp, found)
+        if lost := lost_label(edited, observed.pods):
+            found = replace(found, remarks=(*found.remarks, lost))
     return replace(found, stuck=(*found.stuck, *tried.stuck))
 
 

@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from kubectl_tapp.base.errors import printable
 from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.edit.canaries import pick_instances
-from tests.builders import template
+from tests.builders import manifest, template
 from tests.counting import calls
 from tests.plugin.clusters import hacked, one_sentence, running
 from tests.plugin.standin import StandIn, kubectl_tapp
@@ -131,6 +132,18 @@ def test_denial_by_admission_is_not_reported_as_missing_permission(web: StandIn)
     one_sentence(
         kubectl_tapp(web, "kill", "web", "0", "-y"), f"error: {words}; nothing was written"
     )
+
+
+def test_plan_of_a_spec_of_the_wrong_type_prints_the_refusal(web: StandIn, tmp_path: Path) -> None:
+    """The plan reads nothing from a spec that the API server refuses."""
+    file = tmp_path / "web.yaml"
+    file.write_text(yaml.safe_dump(manifest(replicas="two")))
+    words = 'spec.replicas: Invalid value: "string": must be of type integer'
+    web.failing["--dry-run=server"] = f'The TApp "web" is invalid: {words}'
+    said = kubectl_tapp(web, "plan", "-f", str(file))
+    assert (said.code, said.err) == (1, "")
+    assert said.lines[0] == "TApp default/web: this edit is refused"
+    assert words in said.out
 
 
 # --- paused or stuck ------------------------------------------------------------------------------
