@@ -1,8 +1,9 @@
-"""PersistentVolumeClaims of the instances: which belong to a pod, are created, or may be deleted.
+"""PersistentVolumeClaims: which claims a pod uses, and which are created or deleted.
 
-`Claims` says which claims an instance's pod uses, `plan_claims` which claims the response has. A
-claim holds data, so it is deleted only if its retention policy says so: any other claim stays, even
-if no instance needs it (docs/design.md, "Claims").
+Entry points: `Claims` says which claims an instance's pod uses. `plan_claims` says which claims the
+response contains. A claim holds data, so it is deleted only if
+`persistentVolumeClaimRetentionPolicy` says so. Any other claim stays, even if no instance needs it
+(docs/design.md, "Claims").
 """
 
 from collections.abc import Collection, Iterable
@@ -47,7 +48,7 @@ def instance_number(name: str, prefix: str) -> int | None:
 
 
 class PodSource(NamedTuple):
-    """Source of a new pod of an instance."""
+    """The instance number and the template from which an instance's next pod is created."""
 
     id: int  # Number of the instance.
     template: Template | None  # Template of the instance, or None.
@@ -56,14 +57,18 @@ class PodSource(NamedTuple):
 
 
 class OwnClaims:
-    """The claim templates of one spec, filled in for each instance.
+    """The claim templates of one spec, and the result of filling them in for an instance.
 
-    `written` maps name -> claim template with its placeholders; `differ` is True if any of them has
-    placeholders, so that instances have different claim templates.
+    `written` maps the name of a claim template to the template with its placeholders. `differ` is
+    True if a claim template has placeholders, so that the claims of the instances differ.
     """
 
     def __init__(self, templates: Templates, now: Templates) -> None:
-        """`templates` has the claim templates, `now` the texts of the instances' placeholders."""
+        """Reads the claim templates of `templates`, to be filled in with the values of `now`.
+
+        Both are the same object for the current spec. For a recorded spec, `templates` is the
+        recorded spec and `now` the current one.
+        """
         self._now, self.written = now, claim_templates(templates.spec)
         found = templates.claim_slots()
         self._slots = {name: slots for name in self.written if (slots := found[name])}
@@ -87,12 +92,16 @@ class OwnClaims:
 
 
 class Claims:
-    """The claims of all instances.
+    """Finds the claims that the pod of an instance uses.
 
-    A volume of a pod is the instance's claim if a claim template has the volume's name: one of the
-    current spec or, for a kept instance, of the recorded one. It also is if a container mounts the
-    volume, the template lacks it, and a claim of that name exists: after a rollback a removed claim
-    template's claim is used again. `differ` is True if current claim templates have placeholders.
+    A volume of a pod uses the instance's claim in two cases:
+
+    - A claim template has the name of the volume. For a kept instance, the recorded claim templates
+      count as well as the current ones.
+    - A container mounts the volume, the pod template does not define it, and a claim with the
+      volume's name exists. So a claim is used again after a rollback to a template that mounts it.
+
+    `differ` is True if a current claim template has placeholders.
     """
 
     def __init__(self, world: World) -> None:
@@ -104,8 +113,9 @@ class Claims:
         self.differ = self._now.differ
 
     def of(self, source: PodSource) -> dict[str, str]:
-        """Returns volume -> claim of an instance, including claims that do not exist yet."""
+        """Returns volume -> claim for an instance, including claims that do not exist yet."""
         found = claims_of(self._app, source.id, self._named(source))
+        # A removed claim template may have left a claim that the template of the instance mounts.
         if source.template is not None and source.template.mounts:
             mounts, there = source.template.mounts, self._seen(source.id)
             more = {name for name in there if name in mounts and name not in found}
@@ -114,11 +124,10 @@ class Claims:
         return found
 
     def template_of(self, volume: str, recorded: Templates | None) -> dict[str, Any] | None:
-        """Returns the claim template of a volume with its placeholders; the
-        current one takes precedence.
+        """Returns the claim template for a volume, with its placeholders.
 
-        `recorded` is the instance's recorded spec (`PodSource.recorded`). Returns None if only a
-        claim has that name.
+        The current spec takes precedence over `recorded`, the instance's recorded spec
+        (`PodSource.recorded`). Returns None if neither has a claim template with the volume's name.
         """
         found = self._now.written.get(volume)
         return self._at(recorded).written.get(volume) if found is None else found
@@ -126,9 +135,10 @@ class Claims:
     def filled(
         self, volume: str, instance: int, recorded: Templates | None
     ) -> dict[str, Any] | None:
-        """Returns the claim template of a volume, filled in; None if only a claim has that name.
+        """Returns the claim template for a volume, filled in for the instance.
 
-        Raises UnfilledError if a value is missing or wrong.
+        Returns None if no claim template has the volume's name. Raises UnfilledError if a value is
+        missing or wrong.
         """
         for own in (self._now, self._at(recorded)):
             if volume in own.written:
@@ -138,8 +148,10 @@ class Claims:
     def problem_of(self, source: PodSource) -> str:
         """Returns why an instance's claim templates cannot be filled in, or an empty string.
 
-        If the instance is kept at a recorded spec, only the claims that do not exist yet count.
+        If a partition keeps the instance at a recorded spec, claims that exist are not checked.
         """
+        # The values of a kept instance may have changed since. That must not stop its next pod from
+        # using the claims that it already has.
         there = self._observed if source.recorded is not None else ()
         own = claims_of(self._app, source.id, self._named(source))
         try:
@@ -150,8 +162,9 @@ class Claims:
         return ""
 
     def refused(self, source: PodSource) -> str:
-        """Returns why the API server would refuse a claim that an instance
-        still lacks, or an empty string.
+        """Returns why the API server would refuse a missing claim of an instance.
+
+        Returns an empty string if the API server would accept all of them.
         """
         if not self._now.written and source.recorded is None:
             return ""
@@ -181,11 +194,12 @@ class Claims:
         return why
 
     def own_among(self, source: PodSource, claims: Collection[str]) -> list[str]:
-        """Returns those of the given claim names that an instance's pod may use as its own.
+        """Returns those of the given claim names that an instance's pod may use as its own claims.
 
         The claims need not exist.
         """
         mounts = () if source.template is None else source.template.mounts
+        # Mounted claims are found by their suffix: `claims` are few, and `mounts` may be thousands.
         named = claims_of(self._app, source.id, self._named(source)).values()
         found = dict.fromkeys([claim for claim in named if claim in claims])
         suffix = f"-{self._app}-{source.id}"
@@ -193,10 +207,11 @@ class Claims:
         return list(found | dict.fromkeys([c for c in mounted if c.endswith(suffix)]))
 
     def _seen(self, instance: int) -> dict[str, str]:
-        """Returns volume -> claim, for the existing claims with an instance's number.
+        """Returns volume -> claim for the existing claims of an instance.
 
-        The claims are sorted by instance once: a template may mount thousands of volumes that it
-        lacks, and looking up each of them for each instance would take too long.
+        The first call sorts all claims by instance number. A template may mount thousands of
+        volumes that it does not define, and a search for each of them in each instance would take
+        too long.
         """
         if self._there is None:
             self._there, app = {}, f"-{self._app}"
@@ -207,7 +222,7 @@ class Claims:
         return self._there.get(str(instance), {})
 
     def _named(self, source: PodSource) -> Collection[str]:
-        """Returns the names of the claim templates that count for an instance."""
+        """Returns the names of the claim templates from which an instance's claims are created."""
         if source.recorded is None:
             return self._now.written
         if source.recorded.other_parts.volume_claim_templates is not None:
@@ -219,25 +234,26 @@ class Claims:
         return [name for name in own if own[name] in self._observed or name in mounts]
 
     def _at(self, recorded: Templates | None) -> OwnClaims:
-        """Returns the claim templates of a recorded spec, or the current ones for None."""
+        """Returns the claim templates of a recorded spec, or the current ones if it is None."""
         if recorded is None:
             return self._now
+        # Instances that are kept at one revision share one object, so the cache has few entries.
         if id(recorded) not in self._recorded:
             self._recorded[id(recorded)] = OwnClaims(recorded, self._templates)
         return self._recorded[id(recorded)]
 
 
 def claims_of(app: str, instance: int, templates: Iterable[str]) -> dict[str, str]:
-    """Returns claim template -> name of the instance's claim: `<claim template>-<tapp>-<id>`."""
+    """Returns claim template -> name of the instance's claim, `<claim template>-<tapp>-<id>`."""
     return {name: f"{name}-{app}-{instance}" for name in templates}
 
 
 def plan_claims(world: World, waiting: Iterable[PodSource]) -> ClaimPlan:
-    """Decides on the claims of a TApp that is not being deleted.
+    """Decides which claims of a TApp are kept, created and deleted. The TApp is not being deleted.
 
-    `waiting` are the instances whose pod is about to be created or waits for a node. The latter
-    need their claims, too: a claim may have been refused earlier, or deleted since, and the
-    scheduler waits for it.
+    `waiting` are the instances whose pod is about to be created, or exists and has no node. The
+    scheduler does not assign a node to a pod while one of its claims is missing. So a claim that
+    was refused or deleted after its pod was created is created again.
     """
     result, own = ClaimPlan(), Claims(world)
     app, spec, observed = world.tapp.metadata.name, world.tapp.spec, world.claims
@@ -247,6 +263,7 @@ def plan_claims(world: World, waiting: Iterable[PodSource]) -> ClaimPlan:
         claim = observed[name]
         numbers = [instance_number(name, prefix) for prefix in prefixes] if delete_scaled else []
         number = next((number for number in numbers if number is not None), None)
+        # A claim stays while its pod exists, so that no data goes while a container may use it.
         gone = number is not None and number >= spec.replicas and number not in world.pods
         (result.delete if gone else result.keep).append(claim)
     for source in waiting:

@@ -68,10 +68,10 @@ def grow(
     claims: Sequence[ClaimObject],
     recorded: Mapping[int, Templates] = MappingProxyType({}),
 ) -> Growth:
-    """Decides which of the claims that stay grow.
+    """Decides which claims request more storage now.
 
-    All of them grow at once, because no pod restarts for that. Claims of instances beyond
-    `replicas` are left alone until the instances come back.
+    All of them grow at the same time, because no pod has to restart for that. Claims of instances
+    beyond `replicas` grow only when `replicas` includes these instances again.
 
     Args:
         world: the observed objects.
@@ -108,7 +108,7 @@ def grow(
 
 
 def _wanted(own: Claims, name: str, instance: int, recorded: Templates | None) -> str | None:
-    """Returns the storage that an instance's claim template requests; None if it cannot be read."""
+    """Returns the storage that an instance's claim template requests, or None if it is invalid."""
     with suppress(UnfilledError):
         found = own.filled(name, instance, recorded)
         return None if found is None else _storage_of(found["spec"])
@@ -116,13 +116,13 @@ def _wanted(own: Claims, name: str, instance: int, recorded: Templates | None) -
 
 
 def _storage_of(spec: Mapping[str, Any]) -> str | None:
-    """Returns the storage that a claim template requests, in the API
-    server's notation; None if invalid.
+    """Returns the storage that a claim template requests, or None if it is no valid quantity.
 
-    A number with an exponent is converted, because the API server stores it in its own way. The
-    claim would otherwise be written again and again.
+    The quantity is in the API server's notation. The API server rewrites a number with an exponent,
+    so such a number would differ from the stored one and be written in every sync.
     """
     size = map_in(map_in(spec, "resources"), "requests").get("storage")
+    # In Python, True is an integer. The API server refuses it as a quantity.
     if isinstance(size, bool) or not isinstance(size, str | int | float):
         return None
     text = str(size)
@@ -135,9 +135,7 @@ def _storage_of(spec: Mapping[str, Any]) -> str | None:
 def _judged(
     claim: ClaimObject, template: str, wanted: str, classes: Mapping[str, bool] | None
 ) -> str | Obstacle | None:
-    """Returns the storage that a claim should request, an obstacle, or None
-    to leave the claim as it is.
-    """
+    """Returns the storage to request, or the obstacle; None if the claim stays as it is."""
     if claim.metadata.deletion_timestamp is not None:
         return None
     try:
@@ -152,6 +150,7 @@ def _judged(
     if has is None or to is None or status.phase != "Bound":
         return None
     if has >= to:
+        # The claim already requests this size, but the volume may not have it: the driver tries on.
         why = _said_by_driver(status)
         return Obstacle(template, wanted, text, Reason.INFEASIBLE, why) if why else None
     if most is not None and most < to:
@@ -162,7 +161,7 @@ def _judged(
 
 
 def _written(resources: Storage | None) -> str:
-    """Returns the storage in a list of resources, or an empty string."""
+    """Returns the storage in `requests` or `limits` as text; "" if there is none."""
     size = None if resources is None else resources.storage
     return "" if size is None else str(size)
 
@@ -171,10 +170,10 @@ _GIVE_UP = "set the template back, or move the data to new claims"
 
 
 def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
-    """Returns the claim's StorageClass like Kubernetes (component-helpers,
-    GetPersistentVolumeClaimClass).
+    """Returns the name of a claim's StorageClass, or an empty string.
 
-    The old annotation takes precedence over `storageClassName`.
+    As in Kubernetes (component-helpers, GetPersistentVolumeClaimClass), the deprecated annotation
+    takes precedence over `storageClassName`.
     """
     annotations: Any = None
     with suppress(*UNREADABLE):
@@ -203,7 +202,7 @@ def _class_obstacle(name: str, classes: Mapping[str, bool] | None) -> str:
 
 
 def _said_by_driver(status: ClaimStatus) -> str:
-    """Returns why the storage driver cannot grow the claim, or "" if it has not refused."""
+    """Returns why the storage driver cannot grow the claim, or "" if it has reported no failure."""
     status_word = (status.allocated_resource_statuses or {}).get("storage", "")
     # The values are ControllerResizeInfeasible and NodeResizeInfeasible.
     if not status_word.endswith("ResizeInfeasible"):

@@ -1,12 +1,15 @@
 """The history of a TApp: decides which ControllerRevisions are created, kept and deleted.
 
-Entry point: `plan_history`. A record holds one content of one template (`records.py`). A record is
-never changed: to give a content a higher number, as after a rollback, a new record is created, and
-the old one is deleted when the new one is seen. Labels and annotations identify a record, never its
-name (docs/design.md, "History").
+Entry point: `plan_history`. A record (ControllerRevision) holds one content of one template
+(`records.py`) and is never changed. If a content needs a higher number, as after a rollback, a new
+record is created. The old record is deleted when a later sync observes the new one. Labels and
+annotations identify a record, never its name (docs/design.md, "History").
 
-For each template of the spec the record of its current content and the newest older one are kept,
-furthermore all contents that a partition keeps instances at, and `revisionHistoryLimit` others.
+These records are kept:
+
+- for each template of the spec, the record of its current content and the newest older record;
+- the records of contents at which a partition keeps instances;
+- the newest `revisionHistoryLimit` of the other records.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -76,10 +79,10 @@ class HistoryPlan:
 def record_name(
     meta: ParentMeta, template: str, revision: str, number: int, values: str = ""
 ) -> str:
-    """Returns the name of the ControllerRevision of a template's revision with this number.
+    """Returns the name of the ControllerRevision with this number for a revision of a template.
 
-    The hash includes the TApp's uid. So records that a TApp deleted with `--cascade=orphan` has
-    left behind have other names than those of the next TApp with the same name.
+    The name contains a hash that includes the TApp's uid. So the records that `--cascade=orphan`
+    leaves behind have other names than the records of a later TApp with the same name.
     """
     text = "\n".join((meta.uid, revision, str(number), template, *filter(None, (values,))))
     digest = sha256(text.encode(errors="replace")).hexdigest()[:_DIGITS]
@@ -151,12 +154,9 @@ def _kept(
     contents: Contents,
     in_use: Container[str],
 ) -> set[str]:
-    """Returns the names of the records that stay.
-
-    These are the records in use, two for each template of the spec, and `revisionHistoryLimit`
-    others.
-    """
+    """Returns the names of the records that stay; the module's docstring lists them."""
     limit, spec = world.tapp.spec.revision_history_limit, world.tapp.spec
+    # With `revisionHistoryLimit: 0` no record is created, and existing records are deleted.
     if not limit:
         return set()
     kept, others = set[str](), list[HistoryEntry]()
@@ -177,8 +177,9 @@ def _kept(
 
 
 def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
-    """Returns the records of each template, newest first; of several with
-    one content only the newest.
+    """Returns the records of each template, newest first.
+
+    If several records of a template have the same content, only the newest of them is included.
     """
     found: dict[str, dict[Content, HistoryEntry]] = {}
     for record in sorted(records, reverse=True):
@@ -197,11 +198,12 @@ class _Wanted:
     now: ClaimsAndService
 
     def other_parts(self, what: NamedContent) -> tuple[ClaimsAndService, bool]:
-        """Returns the parts that the record of `what` should have, and
-        whether its current record differs.
+        """Returns the Service name and claim templates for the record of a content.
 
-        The record of a content that a partition keeps instances at stays as it is. So does a record
-        if the current spec's claim templates are nested too deeply to be recorded.
+        `what` is the template's name and its content. The second value is True if the existing
+        record has other ones, so that a new record is needed. The existing record is left as it is
+        in two cases: a partition keeps instances at the content, or the current claim templates are
+        nested too deeply to be recorded.
         """
         name, content = what
         record = next(
@@ -218,11 +220,12 @@ class _Wanted:
 def _missing(
     wanted: _Wanted, used: Iterable[str], known: set[NamedContent], highest: int
 ) -> Iterator[NewRecord]:
-    """Yields the records to create: for running templates whose current
-    content is not the newest record.
+    """Yields the records to create, one for each used template that has no up-to-date record.
 
-    After a rollback an older record has that content. It is deleted only when the new record is
-    seen, so that the history always includes what runs, whatever happens in between.
+    A record is up to date if it has the template's current content, its Service name and its claim
+    templates, and is the template's newest record (`known`). After a rollback an older record has
+    the content. That record is deleted only when a later sync observes the new one, so that the
+    history includes the running content at any time.
     """
     world = wanted.world
     for name in sorted(used):

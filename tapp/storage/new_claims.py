@@ -1,4 +1,4 @@
-"""Claims to create, and the limits of the API server that they may exceed."""
+"""Creates claims, and checks them against limits of the API server."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,11 +24,11 @@ class NewClaim:
 
 
 def claim_document(tapp: TApp, claim: NewClaim, spec: Any, namespace_uid: str) -> Document:
-    """Returns the object of a claim to create, with `spec` as its spec.
+    """Returns the manifest of a claim to create, with `spec` as its spec.
 
-    The Namespace becomes a second owner beside the TApp, which Metacontroller adds. The garbage
-    collector deletes an object only when all of its owners are gone, so the data survive the TApp
-    (docs/design.md, "Claims").
+    The claim has two owners: the Namespace, and the TApp, which Metacontroller adds. The garbage
+    collector deletes an object only when all of its owners are gone, so the claim and its data
+    survive the deletion of the TApp (docs/design.md, "Claims").
     """
     metadata = claim.template.get("metadata") or {}
     document: Document = {
@@ -69,13 +69,14 @@ def claim_problem(tapp: TApp, claim: NewClaim, namespace_uid: str) -> str:
 
 
 def annotations_problem(document: Document, uid: str) -> str:
-    """Returns why the annotations of a claim or Service are too large, or an empty string.
+    """Returns why the annotations of a claim or Service would be too large, or an empty string.
 
-    Metacontroller adds an annotation with its copy of the object, including a label with the TApp's
-    `uid`.
+    Metacontroller adds an annotation with a copy of the object, so the copy counts. The copy
+    includes a label with `uid`, the uid of the TApp.
     """
     metadata = document["metadata"]
     labels = {**map_in(metadata, "labels"), CONTROLLER_UID: uid}
+    # The API server limits the total of an object's annotations (ValidateAnnotationsSize).
     copy = length_in_go({**document, "metadata": {**metadata, "labels": labels}})
     found = bytes_of(map_in(metadata, "annotations")) + len(LAST_APPLIED) + copy
     if found <= MOST_ANNOTATIONS:

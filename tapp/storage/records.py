@@ -27,8 +27,9 @@ _MOST_FILLED: Final = 3
 
 
 class HistoryEntry(NamedTuple):
-    """A readable ControllerRevision of this service. Entries compare by
-    number: the newest is the largest.
+    """A ControllerRevision of this service that can be read.
+
+    Entries compare by number, so the newest entry is the largest.
     """
 
     number: int
@@ -44,13 +45,14 @@ class HistoryEntry(NamedTuple):
 
     @property
     def content(self) -> Content:
-        """The record's content, whatever the name of the template is."""
+        """The record's content, without the name of its template."""
         return self.revision, self.values
 
 
 def read_entry(revision: RevisionObject) -> HistoryEntry | None:
-    """Reads a ControllerRevision; returns None if this service did not write it, or it is
-    damaged.
+    """Reads a ControllerRevision.
+
+    Returns None if this service did not write it, or if its label or annotations are missing.
     """
     meta = revision.metadata
     label = meta.labels and meta.labels.revision
@@ -62,23 +64,21 @@ def read_entry(revision: RevisionObject) -> HistoryEntry | None:
 
 
 def content_name(content: Content) -> str:
-    """Returns the name of a content for the status and for messages: `v1-0a1b`, or
-    `v1-0a1b-2c3d`.
-    """
+    """Returns a content's name for the status and for messages: `v1-0a1b`, or `v1-0a1b-2c3d`."""
     return "-".join(filter(None, content))
 
 
 class Contents:
-    """The contents of the templates in the current spec, as the history knows them.
+    """The current content of each template in the spec.
 
-    Usually that is the template's revision with the digest of its current values. But the newest
-    record may have further values, of instances that ran the template earlier. If all instances
-    that run the template now would be filled in from that record as from the spec, the record's
-    content is used. Otherwise a change of other instances' values would start a new revision.
+    Usually that is the template's revision with the digest of its current values. The newest record
+    may contain the values of further instances, which ran the template earlier. If that record
+    fills in the template for all current instances exactly like the spec, the record's content is
+    used. Otherwise a change of the further instances' values would start a new revision.
     """
 
     def __init__(self, world: World) -> None:
-        """Finds the newest record of each template."""
+        """Finds the newest record of each template; records that are being deleted do not count."""
         self._templates = world.templates
         self._newest: dict[str, tuple[HistoryEntry, RevisionObject]] = {}
         for found in world.revisions.values():
@@ -89,13 +89,12 @@ class Contents:
                 self._newest[record.template] = record, found
 
     def of(self, name: str) -> Content | None:
-        """Returns the content of the template called `name`; None if the template cannot be
-        used.
-        """
+        """Returns the current content of a template, or None if the template cannot be used."""
         template = self._templates.named(name)
         if not isinstance(template, Template):
             return None
         content = template.revision, self._templates.values_of(name).digest
+        # Further values in the newest record must not make a new content (class docstring).
         record, found = self._newest.get(name, (None, None))
         if record is None or found is None or record.content == content:
             return content
@@ -128,15 +127,16 @@ class Records:
                 self._of_revision.setdefault(record.revision, []).append(name)
 
     def newest_of(self, revisions: Iterable[str]) -> str:
-        """Returns the newest content with one of these revisions, or an empty string."""
+        """Returns the name of the newest content with one of these revisions, or ""."""
         wanted = set(revisions)
         names = {name for each in wanted for name in self._of_revision.get(each, ())}
         return next((name for name in self._objects if name in names), "")
 
     def templates_of(self, content: str, name: str) -> Templates | None:
-        """Returns the recorded spec of a content, in which all instances run the template `name`.
+        """Returns a recorded spec in which all instances run the template `name`.
 
-        `name` is the template's current name. Returns None if there is no such record.
+        The record is the one of `content`, also if the template had another name then. Returns None
+        if there is no such record.
         """
         key = content, name
         if key not in self._lookups:
@@ -147,21 +147,22 @@ class Records:
         return self._lookups[key]
 
     def template(self, content: str, instance: int, name: str) -> Template | None:
-        """Returns the template of an instance as recorded in a content.
+        """Returns the template that the record of `content` has for an instance.
 
-        `name` is the template's current name. Returns None if there is no record, or it cannot be
-        used.
+        `name` is the template's current name. Returns None if there is no such record, or if its
+        template cannot be filled in for the instance.
         """
         lookup = self.templates_of(content, name)
         found = None if lookup is None else lookup.of(instance)
         return found if isinstance(found, Template) else None
 
     def of_pod(self, pod: Pod, instance: int, template: str, likely: Iterable[str]) -> str:
-        """Returns the content that a pod was made from, or an empty string if no record fits.
+        """Returns the name of the content that a pod was created from.
 
-        `likely` are the contents to compare first. `template` is the current name of the
-        instance's template.
+        Returns an empty string if no record fits. `likely` are the contents to compare first.
+        `template` is the current name of the instance's template.
         """
+        # A pod whose template has placeholders also has the revision of the template as written.
         revision, written = pod.spec.template_hash or "", pod.spec.written
         known = None if written else self._known.get(revision)
         if known is None:

@@ -52,11 +52,13 @@ class ServicePlan:
 class OwnServices:
     """Builds the Service of each instance from `spec.serviceTemplate`.
 
-    `problem` says why the template cannot be used, or is empty.
+    `problem` says why the template cannot be used; it is empty if the template can be used.
     """
 
     def __init__(self, templates: Templates, uid: str) -> None:
-        """`templates` fills in placeholders; `uid` is the TApp's, for the selector."""
+        """Checks the template. `templates` fills in placeholders; `uid` is the TApp's, for the
+        selector.
+        """
         self._templates, self._uid = templates, uid
         self._body: Document = templates.spec.service_template or {}
         self._common: tuple[Document, Document] | None = None
@@ -93,18 +95,20 @@ class OwnServices:
         }
         if annotations := own_annotations(found):
             metadata["annotations"] = annotations
+        # The uid keeps a later TApp of the same name from receiving the traffic of this one.
         selector = {CONTROLLER_UID: self._uid, INSTANCE: str(instance)}
         return {**SERVICE.type_meta, "metadata": metadata, "spec": {**spec, "selector": selector}}
 
     def desired(self, instance: int, service: Manifest | None) -> tuple[Document, bool]:
-        """Returns the Service of an instance, and whether the observed one
-        (`service`) differs from it.
+        """Returns the Service of an instance, and True if the observed `service` differs from it.
 
-        Raises UnfilledError if a value is missing or wrong, or if the API server would refuse the
-        Service.
+        A missing Service (None) differs. Raises UnfilledError if a value is missing or wrong, or if
+        the API server would refuse the Service.
         """
         desired = self.of(instance)
+        # The projection leaves out the fields that the API server has defaulted.
         differs = service is None or project(service.document, desired) != desired
+        # An applied Service has passed the checks already, so only a new or changed one is checked.
         if differs:
             why = limit_problem("Service", desired) or annotations_problem(desired, self._uid)
             if why:
@@ -113,7 +117,7 @@ class OwnServices:
 
 
 def _parts(body: Document) -> tuple[Document, Document]:
-    """Returns metadata and spec of a template whose placeholders are filled in.
+    """Returns the metadata and the spec of a Service template whose placeholders are filled in.
 
     Raises UnfilledError if Metacontroller could not apply the spec.
     """
@@ -129,7 +133,8 @@ def _parts(body: Document) -> tuple[Document, Document]:
 def is_ours(service: Manifest) -> bool:
     """Returns True if Metacontroller has written the Service's spec for this TApp.
 
-    Metacontroller adopts objects with matching labels; the copy of an adopted object has no spec.
+    Metacontroller also adopts Services of others with matching labels. Metacontroller's annotation
+    on such a Service has no spec.
     """
     return service.projected is not None and "spec" in service.projected
 
@@ -139,7 +144,7 @@ def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> 
 
     Args:
         world: the observed objects.
-        wanted: the instances that need a Service -> whether the instance's pod is on a node.
+        wanted: instance that needs a Service -> True if the instance's pod is on a node.
         most_bytes: approximate limit of the bytes to write in this sync; at least one Service is
             written.
     """
@@ -155,6 +160,7 @@ def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> 
         for instance, is_on_node in wanted.items():
             service = rest.pop(f"{prefix}{instance}", None)
             kept = [] if service is None else [service]
+            # A response with this Service's spec would overwrite the Service of somebody else.
             if service is not None and not is_ours(service):
                 result.taken.append(instance)
                 result.keep += kept
@@ -185,6 +191,7 @@ def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> 
 
 def _shape_problem(body: Document) -> str:
     spec = body.get("spec")
+    # The response may contain one filled-in copy for each instance.
     size = len(msgspec.json.encode(body))
     if size > LARGEST:
         return f"it has {size} bytes, and each instance would have its own; at most {LARGEST}"
@@ -196,8 +203,9 @@ def _shape_problem(body: Document) -> str:
 
 
 def _without_blanks(value: Any) -> Any:
-    """Returns a spec without its empty values: the API server drops them,
-    fills them in or refuses them.
+    """Returns a spec without its empty values.
+
+    The API server drops empty values, replaces them with defaults, or refuses them.
     """
     if isinstance(value, dict):
         items = {key: _without_blanks(item) for key, item in value.items()}

@@ -1,8 +1,8 @@
-"""The answers that leave claims as they are.
+"""The responses that leave claims unchanged.
 
-With the update strategy `OnDelete` Metacontroller never writes a claim that exists, whatever the
-answer says. With `InPlace` it applies the answer, so the answer has to be one that changes nothing,
-as for pods (`tapp/kube/project.py`). Both depend on the claim alone.
+With the update strategy `OnDelete` Metacontroller never writes an existing claim, so any response
+will do. With `InPlace` Metacontroller applies the response to the claim. So the response repeats
+the fields that Metacontroller has applied before, as for pods (`tapp/kube/project.py`).
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ Document = dict[str, Any]
 
 
 def kept_claim(claim: ClaimObject) -> Document:
-    """Returns the answer that keeps a claim which Metacontroller never writes (`OnDelete`)."""
+    """Returns the response that keeps a claim which Metacontroller never writes (`OnDelete`)."""
     metadata: Document = {"name": claim.metadata.name}
     if claim.metadata.namespace:
         metadata["namespace"] = claim.metadata.namespace
@@ -29,10 +29,11 @@ def kept_claim(claim: ClaimObject) -> Document:
 
 
 def unchanged_claim(claim: ClaimObject) -> Document:
-    """Returns the answer that changes nothing of a claim which Metacontroller applies (`InPlace`).
+    """Returns the response that changes no field of a claim to which Metacontroller applies it.
 
-    For a claim that Metacontroller has not applied before, that is its metadata. Metacontroller
-    writes its own annotation once, and then nothing.
+    This is for the update strategy `InPlace`. If Metacontroller has never applied the claim, the
+    response has only the claim's identity and labels. Metacontroller then adds its annotation, and
+    writes nothing in later syncs.
     """
     kept, annotations = kept_claim(claim), map_of(msgspec.json.decode(claim.metadata.annotations))
     applied = read_annotation(msgspec.json.decode, annotations.pop(LAST_APPLIED, None))
@@ -55,7 +56,7 @@ def unchanged_claim(claim: ClaimObject) -> Document:
 
 
 def _document(claim: ClaimObject, annotations: Document) -> Document:
-    """Returns the fields of a claim that projection reads, without empty fields."""
+    """Returns the claim's fields that `project` reads, without empty fields."""
     meta = claim.metadata
     parts = {
         "labels": meta.labels,
@@ -70,14 +71,15 @@ def _document(claim: ClaimObject, annotations: Document) -> Document:
 
 
 def _owners(projected: Any, observed: Any, applied: Any) -> Any:
-    """Returns owners in a form that Metacontroller's merge does not mix up.
+    """Returns the owner references for a response, so that Metacontroller's merge removes no owner.
 
-    Metacontroller tells owners apart by name, and a TApp may have the name of its Namespace. Then
-    one would take the place of the other, and the claim would lose the owner that protects it. The
-    name is no key any more if an item lacks it. So an owner that was not applied is answered with
-    its uid alone, which changes nothing. If somebody has written all owners into Metacontroller's
-    annotation, no answer leaves them alone. The API server refuses owners without a name, so none
-    is lost.
+    Metacontroller distinguishes owners by name. A TApp and its Namespace may have the same name:
+    one reference would then replace the other, and the claim would lose the Namespace, which
+    protects it. Metacontroller does not merge by name if an item lacks the name. So a reference
+    that Metacontroller has not applied is returned with its uid alone, which changes nothing.
+
+    If a user has written all owners into Metacontroller's annotation, every response changes them.
+    The API server then refuses the owner without a name, so no owner is lost.
     """
     if not isinstance(observed, list):
         return projected
