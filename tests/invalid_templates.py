@@ -68,7 +68,7 @@ INVALID: dict[str, tuple[Document, str]] = {
             container={"volumeDevices": [{"name": "raw", "devicePath": "/dev/x"}]},
             volumes=[{"name": "raw", "emptyDir": {}}],
         ),
-        "volumeDevices has 'raw', and that volume is no claim",
+        "volumeDevices has 'raw', and that volume is not a claim",
     ),
     "device twice": (
         template(

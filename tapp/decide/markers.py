@@ -206,7 +206,7 @@ class _Marking:
         if not self._differs(pod):
             # The markers about the hold ask nothing of the pod: the decision stays the same.
             return Verdict(Action.MARK, decision.reason, decision.message, change)
-        message = f"what is asked of its pod has changed; {decision.message}"
+        message = f"labels or annotations of its pod have to change; {decision.message}"
         return Verdict(Action.MARK, Reason.MARKS_CHANGED, message, change)
 
     def _step(self, pod: Pod, reason: Reason, message: str, **markers: str) -> Verdict:

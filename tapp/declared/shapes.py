@@ -59,7 +59,7 @@ def _list_problem(section: str, items: Any) -> str:
         if section in _CONTAINERS and not isinstance(item.get("image") or "", str):
             return f"{where}.image is not a string"
         if section in _CONTAINERS and len(item.get("image") or "") > LONGEST:
-            return f"{where}.image is longer than {LONGEST} characters, as no image's reference is"
+            return f"{where}.image is longer than {LONGEST} characters: no image reference is"
     return ""
 
 

@@ -88,10 +88,10 @@ class _Folding:
             before = defined.get(match[1] or "")
             if before is None or before.stays:
                 return match[0]
-            where = f"env {quoted(match[1])} stands twice"
+            where = f"environment variable {quoted(match[1])} is listed twice"
             if not isinstance(before.value, str):
                 raise RepeatedEnvError(
-                    f"{where}, and {quoted(item['name'])} needs the first one's valueFrom"
+                    f"{where}, and {quoted(item['name'])} needs the valueFrom of the first entry"
                 )
             self._left -= len(before.value)
             if self._left < 0:
@@ -103,7 +103,10 @@ class _Folding:
             # expand it.
             for other in sorted(before.undefined):
                 if other in defined and defined[other].stays:
-                    raise RepeatedEnvError(f"{where}, and its first value knew no {quoted(other)}")
+                    raise RepeatedEnvError(
+                        f"{where}, and its first value refers to {quoted(other)}, which is defined "
+                        "only later"
+                    )
             return before.value
 
         value = item.get("value")

@@ -107,7 +107,7 @@ def _no_device(spec: Document, container: Document) -> str:
     for volume in maps_of(spec.get("volumes")) if devices else ():
         name = volume.get("name")
         if isinstance(name, str) and name in devices and not _FOR_CLAIMS & volume.keys():
-            return f"volumeDevices has {quoted(name)}, and that volume is no claim"
+            return f"volumeDevices has {quoted(name)}, and that volume is not a claim"
     return ""
 
 

@@ -71,8 +71,8 @@ def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]
     if isinstance(text, str) and (found := whole(text)) is not None:
         return max(found, LEAST_SECONDS), ""
     return default, (
-        f"metadata.annotations[{LOST_NODE_SECONDS!r}] is {quoted(text)}, which is no number of "
-        f"seconds; {default} holds"
+        f"metadata.annotations[{LOST_NODE_SECONDS!r}] is {quoted(text)}, which is not a number of "
+        f"seconds; the default of {default} seconds applies"
     )
 
 

@@ -66,7 +66,7 @@ def wanted_of(spec: PodSpec, template: Template) -> Wanted:
         limit = "limits", "memory"
         shrinks = shrinks or (not restarts_container and new.get(limit, 0) < old.get(limit, 0))
     if changes and template.spec.get("resources"):
-        obstacles.append("resources of the pod as a whole stand beside them")
+        obstacles.append("the pod has resources of its own in spec.resources")
     elif changes and not obstacles:
         # ValidatePodResize refuses a change of the pod's QoS class.
         now = {name: spec.resources_of(name) for name in spec.images}
@@ -84,7 +84,7 @@ def _obstacles(
         return [f"its pod has no container {quoted(name)}"]
     old, new = sizes
     found = [
-        f"{kind}.{resource} of container {quoted(name)} cannot be taken away"
+        f"{kind}.{resource} of container {quoted(name)} cannot be removed by a resize"
         for kind, resource in removed_sizes(old, new)
     ]
     found += [
@@ -102,7 +102,7 @@ def _obstacles(
 def _invalid(name: str, sizes: Sizes) -> list[str]:
     """Returns why the API server would refuse the resources of a container in any pod."""
     found = [
-        f"{kind}.{resource} of container {quoted(name)} is no quantity that Kubernetes takes"
+        f"{kind}.{resource} of container {quoted(name)} is not a valid quantity"
         for (kind, resource), value in sorted(sizes.items())
         if value < 0
     ]
@@ -117,9 +117,12 @@ def obstacle_to_resize(pod: Pod, wanted: Wanted) -> str:
     if wanted.obstacle:
         return wanted.obstacle
     if not pod.given:
-        return "its kubelet tells no resources: nothing runs, or it is older than Kubernetes 1.33"
+        return (
+            "the kubelet reports no resources: no container runs, or the kubelet is older than "
+            "Kubernetes 1.33"
+        )
     if wanted.shrinks and not pod.tells_generation:
-        return "a memory limit cannot fall before Kubernetes 1.34"
+        return "a memory limit cannot be decreased in place before Kubernetes 1.34"
     return ""
 
 

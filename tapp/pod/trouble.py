@@ -77,8 +77,8 @@ def silence(pod: Pod, since: float, now: float, *, moved: bool, limit: float) ->
     else:
         when = f" since {written(since)}" if since != UNKNOWN else ""
         text = (
-            f"nothing is heard of node {short(pod.node or '?')}{when}: its pod may run or not, and "
-            "it stays until the node is back, or its Node object is deleted"
+            f"node {short(pod.node or '?')} has not reported{when}: its pod may still run, and "
+            "stays until the node reports again, or its Node object is deleted"
         )
         found = wait_since(text, since, now)
     if not moved:
@@ -110,7 +110,7 @@ def _trouble_of_completed(pod: Pod, update: Progress) -> Trouble:
     if ended_by_update(pod, update):
         name = next(name for name in update.unfinished if name in pod.spec.main_containers)
         image = short(pod.spec.images[name])
-        text = f"container {short(name)} did not come to run {image}"
+        text = f"container {short(name)} failed to start image {image}"
         return Trouble(f"its update ended it{quote}: {text}")
     if pod.refused_by_kubelet:
         return Trouble(f"the kubelet refused its pod{quote}")
@@ -147,7 +147,7 @@ def _trouble_of_container(
 def _pull_failure(waiting: Waiting, image: str) -> str:
     """Returns one sentence for all reasons that alternate while an image cannot be pulled."""
     if waiting.reason == "InvalidImageName":
-        return f"InvalidImageName: {quoted(image)} is no image name"
+        return f"InvalidImageName: {quoted(image)} is not an image name"
     if waiting.reason == "ErrImageNeverPull":
         return f"ErrImageNeverPull: image {image} is not on the node, and must not be pulled"
     quote = _pull_error(waiting)

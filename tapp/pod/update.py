@@ -139,7 +139,8 @@ def obstacle_to(names: Iterable[str], pod: Pod) -> str:
     spec = pod.spec
     if spec.unmergeable:
         return (
-            f"Metacontroller cannot merge {short(spec.unmergeable)} (two entries of one merge key)"
+            f"Metacontroller cannot merge {short(spec.unmergeable)} "
+            "(two entries with the same merge key)"
         )
     for name in (names := list(names)):
         if name not in spec.images:

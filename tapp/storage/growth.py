@@ -154,7 +154,7 @@ def _judged(
         why = _said_by_driver(status)
         return Obstacle(template, wanted, text, Reason.INFEASIBLE, why) if why else None
     if most is not None and most < to:
-        why = f"their own limits.storage is {limit}, and that cannot be changed; {_GIVE_UP}"
+        why = f"limits.storage of the claims is {limit}, and cannot be changed; {_GIVE_UP}"
     else:
         why = _class_obstacle(_class_of(claim, spec), classes)
     return Obstacle(template, wanted, text, Reason.NOT_EXPANDABLE, why) if why else wanted
@@ -185,7 +185,7 @@ def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
 def _class_obstacle(name: str, classes: Mapping[str, bool] | None) -> str:
     """Returns why claims of a StorageClass cannot grow, or an empty string if they can."""
     if not name:
-        return f"they have no StorageClass, and nothing can make their volumes larger; {_GIVE_UP}"
+        return f"the claims have no StorageClass, so their volumes cannot be expanded; {_GIVE_UP}"
     if classes is None:
         return (
             "the request shows no StorageClasses; Metacontroller asks which objects to show once "

@@ -80,7 +80,7 @@ class OwnServices:
             raise UnfilledError(
                 f"the Service would be named {quoted(name)} as its pod is, and the name of a "
                 "Service is a DNS label: at most 63 lowercase letters, digits and '-', without "
-                "'.'. Make the TApp anew with such a name, or remove spec.serviceTemplate"
+                "'.'. Create the TApp again with such a name, or remove spec.serviceTemplate"
             )
         if self._slots:
             own = self._templates.own(self._slots, instance)
@@ -194,7 +194,7 @@ def _shape_problem(body: Document) -> str:
     # The response may contain one filled-in copy for each instance.
     size = len(msgspec.json.encode(body))
     if size > LARGEST:
-        return f"it has {size} bytes, and each instance would have its own; at most {LARGEST}"
+        return f"it has {size} bytes, and each instance gets a copy; at most {LARGEST}"
     if not isinstance(spec, dict):
         return "spec is missing" if spec is None else "spec is not an object"
     if "selector" in spec:

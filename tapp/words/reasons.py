@@ -43,32 +43,44 @@ class Reason(StrEnum):
     KILLED = "Killed", _DONE, "`spec.statuses` asks for it to be stopped"
     SCALED_DOWN = "ScaledDown", _DONE, "its number is not below `spec.replicas`"
     NO_POD = "NoPod", _MOVING, "has no pod; one is created"
-    WAITING_FOR_TURN = "WaitingForTurn", _MOVING, "its turn comes with one of the next answers"
+    WAITING_FOR_TURN = "WaitingForTurn", _MOVING, "it continues with one of the next syncs"
     TERMINATING = "Terminating", _MOVING, "its pod is ending"
     COMPLETED = "Completed", _MOVING, "its pod has ended and is replaced"
     ENDED_BY_UPDATE = "EndedByUpdate", _MOVING, "its update ended its pod, which is replaced"
     NODE_LOST = "NodeLost", _MOVING, "its node is lost; it starts elsewhere"
     ADOPTED = "Adopted", _MOVING, "another controller made its pod, and its template fits"
     SAME_MEANING = "SameMeaning", _MOVING, "its template makes the same pod, written in another way"
-    RESTART_ASKED = "RestartAsked", _MOVING, "a restart is asked for"
+    RESTART_ASKED = "RestartAsked", _MOVING, "a restart is requested"
     TEMPLATE_CHANGED = "TemplateChanged", _MOVING, "its template differs from its pod"
-    NOT_IN_PLACE = "NotInPlace", _MOVING, "gets a new pod, because in place it could not be done"
+    NOT_IN_PLACE = (
+        "NotInPlace",
+        _MOVING,
+        "gets a new pod, because an update in place is not possible",
+    )
     DRAINING = "Draining", _MOVING, "leaves its Services before its update"
-    MARKS_CHANGED = "MarksChanged", _MOVING, "what is asked of its pod has changed"
-    RESIZING = "Resizing", _MOVING, "its kubelet gives its containers other resources"
+    MARKS_CHANGED = "MarksChanged", _MOVING, "labels or annotations of its pod have to change"
+    RESIZING = "Resizing", _MOVING, "the kubelet resizes its containers"
     SPEC_JUST_CHANGED = "SpecJustChanged", _HELD, "updates of the previous spec may be under way"
     RESTART_WAITS = "RestartWaits", _HELD, "its restart in place waits for its last update"
-    NODE_SILENT = "NodeSilent", _HELD, "nothing is heard of its node"
+    NODE_SILENT = "NodeSilent", _HELD, "its node has stopped reporting"
     TEMPLATE_NOT_FOUND = "TemplateNotFound", _BLOCKED, "its template does not resolve"
-    REVISION_NOT_FOUND = "RevisionNotFound", _BLOCKED, "what it is kept at is not in the history"
+    REVISION_NOT_FOUND = (
+        "RevisionNotFound",
+        _BLOCKED,
+        "the revision that it is kept at is not in the history",
+    )
     INVALID_BUDGET = "InvalidBudget", _BLOCKED, "its budget is neither a number nor a percentage"
     UNREADABLE_POD = "UnreadablePod", _BLOCKED, "the service cannot read its pod"
     NEVER_MIGRATE = "NeverMigrate", _BLOCKED, "`spec.neverMigrate` keeps its ended pod"
-    BACK_OFF = "BackOff", _BLOCKED, "its pods end soon after they are made; the next one is delayed"
+    BACK_OFF = (
+        "BackOff",
+        _BLOCKED,
+        "its pods end soon after their creation; the next one is delayed",
+    )
     # Reasons of decisions and of conditions
     PULLING = "PullingImages", _MOVING, "its new images are pulled on its node first"
-    RESIZE_DEFERRED = "ResizeDeferred", _HELD, "its node has no room now for other resources"
-    PULL_FAILED = "PullFailed", _BLOCKED, "its new images cannot be had; nothing is stopped"
+    RESIZE_DEFERRED = "ResizeDeferred", _HELD, "its node has no room for the resize now"
+    PULL_FAILED = "PullFailed", _BLOCKED, "its new images cannot be pulled; nothing is stopped"
     WAITING_FOR_BUDGET = "WaitingForBudget", _HELD, "too many others are unavailable"
     WAITING_FOR_ORDER = "WaitingForOrder", _HELD, "another instance comes first in the order"
     PAUSED = "Paused", _HELD, "`spec.updateStrategy.paused` is set"
@@ -82,7 +94,7 @@ class Reason(StrEnum):
     UPDATING = "Updating", _MOVING, "instances are updated"
     DELETING = "Deleting", _MOVING, "pods are ending"
     WAITING_FOR_INSTANCES = "WaitingForInstances", _MOVING, "pods are not available yet"
-    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded", _BLOCKED, "a roll comes no further"
+    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded", _BLOCKED, "a rollout makes no progress"
     STUCK = "Stuck", _BLOCKED, "nothing can be done; Degraded says why"
     COMPLETE = "Complete", _DONE, "nothing is left to be done"
     # Reasons of Ready
@@ -90,36 +102,44 @@ class Reason(StrEnum):
     REACHED = "PartitionReached", _DONE, "the partition keeps instances at an older revision"
     # Reasons of Degraded
     AS_EXPECTED = "AsExpected", _DONE, "nothing is refused or broken"
-    BROKEN = "InstancesBroken", _BLOCKED, "instances do not get well by themselves"
-    NODES_SILENT = "NodesSilent", _HELD, "pods cannot end on nodes that are not heard of"
+    BROKEN = "InstancesBroken", _BLOCKED, "instances have failures that do not end by themselves"
+    NODES_SILENT = (
+        "NodesSilent",
+        _HELD,
+        "pods cannot be deleted on nodes that have stopped reporting",
+    )
     # Reasons of conditions that say what the service does not do
-    MISSING = "Missing", _BLOCKED, "pods that were asked for do not exist"
-    OVERDUE = "DeletionOverdue", _BLOCKED, "an object is being deleted and does not go"
+    MISSING = "Missing", _BLOCKED, "requested pods do not exist"
+    OVERDUE = "DeletionOverdue", _BLOCKED, "the deletion of an object takes too long"
     UNRESOLVED = "Unresolved", _BLOCKED, "a template does not exist, or makes no pod"
     NOT_A_BUDGET = "NotABudget", _BLOCKED, "a budget is neither a number nor a percentage"
     NOT_A_PARTITION = "NotAPartition", _BLOCKED, "a partition is neither a number nor a percentage"
     NOT_RECORDED = "NotRecorded", _BLOCKED, "the history lacks the revision of kept instances"
     NOT_MERGEABLE = "NotMergeable", _BLOCKED, "a list has two entries with the same merge key"
-    NOT_OWNED = "NotOwned", _BLOCKED, "claims in use are not the TApp's"
+    NOT_OWNED = "NotOwned", _BLOCKED, "claims in use do not belong to the TApp"
     NOT_EXPANDABLE = "NotExpandable", _BLOCKED, "claims cannot grow"
     INFEASIBLE = "Infeasible", _BLOCKED, "a storage driver refuses to let claims grow"
     NOT_REGISTERED = "NotRegistered", _BLOCKED, "the component services is not installed"
-    NO_SERVICE = "NoService", _BLOCKED, "Services that were asked for do not come about"
+    NO_SERVICE = "NoService", _BLOCKED, "requested Services do not exist"
     EDITED = "Edited", _BLOCKED, "an image was set by hand"
-    UNREADABLE = "Unreadable", _BLOCKED, "a pod has a shape that nobody understands"
-    NO_CONTAINER = "NoContainer", _BLOCKED, "a container is asked to restart that does not run"
+    UNREADABLE = "Unreadable", _BLOCKED, "a pod cannot be read"
+    NO_CONTAINER = (
+        "NoContainer",
+        _BLOCKED,
+        "a restart is requested of a container that does not run",
+    )
     NO_PULLER = "NoPuller", _HELD, "images cannot be pulled first; updates go on without"
     NOT_RESIZED = "NotResized", _BLOCKED, "pods do not get the resources of their template"
-    NO_INSTANCE = "NoInstance", _BLOCKED, "a pod's name is no instance's"
-    NOT_A_NUMBER = "NotANumber", _BLOCKED, "a key is no instance number"
-    NOT_KILLED = "NotKilled", _BLOCKED, "a status is asked for that does not exist"
-    NOT_BELOW_REPLICAS = "NotBelowReplicas", _DONE, "an instance is named that is not there"
+    NO_INSTANCE = "NoInstance", _BLOCKED, "a pod's name belongs to no instance"
+    NOT_A_NUMBER = "NotANumber", _BLOCKED, "a key is not an instance number"
+    NOT_KILLED = "NotKilled", _BLOCKED, "a requested status does not exist"
+    NOT_BELOW_REPLICAS = "NotBelowReplicas", _DONE, "the spec names an instance that does not exist"
     NOT_READ = "NotRead", _BLOCKED, "no template reads a value"
     NOT_FOUND = "NotFound", _BLOCKED, "the rolling template does not exist"
     UNUSED = "Unused", _DONE, "nothing uses a template"
-    NOT_SERVED = "NotServed", _BLOCKED, "nobody writes the pods' status"
+    NOT_SERVED = "NotServed", _BLOCKED, "the status of the pods is not written"
     GUARDED = "Guarded", _HELD, "most nodes are silent, so none counts as lost"
-    NOT_A_HOLD = "NotAHold", _DONE, "a hold is for something that there is not"
+    NOT_A_HOLD = "NotAHold", _DONE, "a hold is limited to an unknown action"
     NOT_A_PRIORITY = "NotAPriority", _DONE, "an update's priority is no integer"
     NOT_SECONDS = "NotSeconds", _BLOCKED, "the TApp's own limit is no number"
 

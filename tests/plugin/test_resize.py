@@ -39,7 +39,10 @@ def test_pods_are_resized_one_by_one(more: Document) -> None:
 @pytest.mark.parametrize(
     ("resources", "reason"),
     [
-        ({"limits": {"cpu": "200m"}}, "limits.memory of container 'web' cannot be taken away"),
+        (
+            {"limits": {"cpu": "200m"}},
+            "limits.memory of container 'web' cannot be removed by a resize",
+        ),
         (
             {"limits": {"cpu": "200m", "memory": "64Mi"}, "requests": {"nvidia.com/gpu": "1"}},
             "nvidia.com/gpu of container 'web' cannot be resized",

@@ -45,7 +45,7 @@ REPLACED = "Recreate/NotInPlace: "
             {"requests": {"cpu": "2"}},
             REPLACED + "requests.memory of container 'app' cannot be",
         ),
-        (LESS, None, REPLACED + "requests.cpu of container 'app' cannot be taken away"),
+        (LESS, None, REPLACED + "requests.cpu of container 'app' cannot be removed by a resize"),
         (
             GUARANTEED,
             {**GUARANTEED, "requests": {"cpu": "500m"}},
@@ -70,12 +70,14 @@ REPLACED = "Recreate/NotInPlace: "
         (
             LESS,
             {"requests": {"cpu": "much", "memory": "1Gi"}},
-            "Keep/Blocked: template 'default': requests.cpu of container 'app' is no quantity",
+            "Keep/Blocked: template 'default': "
+            "requests.cpu of container 'app' is not a valid quantity",
         ),
         (
             LESS,
             {"requests": {"cpu": "-1", "memory": "1Gi"}},
-            "Keep/Blocked: template 'default': requests.cpu of container 'app' is no quantity",
+            "Keep/Blocked: template 'default': "
+            "requests.cpu of container 'app' is not a valid quantity",
         ),
     ],
     ids=[
@@ -109,7 +111,7 @@ def test_change_of_image_and_resources_replaces_the_pod() -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"reports": False}, "its kubelet tells no resources"),
+        ({"reports": False}, "the kubelet reports no resources"),
         ({"resize": False}, "resources: InPlace needs the component resize"),
     ],
     ids=["kubelet too old", "component missing"],
@@ -138,7 +140,7 @@ def test_memory_limit_is_lowered_in_place_only_if_kubernetes_supports_it(
     assert found == (
         RESIZED + (restart if restarts else "")
         if restarts or observes
-        else REPLACED + "a memory limit cannot fall before Kubernetes 1.34"
+        else REPLACED + "a memory limit cannot be decreased in place before Kubernetes 1.34"
     )
 
 

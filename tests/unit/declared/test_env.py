@@ -67,7 +67,7 @@ def test_repeated_variable_that_cannot_be_merged_sets_a_condition(given: Any) ->
     assert world.decisions() == {0: "Absent/Blocked"}
     found = condition(world.sync(), "CreationBlocked")
     assert found is not None
-    assert "container 'app': env 'A' stands twice" in found["message"]
+    assert "container 'app': environment variable 'A' is listed twice" in found["message"]
 
 
 def test_existing_pod_stays_if_its_new_template_has_a_variable_that_cannot_be_merged() -> None:

@@ -50,7 +50,7 @@ def test_pod_that_ended_because_of_its_update_is_replaced_and_other_updates_wait
     assert status["statuses"]["0"] == ("PodFailed" if phase == "Failed" else "PodSucc")
     assert status["appStatus"] == "Running"
     degraded = next(item for item in status["conditions"] if item["type"] == "Degraded")
-    assert "container app did not come to run nginx:2" in degraded["message"]
+    assert "container app failed to start image nginx:2" in degraded["message"]
 
 
 def test_pod_whose_new_image_has_ended_is_finished() -> None:

@@ -202,7 +202,7 @@ def test_container_that_was_just_stopped_is_not_reported_yet() -> None:
 
 
 STARTS = {
-    "InvalidImageName": "InvalidImageName: 'nginx:2' is no image name",
+    "InvalidImageName": "InvalidImageName: 'nginx:2' is not an image name",
     "ErrImageNeverPull": "image nginx:2 is not on the node",
     "CreateContainerConfigError": 'CreateContainerConfigError: configmap "settings" not found',
     "RunContainerError": 'RunContainerError: configmap "settings" not found',

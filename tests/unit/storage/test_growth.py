@@ -272,7 +272,7 @@ def test_claims_do_not_grow_if_their_storage_class_does_not_allow_it(
 @pytest.mark.parametrize("name", ["", None], ids=["empty", "absent"])
 def test_claim_without_a_storage_class_cannot_grow(name: str | None) -> None:
     world = edit_claim(settled_tapp(replicas=1), "data-web-0", storageClassName=name)
-    assert "they have no StorageClass" in not_grown_message(with_larger_template(world))
+    assert "the claims have no StorageClass" in not_grown_message(with_larger_template(world))
     assert sizes(world) == {"data-web-0": "1Gi"}
 
 
@@ -288,7 +288,7 @@ def test_condition_says_that_the_request_has_no_storage_classes() -> None:
 def test_claim_does_not_grow_beyond_its_own_limit() -> None:
     limits = {"requests": {"storage": "1Gi"}, "limits": {"storage": "1536Mi"}}
     world = edit_claim(settled_tapp(replicas=1), "data-web-0", resources=limits)
-    assert "limits.storage is 1536Mi" in not_grown_message(
+    assert "limits.storage of the claims is 1536Mi" in not_grown_message(
         with_larger_template(world, limits={"storage": "4Gi"})
     )
     assert world.writes == []
