@@ -1,1 +1,1 @@
-"""What a sync costs, whatever a tenant writes: generated requests, each in a process of its own."""
+"""Measures the CPU and memory of a sync with generated requests, each in a process of its own."""

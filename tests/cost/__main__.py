@@ -1,6 +1,6 @@
-"""All cases, or those whose name has a text: `python -m tests.cost --only image`.
+"""Measures all cases, or the cases whose name contains a text: `python -m tests.cost --only image`.
 
-Prints each finding with its curve; the exit code is 1 if there are any.
+Prints each finding with its curve. The exit code is 1 if there is a finding.
 """
 
 import argparse
@@ -16,7 +16,7 @@ def _judged(case: Case) -> list[str]:
 
 
 def main() -> int:
-    """The command line."""
+    """Runs the command and returns its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.cost", description=__doc__)
     parser.add_argument("--only", default="", help="part of the name of a case")
     parser.add_argument("--every", type=int, default=1, help="one of so many cases")

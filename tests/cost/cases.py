@@ -1,4 +1,4 @@
-"""Which field is measured in which shape and world, and how a cost is judged."""
+"""Combines fields, shapes and worlds into cases, and judges how the cost of a case grows."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -12,15 +12,20 @@ from tests.cost.worlds import WORLDS
 
 SIZES: Final = (1, 2, 4, 8)
 STEPS_FLOOR, MB_FLOOR = 0.5, 8.0
-"""Below these no curve is judged."""
+"""Millions of steps and MB below which the growth of a cost is not judged."""
 STEEPEST: Final = 3.7
-"""How many times more the largest size may cost than half of it; four times is a square."""
+"""Maximum ratio of the cost of the largest size to the cost of half that size.
+
+Quadratic growth gives 4.
+"""
 HELD_FLOOR: Final = 1.0
 _OF_NAMES: Final = ("long", "digits", "unicode", "a percentage with zeros", "a missing value")
 
 
 class Case(NamedTuple):
-    """What is measured: a field, in a shape, in a world."""
+    """A measurement: a field, the shape of its value, and the world that is the rest of the
+    request.
+    """
 
     field: Field
     shape: str
@@ -30,13 +35,13 @@ class Case(NamedTuple):
         return f"{self.field}, {self.shape}, {self.world}"
 
     def cost(self, size: int, *, trace: bool = False) -> Cost:
-        """Its cost at a size."""
+        """Measures the case at a size."""
         making = partial(WORLDS[self.world], self.field, SHAPES[self.shape], size)
         return cost_of(making, trace=trace)
 
 
 def every_case() -> list[Case]:
-    """All of them: thousands."""
+    """Returns all combinations of field, shape and world: thousands."""
     return [
         Case(field, shape, world)
         for field in every_field()
@@ -46,7 +51,7 @@ def every_case() -> list[Case]:
 
 
 def some_cases() -> list[Case]:
-    """Each field in each shape, in one world after the other."""
+    """Returns each field in each of its shapes once, and takes the worlds in turn."""
     found = []
     for field in every_field():
         worlds = _worlds(field)
@@ -71,7 +76,9 @@ def _worlds(field: Field) -> list[str]:
 
 
 def findings(case: Case, top: int = SIZES[-1]) -> Iterator[str]:
-    """What is wrong with the cost of a case up to a size, each with its figures."""
+    """Yields the reasons why the cost of a case is too high, with figures, for sizes up to
+    `top`.
+    """
     largest = case.cost(top)
     if largest.code not in _ANSWERS:
         yield f"{case}: given up, or answered {largest.code}: {largest}"
@@ -94,7 +101,9 @@ _ANSWERS: Final = (200, 400, 413, 503)
 
 
 def not_counted(case: Case, size: int = SIZES[1]) -> str:
-    """What is held after a call beyond what the memo says, "" where that is next to nothing."""
+    """Returns a finding if a call leaves memory allocated that the memo does not count, or an empty
+    string.
+    """
     cost = case.cost(size, trace=True)
     return (
         f"{case}: {cost.held:.1f} MB are held that do not count" if cost.held > HELD_FLOOR else ""

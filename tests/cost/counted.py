@@ -1,7 +1,7 @@
-"""A process in which every call is counted: `python -m tests.cost.counted`.
+"""A process that counts the steps and memory of calls: `python -m tests.cost.counted`.
 
-It reads pickled calls from its standard input, forks for each, so that none is affected by another,
-and writes the pickled cost of each to its standard output.
+The process reads pickled calls from standard input. It forks for each call, so that no call affects
+another one, and writes the pickled cost of the call to standard output.
 """
 
 import contextlib
@@ -16,18 +16,19 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from tests.cost import steps
 
 GIVEN_UP: Final = 150e6
-"""Steps after which a call is given up."""
+"""Number of steps after which a call is aborted."""
 
 
 class Counted(NamedTuple):
-    """What a call cost.
+    """The cost of a call.
 
     Attributes:
-        steps: steps that the service took.
-        peak: KB that the process took at most, beyond the request.
-        held: bytes that are still allocated afterwards, beyond what the memo says; 0 if not traced.
-        code: status code; 0 if the call was given up.
-        answer: bytes of the answer.
+        steps: the steps that the service took.
+        peak: the maximum memory of the process in KB, beyond the request.
+        held: bytes that are still allocated afterwards and that the memo does not count; 0 if not
+            traced.
+        code: the status code; 0 if the call was aborted.
+        answer: bytes of the response.
     """
 
     steps: float
@@ -63,12 +64,13 @@ def _counted(service: Any, path: str, body: bytes, trace: bool) -> Counted:
 
 
 def _status(key: str) -> int:
-    """KB, of this process."""
+    """Returns a value of this process' status file in KB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(f"{key}:")).split()[1])
 
 
 def _said(service: Any) -> float:
+    """Returns the bytes that the service's metric reports for the memo."""
     _, _, text = service.call("/metrics", b"", REQUEST_METHOD="GET")
     lines = text.decode().splitlines()
     values = [line.split()[-1] for line in lines if line.startswith("tapp_hook_memo_bytes")]
@@ -76,7 +78,7 @@ def _said(service: Any) -> float:
 
 
 def main(asked: BinaryIO, told: BinaryIO) -> None:
-    """Serves calls until the standard input ends."""
+    """Serves calls until standard input ends."""
     steps.install()
     from tests.fuzz.oracle import Service  # noqa: PLC0415 - imports what is counted
 

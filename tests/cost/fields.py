@@ -1,6 +1,6 @@
-"""Every field of a TApp and of its status, and every name that is read on objects.
+"""Lists the fields of a TApp and its status, and the labels and annotations that the service reads.
 
-Walked from the CRD, from the models and from the vocabulary: who adds one has it measured.
+The list comes from the CRD, the models and the vocabulary, so a new field is measured as well.
 """
 
 from collections.abc import Iterator
@@ -30,16 +30,20 @@ _OPENED: Final = (
     "volumeClaimTemplates.metadata",
     "volumeClaimTemplates.spec",
 )
-"""What is looked into; everything else is a field by itself, with all that it may hold."""
+"""Objects whose fields are measured one by one.
+
+Every other object is measured as a single field.
+"""
 
 
 class Field(NamedTuple):
-    """A place in a request, and what may stand there.
+    """A place in a request, with the schema of its value.
 
     Attributes:
-        where: `spec`, `status`, or the object that has the name: `pod`, `tapp`, `template`.
-        path: the keys below.
-        schema: JSON schema, as far as a structural one goes.
+        where: `spec` or `status`, or the object that carries the label or annotation: `pod`, `tapp`
+            or `template`.
+        path: the keys below that object.
+        schema: the JSON schema of the value, within the limits of a structural schema.
     """
 
     where: str
@@ -52,14 +56,14 @@ class Field(NamedTuple):
 
 @cache
 def spec_schema() -> Schema:
-    """The schema of `spec`, its opaque parts with Kubernetes' own schema."""
+    """Returns the schema of `spec`; its opaque parts have Kubernetes' own schema."""
     (version, *_) = yaml.load(CRD.read_text(), yaml.CSafeLoader)["spec"]["versions"]
     found: Schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     return found
 
 
 def every_field() -> list[Field]:
-    """All of them, in a fixed order."""
+    """Returns all fields in a fixed order."""
     return [*_spec((), spec_schema()), *_status(), *_names()]
 
 
@@ -87,7 +91,7 @@ def _status() -> Iterator[Field]:
 
 
 def _names() -> Iterator[Field]:
-    """The labels and annotations of the vocabulary, on each object where somebody may set them."""
+    """Yields the labels and annotations of the vocabulary, on each object that may carry them."""
     for constant, value in sorted(vars(vocabulary).items()):
         if constant.isupper() and isinstance(value, str) and constant not in _NO_NAMES:
             for where in ("pod", "template", "tapp"):

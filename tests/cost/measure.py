@@ -1,4 +1,4 @@
-"""What one call costs: steps and memory of a process that does nothing else."""
+"""Measures the steps and memory of one call in a process that does nothing else."""
 
 import atexit
 import os
@@ -19,16 +19,17 @@ _ROOT: Final = Path(__file__).parents[2]
 
 
 class Cost(NamedTuple):
-    """What a call cost.
+    """The cost of a call.
 
     Attributes:
-        kb: KB of the request.
-        pods: pods that it asked for.
+        kb: the size of the request in KB.
+        pods: the number of pods that the request asks for.
         steps: millions of steps (`tests/cost/steps.py`).
-        peak: MB that the process took at most, beyond the request.
-        held: MB that are still held afterwards, beyond what the memo says; 0 if not traced.
-        code: status code; 0 if the call was given up.
-        answer: KB of the answer.
+        peak: the maximum memory of the process in MB, beyond the request.
+        held: MB that are still allocated afterwards and that the memo does not count; 0 if not
+            traced.
+        code: the status code; 0 if the call was aborted.
+        answer: the size of the response in KB.
     """
 
     kb: float
@@ -42,22 +43,24 @@ class Cost(NamedTuple):
 
 @cache
 def _counting() -> tuple[IO[bytes], IO[bytes]]:
-    """A process that counts, for all tests of this one: its standard input and output."""
+    """Starts the process that counts, once for all tests, and returns its standard input and
+    output.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.cost.counted"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=_ROOT,
-        env={**os.environ, "PYTHONHASHSEED": "0"},  # the order of a set changes nothing
+        env={**os.environ, "PYTHONHASHSEED": "0"},  # makes the order of sets the same in each run
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    atexit.register(process.communicate)  # closes its standard input, and so ends it
+    atexit.register(process.communicate)  # closes its standard input, which ends the process
     return process.stdin, process.stdout
 
 
 def counted(path: str, body: bytes, *, trace: bool = False, **settings: Any) -> Counted:
-    """Counts one call of a service with these settings, which nothing else has called before."""
+    """Counts one call of a service with these settings. No earlier call has used that service."""
     asking, telling = _counting()
     pickle.dump((path, body, trace, settings), asking)
     asking.flush()
@@ -68,11 +71,11 @@ def counted(path: str, body: bytes, *, trace: bool = False, **settings: Any) -> 
 
 
 def cost_of(making: Making, *, trace: bool = False) -> Cost:
-    """The cost of one call.
+    """Returns the cost of one call.
 
     Args:
-        making: makes the request, which costs nothing here.
-        trace: whether to look at what is held afterwards, which costs memory itself.
+        making: creates the request; its own work is not counted.
+        trace: measure the memory that stays allocated as well, which itself needs memory.
     """
     asked = making()
     found = counted(asked.path, asked.body, trace=trace, max_new_pods_bytes=NEW_PODS)

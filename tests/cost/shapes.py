@@ -1,4 +1,6 @@
-"""What may stand in a field, in shapes that have cost more than they should, at any size."""
+"""Shapes of values that once cost too much; each shape fills a field of any schema up to
+any size.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -7,15 +9,15 @@ Schema = dict[str, Any]
 
 
 class Shape(NamedTuple):
-    """How a field is filled.
+    """A rule for the value of a field.
 
     Attributes:
-        text: makes one text of so many characters, about.
-        each: characters of one text where there may be many; 0 where there is one of all.
-        key: whether the name of an entry is as long as the text would be.
-        own: whether instances differ by it: a template of this is never large.
-        crowd: how many times as many instances have it: they cost little each.
-        levels: of lists in each other, where anything may stand.
+        text: returns a text of about the given number of characters.
+        each: the characters of each text if the field can hold many; 0 for one text of full size.
+        key: the key of an entry, and not its value, has the full size.
+        own: the values of instances differ, so the template stays small.
+        crowd: the factor by which the number of instances grows, because each of them costs little.
+        levels: the depth of nested lists in a field without a schema.
     """
 
     text: Callable[[int], str]
@@ -43,11 +45,11 @@ SHAPES: Final[dict[str, Shape]] = {
     "nested": Shape(lambda size: "x" * size, 300, levels=80),
     "brackets": Shape(lambda size: "[" * size, 40),
 }
-"""Sizes are bytes; what is meant to be read as a number, a quantity or a percentage is, too."""
+"""Sizes are in bytes. Texts for numbers, quantities and percentages are read as such."""
 
 
 def filled(schema: Schema, shape: Shape, size: int) -> Any:
-    """A value of about `size` bytes for a field of this schema."""
+    """Returns a value of about `size` bytes for a field of this schema."""
     if "additionalProperties" in schema and isinstance(schema["additionalProperties"], dict):
         inner = schema["additionalProperties"]
         if shape.key:
@@ -91,7 +93,7 @@ def _count(size: int, each: int) -> int:
 
 
 def _least(schema: Schema) -> int:
-    """Bytes of the names in one item."""
+    """Returns the bytes of the field names in one list item."""
     return sum(len(name) + _least(part) for name, part in schema.get("properties", {}).items())
 
 

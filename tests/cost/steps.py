@@ -32,9 +32,9 @@ from pydantic import BaseModel
 
 PACKAGES: Final = ("tapp", "hooks")
 BYTES_A_STEP: Final = 32
-"""C code handles about so many characters in the time of one step."""
+"""Number of characters that C code handles in the time of one step."""
 ITEMS_A_STEP: Final = 4
-"""C code handles about so many list items or dictionary entries in the time of one step."""
+"""Number of list items or dictionary entries that C code handles in the time of one step."""
 
 _TEXTS: Final = {str, bytes, bytearray}
 _HASHED: Final = {dict, set, frozenset, type({}.keys()), OrderedDict, Counter, defaultdict}
@@ -44,25 +44,30 @@ _CONSTANT: Final = {
 }  # fmt: skip
 """Functions whose work does not depend on the size of their arguments."""
 _LAZY: Final = {type, bool, range, zip, map, filter, enumerate, reversed}
-"""Classes whose instances are made without a look at the items."""
+"""Classes that create an instance without reading its items."""
 _CONSTANT_METHODS: Final = {
     "append", "get", "add", "setdefault", "popitem", "discard", "items", "keys", "values",
     "startswith", "endswith", "move_to_end", "appendleft", "popleft", "__contains__",
 }  # fmt: skip
-"""Methods of built-in types whose work depends neither on their object's size nor on arguments'."""
+"""Methods of built-in types whose work depends neither on the size of their object nor on their
+arguments.
+"""
 
 
 class TooManyStepsError(BaseException):
-    """A call has taken more steps than it may; no handler of the product catches this."""
+    """A call took more steps than it may.
+
+    No exception handler of the service catches this error.
+    """
 
 
 class Count:
-    """The steps so far.
+    """The number of steps so far.
 
     Attributes:
-        ticks: counts steps of one operation each; in C, as it is called more than all else.
+        ticks: counts the steps of single operations; written in C, because it is called most often.
         more: the steps of operations on whole values.
-        most: the number of steps after which `TooManyStepsError` is raised.
+        most: the value of `more` above which `TooManyStepsError` is raised.
     """
 
     ticks = count(1)
@@ -71,7 +76,7 @@ class Count:
 
     @classmethod
     def total(cls) -> float:
-        """All steps so far."""
+        """Returns the number of all steps so far."""
         return cls.more + next(cls.ticks)
 
 
@@ -85,7 +90,9 @@ def _add(steps: float) -> None:
 
 
 def _size(value: Any) -> float:
-    """Steps of C code that reads or writes the value, without what its items hold."""
+    """Returns the steps of C code that reads or writes a value, without the content of its
+    items.
+    """
     kind = type(value)
     if kind in _TEXTS:
         return len(value) / BYTES_A_STEP
@@ -95,7 +102,7 @@ def _size(value: Any) -> float:
 
 
 def _deep_size(value: Any) -> float:
-    """Steps of library code that reads the value with all that it holds."""
+    """Returns the steps of library code that reads a value with all its content."""
     found, left = 0.0, [value]
     while left:
         one = left.pop()
@@ -111,19 +118,19 @@ def _deep_size(value: Any) -> float:
 
 
 def _sized(value: Any) -> Any:
-    """Counts a value that an operation has made, and returns it."""
+    """Counts the value that an operation has created, and returns the value."""
     _add(1 + _size(value))
     return value
 
 
 def _grown(value: Any) -> None:
-    """Counts a value after `+=`: a text or a tuple is copied each time, a list is not."""
+    """Counts a value after `+=`. Python copies a text or a tuple each time, but extends a list."""
     if type(value) in (str, bytes, tuple):
         _add(_size(value))
 
 
 def _called(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
-    """Calls the function, and counts its work unless its own code is rewritten."""
+    """Calls a function, and counts its work unless the function's own code is rewritten."""
     result = function(*arguments, **named)
     kind = type(function)
     if kind is FunctionType or kind is MethodType:
@@ -135,7 +142,7 @@ def _called(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> A
 
 
 def _work(function: Any, arguments: Sequence[Any], result: Any) -> float:
-    """Steps of a function or class that is not written in Python, or not rewritten."""
+    """Returns the steps of a function or class whose code is not rewritten Python code."""
     if isinstance(function, type):
         if function in _LAZY:
             return 0
@@ -159,13 +166,13 @@ def _work(function: Any, arguments: Sequence[Any], result: Any) -> float:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Compares two values, and counts what C code looks at for that: up to the first difference."""
+    """Compares two values, and counts the parts that C code reads up to the first difference."""
     _add(1 + _looked_at(one, other)[0])
     return bool(one == other)
 
 
 def _looked_at(one: Any, other: Any) -> tuple[float, bool]:
-    """Returns the steps of a comparison, and whether the compared parts are equal."""
+    """Returns the steps of a comparison, and True if the compared parts are equal."""
     if one is other:
         return 0, True
     if type(one) is not type(other):
@@ -193,7 +200,7 @@ def _looked_at(one: Any, other: Any) -> tuple[float, bool]:
 
 
 def _contains(item: Any, holder: Any) -> bool:
-    """Looks for the item, and counts what C code looks at for that."""
+    """Looks for an item, and counts the parts that C code reads for that."""
     found = item in holder
     if found and type(holder) in (list, tuple):
         _add(1 + (holder.index(item) + 1) / ITEMS_A_STEP)
@@ -211,7 +218,7 @@ _HELPERS: Final[dict[str, Any]] = {
     "_tapp_contains": _contains,
 }
 _LEFT_ALONE: Final = {"super", "locals", "globals", "vars", "dir"}
-"""Functions that look at the frame of their caller."""
+"""Functions that read the frame of their caller, so their calls are not rewritten."""
 
 
 def _helper(name: str, *arguments: ast.expr) -> ast.Call:
@@ -219,7 +226,10 @@ def _helper(name: str, *arguments: ast.expr) -> ast.Call:
 
 
 class _Rewriting(ast.NodeTransformer):
-    """Puts the helpers around whatever costs something. Annotations and patterns stay."""
+    """Wraps each operation that takes steps in its helper.
+
+    Annotations and patterns stay unchanged.
+    """
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         returns, node.returns = node.returns, None
@@ -318,7 +328,7 @@ class _Rewriting(ast.NodeTransformer):
 
 
 def rewritten(source: str, name: str = "<rewritten>") -> CodeType:
-    """The code of a module that counts its steps."""
+    """Returns the compiled code of a module with counted steps."""
     tree = ast.parse(source, name)
     return compile(ast.fix_missing_locations(_Rewriting().visit(tree)), name, "exec")
 
@@ -345,7 +355,10 @@ class _Finder(MetaPathFinder):
 
 
 def install() -> None:
-    """Rewrites what is imported from now on. Raises RuntimeError if that is too late."""
+    """Makes Python rewrite the packages at their import.
+
+    Raises RuntimeError if one was imported before.
+    """
     if any(name.partition(".")[0] in PACKAGES for name in sys.modules):
         raise RuntimeError("the packages that are counted have been imported already")
     sys.meta_path.insert(0, _Finder())

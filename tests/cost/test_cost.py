@@ -1,4 +1,4 @@
-"""Nothing that a tenant writes costs more than docs/promises.md says, whatever the field.
+"""Measures whether a sync stays within the limits of docs/promises.md for every field.
 
 `make test` measures some cases, `make full` each shape of a field in one world, `make cost` all.
 """
@@ -33,20 +33,20 @@ KNOWN = {
     "a long key whose value is missing": case(NOTES, "a missing value under a long key", "created"),
     "a long image on many nodes": case(IMAGE, "long", "updated"),
 }
-"""What one tenant once silenced all others with, each with 60 KB to 900 KB."""
+"""Requests of 60 KB to 900 KB with which a single tenant once blocked all others."""
 SOME = some_cases() if FULL else some_cases()[::400]
 LARGEST = cases.SIZES[size(1, -1)]
 
 
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
 def test_what_once_cost_too_much_costs_little(known: Case) -> None:
-    """36 s of CPU, 1.2 GB, 10 ms an instance, 1 GB, and 1.5 GB, before."""
+    """Before the fixes these cost 36 s of CPU, 1.2 GB, 10 ms an instance, 1 GB and 1.5 GB."""
     assert not list(findings(known, LARGEST))
 
 
 @pytest.mark.parametrize("some", SOME, ids=str)
 def test_no_field_costs_more_than_is_promised(some: Case) -> None:
-    """CPU and memory grow with the request and the pods that are asked for, and stop."""
+    """CPU and memory grow with the request and its pods, up to a fixed limit."""
     assert not list(findings(some, LARGEST))
 
 
@@ -61,16 +61,18 @@ GROWING = {
     "annotations of pods to update": ("updated", "BYTES", 10_000),
     "annotations of recorded templates": ("recorded", "BYTES", 10_000),
 }
-"""What grows alone: the world, the number in `tests/cost/worlds.py`, and its smallest value."""
+"""For each number that grows alone: the world, the constant in `tests/cost/worlds.py`, and its
+smallest value.
+"""
 BENT = 1.004
-"""How much more than twice as much twice as many may add; with a square it would be twice that."""
+"""Tolerance for the added steps at twice the number. A quadratic part would double them again."""
 
 
 @pytest.mark.parametrize("what", GROWING.values(), ids=GROWING)
 def test_twice_as_many_add_twice_as_many_steps(
     what: tuple[str, str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Steps are exact, so that a square shows long before it costs more than all else."""
+    """Counted steps are exact, so a quadratic part shows long before it dominates the cost."""
     world, number, least = what
     steps = []
     for times in (1, 2, 4):
@@ -81,12 +83,12 @@ def test_twice_as_many_add_twice_as_many_steps(
 
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
 def test_the_memo_counts_what_is_held(known: Case) -> None:
-    """Whatever the field: a worker takes no more than `TAPP_MEMO_BYTES` says."""
+    """A worker's memory stays below `TAPP_MEMO_BYTES` only if the memo counts all that it keeps."""
     assert not not_counted(known, cases.SIZES[size(0, 1)])
 
 
 def test_every_field_of_the_models_is_measured() -> None:
-    """A field that is new is measured, or this fails."""
+    """A new field that nobody measures could cost any amount."""
     tops = {field.path[0] for field in BY_NAME.values() if field.where == "spec"}
     assert tops == {field.alias for field in TAppSpec.model_fields.values()}
     noted = {field.path[0] for field in BY_NAME.values() if field.where == "status"}
@@ -107,7 +109,7 @@ CURVES = {
 def test_curves_are_judged(
     curve: list[float], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of CPU and of memory alike."""
+    """Curves of CPU and of memory are judged by the same rule."""
 
     def cost(_case: Case, times: int, **_: object) -> Cost:
         steps = curve[cases.SIZES.index(times)]
@@ -120,7 +122,7 @@ def test_curves_are_judged(
 
 
 def test_the_promise_is_what_is_tested() -> None:
-    """The figures of docs/promises.md are those of the test."""
+    """The limits in docs/promises.md are the limits of these tests."""
     rows = re.findall(r"\| (?:CPU|memory) \|(.*)\|", PROMISES.read_text())
     figures = [float(found) for row in rows for found in re.findall(r"[\d.]+", row)]
     assert figures == [

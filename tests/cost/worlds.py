@@ -1,4 +1,6 @@
-"""Requests around a field: what it is multiplied by grows with it, from size 1 to size 8."""
+"""Requests around a field: everything that multiplies the cost of the field grows from size 1 to
+size 8.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -23,18 +25,18 @@ from tests.unit.world import World
 PODS: Final = 18
 TEMPLATES: Final = 36
 REVISIONS: Final = 9
-"""How many there are at size 1."""
+"""Numbers of pods, templates and revisions at size 1."""
 BYTES, OWN_BYTES = 10_000, 2_500
-"""What a field holds at size 1, and where each instance has its own."""
+"""Bytes of a field at size 1, and of a field whose value differs for each instance."""
 
 
 class Asked(NamedTuple):
-    """A call.
+    """A call of the service.
 
     Attributes:
         path: the endpoint.
         body: the request.
-        pods: how many it asks for.
+        pods: the number of pods that the request asks for.
     """
 
     path: str
@@ -49,7 +51,7 @@ def _pod() -> Document:
 
 
 def pods(count: int) -> list[Document]:
-    """Running pods of one template, each on a node of its own."""
+    """Returns running pods of one template, each on a different node."""
     found = []
     for number in range(count):
         pod = copied(_pod())
@@ -63,7 +65,7 @@ def pods(count: int) -> list[Document]:
 
 
 def bare(replicas: int) -> Document:
-    """A TApp with everything that a field may stand in."""
+    """Returns a TApp that has every object in which a measured field may stand."""
     return tapp(
         replicas=replicas,
         template=template("nginx:2"),
@@ -75,7 +77,7 @@ def bare(replicas: int) -> Document:
 
 
 def put(parent: Document, field: Field, value: Any) -> None:
-    """Puts a value into its place; into the first one where that is a list's item."""
+    """Writes a value to the place of a field; in a list, to its first item."""
     at: Any = parent.get(field.where, {})
     path = field.path
     if field.where in ("tapp", "template"):
@@ -102,7 +104,9 @@ def _asked(parent: Document, children: list[Document], path: str = "/sync", **mo
 
 
 def _marked(children: list[Document], field: Field, value: Any) -> list[Document]:
-    """Pods with a label and annotation of this name, shorter where there are many of them."""
+    """Sets a label and an annotation with the field's name on the pods; with many pods the value is
+    shorter.
+    """
     if field.where != "pod" or not isinstance(value, str):
         return children
     share = value[: max(40, len(value) // len(children) * 4)] if children else value
@@ -114,21 +118,25 @@ def _marked(children: list[Document], field: Field, value: Any) -> list[Document
 
 
 def created(field: Field, shape: Shape, size: int) -> Asked:
-    """Instances that have no pods yet."""
+    """Returns a sync that creates all pods."""
     parent = bare(PODS * size * shape.crowd)
     put(parent, field, filled(field.schema, shape, _size(shape, size)))
     return _asked(parent, [])
 
 
 def updated(field: Field, shape: Shape, size: int) -> Asked:
-    """Pods of an earlier template, each on a node, with the images first."""
+    """Returns a sync that updates pods of an earlier template with pre-pulling; each pod has its
+    own node.
+    """
     parent, value = bare(PODS * size), filled(field.schema, shape, _size(shape, size))
     put(parent, field, value)
     return _asked(parent, _marked(pods(PODS * size), field, value))
 
 
 def pooled(field: Field, shape: Shape, size: int) -> Asked:
-    """A template for each instance, of which each reads a value of its own."""
+    """Returns a sync in which each instance has a template and reads a value that differs for each
+    instance.
+    """
     count = TEMPLATES * size
     parent = bare(count)
     put(parent, field, filled(field.schema, shape, 200))
@@ -150,7 +158,9 @@ def pooled(field: Field, shape: Shape, size: int) -> Asked:
 
 
 def recorded(field: Field, shape: Shape, size: int) -> Asked:
-    """A history whose revisions hold the template, a partition that keeps half of the pods."""
+    """Returns a sync with revisions that hold the template, and a partition that keeps half of the
+    pods.
+    """
     parent = bare(PODS * size)
     put(parent, field, filled(field.schema, shape, _size(shape, size) // 8))
     spec = parent["spec"]
@@ -176,7 +186,7 @@ def recorded(field: Field, shape: Shape, size: int) -> Asked:
 
 
 def ended(field: Field, shape: Shape, size: int) -> Asked:
-    """A TApp on its way out."""
+    """Returns the finalize call of a TApp that is being deleted."""
     parent, value = bare(PODS * size), filled(field.schema, shape, _size(shape, size))
     put(parent, field, value)
     parent = with_meta(parent, deletionTimestamp=DELETED)

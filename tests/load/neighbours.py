@@ -13,7 +13,7 @@ from tests.load.service import HOST, Service, percentile
 OK = 200
 TIMEOUT = 240.0
 ENOUGH = 8
-"""The number of requests of the leaving clients before the figures are taken."""
+"""Number of requests of the leaving clients before the figures are taken."""
 """Seconds after which Metacontroller gives a hook up."""
 HEAD = b"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 

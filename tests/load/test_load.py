@@ -1,4 +1,4 @@
-"""The short version of `python -m tests.load`: the real service, loopback, a few seconds each."""
+"""Runs short versions of `python -m tests.load` against the real service on the loopback."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_sigterm_lets_requests_finish() -> None:
 
 
 def test_slow_clients_silence_neither_probes_nor_syncs() -> None:
-    """Half of them are slow in their headers, half in their body."""
+    """Half of the slow clients stop within the headers, half within the body."""
     figures = dawdlers(300, 24, size(2, 4))
     assert (figures["failed"], figures["syncs failed"]) == (0, 0), figures
 
@@ -41,13 +41,16 @@ def test_a_body_above_the_limit_is_refused_and_costs_no_memory() -> None:
     figures = too_large(limit=32 * 1024 * 1024, times=3)
     assert figures["codes"] == {"400": 3, "413": 3}
     assert figures["healthz"] == 200
-    # What the allocator keeps of bodies that were read is bounded; refused ones leave nothing.
+    # The allocator keeps a bounded part of the bodies that were read, and nothing of refused
+    # bodies.
     assert figures["MB after 413"] - figures["MB before"] < 20, figures
     assert figures["MB after 400"] - figures["MB before"] < 256, figures
 
 
 def test_a_tenants_slow_tapp_silences_no_other() -> None:
-    """Eight clients that ask for it and leave: another's syncs had no answer for half a minute."""
+    """Without a limit, eight such clients left another tenant without a response for half a
+    minute.
+    """
     figures = beside(worst(), size(2, 40))
     assert figures["asked"] >= 8
     assert (figures["failed"], figures["syncs failed"]) == (0, 0), figures
