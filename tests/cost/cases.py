@@ -19,7 +19,13 @@ STEEPEST: Final = 3.7
 Quadratic growth gives 4.
 """
 HELD_FLOOR: Final = 1.0
-_OF_NAMES: Final = ("long", "digits", "unicode", "a percentage with zeros", "a missing value")
+_SHAPES_OF_NAMES: Final = (
+    "long",
+    "digits",
+    "unicode",
+    "a percentage with zeros",
+    "a missing value",
+)
 
 
 class Case(NamedTuple):
@@ -64,7 +70,7 @@ def _shapes(field: Field) -> list[str]:
     if field.schema.get("type") in ("boolean", "integer", "number") or "enum" in field.schema:
         return ["long"]
     if field.where not in ("spec", "status"):
-        return list(_OF_NAMES)
+        return list(_SHAPES_OF_NAMES)
     return list(SHAPES)
 
 
@@ -80,7 +86,7 @@ def findings(case: Case, top: int = SIZES[-1]) -> Iterator[str]:
     `top`.
     """
     largest = case.cost(top)
-    if largest.code not in _ANSWERS:
+    if largest.code not in _EXPECTED_CODES:
         yield f"{case}: given up, or answered {largest.code}: {largest}"
         return
     suspicious = largest.steps > STEPS_FLOOR or largest.peak > MB_FLOOR
@@ -97,7 +103,7 @@ def findings(case: Case, top: int = SIZES[-1]) -> Iterator[str]:
         yield f"{case}: memory grows too fast: {_curve(case, top)}"
 
 
-_ANSWERS: Final = (200, 400, 413, 503)
+_EXPECTED_CODES: Final = (200, 400, 413, 503)
 
 
 def not_counted(case: Case, size: int = SIZES[1]) -> str:

@@ -44,7 +44,7 @@ def _counted(service: Any, path: str, body: bytes, trace: bool) -> Counted:
     service.call("/sync", b"{}")
     metrics.MEMO_BYTES.set(0)  # another service of this process may have set it
     gc.collect()
-    said = _said(service)
+    memo_before = _memo_bytes(service)
     Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmRSS")
     if trace:
@@ -59,7 +59,7 @@ def _counted(service: Any, path: str, body: bytes, trace: bool) -> Counted:
     if trace:
         answer = b""
         gc.collect()
-        held = tracemalloc.get_traced_memory()[0] - (_said(service) - said)
+        held = tracemalloc.get_traced_memory()[0] - (_memo_bytes(service) - memo_before)
     return Counted(found, peak, held, code, size)
 
 
@@ -69,7 +69,7 @@ def _status(key: str) -> int:
     return int(next(line for line in lines if line.startswith(f"{key}:")).split()[1])
 
 
-def _said(service: Any) -> float:
+def _memo_bytes(service: Any) -> float:
     """Returns the bytes that the service's metric reports for the memo."""
     _, _, text = service.call("/metrics", b"", REQUEST_METHOD="GET")
     lines = text.decode().splitlines()
@@ -77,7 +77,7 @@ def _said(service: Any) -> float:
     return float(values[0]) if values else 0.0
 
 
-def main(asked: BinaryIO, told: BinaryIO) -> None:
+def main(calls: BinaryIO, results: BinaryIO) -> None:
     """Serves calls until standard input ends."""
     steps.install()
     from tests.fuzz.oracle import Service  # noqa: PLC0415 - imports what is counted
@@ -85,7 +85,7 @@ def main(asked: BinaryIO, told: BinaryIO) -> None:
     services: dict[str, Any] = {}
     while True:
         try:
-            path, body, trace, settings = pickle.load(asked)
+            path, body, trace, settings = pickle.load(calls)
         except EOFError:
             return
         key = repr(settings)
@@ -94,13 +94,13 @@ def main(asked: BinaryIO, told: BinaryIO) -> None:
         if child := os.fork():
             _, status = os.waitpid(child, 0)
             if status:
-                pickle.dump(None, told)
-                told.flush()
+                pickle.dump(None, results)
+                results.flush()
             continue
         code = 1
         try:
-            pickle.dump(tuple(_counted(services[key], path, body, trace)), told)
-            told.flush()
+            pickle.dump(tuple(_counted(services[key], path, body, trace)), results)
+            results.flush()
             code = 0
         finally:
             os._exit(code)

@@ -93,9 +93,16 @@ def _status() -> Iterator[Field]:
 def _names() -> Iterator[Field]:
     """Yields the labels and annotations of the vocabulary, on each object that may carry them."""
     for constant, value in sorted(vars(vocabulary).items()):
-        if constant.isupper() and isinstance(value, str) and constant not in _NO_NAMES:
+        if constant.isupper() and isinstance(value, str) and constant not in _OTHER_CONSTANTS:
             for where in ("pod", "template", "tapp"):
                 yield Field(where, (value,), {"type": "string"})
 
 
-_NO_NAMES: Final = ("API_VERSION", "DEFAULT_TEMPLATE", "GROUP", "KIND", "NODE_LOST", "VALUE_KEY")
+_OTHER_CONSTANTS: Final = (
+    "API_VERSION",
+    "DEFAULT_TEMPLATE",
+    "GROUP",
+    "KIND",
+    "NODE_LOST",
+    "VALUE_KEY",
+)

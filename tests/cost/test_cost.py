@@ -27,8 +27,8 @@ def case(name: str, shape: str, world: str) -> Case:
 IMAGE, LIMITS = "spec.template.spec.containers.image", "spec.template.spec.containers.resources"
 NOTES = "spec.template.metadata.annotations"
 KNOWN = {
-    "a quantity that ends wrongly": case(LIMITS, "digits and a placeholder", "created"),
-    "values of all in the record of each template": case("spec.neverMigrate", "long", "pooled"),
+    "a quantity with an invalid suffix": case(LIMITS, "digits and a placeholder", "created"),
+    "all values in the revision of each template": case("spec.neverMigrate", "long", "pooled"),
     "many small placeholders": case(NOTES, "placeholders", "created"),
     "a long key whose value is missing": case(NOTES, "a missing value under a long key", "created"),
     "a long image on many nodes": case(IMAGE, "long", "updated"),
@@ -39,13 +39,13 @@ LARGEST = cases.SIZES[size(1, -1)]
 
 
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
-def test_what_once_cost_too_much_costs_little(known: Case) -> None:
+def test_request_that_once_cost_too_much_stays_within_the_limits(known: Case) -> None:
     """Before the fixes these cost 36 s of CPU, 1.2 GB, 10 ms an instance, 1 GB and 1.5 GB."""
     assert not list(findings(known, LARGEST))
 
 
 @pytest.mark.parametrize("some", SOME, ids=str)
-def test_no_field_costs_more_than_is_promised(some: Case) -> None:
+def test_sync_costs_no_more_than_promised_for_any_field(some: Case) -> None:
     """CPU and memory grow with the request and its pods, up to a fixed limit."""
     assert not list(findings(some, LARGEST))
 
@@ -64,30 +64,30 @@ GROWING = {
 """For each number that grows alone: the world, the constant in `tests/cost/worlds.py`, and its
 smallest value.
 """
-BENT = 1.004
+TOLERANCE = 1.004
 """Tolerance for the added steps at twice the number. A quadratic part would double them again."""
 
 
-@pytest.mark.parametrize("what", GROWING.values(), ids=GROWING)
-def test_twice_as_many_add_twice_as_many_steps(
-    what: tuple[str, str, int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("growth", GROWING.values(), ids=GROWING)
+def test_added_steps_double_if_the_number_of_objects_doubles(
+    growth: tuple[str, str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted steps are exact, so a quadratic part shows long before it dominates the cost."""
-    world, number, least = what
+    world, number, least = growth
     steps = []
     for times in (1, 2, 4):
         monkeypatch.setattr(worlds, number, least * times)
         steps.append(case(NOTES, "many", world).cost(1).steps)
-    assert steps[2] - steps[1] <= BENT * 2 * (steps[1] - steps[0]) + 0.001, steps
+    assert steps[2] - steps[1] <= TOLERANCE * 2 * (steps[1] - steps[0]) + 0.001, steps
 
 
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
-def test_the_memo_counts_what_is_held(known: Case) -> None:
+def test_memo_counts_all_memory_that_stays_allocated(known: Case) -> None:
     """A worker's memory stays below `TAPP_MEMO_BYTES` only if the memo counts all that it keeps."""
     assert not not_counted(known, cases.SIZES[size(0, 1)])
 
 
-def test_every_field_of_the_models_is_measured() -> None:
+def test_cases_include_every_field_of_the_models() -> None:
     """A new field that nobody measures could cost any amount."""
     tops = {field.path[0] for field in BY_NAME.values() if field.where == "spec"}
     assert tops == {field.alias for field in TAppSpec.model_fields.values()}
@@ -97,17 +97,17 @@ def test_every_field_of_the_models_is_measured() -> None:
 
 
 CURVES = {
-    "as the request and the pods": ([2, 4, 8, 16], []),
-    "little, however steep": ([0.005, 0.02, 0.1, 0.4], []),
-    "as their product": ([0.1, 0.4, 2, 8], ["too fast"]),
-    "much, however even": ([150, 150, 150, 150], ["at most"]),
-    "up to where it stops": ([2, 7, 8, 8], []),
+    "linear growth": ([2, 4, 8, 16], []),
+    "steep growth below the floor": ([0.005, 0.02, 0.1, 0.4], []),
+    "quadratic growth": ([0.1, 0.4, 2, 8], ["too fast"]),
+    "constant cost above the limit": ([150, 150, 150, 150], ["at most"]),
+    "growth up to a bound": ([2, 7, 8, 8], []),
 }
 
 
-@pytest.mark.parametrize(("curve", "said"), CURVES.values(), ids=CURVES)
-def test_curves_are_judged(
-    curve: list[float], said: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("curve", "expected"), CURVES.values(), ids=CURVES)
+def test_findings_name_a_curve_that_is_too_steep_or_too_high(
+    curve: list[float], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Curves of CPU and of memory are judged by the same rule."""
 
@@ -117,11 +117,11 @@ def test_curves_are_judged(
 
     monkeypatch.setattr(Case, "cost", cost)
     found = list(findings(KNOWN["many small placeholders"]))
-    assert len(found) >= len(said)
-    assert all(said[0] in text for text in found) if said else not found
+    assert len(found) >= len(expected)
+    assert all(expected[0] in text for text in found) if expected else not found
 
 
-def test_the_promise_is_what_is_tested() -> None:
+def test_promised_limits_are_the_tested_limits() -> None:
     """The limits in docs/promises.md are the limits of these tests."""
     rows = re.findall(r"\| (?:CPU|memory) \|(.*)\|", PROMISES.read_text())
     figures = [float(found) for row in rows for found in re.findall(r"[\d.]+", row)]

@@ -12,9 +12,9 @@ from tests.load.service import HOST, Service, percentile
 
 OK = 200
 TIMEOUT = 240.0
+"""Seconds after which Metacontroller gives up on a hook."""
 ENOUGH = 8
 """Number of requests of the leaving clients before the figures are taken."""
-"""Seconds after which Metacontroller gives a hook up."""
 HEAD = b"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 
 
