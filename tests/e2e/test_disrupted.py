@@ -51,6 +51,37 @@ def test_a_pod_that_its_kubelet_evicts_runs_again(app: App) -> None:
     assert app.statuses == "Running Running Running"
 
 
+def test_preempted_pod_runs_again_when_there_is_room(app: App) -> None:
+    """The real scheduler marks the pod, and deletes it for a pod of a higher priority."""
+    node, slot, name = "fake-0", "example.com/slot", f"urgent-{app.namespace}"
+    room = app.kube.path("v1", "nodes", None, node) + "/status"
+    app.kube.request(
+        "PATCH", room, {"status": {"capacity": {slot: "1"}, "allocatable": {slot: "1"}}}
+    )
+    ranked = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
+    app.kube.create({**ranked, "metadata": {"name": name}})
+    try:
+        one = template(restartPolicy="Never", terminationGracePeriodSeconds=1)
+        one["spec"]["containers"][0]["resources"] = {"limits": {slot: "1"}}
+        born = app.apply(tapp(replicas=1, template=one)).settle().uids()
+        urgent: Json = {
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "urgent", "namespace": app.namespace},
+            "spec": {**one["spec"], "priorityClassName": name},
+        }  # fmt: skip
+        app.kube.create(urgent)
+        app.until(lambda: app.uids().get(0, born[0]) != born[0], "another pod", 200)
+        app.until(lambda: slot in app.condition("Progressing"), "it says what is missing", 120)
+        assert app.statuses == "Pending"
+        app.kube.delete("v1", "pods", app.namespace, "urgent")
+        app.settle(200)
+        assert app.statuses == "Running"
+    finally:
+        gone = {"status": {"capacity": {slot: None}, "allocatable": {slot: None}}}
+        app.kube.request("PATCH", room, gone)
+        app.kube.delete("scheduling.k8s.io/v1", "priorityclasses", None, name)
+
+
 def test_a_pod_that_fails_by_itself_is_finished(app: App) -> None:
     """As when it exceeds its own limit of ephemeral storage: no condition says otherwise."""
     born = batch(app).uids()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from .app import tapp
 from .kube import Json
+from .realnode.kubelet import LABEL
 from .realnode.trial import Trial
 from .realnode.workloads import container, real_template
 from .test_real_lost_node import mobile
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 GATE = "example.com/registered"
+LATE = 240.0
+"""Seconds to wait for retries of the kubelet, whose back-off grows to two minutes."""
 
 
 def alone(*containers: Json | str, **pod: object) -> Json:
@@ -63,6 +68,56 @@ def test_a_node_that_dies_before_its_kubelet_sees_the_pod(real: Trial, moves: bo
         assert app.uids() == born
     real.node.rest()
     app.settle()
+
+
+def test_hanging_pull_is_named_until_it_ends(real: Trial) -> None:
+    """The kubelet reports only ContainerCreating, so only time shows that a pull hangs."""
+    real.node.registry.publish("hangs")
+    real.node.registry.open.clear()
+    app = real.app.apply(alone("hangs"))
+    image = container("hangs")["image"]
+    words = "container main has not started since "
+    app.until(lambda: words in app.condition("Progressing"), "the pull is named", LATE)
+    assert f"its image {image} is still being pulled, or created" in app.condition("Progressing")
+    assert app.condition("Degraded").startswith("False ")
+    real.node.registry.open.set()
+    app.settle(LATE)
+
+
+def test_volume_that_cannot_be_mounted_is_named_until_it_exists(
+    real: Trial, tmp_path: Path
+) -> None:
+    """The kubelet tries again, and starts the pod when the directory of the volume exists."""
+    place = tmp_path / "later"
+    volume = {"name": "v", "hostPath": {"path": str(place), "type": "Directory"}}
+    mounting = container("1", volumeMounts=[{"name": "v", "mountPath": "/data"}])
+    app = real.app.apply(alone(mounting, volumes=[volume]))
+    words = f"volumes or network of its pod are not ready on node {real.node.name}"
+    app.until(lambda: words in app.condition("Degraded"), "the volume is named", LATE)
+    place.mkdir()
+    app.settle(LATE)
+    assert app.condition("Degraded").startswith("False ")
+
+
+def test_pod_deleted_by_the_taint_manager_is_reported_until_its_node_is_back(real: Trial) -> None:
+    """Without forceDeletePod the pod stays Terminating, and the alarm lasts as long as that."""
+    soon: Json = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}
+    tolerations = [
+        {"key": LABEL, "operator": "Exists"},
+        *({"key": f"node.kubernetes.io/{key}", **soon} for key in ("unreachable", "not-ready")),
+    ]
+    app = real.app.apply(alone("1", tolerations=tolerations))
+    born = app.settle().uids()
+    real.node.silence()
+    app.until(lambda: "deletionTimestamp" in app.pods[0]["metadata"], "the pod is deleted", LATE)
+    degraded = "True PodsNotDeleted"
+    app.until(lambda: app.condition("Degraded").startswith(degraded), "it is reported", LATE)
+    assert f"node {real.node.name} has stopped reporting" in app.condition("Degraded")
+    assert app.uids() == born
+    real.node.rest()
+    app.until(lambda: app.uids().get(0, born[0]) != born[0], "another pod is created", LATE)
+    app.settle(LATE)
+    assert app.condition("Degraded").startswith("False ")
 
 
 def test_an_init_container_that_does_not_end_is_named(real: Trial) -> None:

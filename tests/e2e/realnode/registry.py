@@ -14,7 +14,8 @@ class Registry:
     """Enough of the distribution API for pulls, on a loopback port.
 
     `images` are the blobs; what may be pulled are the names in `published`. `delay` seconds pass
-    before a manifest is answered, and `failing` makes every answer a 503.
+    before a manifest is answered, and `failing` makes every answer a 503. While `open` is cleared,
+    requests for manifests wait.
     """
 
     def __init__(self, images: Images) -> None:
@@ -22,6 +23,8 @@ class Registry:
         self.published: set[str] = set()
         self.delay = 0.0
         self.failing = False
+        self.open = threading.Event()
+        self.open.set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -50,6 +53,7 @@ class Registry:
         """Back at rest: quick, whole, and with nothing to give."""
         self.published.clear()
         self.delay, self.failing = 0.0, False
+        self.open.set()
 
     def find(self, path: str) -> tuple[str, bytes] | None:
         """Media type and blob of a path below /v2/, where there is such."""
@@ -62,6 +66,7 @@ class Registry:
         if not wanted.startswith("sha256:"):
             full = f"{HOST}/{name}:{wanted}"
             time.sleep(self.delay)
+            self.open.wait()
             digest = self.images.names.get(full) if full in self.published else None
         manifest = self.images.blobs.get(digest or "")
         return None if manifest is None else (MANIFEST_TYPE, manifest)
