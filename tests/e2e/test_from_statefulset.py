@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.builders import claim_template
@@ -48,16 +50,40 @@ def has_statefulset(app: App) -> None:
     )
 
 
+def planned(plugin: Plugin) -> str:
+    """Plans the TApp while the pods and claims of the StatefulSet exist.
+
+    Checks that the plan names them and creates none. Returns the output without line breaks.
+    """
+    file = plugin.directory / "tapp.json"
+    file.write_text(json.dumps(TAPP))
+    said = " ".join(plugin.run("plan", "-f", str(file)).split())
+    assert "3 created" not in said
+    assert "pods web-0, web-1, web-2 exist already, so none is created for instances 0-2" in said
+    assert "claims data-web-0, data-web-1, data-web-2 exist already and will be used" in said
+    return said
+
+
 def test_with_its_pods_and_back(app: App, plugin: Plugin, kubectl: Kubectl) -> None:
     """No pod restarts, no claim is another; the next image is an update in place."""
     has_statefulset(app)
     pods, claims = app.uids(), app.claims()
-    kubectl("delete", "statefulset", "web", "-n", app.namespace, "--cascade=orphan")
+    orphan = f"kubectl delete statefulset web --cascade=orphan -n {app.namespace}"
+    adopt = f"kubectl tapp adopt web -n {app.namespace}"
+    said = planned(plugin)
+    assert f"each belongs to StatefulSet web: the name is taken; after `{orphan}`" in said
+    assert f"`{adopt}` adopts it" in said
+    kubectl(*orphan.split()[1:])
+    said = planned(plugin)
+    assert "StatefulSet" not in said
+    assert f"each has no owner; `{adopt}` adopts it" in said
     app.apply(TAPP).quiet()
     assert app.uids() == pods
     out = plugin.run("adopt", "web", "-y", "--wait")
     assert "web: 3 pods and 3 claims adopted" in out
     app.settle()
+    lost = "instances 0-2: the pods have the label statefulset.kubernetes.io/pod-name"
+    assert lost in " ".join(plugin.run("status", "web").split())
     assert (app.uids(), app.claims()) == (pods, claims)
     assert set(app.restarts().values()) == {0}
 
