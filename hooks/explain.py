@@ -15,7 +15,7 @@ _LONGEST = 1_000  # Characters of a text that quotes the author, which is there 
 
 
 def explain(plan: Plan) -> dict[str, Any]:
-    """Returns the answer of `POST /plan` (docs/protocol.md).
+    """Returns the answer of `POST /plan` (docs/endpoints.md).
 
     An invalid budget is null. `services` are there if the registration has them, and `claims.grow`
     if a claim grows.

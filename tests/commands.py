@@ -116,7 +116,7 @@ def run(block: Block, shell: Callable[[str], str]) -> None:
     assert wrong == [], f"{block.name}: the page shows something else of {wrong}. Seen:\n{story}"
 
 
-RECIPES = tuple(each.name for each in blocks() if each.name.startswith("docs/recipes.md: "))
+RECIPES = tuple(each.name for each in blocks() if each.name.startswith("docs/how-to.md: "))
 ALONE = (
     "README.md: TApp for today's Kubernetes 1",
     "README.md: Install on a cluster 4",
@@ -126,9 +126,9 @@ ALONE = (
     "docs/kubectl-tapp.md: See 1",
     "docs/kubectl-tapp.md: Preview 1",
     "docs/kubectl-tapp.md: Canaries 1",
-    "docs/mend.md: Lost ownership 1",
-    "docs/watch.md: Events 1",
-    "docs/size.md: Shards 1",
+    "docs/troubleshooting.md: Lost ownership 1",
+    "docs/monitoring.md: Events 1",
+    "docs/sizing.md: Shards 1",
     *RECIPES,
 )
 """Blocks that run each on its own, in a namespace of the running service."""
@@ -144,13 +144,13 @@ BY_HELM = (
 )
 BY_KUBECTL = (
     "README.md: Install on a cluster 3",
-    "docs/watch.md: Is it running? 1",
+    "docs/monitoring.md: Is it running? 1",
     "docs/gitops.md: Argo CD 1",
-    "docs/watch.md: Monitoring 1",
-    "docs/size.md: Leaner pods 1",
-    "docs/size.md: Leaner pods 2",
-    "docs/mend.md: Backup and restore 1",
-    "docs/mend.md: Backup and restore 2",
+    "docs/monitoring.md: Monitoring 1",
+    "docs/sizing.md: Leaner pods 1",
+    "docs/sizing.md: Leaner pods 2",
+    "docs/troubleshooting.md: Backup and restore 1",
+    "docs/troubleshooting.md: Backup and restore 2",
     "docs/upgrade.md: Uninstall 3",
     "docs/upgrade.md: Uninstall 1",
 )
@@ -180,7 +180,7 @@ NOT_HERE = {
     "tests/e2e/README.md: Recorded calls 1": "writes files of this repository",
     "tests/e2e/README.md: Raising the versions 1": "downloads and builds Kubernetes",
     "docs/kubectl-tapp.md: Install 1": "needs PyPI; tests/contract/test_wheel.py installs it",
-    "docs/size.md: A second Metacontroller 1": _FETCHED,
+    "docs/sizing.md: A second Metacontroller 1": _FETCHED,
     "docs/install.md: From source 1": _FETCHED,
     "docs/security.md: What Metacontroller may do 1": _FETCHED,
     "docs/security.md: Supply chain 1": "needs a registry with a signed release",

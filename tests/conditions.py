@@ -1,7 +1,7 @@
 """Conditions of a TApp that go together, and the parts of the status that they imply.
 
 `contradictions` is the entry point; `tests.invariants` calls it for every status. The table is also
-in docs/mend.md ("Which conditions go together").
+in docs/troubleshooting.md ("Which conditions go together").
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The safety properties of every response (docs/promises.md) as code.
+"""The safety properties of every response (docs/guarantees.md) as code.
 
 `check` is the entry point. All functions read JSON documents: Metacontroller's request, the hook's
 response, and sometimes the response of `/plan`. They share no code with the implementation except

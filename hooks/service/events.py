@@ -41,7 +41,7 @@ QUIET: Final = 60.0  # Seconds between two log lines about Events that could not
 
 
 class Outcome(StrEnum):
-    """The result of an attempt to create an Event (docs/watch.md, "Events")."""
+    """The result of an attempt to create an Event (docs/monitoring.md, "Events")."""
 
     CREATED = "created"
     EXISTS = "exists"

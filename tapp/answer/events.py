@@ -4,7 +4,7 @@ The name of an Event is a hash of what happened. A sync that is repeated, by any
 stale observation, has the same Events with the same names, and the API server keeps one of each. So
 an Event is either about a request of the author, once for each generation, or about something that
 the parent's status does not say yet. A rollout has an Event for each tenth of its instances,
-however many these are (docs/watch.md, "Events").
+however many these are (docs/monitoring.md, "Events").
 """
 
 from collections import Counter

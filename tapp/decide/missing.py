@@ -1,8 +1,8 @@
 """Objects that instances need and the TApp does not have: pods, claims and Services.
 
-A hook sees only objects that carry the label of its TApp and belong to it (docs/mend.md, "Lost
-ownership"). That an object is missing once says nothing, because the cache may lag. That it is
-missing for long does, so the status notes since when.
+A hook sees only objects that carry the label of its TApp and belong to it (docs/troubleshooting.md,
+"Lost ownership"). That an object is missing once says nothing, because the cache may lag. That it
+is missing for long does, so the status notes since when.
 """
 
 from collections.abc import Iterable, Mapping

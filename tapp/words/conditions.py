@@ -1,4 +1,4 @@
-"""The types of a TApp's conditions (docs/mend.md, "Conditions of a TApp")."""
+"""The types of a TApp's conditions (docs/troubleshooting.md, "Conditions of a TApp")."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,7 @@
 """Every reason of a decision or a condition: the word in the API, its standing, and its meaning.
 
-Code that sorts reasons uses their standing (`disposition`). docs/mend.md has a table of all
-reasons; docs/design.md, "Verdicts", says which rule gives which. The condition Degraded has the
+Code that sorts reasons uses their standing (`disposition`). docs/troubleshooting.md has a table of
+all reasons; docs/design.md, "Verdicts", says which rule gives which. The condition Degraded has the
 type of a condition as its reason, if something is refused, and Ready then has the same reason.
 """
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 INSTALL = ROOT / "docs" / "install.md"
-SIZE = ROOT / "docs" / "size.md"
-WATCH = ROOT / "docs" / "watch.md"
-MEND = ROOT / "docs" / "mend.md"
+SIZE = ROOT / "docs" / "sizing.md"
+WATCH = ROOT / "docs" / "monitoring.md"
+MEND = ROOT / "docs" / "troubleshooting.md"
 DESIGN = ROOT / "docs" / "design.md"
-PROMISES = ROOT / "docs" / "promises.md"
-PROTOCOL = ROOT / "docs" / "protocol.md"
+PROMISES = ROOT / "docs" / "guarantees.md"
+PROTOCOL = ROOT / "docs" / "endpoints.md"
 WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.contract.pages import ROOT, rows, section, text
 
-PAGE = ROOT / "docs" / "beside.md"
+PAGE = ROOT / "docs" / "other-tools.md"
 TRIED = rows(section(ROOT / "tests" / "e2e" / "README.md", "Beside other tools"))
 FILES = (
     "test_beside_injection.py",

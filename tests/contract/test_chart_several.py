@@ -62,7 +62,7 @@ def test_values_in_the_documentation_enable_leader_election(
     directory: Path, tmp_path: Path
 ) -> None:
     """The values are taken from the page as printed: the shipped arguments and one more."""
-    page = (INSTALL.parent / "docs" / "size.md").read_text(encoding="utf-8")
+    page = (INSTALL.parent / "docs" / "sizing.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(metacontroller:\n  enabled: true\n.*?)```", page, re.DOTALL)
     file = tmp_path / "values.yaml"
     file.write_text(text)

@@ -168,7 +168,7 @@ def test_autoscaler_in_the_documentation_uses_an_existing_metric(
     directory: Path, tmp_path: Path
 ) -> None:
     """The values are taken from the page as printed."""
-    page = (INSTALL.parent / "docs" / "size.md").read_text(encoding="utf-8")
+    page = (INSTALL.parent / "docs" / "sizing.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(components: {hpaHook: true}\n.*?)```", page, re.DOTALL)
     file = tmp_path / "values.yaml"
     file.write_text(text)

@@ -290,7 +290,7 @@ def test_rules_have_the_same_numbers_in_code_and_design() -> None:
 
 
 def blocks(kind: str) -> list[tuple[str, Any]]:
-    """Returns (text after the kind, JSON) of the fenced blocks of docs/protocol.md."""
+    """Returns (text after the kind, JSON) of the fenced blocks of docs/endpoints.md."""
     found = re.findall(rf"```json {kind} ?(\S*)\n(.*?)```", text(PROTOCOL), re.DOTALL)
     return [(rest, json.loads(body)) for rest, body in found]
 

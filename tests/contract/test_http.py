@@ -1,4 +1,4 @@
-"""HTTP of the hooks: methods, content types, limits, tokens and probes (docs/protocol.md)."""
+"""HTTP of the hooks: methods, content types, limits, tokens and probes (docs/endpoints.md)."""
 
 import json
 import logging

@@ -25,7 +25,7 @@ PODS = {
 }
 
 
-PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+PROTOCOL = (ROOT / "docs" / "endpoints.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

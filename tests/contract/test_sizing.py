@@ -12,7 +12,7 @@ from release.kustomize import INSTALL, ROOT, build, components, composed
 from tests.contract.charts import only, rendered, tools, unpacked
 from tests.contract.pages import rows, section
 
-SIZE, VALUES = ROOT / "docs" / "size.md", ROOT / "charts" / "tapp" / "values.yaml"
+SIZE, VALUES = ROOT / "docs" / "sizing.md", ROOT / "charts" / "tapp" / "values.yaml"
 DEFAULTS = Settings()
 UNITS = {"KB": 1000, "MB": 1000**2, "GB": 1000**3, "MiB": 1 << 20}
 WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "Pod")

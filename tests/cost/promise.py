@@ -1,4 +1,4 @@
-"""The limits of docs/promises.md for the cost of a sync, for any content of a TApp."""
+"""The limits of docs/guarantees.md for the cost of a sync, for any content of a TApp."""
 
 from typing import Final
 

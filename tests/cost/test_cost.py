@@ -1,4 +1,4 @@
-"""Measures whether a sync stays within the limits of docs/promises.md for every field.
+"""Measures whether a sync stays within the limits of docs/guarantees.md for every field.
 
 `make test` measures some cases, `make full` each shape of a field in one world, `make cost` all.
 """
@@ -17,7 +17,7 @@ from tests.cost.measure import Cost
 from tests.sizes import FULL, size
 
 BY_NAME = {str(field): field for field in every_field()}
-PROMISES = Path(__file__).parents[2] / "docs" / "promises.md"
+PROMISES = Path(__file__).parents[2] / "docs" / "guarantees.md"
 
 
 def case(name: str, shape: str, world: str) -> Case:
@@ -122,7 +122,7 @@ def test_findings_name_a_curve_that_is_too_steep_or_too_high(
 
 
 def test_promised_limits_are_the_tested_limits() -> None:
-    """The limits in docs/promises.md are the limits of these tests."""
+    """The limits in docs/guarantees.md are the limits of these tests."""
     rows = re.findall(r"\| (?:CPU|memory) \|(.*)\|", PROMISES.read_text())
     figures = [float(found) for row in rows for found in re.findall(r"[\d.]+", row)]
     assert figures == [

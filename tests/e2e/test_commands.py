@@ -142,11 +142,11 @@ BEFORE: dict[str, Callable[[Scene], object]] = {
     "docs/kubectl-tapp.md: See 1": a_stuck_update,
     "docs/kubectl-tapp.md: Preview 1": two_templates,
     "docs/kubectl-tapp.md: Canaries 1": ten_instances,
-    "docs/mend.md: Lost ownership 1": claims_of_its_own,
-    "docs/watch.md: Events 1": Scene.web,
-    "docs/size.md: Shards 1": Scene.web,
-    "docs/recipes.md: 2. Take back an update that fails 1": no_such_image,
-    "docs/recipes.md: 8. Run work that ends 1": work_that_ends,
+    "docs/troubleshooting.md: Lost ownership 1": claims_of_its_own,
+    "docs/monitoring.md: Events 1": Scene.web,
+    "docs/sizing.md: Shards 1": Scene.web,
+    "docs/how-to.md: 2. Take back an update that fails 1": no_such_image,
+    "docs/how-to.md: 8. Run work that ends 1": work_that_ends,
 }
 
 

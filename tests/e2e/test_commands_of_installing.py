@@ -160,13 +160,13 @@ def test_by_kubectl(story: Story) -> None:
     first, last = BY_KUBECTL[0], BY_KUBECTL[-1]
     before: dict[str, Act] = {
         "docs/gitops.md: Argo CD 1": argo_is_there,
-        "docs/size.md: Leaner pods 2": the_policy_of_long_ago_is_there,
-        "docs/mend.md: Backup and restore 2": saved,
+        "docs/sizing.md: Leaner pods 2": the_policy_of_long_ago_is_there,
+        "docs/troubleshooting.md: Backup and restore 2": saved,
         "docs/upgrade.md: Uninstall 3": hanging,
     }
     after: dict[str, Act] = {
         first: lambda each: by_now(first, each),
-        "docs/mend.md: Backup and restore 2": Story.is_ready,
+        "docs/troubleshooting.md: Backup and restore 2": Story.is_ready,
         "docs/upgrade.md: Uninstall 3": let_go,
         last: nothing_is_left,
     }

@@ -113,7 +113,7 @@ def service(workspace: Path, hook_proxy: HookProxy) -> Iterator[HookService]:
 def states(
     cluster: Cluster, kube: Kube, kubectl: Kubectl, workspace: Path
 ) -> Iterator[KubeStateMetrics | None]:
-    """kube-state-metrics as docs/watch.md says: by its commands, with no other rights."""
+    """kube-state-metrics as docs/monitoring.md says: by its commands, with no other rights."""
     binary = kube_state_metrics()
     if binary is None:
         yield None

@@ -1,6 +1,7 @@
 """Lost ownership on a real API server: what is seen, what is said, and what brings it back.
 
-test_commands.py types what docs/mend.md, "Lost ownership", has for those without the plugin.
+test_commands.py types what docs/troubleshooting.md, "Lost ownership", has for those without the
+plugin.
 """
 
 from __future__ import annotations

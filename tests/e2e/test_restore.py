@@ -30,7 +30,7 @@ def test_a_finished_batch_is_restored(  # noqa: PLR0913, PLR0917 - what a restor
     tmp_path: Path,
     with_status: bool,
 ) -> None:
-    """The commands of docs/mend.md, "Backup and restore", and what happens without them."""
+    """What happens with and without docs/troubleshooting.md, "Backup and restore"."""
     place = ["-n", app.namespace]
     app.apply(*example("batch"))
     app.until(lambda: app.statuses == "Running Running Running Running", "all run").quiet()

@@ -128,7 +128,7 @@ def refused(app: App, kube: Kube, patch: Json) -> str:
 
 
 def to(shard: str | None) -> Json:
-    """The patch of docs/size.md, "Shards", that hands a TApp over."""
+    """The patch of docs/sizing.md, "Shards", that hands a TApp over."""
     name = OTHER if shard else DEFAULT
     return {"metadata": {"labels": {LABEL: shard}, "finalizers": [f"{FINALIZER}{name}"]}}
 

@@ -418,7 +418,7 @@ class Cluster:
 
 
 def _may_count_as_ended_by_update(pod: Document) -> bool:
-    """Returns True if a pod ended soon after an update that names cannot show (docs/promises.md).
+    """Returns True if a pod ended soon after an update that names cannot show (docs/guarantees.md).
 
     These are updates to another tag of the same image and restarts with the same image; before
     Kubernetes 1.34 all updates.

@@ -1,4 +1,4 @@
-"""The safety properties P1 to P8 on random TApps (docs/promises.md)."""
+"""The safety properties P1 to P8 on random TApps (docs/guarantees.md)."""
 
 import json
 from copy import deepcopy

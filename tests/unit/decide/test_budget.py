@@ -260,7 +260,7 @@ def test_pod_with_an_invalid_ready_time_is_not_available() -> None:
 def test_pod_counts_as_unavailable_until_the_cache_shows_its_replacement() -> None:
     """A broken pod was deleted to be replaced, and a stale cache shows that the old pod recovered.
 
-    Promise P2 (docs/promises.md): the budget must not count the old pod as available.
+    Promise P2 (docs/guarantees.md): the budget must not count the old pod as available.
     """
     world = settled(replicas=3).change(template=template("nginx:2"))
     world.modify(2, crashing)

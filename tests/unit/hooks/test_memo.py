@@ -90,7 +90,7 @@ def test_life_of_a_tapp_gets_the_same_responses_with_and_without_a_memo() -> Non
 
 
 def test_concurrent_requests_get_the_same_responses_as_sequential_ones() -> None:
-    """Promise P1 (docs/promises.md), also with a memo that is always full."""
+    """Promise P1 (docs/guarantees.md), also with a memo that is always full."""
     bodies = requests_of_a_life() * 3
     alone = [response_to(body, "/sync", WITHOUT_MEMO) for body in bodies]
     for limit in (0, 20_000, 1 << 26):

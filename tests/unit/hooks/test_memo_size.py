@@ -89,7 +89,7 @@ PODS: dict[str, dict[str, str]] = {
 def test_pod_with_long_annotations_takes_at_most_three_times_its_estimate(
     notes: dict[str, str],
 ) -> None:
-    """docs/size.md promises the factor of three."""
+    """docs/sizing.md promises the factor of three."""
     world = World(tapp(replicas=MANY)).settle()
     for name, pod in world.pods.items():
         each: dict[str, Any] = {
