@@ -62,6 +62,13 @@ class HookService:
             process.stop(kill=kill)
             self._launch(process)
 
+    def configure(self, **settings: str) -> None:
+        """Restarts every replica with these settings in addition to its own."""
+        replicas = len(self.replicas)
+        self.stop()
+        self._environment = self._environment | settings
+        self.start(replicas)
+
     def scale(self, replicas: int) -> None:
         """Adds or stops replicas until there are that many."""
         while len(self.replicas) > replicas:

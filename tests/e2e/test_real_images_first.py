@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from .hook import HookService
 from .kube import Json, KubeError
+from .realnode.images import PAUSE
 from .realnode.images import app as image
 from .realnode.network import PodNetwork
 from .realnode.node import RealNode
@@ -135,6 +137,27 @@ def test_a_registry_that_is_away_is_waited_for(real: Trial) -> None:
     real.app.settle(120)
     assert real.tags() == "r9 r9 r9"
     assert real.never_fewer_than(2)
+
+
+def test_puller_whose_own_image_cannot_be_pulled_stops_no_update(
+    real: Trial, hook: HookService
+) -> None:
+    """An air-gapped cluster lacks the puller's image: updates go on, and a condition says why."""
+    publish(real, "own1")
+    hook.configure(TAPP_PULLER_IMAGE=image("no-puller"))
+    try:
+        real.began("1", replicas=2, updateStrategy=FIRST)
+        real.change("own1")
+        real.app.until(lambda: real.app.condition("PullersNotRun") != "", "it is said", 120)
+        said = real.app.condition("PullersNotRun")
+        assert image("no-puller") in said
+        assert "No update waits for that again until" in said
+        assert real.app.condition("Degraded").startswith("False ")
+        real.app.settle(180)
+    finally:
+        hook.configure(TAPP_PULLER_IMAGE=PAUSE)
+    assert real.tags() == "own1 own1"
+    assert real.never_fewer_than(1)
 
 
 def test_a_quota_that_leaves_no_room_for_pullers_stops_no_update(real: Trial) -> None:
