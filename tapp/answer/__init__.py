@@ -1,1 +1,1 @@
-"""A plan as it is answered: children, status, conditions, events."""
+"""Writes a plan as the response to Metacontroller: children, status, conditions and Events."""

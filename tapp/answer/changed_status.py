@@ -1,6 +1,7 @@
-"""The status of one pod: the observed status with the changes.
+"""The status of one pod: the observed status with the changes of this service.
 
-Metacontroller writes a status as a whole. So everything else is answered as it was observed.
+Metacontroller replaces the whole status by the one in the response. So the response repeats every
+part of the observed status that does not change.
 """
 
 from typing import Any
@@ -20,7 +21,10 @@ _UPDATED = "is updated in place"
 def status_of_pod(
     change: StatusChange, status: Document | None, pod: Pod, now: float
 ) -> Document | None:
-    """Returns the changed status; without changes the observed one, which may be None."""
+    """Returns the pod's status with the changes.
+
+    Without changes, returns the observed status, which is None if the pod has none.
+    """
     if not (change.gates or change.start_clock or change.failed):
         return status
     document = status or {}

@@ -1,9 +1,10 @@
-"""The children of an answer.
+"""The children in a response.
 
-They come in a fixed order: ControllerRevisions, claims, Services, pods, pullers.
+They have a fixed order: ControllerRevisions, claims, Services, pods, pullers.
 
-Metacontroller deletes a child that the answer leaves out. So everything that stays is answered, and
-an existing pod with a text that changes nothing (`Pod.unchanged`), unless the plan writes to it.
+Metacontroller deletes a child that the response leaves out. So the response includes every child
+that stays. An existing pod that the plan does not change is included as `Pod.unchanged`, a text
+that changes nothing.
 """
 
 from typing import Any
@@ -24,14 +25,14 @@ Child = dict[str, Any] | Raw
 
 
 class NamespaceMissingError(Exception):
-    """Claims are due, but the request does not show the Namespace that must co-own them.
+    """Claims have to be created, but the request lacks the Namespace, which has to co-own them.
 
     Without that second owner the garbage collector would delete the data together with the TApp.
     """
 
 
 def desired_children(plan: Plan) -> list[Child]:
-    """Returns the children of an answer.
+    """Returns the children of a response.
 
     Raises NamespaceMissingError if a claim would be created without the owner that protects it.
     """

@@ -1,4 +1,4 @@
-"""Answers for claims that are created or get larger. Other claims: `unchanged_claims.py`."""
+"""Claims in the response that are created or enlarged; `unchanged_claims.py` has the others."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def new_claims(tapp: TApp, claims: list[NewClaim], namespace_uid: str) -> list[D
 
 
 def grown_claim(unchanged: Document, storage: str) -> Document:
-    """Returns the answer that asks for more storage and changes nothing else of a claim."""
+    """Returns the response for a claim that requests more storage and is otherwise unchanged."""
     spec = map_in(unchanged, "spec")
     resources = map_in(spec, "resources")
     requests = {**map_in(resources, "requests"), "storage": storage}

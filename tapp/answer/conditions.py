@@ -1,8 +1,8 @@
-"""The conditions of a TApp, as findings: conditions without their time.
+"""The conditions of a TApp, as findings (conditions without their time).
 
-Available, Progressing, Ready and Degraded are always there. A refusal is there while it lasts
-(`refusals.py`), and Stalled or Reconciling for tools such as kstatus. Status, Events and the next
-sync's time are all made of these findings; only `status.py` writes them as documents.
+Available, Progressing, Ready and Degraded always exist. A refusal exists while its cause lasts
+(`refusals.py`). Stalled and Reconciling exist for tools such as kstatus. The status, the Events and
+the time of the next sync are made from these findings.
 """
 
 from collections.abc import Sequence
@@ -70,9 +70,10 @@ def conditions_of(plan: Plan) -> Conditions:
 
 
 def recheck(plan: Plan, conditions: Conditions) -> float | None:
-    """Returns the seconds after which to sync again; None if an event will start the next sync.
+    """Returns the seconds until the next sync; None if the next event is soon enough.
 
-    A TApp that is Degraded becomes Stalled when the patience with its rollout ends.
+    A sync is needed when the patience with the rollout of a Degraded TApp ends, because the TApp
+    becomes Stalled then.
     """
     degraded, patience = conditions.degraded.status == "True", plan.findings.rollout.patience
     waits = [patience] if degraded and patience > 0 else []
@@ -93,7 +94,10 @@ def _available(plan: Plan) -> Finding:
 
 
 def _progress(plan: Plan, refused: list[Finding], kept: str) -> Finding:
-    """Returns Progressing, with the instances that a partition keeps in its message."""
+    """Returns the condition Progressing; its message ends with `kept`.
+
+    `kept` is the sentence about instances that a partition keeps at an older revision, or empty.
+    """
     found = _under_way(plan, refused)
     if not kept or found.reason == Reason.PROGRESS_DEADLINE_EXCEEDED:
         return found
@@ -176,7 +180,7 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
 
 
 def _waits(plan: Plan, unavailable: list[Instance]) -> str:
-    """Returns what unavailable instances wait for, in brackets, or "" if no pod tells."""
+    """Returns in brackets for which steps of their pods unavailable instances wait, or ""."""
     silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
     parts = [f"nothing is heard of the nodes of {id_list(silent)}"] if silent else []
     waits = grouped(
@@ -221,7 +225,10 @@ def _arithmetic(plan: Plan) -> str:
 
 
 def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Finding:
-    """Points to Degraded if nothing is left to be done, although not all is as the spec asks."""
+    """Returns Progressing, with another message if nothing is left to be done but Degraded is True.
+
+    That message refers the user to Degraded.
+    """
     if progressing.reason == Reason.COMPLETE and degraded.status == "True":
         message = "nothing is left to be done, or waited for; see Degraded"
         message += f"; {kept}" if kept else ""
@@ -230,7 +237,11 @@ def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Find
 
 
 def _ready(progressing: Finding, degraded: Finding, kept: str) -> Finding:
-    """Returns Ready, which kubectl, kstatus and Argo CD read. Its reason names the trouble."""
+    """Returns the condition Ready, which kubectl, kstatus and Argo CD read.
+
+    If Ready is False, its reason and message are those of Degraded, or else those of Progressing.
+    `kept` is the sentence about kept instances, or empty.
+    """
     if progressing.reason == Reason.COMPLETE and degraded.status == "False":
         reason = Reason.REACHED if kept else Reason.AS_SPECIFIED
         return Finding(Type.READY, "True", reason, progressing.message)

@@ -1,8 +1,8 @@
-"""The status of a TApp that is being deleted: what is left of it, and what the deletion waits for.
+"""The status of a TApp that is being deleted: what is left, and what the deletion waits for.
 
-The counts and the words for instances are those of the pods that are left. Ready is False for as
-long as the TApp exists, and its message names the pods, claims and finalizers that are waited for.
-Degraded is True if they do not go by themselves.
+The counts and `status.statuses` describe the pods that are left. Ready is False as long as the TApp
+exists, and its message names the pods, claims and finalizers that the deletion waits for. Degraded
+is True if they need a person's help to go.
 """
 
 from collections.abc import Mapping
@@ -79,7 +79,10 @@ def _counts(left: Left, before: Mapping[str, Any], instances: Mapping[str, str])
 
 
 def _findings(teardown: Teardown, left: Left) -> list[Finding]:
-    """Progressing, Ready and Degraded, and the conditions about deletions that are overdue."""
+    """Returns Progressing, Ready and Degraded, and the conditions about overdue deletions.
+
+    Each kind of object with an overdue deletion has its own condition.
+    """
     silent = [name for names in teardown.silent.values() for name in names]
     others = [one for one in left.overdue.pods if one.name not in silent]
     overdue = not_deleted(replace(left.overdue, pods=others), left.namespace)
@@ -113,7 +116,10 @@ def _findings(teardown: Teardown, left: Left) -> list[Finding]:
 
 
 def _waits(left: Left, described: set[str]) -> list[str]:
-    """Returns what the deletion waits for, without pods that another sentence describes."""
+    """Returns one text for each kind of object that the deletion waits for.
+
+    Pods in `described` are left out, because other sentences of the message describe them.
+    """
     parts = []
     if ending := [pod.name for pod in left.pods if pod.name not in described]:
         parts.append(f"pod{'s'[: len(ending) != 1]} {name_list(ending)} to end")
@@ -131,7 +137,7 @@ def _waits(left: Left, described: set[str]) -> list[str]:
 
 
 def _held(teardown: Teardown) -> str:
-    """Returns which pods on hold the deletion waits for, and how a person ends the wait."""
+    """Returns which pods on hold block the deletion, and how a user ends the holds."""
     name, (since, text) = next(iter(teardown.held.items()))
     told = f"{text}; it was told so at {since}" if since else text
     return (

@@ -1,10 +1,13 @@
-"""The Events of one sync: a pure function of its plan and its conditions.
+"""The Events of one sync, computed from its plan and its conditions alone.
 
-The name of an Event is a hash of what happened. A sync that is repeated, by any replica and on a
-stale observation, has the same Events with the same names, and the API server keeps one of each. So
-an Event is either about a request of the author, once for each generation, or about something that
-the parent's status does not say yet. A rollout has an Event for each tenth of its instances,
-however many these are (docs/monitoring.md, "Events").
+The name of an Event is a hash of its subject. A repeated sync, by any replica and with stale
+observations, returns Events with the same names, so the API server keeps each of them once. An
+Event is of one of two kinds:
+
+- It reports a change that the spec requests, once for each generation.
+- It reports a change that the TApp's status does not show yet.
+
+A rollout has an Event for each tenth of its instances (docs/monitoring.md, "Events").
 """
 
 from collections import Counter
@@ -37,7 +40,10 @@ _WITHOUT_EVENT = {*ALWAYS, Type.RECONCILING}  # Conditions that other Events des
 
 
 class EventReason(StrEnum):
-    """Reasons of Events. The Event of a refusal has the type of its condition as the reason."""
+    """The reasons of Events, except for the Events about refusals.
+
+    The reason of an Event about a refusal is the type of the refusal's condition.
+    """
 
     CREATED = "Created"
     DELETED = "Deleted"
@@ -61,7 +67,10 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class _News(msgspec.Struct, frozen=True, gc=False):
-    """Something that happened. `key` distinguishes it from everything else with its reason."""
+    """A change to report.
+
+    `reason` and `key` together identify it within the TApp.
+    """
 
     reason: str
     action: str
@@ -90,7 +99,7 @@ def _event(tapp: str, uid: str, news: _News) -> Event:
 
 
 def _cut(note: str) -> str:
-    """Cuts a note to the bytes that Kubernetes accepts."""
+    """Cuts a note to the number of bytes that Kubernetes accepts."""
     text = note.encode("utf-8", "replace")
     if len(text) <= NOTE_BYTES:
         return text.decode()
@@ -103,9 +112,9 @@ Cases = list[Case]
 
 
 def _created(plan: Plan) -> Iterator[_News]:
-    """Pods of instances that are new or started again, once for each generation.
+    """Yields created pods of instances that are new or started again, once for each generation.
 
-    The pod that follows a deleted pod has no Event of its own: `_replaced` and `_deleted` have it.
+    A pod that replaces another pod is left out, because `_replaced` and `_updated` report it.
     """
     tapp = plan.world.tapp
     fresh = [case for case in _of(plan, Action.CREATE) if is_fresh(tapp, case.instance.id)]
@@ -115,7 +124,7 @@ def _created(plan: Plan) -> Iterator[_News]:
 
 
 def _deleted(plan: Plan) -> Iterator[_News]:
-    """Pods that are not wanted any more: scaled down, killed, or finished."""
+    """Yields deleted pods that no instance needs: scaled down, killed or finished."""
     for reason, cases in _deletions(plan, replaced=False):
         note = f"{_ids(cases)}: {_due(plan, cases[0]).message}"
         key = (reason, *((_generation(plan),) if reason in _BY_SPEC else _uids(cases)))
@@ -142,7 +151,7 @@ _STEPS = {Action.UPDATE: EventReason.UPDATED_IN_PLACE, Action.RECREATE: EventRea
 
 
 def _replaced(plan: Plan) -> Iterator[_News]:
-    """Pods that have ended and are replaced."""
+    """Yields pods that have ended and are replaced."""
     for reason, cases in _deletions(plan, replaced=True):
         failed = [case for case in cases if case.instance.status is not InstanceStatus.POD_SUCC]
         note = f"{_ids(cases)}: {_due(plan, (failed or cases)[0]).message}"
@@ -157,7 +166,7 @@ def _replaced(plan: Plan) -> Iterator[_News]:
 
 
 def _taken(plan: Plan) -> Iterator[_News]:
-    """Pods that an eviction or a person has deleted, at the revision of their template."""
+    """Yields up-to-date pods that an eviction or a person has deleted."""
     known = plan.world.tapp.status.statuses
     cases = [
         case
@@ -176,9 +185,9 @@ def _taken(plan: Plan) -> Iterator[_News]:
 
 
 def _waiting(plan: Plan) -> Iterator[_News]:
-    """Updates that begin to wait for the budget, or are paused.
+    """Yields updates that begin to wait for the budget, or are paused.
 
-    In the middle of a rollout some update always waits, and that is no news.
+    Within a rollout some update always waits for the budget, so only the first wait is reported.
     """
     tapp = plan.world.tapp
     before = [c.reason for c in tapp.status.conditions if c.type == Type.PROGRESSING]
@@ -194,7 +203,7 @@ def _waiting(plan: Plan) -> Iterator[_News]:
 
 
 def _held(plan: Plan) -> Iterator[_News]:
-    """Holds that begin to keep something back, once for each generation and pending action."""
+    """Yields holds that begin to prevent an action, once for each generation and action."""
     before = set(numbers(plan.world.tapp.status.held))
     found = grouped(
         (plan.findings.holds.requests[pod.name].action, case)
@@ -215,7 +224,10 @@ _RULES: tuple[Callable[[Plan], Iterator[_News]], ...] = (
 
 
 def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[Reason, Cases]]:
-    """Returns reason -> instances whose pod is deleted, and replaced or not."""
+    """Returns reason -> instances whose pod is deleted.
+
+    With `replaced`, only instances that get a new pod are included, otherwise only the others.
+    """
     found = grouped(
         (_due(plan, case).reason, case)
         for case in _of(plan, Action.DELETE)
@@ -229,9 +241,9 @@ def _of(plan: Plan, action: Action) -> Cases:
 
 
 def _due(plan: Plan, case: Case) -> Verdict:
-    """Returns the decision on an instance; the verdict if the instance waits for its order.
+    """Returns the decision on an instance, or its verdict if it waits for the order of instances.
 
-    Instances that wait for others to come first are described together with the first of them.
+    So one Event reports all instances that are created or deleted one after the other.
     """
     verdict = case.verdict
     ordered = case.instance.id in plan.findings.ordered
@@ -251,7 +263,7 @@ def _by_template(cases: Cases) -> dict[tuple[str, str], Cases]:
 
 
 def _progress(plan: Plan) -> dict[str, tuple[int, int]]:
-    """Returns template -> how many of its instances run its revision, and how many there are."""
+    """Returns template -> number of its instances at its revision, and number of its instances."""
     run, total = Counter[str](), Counter[str]()
     for instance in plan.instances:
         if instance.should_run:
@@ -283,9 +295,9 @@ Before = Mapping[str, ObservedCondition]
 
 
 def _refused(conditions: Conditions, before: Before) -> Iterator[_News]:
-    """Conditions that turn True, or have another message than before.
+    """Yields conditions that turn True or change their message.
 
-    The message of a stalled rollout changes with every crash, so it has one Event.
+    The message of a stalled rollout changes with every crash, so it is reported once.
     """
     for finding in conditions.all:
         old = before.get(finding.type)
@@ -303,7 +315,10 @@ def _refused(conditions: Conditions, before: Before) -> Iterator[_News]:
 
 
 def _broken(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_News]:
-    """Instances that begin to be broken; the message changes with every crash."""
+    """Yields instances that begin to be broken.
+
+    They are reported once, because the message changes with every crash.
+    """
     degraded = conditions.degraded
     old = before.get(Type.DEGRADED, ObservedCondition())
     if degraded.reason != Reason.BROKEN or old.reason == Reason.BROKEN:
@@ -313,7 +328,7 @@ def _broken(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_New
 
 
 def _completed(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_News]:
-    """A TApp that has become as its spec asks, once for each generation."""
+    """Yields the completion of the spec's changes, once for each generation."""
     ready, old = conditions.ready, before.get(Type.READY)
     if ready.status != "True" or old is None or old.status == "True":
         return

@@ -1,9 +1,9 @@
-"""Stalled and Reconciling: conditions for tools that wait for any kind of object.
+"""Stalled and Reconciling: conditions for tools that wait for objects of any kind.
 
-For kstatus (sigs.k8s.io/cli-utils) a TApp that is Stalled has failed, a TApp that is Ready is
-current, and any other TApp is in progress. So Stalled says more than Degraded: waiting does not
-help. While a rollout makes progress (`Rollout.patience`), that is not known: the change may be
-there to repair the broken instances. A rollout that exceeds its deadline is Stalled, too.
+kstatus (sigs.k8s.io/cli-utils) considers a TApp failed if Stalled is True, current if Ready is
+True, and in progress otherwise. So Stalled means more than Degraded: waiting does not help. A
+Degraded TApp is not Stalled while its rollout makes progress (`Rollout.patience`), because the
+rollout may repair the broken instances. A rollout that exceeds its deadline is Stalled, too.
 """
 
 from tapp.decide.standing import awaited
@@ -16,7 +16,10 @@ _SHOWN = 5  # Number of different waits in a message before it says how many mor
 
 
 def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> list[Finding]:
-    """Returns Stalled, Reconciling or nothing. `patience` is `Rollout.patience`."""
+    """Returns the condition Stalled or Reconciling, or an empty list.
+
+    `patience` is `Rollout.patience`.
+    """
     if degraded.status == "True" and patience <= 0:
         return [Finding(Type.STALLED, "True", degraded.reason, degraded.message)]
     if progressing.status == "True":
@@ -25,7 +28,7 @@ def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> lis
 
 
 def stalled(plan: Plan) -> str:
-    """Returns what a rollout that has exceeded its deadline waits for, "" if it has not."""
+    """Returns the message about a rollout that has exceeded its deadline, or "" if none has."""
     rollout = plan.findings.rollout
     if not rollout.exceeded:
         return ""

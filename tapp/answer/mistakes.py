@@ -1,4 +1,4 @@
-"""Mistakes of the author in a spec, or in an annotation of a pod or a template."""
+"""Finds mistakes of users in the spec, or in annotations of pods and templates."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -21,7 +21,7 @@ def refused(type: Type, reason: Reason, message: str) -> Finding | None:
 
 
 def unknown_instances(plan: Plan) -> Finding | None:
-    """Finds keys that are no instance number."""
+    """Finds keys in the spec that are no instance numbers."""
     spec = plan.world.tapp.spec
     fields: dict[str, Mapping[str, object]] = {
         "templates": spec.templates,
@@ -60,7 +60,7 @@ _KNOWN_STATUSES = frozenset(status.value for status in InstanceStatus)
 
 
 def unused_instances(plan: Plan) -> Finding | None:
-    """Finds numbers that are not below `spec.replicas`."""
+    """Finds instance numbers in the spec that are not below `spec.replicas`."""
     spec = plan.world.tapp.spec
     parts = [
         f"spec.{field}: {_some_keys(beyond)}"
@@ -86,7 +86,10 @@ def _beyond(key: str, replicas: int) -> bool:
 
 
 def _some_keys(keys: Iterable[str]) -> str:
-    """Returns numbers for a sentence; a key that is too long for a number is cut."""
+    """Returns the keys as ranges of numbers for a sentence, such as `5-7`.
+
+    Of the keys that are too long for an instance number, only the first is shown, cut.
+    """
     long = [f"{key[:_DIGITS]}..." for key in keys if len(key) > _DIGITS]
     return ", ".join(
         [*filter(None, [id_list([int(k) for k in keys if len(k) <= _DIGITS])]), *long[:1]]
@@ -94,14 +97,17 @@ def _some_keys(keys: Iterable[str]) -> str:
 
 
 def unused_values(plan: Plan) -> Finding | None:
-    """Finds keys of values that no template reads, which are typing errors on one side."""
+    """Finds keys of `spec.values` and `spec.defaultValues` that no template reads.
+
+    The key is misspelled either there or in the template.
+    """
     unread = name_list([repr(key) for key in plan.world.templates.unread_values()])
     message = unread and f"spec.values or spec.defaultValues: no template reads {unread}"
     return refused(Type.UNUSED_VALUES, Reason.NOT_READ, message)
 
 
 def rolling_template_unused(plan: Plan) -> Finding | None:
-    """Finds a rolling template that no instance has."""
+    """Finds a `spec.updateStrategy.template` that no instance runs."""
     budgets, name = plan.budgets, plan.world.tapp.spec.rolling_name
     if budgets.rolling_used:
         return None
@@ -125,7 +131,7 @@ def invalid_partition(plan: Plan) -> Finding | None:
 
 
 def unused_templates(plan: Plan) -> Finding | None:
-    """Finds templates that `autoDeleteUnusedTemplate` would remove."""
+    """Finds the templates that `spec.autoDeleteUnusedTemplate` would remove."""
     spec = plan.world.tapp.spec
     unused = spec.unused_templates() if spec.auto_delete_unused_template else []
     if not unused:
@@ -138,7 +144,7 @@ def unused_templates(plan: Plan) -> Finding | None:
 
 
 def invalid_update_priority(plan: Plan) -> Finding | None:
-    """Finds priorities that are no integers."""
+    """Finds update priorities that are no integers."""
     wrong = _quoted(plan, _odd_priorities)
     message = wrong and (
         f"annotation {UPDATE_PRIORITY} of a pod or its template is ignored, write an integer of at "
@@ -153,7 +159,7 @@ def _odd_priorities(instance: Instance) -> list[str]:
 
 
 def invalid_hold_for(plan: Plan) -> Finding | None:
-    """Finds holds for an action that does not exist."""
+    """Finds hold annotations that name an unknown action."""
     wrong = _quoted(plan, _odd_narrowing)
     message = wrong and (
         f"annotation {HOLD_FOR} of a pod is ignored, so that its hold is for everything; write "

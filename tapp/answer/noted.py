@@ -1,7 +1,8 @@
-"""The notes in the TApp's status: what later syncs have to know of this one.
+"""The notes in the TApp's status: data of this sync that later syncs need.
 
-docs/design.md, "What is remembered". `tapp/words/notes.py` has the form of each note. A worker
-keeps nothing that a decision depends on, so any replica of the service may answer the next sync.
+Nothing that a decision depends on stays in the memory of a worker, so any replica of the service
+may handle the next sync (docs/design.md, "What is remembered"). `tapp/words/notes.py` defines the
+form of each note.
 """
 
 from typing import Any
@@ -18,7 +19,7 @@ from tapp.words.times import UNKNOWN, noted_since, written
 
 
 def notes_of(plan: Plan) -> dict[str, Any]:
-    """Returns the notes that are not empty, by their fields in the status."""
+    """Returns field of the status -> note; empty notes are left out."""
     findings = plan.findings
     notes = {
         "outdated": _outdated(plan),
@@ -42,7 +43,7 @@ def notes_of(plan: Plan) -> dict[str, Any]:
 
 
 def _outdated(plan: Plan) -> str:
-    """Returns the instances that run another revision than their template's."""
+    """Returns the instances whose pod runs an older revision although no partition keeps it."""
     return ranges(
         case.instance.id
         for case in plan.notable
@@ -53,11 +54,11 @@ def _outdated(plan: Plan) -> str:
 
 
 def _replacing(plan: Plan) -> dict[str, str]:
-    """Returns instance -> uid of its pod, for pods that are replaced and were not available.
+    """Returns instance -> uid of its pod, for pods that are replaced while they are not available.
 
-    An entry stays while the instance waits for the budget: the deletion of its pod may not be
-    visible yet. An instance that was killed keeps an entry for its completed pod: if it is started
-    again before that pod is gone, it has not finished.
+    The entry stays while the instance waits for the budget, because the requests may not show the
+    deletion of its pod yet. A killed instance keeps the entry of its completed pod, too. If a user
+    starts the instance again before that pod is gone, the pod does not make the instance finished.
     """
     return {
         str(instance.id): instance.pod.uid
@@ -84,7 +85,7 @@ def _waits(case: Case) -> bool:
 
 
 def _failures(plan: Plan) -> dict[str, int]:
-    """Returns instance -> failed pods in a row, while no pod of the instance has the number."""
+    """Returns instance -> number of failed pods in a row, if no pod of the instance shows it."""
     noted, result = plan.world.tapp.status.failures, {}
     for instance in plan.instances:
         if not instance.should_run:
@@ -99,7 +100,7 @@ def _failures(plan: Plan) -> dict[str, int]:
 
 
 def _settling(plan: Plan) -> dict[str, str]:
-    """Returns update in place -> since when only time can prove that it has finished."""
+    """Returns update in place -> first sync since which only time can prove its completion."""
     noted = plan.world.tapp.status.settling
     keys = [
         UpdateNote(instance.id, instance.pod.generation).encode()
@@ -110,7 +111,10 @@ def _settling(plan: Plan) -> dict[str, str]:
 
 
 def _undated(plan: Plan) -> dict[str, str]:
-    """Returns since when pods are seen as they are whose condition Ready has no usable time."""
+    """Returns state of Ready -> time of the first sync that saw it.
+
+    Only pods whose condition Ready has no usable time are included.
+    """
     return encoded(
         {
             ReadyNote(instance.id, instance.pod.ready is True): written(instance.seen_since)
@@ -121,7 +125,7 @@ def _undated(plan: Plan) -> dict[str, str]:
 
 
 def _turned(plan: Plan) -> dict[str, str]:
-    """Returns update in place -> containers that the kubelet knows it has to restart."""
+    """Returns update in place -> containers that the kubelet is known to restart for it."""
     return encoded(
         {
             UpdateNote(instance.id, instance.pod.generation): encode_names(

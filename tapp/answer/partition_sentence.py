@@ -7,7 +7,10 @@ from tapp.words.ranges import id_list, joined
 
 
 def kept_back(plan: Plan) -> str:
-    """Returns which instances the partition keeps at an older revision, and how to go on, or ""."""
+    """Returns which instances the partition keeps, and how a user continues the rollout.
+
+    Returns an empty string if the partition keeps no instance.
+    """
     instances = (case.instance for case in plan.notable)
     at = grouped((item.kept, item.id) for item in instances if item.kept)
     if not at:

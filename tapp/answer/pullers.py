@@ -1,4 +1,7 @@
-"""Pullers: pods that pull images on a node and run nothing of them (`tapp/decide/pulls.py`)."""
+"""Puller pods, which pull the images of an update on a node (`tapp/decide/pulls.py`).
+
+A puller pod runs only a pause container, nothing of the images that it pulls.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,12 +12,13 @@ from tapp.words.vocabulary import PULLER
 
 
 def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
-    """Returns the pod of a puller. Its container runs `image` (`Options.puller_image`) and waits.
+    """Returns the manifest of a puller pod.
 
-    The pod satisfies the level "restricted" of Pod Security, and has the resources that quotas or
-    policies may require. For the registry it has the credentials of its template: pull secrets and
-    service account. It runs as the user of its image (`pause`: 65535), or as the user of the
-    template, because some clusters assign user ids.
+    Its only container runs `image` (`Options.puller_image`) and waits. The pod satisfies the level
+    "restricted" of Pod Security, and has the resources that quotas or policies may require. For the
+    registry it has the credentials of its template: pull secrets and service account. It runs as
+    the user of its image (`pause`: 65535), or as the user of the template, because some clusters
+    assign user ids.
     """
     given = {
         key: puller.template.spec[key]
@@ -74,7 +78,7 @@ def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
 
 
 def _resources(spec: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Returns resources that suffice for a runtime to start a container that waits.
+    """Returns the resources that a container runtime needs to start a container that only waits.
 
     Ephemeral storage is included only if the template has some, because not every node offers it.
     """
@@ -97,6 +101,9 @@ _OS = "kubernetes.io/os"
 
 
 def _user(spec: Mapping[str, Any]) -> dict[str, int]:
-    """Returns `runAsUser` of the template; empty if the template names no user, or root."""
+    """Returns the template's `runAsUser`.
+
+    Returns an empty map if the template has none, or runs as root.
+    """
     user = (spec.get("securityContext") or {}).get("runAsUser")
     return {"runAsUser": user} if isinstance(user, int) and user > 0 else {}

@@ -1,7 +1,7 @@
-"""Refusals: what the service does not do, and what a person can do about it.
+"""Refusals: conditions that say what the service does not do, and what a user can do about it.
 
-One condition for each situation, while it lasts. `_CHECKS` lists all checks in the order of the
-conditions. A check returns None if there is nothing to say.
+Each situation has one condition, while the situation lasts. `_CHECKS` lists all checks in the order
+of the conditions. A check returns None if its situation does not exist.
 """
 
 from collections.abc import Callable
@@ -75,7 +75,7 @@ def _claims_not_owned(plan: Plan) -> Finding | None:
 
 
 def _place(plan: Plan) -> str:
-    """Returns name and namespace of the TApp for a command of kubectl."""
+    """Returns `NAME -n NAMESPACE` of the TApp, for a kubectl command in a message."""
     metadata = plan.world.tapp.metadata
     return f"{metadata.name} -n {metadata.namespace}"
 

@@ -1,10 +1,10 @@
-"""Documents of existing pods and Services, and of ControllerRevisions.
+"""The manifests in a response, for existing pods and Services, and for ControllerRevisions.
 
-Metacontroller applies an answer at once. So an existing pod is never answered with its template:
-admission has changed the pod, and the API server would refuse most of the difference as an update
-(docs/design.md, "What is answered for a pod that exists"). The answer repeats what Metacontroller
-applied last (`Manifest.projected`), with only the intended changes. Documents share parts of the
-observed objects, which nothing here changes.
+Metacontroller applies the response immediately. An existing pod is never answered with its
+template: admission has changed the pod, and the API server would refuse most of the differences as
+an update (docs/design.md, "What is answered for a pod that exists"). The response repeats what
+Metacontroller applied last (`Manifest.projected`), with only the intended changes. The manifests
+share parts with the observed objects, so no function here changes its arguments.
 """
 
 from collections.abc import Mapping
@@ -56,15 +56,16 @@ _LONGEST_CAUSE = 1_000  # Characters of a change-cause, which every later reques
 def unchanged_pod(
     pod: Pod, manifests: Mapping[str, Manifest], template: Template | None = None
 ) -> Document | Raw:
-    """Returns the answer that leaves a pod as it is; `template` as in `kept_pod`."""
+    """Returns the response that leaves a pod unchanged; `kept_pod` explains `template`."""
     return kept_pod(manifests[pod.name], template) if pod.unchanged is None else pod.unchanged
 
 
 def kept_pod(manifest: Manifest, template: Template | None) -> Document:
-    """Returns the answer that leaves a pod as it is.
+    """Returns the response that leaves a pod unchanged.
 
-    `template` is the template of the pod if the pod has its revision, so that the template's labels
-    and annotations are known to be ours; else None.
+    `template` is the template whose revision the pod has, so that the template's labels and
+    annotations on the pod are known to be written by this service. It is None if the pod has
+    another revision.
     """
     projected = manifest.projected
     if projected is not None:
@@ -90,7 +91,7 @@ def kept_pod(manifest: Manifest, template: Template | None) -> Document:
 
 
 def kept_plain(child: Manifest) -> Document:
-    """Returns the answer that leaves a Service as it is."""
+    """Returns the response that leaves a Service unchanged."""
     if child.projected is not None:
         return child.projected
     # Metacontroller has not applied the Service: its name alone changes nothing.
@@ -107,18 +108,20 @@ def overlaid_pod(  # noqa: PLR0913, PLR0917 - what is known of the update
     record: str | None,
     before: Metadata | None,
 ) -> Document:
-    """Returns the answer that brings a pod to its template in place.
+    """Returns the response that updates a pod in place.
 
-    It changes images, labels and annotations. A label or annotation is written if its value in the
-    template has changed, and left out if the template has it no longer, so that the pod loses it.
+    The update changes images, labels and annotations. It writes a label or annotation if the
+    template's value has changed. It leaves out a label or annotation that the template no longer
+    has, so that Metacontroller removes it from the pod.
 
     Args:
         manifest: the observed pod.
         instance: the number of the instance.
         template: the template.
         images: container -> new image.
-        record: the record of the update (`update.record_of`); None leaves that of the pod.
-        before: labels and annotations of the pod's own template; None if not known.
+        record: the record of the update (`update.record_of`); with None the pod keeps its record.
+        before: labels and annotations of the template that the pod was created from; None if
+            unknown.
     """
     kept = kept_pod(manifest, None)
     metadata = dict(kept.get("metadata") or {})
@@ -150,7 +153,11 @@ _OUR_LABELS = frozenset({INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HA
 def _written(
     manifest: Manifest, template: Template, part: str, before: Metadata | None
 ) -> dict[str, str]:
-    """Returns the author's labels or annotations in the answer that updates a pod in place."""
+    """Returns the template's labels or annotations that a pod has after an update in place.
+
+    `part` is `labels` or `annotations`. `before` are those of the template that the pod was created
+    from; if it is None, they are guessed from the pod.
+    """
     observed = manifest.labels if part == "labels" else manifest.annotations
     wanted = Metadata(template.labels, template.annotations).of(part)
     applied = authors_metadata(map_in(manifest.projected, "metadata")).of(part)
@@ -165,7 +172,7 @@ def _written(
 
 
 def marked_pod(manifest: Manifest, mark: Mark) -> Document:
-    """Returns the answer that writes markers on a pod, or removes them."""
+    """Returns the response that writes markers on a pod, or removes them."""
     kept = kept_pod(manifest, None)
     metadata = dict(kept["metadata"])
     labels = {key: value for key, value in map_in(metadata, "labels").items() if key != POD_STATUS}
@@ -189,10 +196,10 @@ def _set_hold_markers(metadata: Document, manifest: Manifest, hold: HoldMarkers)
 
 
 def _set(metadata: Document, manifest: Manifest, part: str, **markers: str) -> None:
-    """Sets labels or annotations; "" removes one.
+    """Sets labels or annotations in the response; an empty value removes the key from the pod.
 
-    Metacontroller removes only what it has applied before. Another key is emptied, because leaving
-    it out of the answer would leave it on the pod.
+    Metacontroller removes only keys that it has applied before. Any other key gets an empty value,
+    because the pod would keep it if the response left it out.
     """
     applied = map_in(map_in(manifest.projected, "metadata"), part)
     observed = manifest.labels if part == "labels" else manifest.annotations
@@ -208,7 +215,8 @@ def _set(metadata: Document, manifest: Manifest, part: str, **markers: str) -> N
 def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) -> Document:
     """Returns the projected spec with new images.
 
-    Containers that the projected spec lacks are added by name. Metacontroller merges by name.
+    A container that the projected spec lacks is added with its name and image only, because
+    Metacontroller merges containers by name.
     """
     result = dict(spec)
     init = {item.get("name") for item in manifest.spec.get("initContainers") or []}
@@ -227,7 +235,7 @@ def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) 
 
 
 def new_revision(tapp: TApp, record: NewRecord) -> Document:
-    """Returns the ControllerRevision of a record, with the author's change-cause."""
+    """Returns the ControllerRevision of a record, with the user's annotation `change-cause`."""
     annotations = {TEMPLATE: record.template}
     if record.values.digest:
         annotations[VALUES] = record.values.digest
@@ -249,6 +257,6 @@ def new_revision(tapp: TApp, record: NewRecord) -> Document:
 
 
 def kept_revision(revision: RevisionObject) -> Document:
-    """Returns the answer that keeps a ControllerRevision (`OnDelete`): its name is enough."""
+    """Returns the response that keeps a ControllerRevision; its name is enough (`OnDelete`)."""
     metadata = {"name": revision.metadata.name}
     return {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": metadata}

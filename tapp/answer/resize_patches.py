@@ -1,4 +1,4 @@
-"""The PATCHes that resize pods; the service sends them after its answer."""
+"""The PATCH requests that resize pods; the service sends them after its response."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,11 @@ class Patch(NamedTuple):
 
 
 def patches(plan: Plan) -> list[Patch]:
-    """Resizes that a sync decides on, guarded by each pod's uid and resourceVersion."""
+    """Returns the resizes that a sync decides on.
+
+    Each patch has the pod's uid and resourceVersion, so the API server rejects it if the pod has
+    changed.
+    """
     namespace = plan.world.tapp.metadata.namespace
     return [
         Patch(namespace, change.pod.name, patch_of(change))
@@ -27,7 +31,7 @@ def patches(plan: Plan) -> list[Patch]:
 
 
 def patch_of(change: Resize) -> Document:
-    """A strategic merge patch of the subresource: containers and native sidecars, by name."""
+    """Returns the strategic merge patch of the subresource for containers and native sidecars."""
     main = set(change.pod.spec.main_containers)
     spec: Document = {}
     for name, resources in change.resources.items():

@@ -1,8 +1,8 @@
 """The TApp's status: counts, a word for each instance, notes for later syncs, and conditions.
 
-The status reports what was observed. The time of a condition is the newest time that the request
-itself shows, so that a repeated sync writes the same. The time of the sync stands only in notes
-that say since when something is so (`noted.py`).
+The status depends only on the request, so a repeated sync writes the same status: the time of a
+condition is the newest time in the request. Only notes that say since when something is so contain
+the time of the sync (`noted.py`).
 """
 
 from typing import Any
@@ -79,10 +79,10 @@ def _documents(plan: Plan, conditions: Conditions) -> list[Document]:
 
 
 def _newest_time(plan: Plan) -> str:
-    """Returns the newest time in the request, of writes to the parent and its pods; or "".
+    """Returns the newest time at which the TApp or one of its pods was written, or "".
 
-    The text is RFC 3339, which sorts like the times. Texts that are no time, or far ahead of the
-    clock, are left out.
+    Times are RFC 3339, so they sort as texts. Invalid times, and times far in the future, are left
+    out.
     """
     tapp = plan.world.tapp
     times = [tapp.metadata.creation_timestamp]

@@ -73,8 +73,9 @@ HARMLESS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Finding:
-    """A condition without its time. `status` is "True", "False", or
-    "Unknown" if it was not checked.
+    """A condition without its time.
+
+    `status` is "True", "False", or "Unknown" if the service did not check the condition.
     """
 
     type: Type
@@ -84,11 +85,14 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """Returns the message as the status has it: a long one is cut."""
+        """The message for the status, cut to a fixed length."""
         return self.message[:_LONGEST]
 
     def document(self, changed_at: str) -> dict[str, str]:
-        """Returns the condition for the status; it has no time if `changed_at` is empty."""
+        """Returns the condition as an entry of `status.conditions`.
+
+        The entry has no `lastTransitionTime` if `changed_at` is empty.
+        """
         condition = {
             "type": self.type,
             "status": self.status,

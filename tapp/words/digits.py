@@ -10,22 +10,22 @@ _PERCENT = re.compile(r"0*(\d{1,3})%", re.ASCII)
 
 
 def whole(text: str, digits: int = 9) -> int | None:
-    """Returns a text of at most `digits` digits as a number (`007` is
-    7), or None for any other text.
+    """Returns a text of at most `digits` digits as a number; `007` is 7.
 
-    No number of instances or seconds has more than nine digits.
+    Returns None for any other text. No number of instances or seconds has more than nine digits.
     """
     return int(text) if is_whole(text) and len(text) <= digits else None
 
 
 def is_whole(text: str) -> bool:
-    """Returns True if a text consists of any number of digits."""
+    """Returns True if a text has at least one character, and all of its characters are digits."""
     return text.isascii() and text.isdigit()
 
 
 def percent(text: str) -> int | None:
-    """Returns the number before `%`, or None if the text is no percentage of at most three
-    digits.
+    """Returns the number before `%`, or None if the text is no percentage.
+
+    The number has at most three digits; leading zeros do not count.
     """
     found = _PERCENT.fullmatch(text)
     return int(found[1]) if found else None

@@ -69,7 +69,12 @@ class UpdateNote(NamedTuple):
 
 
 class ReadyNote(NamedTuple):
-    """A state of a condition Ready that has no usable time, in `status.unserved`: `3/True`."""
+    """A pod's state of Ready, in `status.unserved`: `3/True`.
+
+    Only for a Ready without a usable time.
+
+    The note's value is the time of the first sync that saw this state.
+    """
 
     id: int  # Instance number.
     ready: bool  # True if the pod is Ready, False if the pod's node does not report.
@@ -133,16 +138,14 @@ class PullerNote(NamedTuple):
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """Returns the note, or None if the text is an `UnableNote` or a `StuckNote`."""
+        """Returns the note, or None if the text is the key of an `UnableNote` or a `StuckNote`."""
         if text.startswith((_REFUSED, _STUCK)):
             return None
         return cls(text.removeprefix(_ASKED), not text.startswith(_ASKED))
 
 
 class StuckNote(NamedTuple):
-    """A puller pod that fails for another reason than an image to pull, in
-    `status.pulling`: `stuck: POD`.
-    """
+    """A puller pod that fails, but not because of an image, in `status.pulling`: `stuck: POD`."""
 
     pod: str  # Name of the pod.
 
@@ -152,7 +155,7 @@ class StuckNote(NamedTuple):
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """Returns the note, or None if the text is another one."""
+        """Returns the note, or None if the text is the key of a note of another kind."""
         return cls(text.removeprefix(_STUCK)) if text.startswith(_STUCK) else None
 
 
@@ -168,7 +171,7 @@ class UnableNote(NamedTuple):
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """Returns the note, or None if the text is another one."""
+        """Returns the note, or None if the text is the key of a note of another kind."""
         if not text.startswith(_REFUSED):
             return None
         image, _, node = text.removeprefix(_REFUSED).partition(_ON)
@@ -176,8 +179,9 @@ class UnableNote(NamedTuple):
 
 
 class GateNote(NamedTuple):
-    """A note in the condition of a closed gate, in fields that Kubernetes does not use for
-    gates.
+    """A note in the condition of a closed readiness gate.
+
+    It uses two fields of the condition that Kubernetes leaves empty for readiness gates.
     """
 
     since: str  # Since when only time can prove the pod's update, RFC 3339.
@@ -207,16 +211,18 @@ def decode_names(text: str) -> list[str]:
 
 
 def encode_groups(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
-    """Returns instance numbers as ranges, by their common key.
+    """Returns key -> ranges of instance numbers, such as `0-3,7`, for key -> instance numbers.
 
-    The key is a time in `notCreated`, `notOwned` and `notExposed`, and a revision in `kept`.
+    In `status.notCreated`, `notOwned` and `notExposed` a key is the time since when the instances
+    are affected. In `status.kept` it is the revision at which the instances are kept.
     """
     return {what: ranges(ids) for what, ids in groups.items()}
 
 
 def decode_since(noted: Mapping[str, str], now: float) -> dict[int, str]:
-    """Returns instance -> time, for a map of `encode_groups` with times;
-    times in the future are left out.
+    """Returns instance -> time, from a map that `encode_groups` wrote with times as keys.
+
+    Times in the future are left out.
     """
     since_of = (
         (id, since)

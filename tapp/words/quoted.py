@@ -12,13 +12,14 @@ ONCE: Final = 500
 
 
 def short(text: object, most: int = LONGEST) -> str:
-    """Returns a text, cut to `most` characters with dots at the end."""
+    """Returns a text, cut to `most` characters; a cut text ends with three dots."""
     found = text if isinstance(text, str) else str(text)
     return found if len(found) <= most else f"{found[:most]}..."
 
 
 def quoted(text: object, most: int = LONGEST) -> str:
-    """Returns a text in quotation marks, cut to `most` characters; other
-    values without quotation marks.
+    """Returns a text in quotation marks, cut to `most` characters.
+
+    A value that is no text is returned as Python writes it, without quotation marks.
     """
     return repr(short(text, most)) if isinstance(text, str) else short(repr(text), most)

@@ -1,6 +1,4 @@
-"""Instance numbers as ranges (`0-3,7`), and lists of names and sentences,
-for messages and the status.
-"""
+"""Writes instance numbers as ranges (`0-3,7`), and lists for messages."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,13 +31,14 @@ _FEW = 2
 
 
 def ranges(ids: Iterable[int]) -> str:
-    """Returns all numbers as ranges for machines: `0-3,7`."""
+    """Returns all instance numbers as ranges for the status: `0-3,7`."""
     return ",".join(_text(run, ",") for run in _runs(ids))
 
 
 def id_list(ids: Iterable[int]) -> str:
-    """Returns numbers as ranges for a sentence: `0-3, 7`. At most `SHOWN`
-    ranges, then a count of the rest.
+    """Returns instance numbers as ranges for a sentence: `0-3, 7`.
+
+    At most `SHOWN` ranges are listed, followed by the count of the other numbers.
     """
     runs = _runs(ids)
     shown = ", ".join(_text(run, ", ") for run in runs[:SHOWN])
@@ -48,15 +47,15 @@ def id_list(ids: Iterable[int]) -> str:
 
 
 def name_list(names: Sequence[str]) -> str:
-    """Returns names for a sentence: at most `SHOWN` of them, then a count of the rest."""
+    """Returns names for a sentence: at most `SHOWN` names, then the count of the others."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join([short(name) for name in names[:SHOWN]]) + more
 
 
 def joined(parts: Sequence[str], what: str = "") -> str:
-    """Joins sentences for a message: at most `SHOWN` of them, then a count of the rest.
+    """Joins sentences for a message: at most `SHOWN` sentences, then the count of the others.
 
-    `what` is a text behind that count.
+    `what` is appended to the count: `; and 3 more` + `what`.
     """
     more = f"; and {len(parts) - SHOWN} more{what}" if len(parts) > SHOWN else ""
     return "; ".join(parts[:SHOWN]) + more

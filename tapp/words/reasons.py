@@ -1,8 +1,9 @@
-"""Every reason of a decision or a condition: the word in the API, its standing, and its meaning.
+"""All reasons of decisions and conditions: the word in the API, its standing, and its meaning.
 
-Code that sorts reasons uses their standing (`disposition`). docs/troubleshooting.md has a table of
-all reasons; docs/design.md, "Verdicts", says which rule gives which. The condition Degraded has the
-type of a condition as its reason, if something is refused, and Ready then has the same reason.
+The standing (`disposition`) groups the reasons for code that need not know each of them.
+docs/troubleshooting.md has a table of all reasons; docs/design.md, "Verdicts", says which rule
+gives which reason. If something is refused, the reason of Degraded and Ready is the type of the
+refusal's condition.
 """
 
 from enum import StrEnum
@@ -10,7 +11,7 @@ from typing import Final
 
 
 class Disposition(StrEnum):
-    """Standing of the instance or TApp that a reason is about."""
+    """Standing of the instance or TApp to which a reason applies."""
 
     DONE = "done"  # Nothing is left to do.
     MOVING = "moving"  # An action is under way, or follows without anybody's help.
@@ -29,7 +30,7 @@ class Reason(StrEnum):
     meaning: str
 
     def __new__(cls, word: str, disposition: Disposition, meaning: str) -> "Reason":
-        """The value of a member is its word."""
+        """Creates a member with its standing and meaning; the member's value is the word."""
         member = str.__new__(cls, word)
         member._value_ = word
         member.disposition, member.meaning = disposition, meaning

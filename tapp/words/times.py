@@ -43,27 +43,30 @@ def past(text: Any, now: float) -> float:
 def plausible_time(text: Any, now: float, default: float = UNKNOWN) -> float:
     """Returns a time of an object as seconds since the epoch, or `default` if it cannot be right.
 
-    That is so if it is missing, is no RFC 3339 time, or is more than `SKEW` seconds in the future.
+    A time cannot be right if it is missing, is no RFC 3339 time, or is more than `SKEW` seconds in
+    the future.
     """
     at = seconds(text)
     return at if UNKNOWN < at <= now + SKEW else default
 
 
 def noted_since(text: str, now: float) -> tuple[str, float]:
-    """Returns a noted time, as text and in seconds; `now` if the note is invalid or in the
-    future.
+    """Returns the time in a note, as text and in seconds since the epoch.
+
+    Returns `now` if the note is invalid or in the future.
     """
     at = past(text, now)
     return (written(now), now) if at == UNKNOWN else (text, at)
 
 
 def written(at: float) -> str:
-    """Returns seconds since the epoch as RFC 3339, cut to the second, as Kubernetes writes
-    times.
+    """Returns a time as RFC 3339, cut to the second, as Kubernetes writes times.
+
+    `at` is in seconds since the epoch.
     """
     return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def is_written(text: str) -> bool:
-    """Returns True if a text is a time in the form of `written`."""
+    """Returns True if a text has the form in which `written` returns a time."""
     return _WRITTEN.fullmatch(text) is not None and seconds(text) != UNKNOWN

@@ -1,5 +1,4 @@
-"""Labels, annotations and other names that TApp shares with the cluster,
-its users and other programs.
+"""Names that TApp shares with clusters, users and other programs, such as labels and annotations.
 
 Other versions of the service and objects in clusters use these names. Renaming one would restart
 pods or lose claims.
