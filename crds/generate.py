@@ -1,8 +1,9 @@
-"""Writes the CRD and the reference page: `python -m crds.generate`; `--check` only compares them.
+"""Writes the CRD and generated documentation: `python -m crds.generate`; `--check` only compares.
 
 The CRD comes from `crds.definition`. Its schema combines the models of `tapp.declared`
 (`crds.schema`) with Kubernetes' schemas of pods, claims and Services (`crds.kubernetes_schema`).
-The page comes from the CRD's schema (`crds.reference`).
+The reference page comes from the CRD's schema (`crds.reference`), and the tables of reasons in
+docs/troubleshooting.md come from `tapp.words.advice` (`crds.troubleshooting`).
 """
 
 import argparse
@@ -13,11 +14,12 @@ from typing import Any, Final
 
 import yaml
 
-from crds import reference
+from crds import reference, troubleshooting
 from crds.definition import custom_resource_definition
 
 PATH: Final = Path(__file__).parent / "tapp.yaml"
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reference.md"
+TROUBLESHOOTING: Final = PAGE.with_name("troubleshooting.md")
 
 HEADER: Final = """\
 # Generated: do not edit. Change the modules beside it, then run
@@ -49,7 +51,13 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     failed = 0
-    for path, text in {PATH: render(), PAGE: reference.render()}.items():
+    known = TROUBLESHOOTING.read_text(encoding="utf-8")
+    texts = {
+        PATH: render(),
+        PAGE: reference.render(),
+        TROUBLESHOOTING: troubleshooting.render(known),
+    }
+    for path, text in texts.items():
         if not options.check:
             path.write_text(text, encoding="utf-8")
             print(f"wrote {path}")

@@ -1,0 +1,77 @@
+"""The form of an advice: text that names remedies, and the command of each remedy.
+
+`Advice.filled` puts a command, or the name of a button, in the place of each remedy. `advice.py`
+has the advice of each reason.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from tapp.words.conditions import Type
+from tapp.words.reasons import Reason
+
+
+class Remedy(StrEnum):
+    """A command, or a change on the page, that an advice names in braces."""
+
+    ROLLBACK = "rollback"  # goes back to the revision before
+    IMAGE = "image"  # sets other images
+    BUDGET = "budget"  # sets `maxUnavailable`
+    RESUME = "resume"  # resumes paused updates
+    ADVANCE = "advance"  # lowers or removes the partition
+    RELEASE = "release"  # removes holds of pods
+    RESTART = "restart"  # replaces pods
+    ADOPT = "adopt"  # takes over pods and claims without an owner
+    WHY = "why"  # explains instances
+    DESCRIBE = "describe"  # shows the Events of the TApp
+
+
+COMMANDS: Final = {
+    Remedy.ROLLBACK: ("tapp", "rollback", "NAME"),
+    Remedy.IMAGE: ("tapp", "set", "image", "NAME", "CONTAINER=IMAGE"),
+    Remedy.BUDGET: ("edit", "tapp", "NAME"),
+    Remedy.RESUME: ("tapp", "resume", "NAME"),
+    Remedy.ADVANCE: ("tapp", "advance", "NAME"),
+    Remedy.RELEASE: ("tapp", "release", "NAME", "ID"),
+    Remedy.RESTART: ("tapp", "restart", "NAME", "ID"),
+    Remedy.ADOPT: ("tapp", "adopt", "NAME"),
+    Remedy.WHY: ("tapp", "why", "NAME"),
+    Remedy.DESCRIBE: ("describe", "tapp", "NAME"),
+}
+"""Words of each remedy's command after `kubectl`. NAME stands for the TApp, ID for instances."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The meaning of a reason, and what to do about it. Both texts are Markdown."""
+
+    reason: Reason
+    types: tuple[Type, ...]  # the conditions that have the reason; () if only decisions have it
+    happened: str  # the event; empty if only decisions have the reason (`Reason.meaning`)
+    do: str  # what to do, as sentences with remedies in braces
+
+    @property
+    def remedies(self) -> list[Remedy]:
+        """The remedies that the text names, in its order."""
+        return [Remedy(name) for name in dict.fromkeys(_BRACES.findall(self.do))]
+
+    @property
+    def is_needed(self) -> bool:
+        """True if a person can do something, other than to wait."""
+        return self.do not in (NOTHING, WAIT)
+
+    def filled(self, word: Callable[[Remedy], str]) -> str:
+        """Returns what to do as Markdown; `word` returns the text for a remedy."""
+        return _BRACES.sub(lambda found: word(Remedy(found[1])), self.do)
+
+    def plain(self, word: Callable[[Remedy], str]) -> str:
+        """Returns what to do as text without links."""
+        return _LINKS.sub(r"\1", self.filled(word))
+
+
+_BRACES = re.compile(r"\{(\w+)\}")
+_LINKS = re.compile(r"\[([^]]+)\]\([^)]*\)")
+NOTHING, WAIT = "Nothing.", "Wait."  # What to do if a person can do nothing
