@@ -37,8 +37,8 @@ def pod_bytes(text: bytes) -> int:
 def spec_bytes(text: bytes, filled_in: Iterable[tuple[Template, Template]]) -> int:
     """Estimates the memory of a cached spec, in bytes, from its JSON and its filled in templates.
 
-    `filled_in` is what `Templates.fill_in` returns. Of a filled in template, only its hashes, its
-    labels, annotations and images are kept: its pod spec is made again when a pod is.
+    `filled_in` is the result of `Templates.filled_templates`. Of a filled-in template, only its
+    hashes, its labels, annotations and images are kept: its pod spec is made again when a pod is.
     """
     own = sum([_own_bytes(*pair) for pair in filled_in])
     return 10_000 + 40 * len(text) + own
@@ -89,8 +89,9 @@ class CachedSpec(Cached[Templates]):
     __slots__ = ()
 
     def __init__(self, text: bytes, value: Templates) -> None:
-        """Fills in the templates; nothing is added to them later."""
-        super().__init__(text, value, spec_bytes(text, value.fill_in()))
+        """Fills in the templates of all instances."""
+        value = value.with_own_templates()
+        super().__init__(text, value, spec_bytes(text, value.filled_templates()))
 
 
 class CachedApp:

@@ -19,7 +19,7 @@ from hooks.wire.memo import Cached, CachedApp, CachedSpec, Memo, pod_bytes
 from hooks.wire.observe import Manifests, ObservedPod, observe
 from hooks.wire.split import Pieces, split
 from tapp.decide.pulls import is_puller
-from tapp.declared.lookup import Templates
+from tapp.declared.lookup import Templates, resolve_templates
 from tapp.declared.model import Parent, TApp
 from tapp.kube.objects import (
     ClaimObject,
@@ -158,7 +158,7 @@ def world_of(request: Request[TApp]) -> World:
 
 def templates_of(parent: TApp) -> Templates:
     meta = parent.metadata
-    return Templates(parent.spec, meta.name, meta.namespace)
+    return resolve_templates(parent.spec, meta.name, meta.namespace)
 
 
 def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:

@@ -6,7 +6,7 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Format
 from kubectl_tapp.edit.edits import spec_of
 from kubectl_tapp.show.columns import plain_table
-from tapp.declared.lookup import Templates
+from tapp.declared.lookup import Templates, resolve_templates
 from tapp.declared.placeholders import VALUES
 from tapp.declared.templates import Template
 from tapp.words.groups import grouped
@@ -17,7 +17,7 @@ def values(session: Session, name: str, output: Format | None) -> None:
     """Prints one row for each key and value, with all instances that have it."""
     tapp = session.cluster.observe(name).tapp
     meta = tapp["metadata"]
-    rows = _rows(Templates(spec_of(tapp), meta["name"], meta["namespace"]))
+    rows = _rows(resolve_templates(spec_of(tapp), meta["name"], meta["namespace"]))
     if output is not None:
         session.say(formatted(rows, output))
     elif rows:

@@ -14,7 +14,7 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.shapes import template_shape_error
 from kubectl_tapp.edit.edits import CHANGE_CAUSE, spec_of
 from tapp.declared.differences import Difference, Effect, differences
-from tapp.declared.lookup import Templates
+from tapp.declared.lookup import resolve_templates
 from tapp.declared.model import TAppSpec
 from tapp.declared.revision import PREFIX
 from tapp.declared.templates import Template, resolve
@@ -154,7 +154,7 @@ def history_of(observed: Observed) -> list[HistoryEntry]:
     """
     observed.require_readable(REVISIONS)
     spec = spec_of(observed.tapp)
-    templates = Templates(spec)
+    templates = resolve_templates(spec)
     at: Document = (observed.tapp.get("status") or {}).get("kept") or {}
     found: list[HistoryEntry] = []
     records = sorted(

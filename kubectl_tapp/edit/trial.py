@@ -10,7 +10,7 @@ one Service of a new Service template.
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
@@ -24,7 +24,7 @@ from tapp.answer.claim_answers import new_claims
 from tapp.decide.instances import Instance
 from tapp.decide.new_pod import NewPods
 from tapp.declared.claims_and_service import claim_templates
-from tapp.declared.lookup import Templates
+from tapp.declared.lookup import Templates, resolve_templates
 from tapp.declared.model import TApp, TAppSpec
 from tapp.declared.placeholders import UnfilledError
 from tapp.declared.templates import Template
@@ -132,9 +132,9 @@ def trials(observed: Observed, edited: Document, toleration_seconds: int) -> Ite
     except ValidationError:
         return
     before = _spec_before(observed.tapp)
-    templates = Templates(tapp.spec, tapp.metadata.name, space)
+    templates = resolve_templates(tapp.spec, tapp.metadata.name, space)
     for description, changed, document in (
-        *_pods(observed, before, tapp, toleration_seconds),
+        *_pods(observed, before, tapp, templates, toleration_seconds),
         *_claims(before, tapp, templates),
         *_services(before, tapp, templates),
     ):
@@ -154,7 +154,11 @@ def _spec_before(tapp: Document) -> TAppSpec | None:
 
 
 def _pods(
-    observed: Observed, before: TAppSpec | None, tapp: TApp, toleration_seconds: int
+    observed: Observed,
+    before: TAppSpec | None,
+    tapp: TApp,
+    templates: Templates,
+    toleration_seconds: int,
 ) -> _Found:
     spec = tapp.spec
     users = template_users(spec)
@@ -173,7 +177,7 @@ def _pods(
         # A template that no instance runs is tried as if instance 0 ran it.
         id = ids[0] if ids else 0
         alone = spec if ids else spec.model_copy(update={"templates": {str(id): name}})
-        template = Templates(alone, tapp.metadata.name, tapp.metadata.namespace).of(id)
+        template = replace(templates, spec=alone).of(id)
         if not isinstance(template, Template) or (
             template.revision in accepted_hashes and not affects_all_pods
         ):

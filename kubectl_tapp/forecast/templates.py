@@ -12,7 +12,7 @@ from kubectl_tapp.base.shapes import template_shape_error
 from kubectl_tapp.forecast.forecast import TemplateChange
 from tapp.declared.claims_and_service import claim_templates
 from tapp.declared.differences import changed, differences, value_at, written
-from tapp.declared.lookup import Templates
+from tapp.declared.lookup import Templates, resolve_templates
 from tapp.declared.model import TAppSpec
 from tapp.kube.canonical import comparable, nano
 
@@ -44,7 +44,9 @@ def template_bodies(tapp: Document) -> dict[str, Document]:
 def templates_of(tapp: Document) -> Templates | None:
     """Returns the templates of the instances, or None if the spec is invalid."""
     spec, meta = read_spec(tapp), tapp["metadata"]
-    return None if spec is None else Templates(spec, meta["name"], meta.get("namespace") or "")
+    return (
+        None if spec is None else resolve_templates(spec, meta["name"], meta.get("namespace") or "")
+    )
 
 
 def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChange, ...]:

@@ -50,7 +50,7 @@ def compare(
             before = _applied(world, pod)
         same_spec = same = False
         if before is not None:
-            found = pairs.compared(before, template, cached=recorded is not None)
+            found = pairs.compared(before, template, shared=recorded is not None)
             # The API server defaults imagePullPolicy from the tag when a pod is created. An image
             # that is changed in place does not change the policy of the pod.
             if found.bare and not found.pulling.intersection(pod.spec.not_pulling):
@@ -127,13 +127,13 @@ class _Pairs:
         self._moved, self._seconds = world.tapp.spec.force_delete_pod, options.toleration_seconds
         self._known: dict[tuple[int, int], tuple[Template, Template, _Compared]] = {}
 
-    def compared(self, before: Template, template: Template, *, cached: bool) -> _Compared:
-        """Compares two templates. `cached` is True if other pods may have the same two."""
+    def compared(self, before: Template, template: Template, *, shared: bool) -> _Compared:
+        """Compares two templates. `shared` is True if other pods may have the same two."""
         key = id(before), id(template)
         if key in self._known:
             return self._known[key][2]
         found = self._compare(before, template)
-        if cached:
+        if shared:
             # With the templates: Python gives the id of an object away when the object is gone.
             self._known[key] = before, template, found
         return found

@@ -1,36 +1,31 @@
-"""`Templates`: looks up the templates of a TApp, by name or by instance.
+"""`Templates`: the pod templates of one spec, resolved, by name and by instance.
 
-A template without placeholders is the same for all of its instances. A template with placeholders
-is filled in for each instance; `Templates.of` returns the instance's own template.
+`resolve_templates` resolves all templates of a spec, before anything is decided. A template without
+placeholders is the same for all of its instances. A template with placeholders is filled in for
+each instance (`filling.py`): `with_own_templates` does that for all instances at once.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from tapp.declared.claims_and_service import NOT_RECORDED, ClaimsAndService, recorded_parts
-from tapp.declared.filling import filling_problem
-from tapp.declared.meaning import Meaning
+from tapp.declared.filling import fill_in, filling_problem
 from tapp.declared.model import TAppSpec
 from tapp.declared.placeholders import NO_SLOTS, Slots, UnfilledError, length_of, placeholders_in
-from tapp.declared.shapes import repeated_name
-from tapp.declared.templates import (
-    Template,
-    TemplateOrigin,
-    Unresolved,
-    claim_name,
-    resolve,
-    resolved,
-    spec_of,
-)
+from tapp.declared.templates import Template, Unresolved, claim_name, resolve
 from tapp.declared.values import NO_VALUES, KeptValues, fill_alike, kept_values, own_of
-from tapp.kube.canonical import Forms
 from tapp.words.groups import grouped
 from tapp.words.quoted import ONCE, quoted
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import DEFAULT_TEMPLATE
+
+TemplateResult = Template | Unresolved
+# Name of a template with placeholders, and their texts -> the template with these texts.
+FilledTemplates = dict[tuple[str, ...], TemplateResult]
 
 
 class _Data(msgspec.Struct, rename="camel"):
@@ -53,101 +48,78 @@ _decode_data = msgspec.json.Decoder(_Data).decode
 _decode_template_only = msgspec.json.Decoder(_TemplateOnly).decode
 
 
-@dataclass(frozen=True, slots=True)
-class _OwnSpec:
-    """Builds the spec of an instance's own template when it is needed, so that it takes no
-    memory.
-    """
-
-    template: Template  # The template with placeholders.
-    # The template's name, and the texts of its placeholders in the order of `slots.names`.
-    own: tuple[str, ...]
-    claims: frozenset[str]  # Names of the claim templates.
-    forms: Forms  # Cache of the canonical forms of the template's copies.
-
-    def __call__(self) -> dict[str, Any]:
-        """Returns the spec without the volumes that claims replace."""
-        return spec_of(self._body(), self.claims, self.forms)
-
-    def whole(self) -> dict[str, Any]:
-        """Returns the spec with all volumes."""
-        return spec_of(self._body(), forms=self.forms)
-
-    def _body(self) -> Any:
-        slots = self.template.slots
-        own = dict(zip(slots.names, self.own[1:], strict=True))
-        return slots.filled(self.template.body, own)
-
-
-@dataclass
+@dataclass(frozen=True)
 class Templates:
-    """The templates of one version of a TApp's spec; each is brought into
-    canonical form at most once.
-
-    A template with placeholders is filled in once for all instances with equal values. One object
-    may serve all requests with the same spec of one TApp.
-    """
+    """The resolved templates of one version of a TApp's spec."""
 
     spec: TAppSpec  # The TApp's spec.
-    app: str = ""  # The TApp's name.
-    namespace: str = ""  # The TApp's namespace.
+    app: str  # The TApp's name.
+    namespace: str  # The TApp's namespace.
+    # Template name -> template, as its author wrote it, for all templates of the spec.
+    by_name: Mapping[str, TemplateResult]
+    claims: frozenset[str]  # Names of the claim templates.
+    # Template name -> instances (keys of `spec.values`) that run it and have values. Empty if no
+    # template has placeholders.
+    valued: Mapping[str, Sequence[str]]
+    # Template name -> values that it reads, for the history; only for templates with placeholders.
+    values: Mapping[str, KeptValues]
+    # Claim template name -> its placeholders, or why they are invalid.
+    claim_slots: Mapping[str, Slots | str]
+    service_slots: Slots | str  # Placeholders of `spec.serviceTemplate`, or why they are invalid.
+    # Reason why the pod templates cannot be filled in for all instances, or an empty string.
+    filling_problem: str
     # Recorded Service name and claim templates, if the spec is that of a record.
     other_parts: ClaimsAndService = NOT_RECORDED
-    _claims: frozenset[str] = field(init=False)  # Names of the claim templates.
-    # Template name -> template, as its author wrote it.
-    _found: dict[str, Template | Unresolved] = field(default_factory=dict)
-    # Template name and texts of its placeholders -> template filled in.
-    _own: dict[tuple[str, ...], Template | Unresolved] = field(default_factory=dict)
-    # Instance -> its own template.
-    _of: dict[int, Template | Unresolved] = field(default_factory=dict)
-    # Template name -> cache of canonical forms.
-    _forms: dict[str, Forms] = field(default_factory=dict)
-    # Template name -> values that it reads.
-    _values: dict[str, KeptValues] = field(default_factory=dict)
-    # Template name -> instances that run it and have values; None if not computed yet.
-    _valued_instances: dict[str, list[str]] | None = None
-    _claim_slots: dict[str, Slots | str] | None = None  # Cache of `claim_slots`.
-    _service_slots: Slots | str | None = None  # Cache of `service_slots`.
-    _too_large: str | None = None  # Cache of `filling_problem`.
+    # Instance -> its template, for instances that do not simply run a default template without
+    # placeholders. `of` looks up the template of an instance that is missing here.
+    own: Mapping[int, TemplateResult] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._claims = frozenset(map(claim_name, self.spec.volume_claim_templates))
-
-    def of(self, instance: int) -> Template | Unresolved:
+    def of(self, instance: int) -> TemplateResult:
         """Returns the template that `instance` should run, with its placeholders filled in."""
-        found = self._of.get(instance)
-        if found is not None:
-            return found
+        own = self.own.get(instance)
+        return self.filled_in(instance, {}) if own is None else own
+
+    def filled_in(self, instance: int, known: FilledTemplates) -> TemplateResult:
+        """Returns the template of an instance, filled in unless `known` has it already.
+
+        A template that is filled in is added to `known`. So instances with equal texts share one
+        template, which saves time and memory.
+        """
         found = self.named(self.spec.template_name(instance))
         if not isinstance(found, Template) or not found.slots:
             return found
-        if problem := self.filling_problem():
-            return Unresolved(found.name, f"template {quoted(found.name)}: {problem}")
-        own = self._own_of(found, instance)
-        if instance < self.spec.replicas:
-            self._of[instance] = own
+        name = found.name
+        if self.filling_problem:
+            return Unresolved(name, f"template {quoted(name)}: {self.filling_problem}")
+        try:
+            texts = self.texts_of(found.slots, instance)
+        except UnfilledError as error:
+            return Unresolved(name, f"template {quoted(name)}: {error}", Reason.BLOCKED)
+        key = (name, *texts.values())
+        own = known.get(key)
+        if own is None:
+            own = known[key] = fill_in(
+                found, texts, self.claims, ignores_resources=self.spec.ignores_resources
+            )
         return own
 
-    def fill_in(self) -> list[tuple[Template, Template]]:
-        """Fills in the templates of all instances below `spec.replicas`.
+    def with_own_templates(self) -> "Templates":
+        """Fills in the templates of all instances below `spec.replicas`."""
+        ids: Iterable[int] = range(self.spec.replicas)
+        if self.shared(self.spec.default_name) is not None:
+            ids = [id for id in ids if str(id) in self.spec.templates]
+        known = FilledTemplates()
+        return replace(self, own={id: self.filled_in(id, known) for id in ids})
 
-        Returns each filled-in template once, together with its template with placeholders.
-        """
-        for instance in range(self.spec.replicas):
-            self.of(instance)
+    def filled_templates(self) -> list[tuple[Template, Template]]:
+        """Returns each filled-in template once, together with its template with placeholders."""
+        distinct = {id(own): own for own in self.own.values()}
         return [
             (unfilled, own)
-            for own in self._own.values()
-            if isinstance(own, Template) and isinstance(unfilled := self.named(own.name), Template)
+            for own in distinct.values()
+            if isinstance(own, Template) and own.origin is not None
+            if isinstance(unfilled := self.named(own.name), Template)
         ]
-
-    def filling_problem(self) -> str:
-        """Returns why the pod templates cannot be filled in for all instances, or an empty
-        string.
-        """
-        if self._too_large is None:
-            self._too_large = self._problem_of_templates()
-        return self._too_large
 
     def body_of(self, instance: int) -> dict[str, Any] | None:
         """Returns the body of the template of `instance`, filled in; None if it cannot be used."""
@@ -157,35 +129,23 @@ class Templates:
             return None
         body = self.spec.find_template(name)
         filled: dict[str, Any] | None = (
-            found.slots.filled(body, self.own(found.slots, instance)) if found.slots else body
+            found.slots.filled(body, self.texts_of(found.slots, instance)) if found.slots else body
         )
         return filled
 
-    def shared(self, name: str) -> Template | Unresolved | None:
+    def shared(self, name: str) -> TemplateResult | None:
         """Returns the template called `name` if it has no placeholders, otherwise None."""
         found = self.named(name)
         return None if isinstance(found, Template) and found.slots else found
 
-    def named(self, name: str) -> Template | Unresolved:
+    def named(self, name: str) -> TemplateResult:
         """Returns the template called `name`, with its placeholders."""
-        found = self._found.get(name)
-        if found is None:
-            found = self._found[name] = self._resolve(name)
-        return found
+        found = self.by_name.get(name)
+        return _not_in_spec(name) if found is None else found
 
     def values_of(self, name: str) -> KeptValues:
         """Returns the values that the template called `name` reads, for the history."""
-        found = self._values.get(name)
-        if found is None:
-            template = self.named(name)
-            slots = template.slots if isinstance(template, Template) else NO_SLOTS
-            kept = (
-                kept_values(self.spec, slots, self._instances_with_values(name))
-                if slots
-                else NO_VALUES
-            )
-            found = self._values[name] = kept
-        return found
+        return self.values.get(name, NO_VALUES)
 
     def filled_alike(self, name: str, data: bytes) -> bool:
         """Returns True if recorded values fill in a template like those of the current spec do.
@@ -201,21 +161,9 @@ class Templates:
             found = _decode_data(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
-        ids = {id for id in found.values if self._name_of(id) == name}.union(
-            self._instances_with_values(name)
-        )
+        ids = {id for id in found.values if _name_of(self.spec, id) == name}
+        ids.update(self.valued.get(name, ()))
         return fill_alike(self.spec, template.slots, ids, found.values, found.default_values)
-
-    def _instances_with_values(self, name: str) -> list[str]:
-        """Returns the instances that run the template called `name` and
-        are listed in `spec.values`.
-        """
-        if self._valued_instances is None:
-            self._valued_instances = grouped((self._name_of(id), id) for id in self.spec.values)
-        return self._valued_instances.get(name, [])
-
-    def _name_of(self, id: str) -> str:
-        return self.spec.templates.get(id) or self.spec.default_name
 
     def unread_values(self) -> list[str]:
         """Returns the keys of values that no template reads, sorted."""
@@ -223,10 +171,9 @@ class Templates:
         keys |= self.spec.default_values.keys()
         if not keys:
             return []
-        names = [*self.spec.template_pool, self.spec.default_name, DEFAULT_TEMPLATE]
-        for template in map(self.named, names):
+        for template in self.by_name.values():
             keys -= template.slots.keys if isinstance(template, Template) else set()
-        for slots in (*self.claim_slots().values(), self.service_slots()):
+        for slots in (*self.claim_slots.values(), self.service_slots):
             keys -= slots.keys if isinstance(slots, Slots) else set()
         return sorted(keys)
 
@@ -248,111 +195,104 @@ class Templates:
             "values": found.values,
             "default_values": found.default_values,
             "service_name": self.spec.service_name if service is None else service,
+            "service_template": None,
             "volume_claim_templates": other_parts.volume_claim_templates or [],
         }
         spec = self.spec.model_copy(update=recorded_fields)
-        return Templates(spec, self.app, self.namespace, other_parts=other_parts)
+        return resolve_templates(spec, self.app, self.namespace, other_parts=other_parts)
 
-    def claim_slots(self) -> dict[str, Slots | str]:
-        """Returns the placeholders of each claim template, or why they are invalid."""
-        if self._claim_slots is None:
-            found = {
-                claim_name(claim): _slots_or_problem(claim)
-                for claim in self.spec.volume_claim_templates
-            }
-            each = sum([slots.bytes for slots in found.values() if isinstance(slots, Slots)])
-            if problem := self._problem_of(each):
-                found = {name: problem if slots else slots for name, slots in found.items()}
-            self._claim_slots = found
-        return self._claim_slots
-
-    def service_slots(self) -> Slots | str:
-        """Returns the placeholders of `spec.serviceTemplate`, or why they are invalid."""
-        if self._service_slots is None:
-            found = _slots_or_problem(self.spec.service_template)
-            # Each response contains the Service of every instance, even if it has no placeholders.
-            each = length_of(self.spec.service_template)
-            each = max(each, found.bytes) if isinstance(found, Slots) else 0
-            self._service_slots = self._problem_of(each) or found
-        return self._service_slots
-
-    def _problem_of_templates(self) -> str:
-        """Returns why the pod templates are too large to be filled in for all instances, or ""."""
-        replicas, spec = self.spec.replicas, self.spec
-        named = [spec.template_name(id) for id in range(replicas) if str(id) in spec.templates]
-        counts = Counter(named)
-        counts[spec.default_name] += replicas - len(named)
-        found = {
-            name: template.slots.bytes * count
-            for name, count in counts.items()
-            if isinstance(template := self.named(name), Template)
-        }
-        largest = max(found, key=found.__getitem__, default="")
-        return filling_problem(
-            sum(found.values()), counts[largest], f", most of it {quoted(largest)}"
-        )
-
-    def _problem_of(self, each: int) -> str:
-        """Returns why `each` bytes per instance are too many, or an empty string."""
-        replicas = self.spec.replicas
-        return filling_problem(each * replicas, replicas)
-
-    def own(self, slots: Slots, instance: int) -> dict[str, str]:
+    def texts_of(self, slots: Slots, instance: int) -> dict[str, str]:
         """Returns the texts of placeholders for one instance. Raises
         UnfilledError if one is missing.
         """
         return own_of(self.spec, slots, instance, self.app, self.namespace)
 
-    def _resolve(self, name: str) -> Template | Unresolved:
-        body = self.spec.find_template(name)
-        if body is None:
-            quoted_name = quoted(name, ONCE)
-            other = "set as spec.template" if name == "default" else "'default'"
-            return Unresolved(
-                name, f"template {quoted_name} is neither in spec.templatePool nor {other}"
-            )
-        return resolve(name, body, self._claims, ignores_resources=self.spec.ignores_resources)
 
-    def _own_of(self, template: Template, instance: int) -> Template | Unresolved:
-        """Returns the filled-in template of one instance."""
-        name, slots = template.name, template.slots
-        try:
-            own = self.own(slots, instance)
-            known = self._own.get(key := (name, *own.values()))
-            if known is not None:
-                return known
-            body = slots.filled(template.body, own)
-        except UnfilledError as error:
-            return Unresolved(name, f"template {quoted(name)}: {error}", Reason.BLOCKED)
-        if repeated := repeated_name(body["spec"]):
-            return Unresolved(name, f"template {quoted(name)}: {repeated}", Reason.BLOCKED)
-        claims, ignored = self._claims, self.spec.ignores_resources
-        forms = self._forms.get(name)
-        if forms is None:
-            forms = self._forms[name] = Forms.of_copies(template.body["spec"])
-        filled = resolved(name, body, claims, forms, ignores_resources=ignored)
-        # Instances share equal parts, which saves much memory in large TApps.
-        same = {
-            part: value
-            for part in _SHARED
-            if (value := getattr(template, part)) == getattr(filled, part)
-        }
-        own_spec = _OwnSpec(template, key, claims, forms)
-        found = self._own[key] = replace(
-            filled,
-            **same,
-            spec_source=own_spec,
-            meaning=Meaning(own_spec.whole),
-            origin=TemplateOrigin(template.revision, filled.hashes.bare),
-        )
-        return found
+def resolve_templates(
+    spec: TAppSpec,
+    app: str = "",
+    namespace: str = "",
+    *,
+    other_parts: ClaimsAndService = NOT_RECORDED,
+) -> Templates:
+    """Resolves all templates of a spec, without filling in any. `app` is the TApp's name.
+
+    `other_parts` are the recorded Service name and claim templates if the spec is that of a record.
+    """
+    claims = frozenset(map(claim_name, spec.volume_claim_templates))
+    names = dict.fromkeys([spec.default_name, DEFAULT_TEMPLATE, *spec.template_pool])
+    by_name = {
+        name: resolve(name, body, claims, ignores_resources=spec.ignores_resources)
+        for name in names
+        if (body := spec.find_template(name)) is not None
+    }
+    slots = {
+        name: template.slots
+        for name, template in by_name.items()
+        if isinstance(template, Template) and template.slots
+    }
+    valued = grouped((_name_of(spec, id), id) for id in spec.values) if slots else {}
+    return Templates(
+        spec,
+        app,
+        namespace,
+        by_name,
+        claims,
+        valued,
+        {name: kept_values(spec, each, valued.get(name, [])) for name, each in slots.items()},
+        _claim_slots(spec),
+        _service_slots(spec),
+        _problem_of_templates(spec, slots) if slots else "",
+        other_parts,
+    )
 
 
-# Parts of a template that usually are equal in all instances.
-_SHARED = (
-    *("labels", "annotations", "metadata", "finalizers", "images", "reads"),
-    *("not_restarted", "mounts"),
-)
+def _not_in_spec(name: str) -> Unresolved:
+    other = "set as spec.template" if name == DEFAULT_TEMPLATE else "'default'"
+    return Unresolved(
+        name, f"template {quoted(name, ONCE)} is neither in spec.templatePool nor {other}"
+    )
+
+
+def _name_of(spec: TAppSpec, id: str) -> str:
+    """Returns the name of the template of an instance; `id` is a key of a map in the spec."""
+    return spec.templates.get(id) or spec.default_name
+
+
+def _claim_slots(spec: TAppSpec) -> dict[str, Slots | str]:
+    """Returns the placeholders of each claim template, or why they are invalid."""
+    found = {claim_name(claim): _slots_or_problem(claim) for claim in spec.volume_claim_templates}
+    each = sum([slots.bytes for slots in found.values() if isinstance(slots, Slots)])
+    if problem := _problem_of(spec, each):
+        found = {name: problem if slots else slots for name, slots in found.items()}
+    return found
+
+
+def _service_slots(spec: TAppSpec) -> Slots | str:
+    """Returns the placeholders of `spec.serviceTemplate`, or why they are invalid."""
+    if spec.service_template is None:
+        return NO_SLOTS
+    found = _slots_or_problem(spec.service_template)
+    # Each response contains the Service of every instance, even if it has no placeholders.
+    each = length_of(spec.service_template)
+    each = max(each, found.bytes) if isinstance(found, Slots) else 0
+    return _problem_of(spec, each) or found
+
+
+def _problem_of_templates(spec: TAppSpec, slots: Mapping[str, Slots]) -> str:
+    """Returns why the pod templates are too large to be filled in for all instances, or ""."""
+    replicas = spec.replicas
+    named = [spec.template_name(id) for id in range(replicas) if str(id) in spec.templates]
+    counts = Counter(named)
+    counts[spec.default_name] += replicas - len(named)
+    found = {name: slots[name].bytes * count for name, count in counts.items() if name in slots}
+    largest = max(found, key=found.__getitem__, default="")
+    return filling_problem(sum(found.values()), counts[largest], f", most of it {quoted(largest)}")
+
+
+def _problem_of(spec: TAppSpec, each: int) -> str:
+    """Returns why `each` bytes per instance are too many, or an empty string."""
+    return filling_problem(each * spec.replicas, spec.replicas)
 
 
 def _read_data(data: bytes) -> _Data:

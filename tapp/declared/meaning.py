@@ -49,8 +49,9 @@ class Content(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Meaning:
-    """The meaning of a template. It costs time to compute, so it is
-    computed on first use and kept.
+    """The meaning of a template, which depends on nothing but the template's spec.
+
+    It costs time to compute, and few templates are compared, so it is computed on first use.
     """
 
     # Returns the template's pod spec in canonical form, with all of its volumes.

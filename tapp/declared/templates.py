@@ -1,7 +1,7 @@
 """`Template`: a pod template in canonical form, with its revision and
 everything that rules ask of it.
 
-`resolve` builds it from the template's body. If the template has placeholders, `lookup.py` fills
+`resolve` builds it from the template's body. If the template has placeholders, `filling.py` fills
 them in for each instance and builds the instance's own template with `resolved`.
 """
 
@@ -136,6 +136,8 @@ class Template:
     meaning: Meaning = field(compare=False)
     slots: Slots = NO_SLOTS  # The placeholders; empty in a template that an instance can run.
     body: Any = None  # The template as its author wrote it, if it has placeholders.
+    # Functions for the canonical forms of its filled-in copies, if it has placeholders.
+    forms: Forms = field(default=FORMS, compare=False)
     # The template that this instance's own template was filled in from; None without placeholders.
     origin: TemplateOrigin | None = None
 
@@ -178,7 +180,9 @@ def resolve(
     if repeated := repeated_name(body["spec"]):
         return Unresolved(name, f"template {quoted(name)}: {repeated}", Reason.BLOCKED)
     found = resolved(name, body, claims, ignores_resources=ignores_resources, filled=not slots)
-    return replace(found, slots=slots, body=body) if slots else found
+    if not slots:
+        return found
+    return replace(found, slots=slots, body=body, forms=Forms.of_copies(body["spec"]))
 
 
 def resolved(  # noqa: PLR0913 - independent inputs

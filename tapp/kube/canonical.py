@@ -140,8 +140,8 @@ class Forms:
 
     @classmethod
     def of_copies(cls, spec: Any) -> Self:
-        """Returns functions for copies of `spec` that share parts with it:
-        the forms of these are cached.
+        """Returns functions for copies of `spec` that share parts with it: the forms of these parts
+        are computed here, once.
         """
         return cls(_of_copies(spec, quantity), _of_copies(spec, _number))
 
@@ -153,8 +153,7 @@ def _of_copies(spec: Any, write_quantity: _Write) -> Form:
     known: _Known = {}
     _walk(spec, "", write_quantity, known, learns=True)
 
-    # The default argument keeps `spec` alive, because the cache is keyed by the identity of its
-    # parts.
+    # The default argument keeps `spec` alive, because `known` has the identities of its parts.
     def form(copy: Any, _alive: Any = spec) -> Any:
         return _walk(copy, "", write_quantity, known)
 

@@ -70,7 +70,7 @@ class OwnClaims:
         recorded spec and `now` the current one.
         """
         self._now, self.written = now, claim_templates(templates.spec)
-        found = templates.claim_slots()
+        found = templates.claim_slots
         self._slots = {name: slots for name in self.written if (slots := found[name])}
         self.differ = bool(self._slots)
 
@@ -85,7 +85,7 @@ class OwnClaims:
                 raise UnfilledError(slots)
             if not slots:
                 return written
-            filled: dict[str, Any] = slots.filled(written, self._now.own(slots, instance))
+            filled: dict[str, Any] = slots.filled(written, self._now.texts_of(slots, instance))
         except UnfilledError as error:
             raise UnfilledError(f"claim template {quoted(name)}: {error}") from None
         return filled

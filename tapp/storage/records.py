@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
-from tapp.declared.lookup import Templates
+from tapp.declared.lookup import FilledTemplates, Templates
 from tapp.declared.templates import Template
 from tapp.kube.objects import RevisionObject
 from tapp.pod.pod import Pod
@@ -115,6 +115,7 @@ class Records:
         """Sorts the records by age, without decoding them."""
         self._templates = world.templates
         self._lookups: dict[tuple[str, str], Templates | None] = {}
+        self._filled: dict[tuple[str, str], FilledTemplates] = {}
         self._objects: dict[str, RevisionObject] = {}
         self._of_revision: dict[str, list[str]] = {}
         self._known: dict[str, str] = {}
@@ -153,7 +154,9 @@ class Records:
         template cannot be filled in for the instance.
         """
         lookup = self.templates_of(content, name)
-        found = None if lookup is None else lookup.of(instance)
+        if lookup is None:
+            return None
+        found = lookup.filled_in(instance, self._filled.setdefault((content, name), {}))
         return found if isinstance(found, Template) else None
 
     def of_pod(self, pod: Pod, instance: int, template: str, likely: Iterable[str]) -> str:

@@ -62,7 +62,7 @@ class OwnServices:
         self._templates, self._uid = templates, uid
         self._body: Document = templates.spec.service_template or {}
         self._common: tuple[Document, Document] | None = None
-        slots = templates.service_slots()
+        slots = templates.service_slots
         self.problem = _shape_problem(self._body)
         if isinstance(slots, str):
             self.problem = self.problem or slots
@@ -83,7 +83,7 @@ class OwnServices:
                 "'.'. Create the TApp again with such a name, or remove spec.serviceTemplate"
             )
         if self._slots:
-            own = self._templates.own(self._slots, instance)
+            own = self._templates.texts_of(self._slots, instance)
             found, spec = _parts(self._slots.filled(self._body, own))
         else:
             self._common = self._common or _parts(self._body)

@@ -11,7 +11,7 @@ from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.commands.act import warnings
 from kubectl_tapp.edit.revisions import history_of, rollback_target
-from tapp.declared.lookup import Templates
+from tapp.declared.lookup import resolve_templates
 from tapp.declared.model import TAppSpec
 from tapp.declared.templates import Template
 from tests.builders import tapp, template
@@ -23,7 +23,7 @@ ONE, TWO, THREE = (template(f"nginx:{number}") for number in (1, 2, 3))
 def digest(body: Document) -> str:
     """Returns the revision of a template."""
     spec = TAppSpec.model_validate({"template": body})
-    found = Templates(spec).named("default")
+    found = resolve_templates(spec).named("default")
     assert isinstance(found, Template)
     return found.revision
 

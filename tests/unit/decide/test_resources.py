@@ -6,7 +6,7 @@ import pytest
 
 from simulator.objects.objects import with_meta
 from tapp.declared.differences import Effect, differences
-from tapp.declared.lookup import Templates
+from tapp.declared.lookup import resolve_templates
 from tapp.declared.model import TAppSpec
 from tapp.declared.revision import revisions
 from tapp.declared.templates import Template
@@ -188,7 +188,7 @@ def test_pods_of_the_old_controller_with_other_resources_are_adopted_with_resour
     ids=["with resources", "without resources", "another image"],
 )
 def test_revisions_do_not_change_without_the_setting(body: Document) -> None:
-    found = Templates(TAppSpec.model_validate({"template": body})).named("default")
+    found = resolve_templates(TAppSpec.model_validate({"template": body})).named("default")
     assert isinstance(found, Template)
     assert (found.revision, found.uniq) == revisions(body)
 

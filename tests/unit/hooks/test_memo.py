@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hooks.service.settings import Settings
+from hooks.sync import sync
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from simulator.objects.objects import with_meta
 from tapp.declared.model import TApp
-from tests.builders import Document, as_sent, crashing, tapp, template, without_last_applied
+from tests.builders import NOW, Document, as_sent, crashing, tapp, template, without_last_applied
 from tests.situations import AFTER_ROLL, NOTHING, ROLL, request_in
 from tests.sizes import size
 from tests.unit.hooks.measured import measured
@@ -317,6 +319,22 @@ def test_templates_of_an_unchanged_spec_are_reused() -> None:
     assert first is second
     world.change(minReadySeconds=5)
     assert world_of(Request(as_sent(world.request()), TApp, memo)).templates is not first
+
+
+def test_templates_stay_as_they_are_during_a_sync() -> None:
+    """Syncs share the templates of a spec, so a plan must not add to them, not even for a pod
+    beyond `spec.replicas`, which has a template of its own as well.
+    """
+    body = template(container={"env": [{"name": "OWN", "value": "$(tapp.index)"}]})
+    memo, world = Memo(1 << 20), settled(replicas=3, template=body)
+    world.change(replicas=2)
+    request = Request(as_sent(world.request()), TApp, memo)
+    templates = world_of(request).templates
+    fields = ("by_name", "valued", "values", "claim_slots", "own")
+    before = {each: dict(getattr(templates, each)) for each in fields}
+    assert sorted(templates.own) == [0, 1]
+    sync(request, Settings().options, NOW)
+    assert {each: dict(getattr(templates, each)) for each in fields} == before
 
 
 def test_unusual_pods_are_not_remembered() -> None:
