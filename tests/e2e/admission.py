@@ -1,4 +1,6 @@
-"""Admission in a test's own namespace, as of webhooks: policies that change pods, or refuse."""
+"""Admission policies in the namespace of a test, in place of webhooks: they change pods or refuse
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ ADMISSION = "admissionregistration.k8s.io/v1"
 
 
 class Reshape(Protocol):
-    """Puts mutations into force for these operations; `felt` tells it of an admitted pod."""
+    """Installs mutations of pods for these operations.
+
+    `felt` returns True for a pod that has the mutations.
+    """
 
     def __call__(
         self, operations: list[str], mutations: list[str], felt: Callable[[Json], bool] = ...
@@ -24,7 +29,7 @@ class Reshape(Protocol):
 
 
 class Demand(Protocol):
-    """Puts into force what a pod has to be at these operations."""
+    """Installs an expression that must be true for pods at these operations."""
 
     def __call__(
         self, expression: str, message: str = ..., operations: Sequence[str] = ...
@@ -34,7 +39,9 @@ class Demand(Protocol):
 def put(
     kube: Kube, kind: str, namespace: str, operations: Sequence[str], **spec: list[Json]
 ) -> None:
-    """A `Mutating` or `Validating` policy about the pods of a namespace."""
+    """Installs a `Mutating` or `Validating` policy for the pods of a namespace, with its
+    binding.
+    """
     name = f"tapp-e2e-{namespace[-8:]}"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
     where = {
@@ -53,21 +60,23 @@ def put(
 
 
 def take(kube: Kube, kind: str, namespace: str) -> None:
-    """Takes the policy away."""
+    """Deletes the policy and its binding."""
     for plural in ("policybindings", "policies"):
         name = f"tapp-e2e-{namespace[-8:]}"
         kube.delete(ADMISSION, f"{kind.lower()}admission{plural}", None, name)
 
 
 def other_image(pod: Json) -> bool:
-    """True if the first container is not the template's any more."""
+    """Returns True if the first container's image differs from the template's image."""
     image: str = pod["spec"]["containers"][0]["image"]
     return image != "app:1"
 
 
 @pytest.fixture
 def reshape(kube: Kube, namespace: str, needs: Callable[[int, str], None]) -> Iterator[Reshape]:
-    """Installs a policy that applies these mutations to the pods of the test's namespace."""
+    """Returns a function that installs a policy with these mutations for the pods of the test's
+    namespace.
+    """
     needs(36, "MutatingAdmissionPolicy v1")
 
     def install(
@@ -89,7 +98,7 @@ def reshape(kube: Kube, namespace: str, needs: Callable[[int, str], None]) -> It
 
 @pytest.fixture
 def demand(kube: Kube, namespace: str) -> Iterator[Demand]:
-    """Installs a policy that refuses other pods in the test's namespace."""
+    """Returns a function that installs a policy that refuses pods in the test's namespace."""
 
     def demanded(
         expression: str, message: str = "refused", operations: Sequence[str] = ("CREATE",)

@@ -1,4 +1,4 @@
-"""What the fake kubelet makes of a pod that another kubelet ran: it is simply there, as of now."""
+"""Takes over pods of another kubelet: the fake kubelet reads their containers from the status."""
 
 from simulator.node.container import Run
 from simulator.node.local_pod import LocalPod
@@ -10,7 +10,9 @@ from .kube import Json
 
 
 def adopt(local: LocalPod, now: float) -> None:
-    """Takes over a pod that another kubelet ran, by what the API object says of it."""
+    """Adds the containers in the pod's status to the fake kubelet's pod, as if they had started
+    now.
+    """
     status = local.pod.get("status") or {}
     if status.get("phase") in COMPLETED:
         local.end = status["phase"], status.get("reason", ""), status.get("message", "")

@@ -1,7 +1,7 @@
-"""One TApp on the real API server, in a person's words, and what became of it.
+"""A TApp on the real API server: changes it, waits for it, and reads it and its pods.
 
-What was written is read from the API server's audit log, who served at each moment from a watch of
-the test's own: neither believes the service or Metacontroller.
+The API server's audit log tells the writes, and a watch of the test tells which pods are Ready.
+Both are independent of the service and of Metacontroller.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from tests import builders
 from tests.pulled import is_puller
 from tests.scenarios.life import condition, is_complete
-from tests.scenarios.life import example as example  # noqa: PLC0414 - most tests have it from here
+from tests.scenarios.life import example as example  # noqa: PLC0414 - most tests import it from here
 
 from .audit import Write
 from .cluster import Cluster
@@ -33,23 +33,23 @@ QUIET = 0.6
 
 
 def template(image: str = "app:1", **spec: Any) -> Json:
-    """A pod template with one container `main`; `spec` is added to the pod's spec."""
+    """Returns a pod template with one container `main`; `spec` is added to the pod's spec."""
     spec = {"terminationGracePeriodSeconds": 1} | spec
     return builders.template(image, container={"name": "main"}, **spec)
 
 
 def tapp(name: str = "web", **spec: Any) -> Json:
-    """A TApp of three instances, unless its spec says otherwise."""
+    """Returns a TApp of three instances, unless `spec` says otherwise."""
     return builders.manifest(name, **{"replicas": 3, "template": template(), **spec})
 
 
 def each(verb: str, name: str, *numbers: int) -> list[str]:
-    """`each("create Pod", "web", 0, 1)`: one line for each instance."""
+    """Returns a line for each instance: `each("create Pod", "web", 0, 1)`."""
     return [f"{verb} {name}-{number}" for number in numbers]
 
 
 class App:
-    """A TApp from its first manifest to its end; use the fixture `app`."""
+    """A TApp from its first manifest to its deletion. Tests get it from the fixture `app`."""
 
     def __init__(self, cluster: Cluster, kube: Kube, namespace: str, proxy: HookProxy) -> None:
         self.kube = kube
@@ -63,13 +63,13 @@ class App:
 
     @property
     def counted(self) -> bool:
-        """True if writes can be counted on this cluster."""
+        """True if the cluster has an audit log, so that writes can be counted."""
         return self._audit is not None
 
-    # What a user does
+    # Changes by a user
 
     def apply(self, *objects: Json) -> App:
-        """Server-side apply in the test's namespace, without waiting."""
+        """Applies objects server-side in the test's namespace, without waiting."""
         for each_one in objects:
             placed = copy.deepcopy(each_one)
             placed["metadata"]["namespace"] = self.namespace
@@ -79,7 +79,7 @@ class App:
         return self
 
     def patch(self, **spec: Any) -> App:
-        """A merge patch of the spec, without waiting."""
+        """Merges fields into the spec, without waiting."""
         self.kube.patch(self.path, {"spec": spec})
         return self
 
@@ -89,28 +89,28 @@ class App:
         self.until(lambda: self.found is None, "the TApp is gone")
 
     def edit(self, number: int, patch: Json | list[Json], subresource: str | None = None) -> App:
-        """Somebody writes on a pod: a merge patch, or the operations of a JSON patch."""
+        """Patches a pod by a merge patch, or by a list of JSON patch operations."""
         name = f"{self.name}-{number}"
         path = self.kube.path("v1", "pods", self.namespace, name, subresource)
         self.kube.patch(path, patch)
         return self
 
     def annotate(self, number: int, **annotations: str | None) -> App:
-        """Somebody writes annotations on a pod; in their names `_` stands for `-`, behind ours."""
+        """Sets annotations of this project on a pod. In the keyword names, `_` stands for `-`."""
         named = {f"{OURS}/{key.replace('_', '-')}": text for key, text in annotations.items()}
         return self.edit(number, {"metadata": {"annotations": named}})
 
     def lose(self, number: int, **options: Any) -> App:
-        """Somebody deletes a pod."""
+        """Deletes a pod, as a user or another controller may do."""
         self.kube.delete("v1", "pods", self.namespace, f"{self.name}-{number}", **options)
         return self
 
     def anew(self, number: int, born: dict[int, str]) -> App:
-        """Waits until an instance has another pod than it had then."""
+        """Waits until the uid of an instance's pod differs from its uid in `born`."""
         return self.until(lambda: self.uids().get(number, born[number]) != born[number], "anew")
 
     def quota(self, name: str, **hard: str) -> str:
-        """A quota of the namespace, which is enforced by now; its path."""
+        """Creates a quota in the namespace, waits until it is enforced, and returns its path."""
         made = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}}
         self.apply({**made, "spec": {"hard": hard}})
         path = self.kube.path("v1", "resourcequotas", self.namespace, name)
@@ -120,72 +120,76 @@ class App:
         return path
 
     def nudge(self) -> None:
-        """Makes Metacontroller sync, by an annotation of the TApp, and waits until it has asked."""
+        """Changes an annotation of the TApp, and waits for the sync that follows."""
         self._nudges += 1
         self.kube.patch(self.path, {"metadata": {"annotations": {"nudge": str(self._nudges)}}})
         mine = re.compile(rf'"nudge": ?"{self._nudges}"'.encode())
         if self._proxy is not None:
             self.until(lambda: any(mine.search(call) for call in self.calls()), "another sync")
 
-    # What a user asks
+    # Reads by a user
 
     @property
     def path(self) -> str:
-        """The TApp's path."""
+        """The path of the TApp."""
         return self.kube.path(GROUP, "tapps", self.namespace, self.name)
 
     @property
     def found(self) -> Json | None:
-        """The TApp, if it is there."""
+        """The TApp, or None if it does not exist."""
         return self.kube.find(GROUP, "tapps", self.namespace, self.name)
 
     @property
     def status(self) -> Json:
-        """Its status."""
+        """The status of the TApp, or an empty mapping."""
         return self.kube.request("GET", self.path).get("status") or {}
 
     @property
     def statuses(self) -> str:
-        """All instance statuses, by number, in one line."""
+        """The statuses of all instances, sorted by number, in one line."""
         found = self.status.get("statuses") or {}
         return " ".join(found[key] for key in sorted(found, key=int))
 
     def condition(self, type: str) -> str:
-        """`status reason: message` of a condition, or ""."""
+        """Returns `status reason: message` of a condition, or an empty string."""
         return condition(self.kube.request("GET", self.path), type)
 
     @property
     def pods(self) -> dict[int, Json]:
-        """Number -> pod."""
+        """Pods by instance number, without pods that only pull images."""
         listed = self.kube.list_all("v1", "pods", self.namespace)
         start = f"{self.name}-"
         pods = {pod["metadata"]["name"]: pod for pod in listed if not is_puller(pod)}
         return {int(n.removeprefix(start)): pods[n] for n in sorted(pods) if n.startswith(start)}
 
     def pod(self, number: int) -> Json:
-        """One pod."""
+        """Returns the pod of an instance."""
         return self.kube.get("v1", "pods", self.namespace, f"{self.name}-{number}")
 
     def images(self, container: str | None = None) -> str:
-        """The image of each pod's first (or named) container, by number, in one line."""
+        """Returns the image of each pod's first (or named) container, sorted by number, in one
+        line.
+        """
         return " ".join(
             next(c["image"] for c in pod["spec"]["containers"] if container in (None, c["name"]))
             for _, pod in sorted(self.pods.items())
         )
 
     def uids(self) -> dict[int, str]:
-        """Number -> the pod's uid: who is still the same."""
+        """Returns the uids of the pods by instance number, which tell whether a pod was
+        replaced.
+        """
         return {number: pod["metadata"]["uid"] for number, pod in self.pods.items()}
 
     def restarts(self) -> dict[int, int]:
-        """Number -> restarts of all of the pod's containers."""
+        """Returns the number of container restarts of each pod, by instance number."""
         return {
             number: sum(c["restartCount"] for c in pod["status"]["containerStatuses"])
             for number, pod in self.pods.items()
         }
 
     def claims(self) -> dict[str, str]:
-        """Claim -> its uid, those that are being deleted left out."""
+        """Returns the uids of the claims by name, without claims that are being deleted."""
         claims = self.kube.list_all("v1", "persistentvolumeclaims", self.namespace)
         here = [c["metadata"] for c in claims if "deletionTimestamp" not in c["metadata"]]
         return {meta["name"]: meta["uid"] for meta in here}
@@ -193,7 +197,10 @@ class App:
     # Waiting
 
     def until(self, fact: Callable[[], bool], what: str, seconds: float = PATIENCE) -> App:
-        """Waits for something to become true."""
+        """Waits until a condition holds.
+
+        Raises AssertionError with the TApp's status after `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while not fact():
             if time.monotonic() > deadline:
@@ -202,12 +209,12 @@ class App:
         return self
 
     def settle(self, seconds: float = PATIENCE) -> App:
-        """Waits until all is as the spec asks, and nothing moves any more."""
+        """Waits until the TApp is complete and syncs have stopped."""
         self.until(self._complete, "the TApp is complete", seconds)
         return self.quiet(seconds)
 
     def quiet(self, seconds: float = PATIENCE) -> App:
-        """Waits until Metacontroller has nothing more to ask."""
+        """Waits until Metacontroller has sent no request for a while."""
         deadline = time.monotonic() + seconds
         count, since = len(self.calls()), time.monotonic()
         while time.monotonic() - since < (QUIET if self._proxy else 5 * QUIET):
@@ -219,7 +226,9 @@ class App:
         return self
 
     def calls(self) -> list[bytes]:
-        """The requests in which the hook has been asked about this namespace, where it is ours."""
+        """Returns the requests about this namespace, or an empty list if they do not pass the
+        proxy.
+        """
         mine = self.namespace.encode()
         heard = list(self._proxy.calls) if self._proxy else []
         return [call.request for call in heard if mine in call.namespaces]
@@ -228,7 +237,7 @@ class App:
         return is_complete(self.kube.request("GET", self.path))
 
     def describe(self) -> str:
-        """What a person would look at when something does not happen."""
+        """Returns the status and the last refused writes as JSON, for messages of failures."""
         found = self.found or {}
         refused = [
             f"{write.what} {write.name}: {(write.response or {}).get('message', write.code)}"
@@ -237,17 +246,18 @@ class App:
         ]
         return json.dumps({"status": found.get("status"), "refused": refused[-5:]}, indent=1)
 
-    # What was written
+    # Writes to the API server
 
     def _written(self) -> list[Write]:
-        """Everybody's writes in the namespace since the last call of `news`."""
+        """Returns the writes of all users in the namespace since the last call of `news`."""
         return self._audit.writes(self._mark, namespace=self.namespace) if self._audit else []
 
     def news(self, *, refused: tuple[int, ...] = (404, 409)) -> list[Write]:
-        """Metacontroller's writes since the last call, those of `refused` codes included.
+        """Returns Metacontroller's writes since the last call, including writes refused with the
+        codes `refused`.
 
-        By default these are the races that it may lose. Other refusals, and writes that changed
-        nothing, fail the test.
+        By default these codes are conflicts and deleted objects. The test fails for other refusals,
+        and for writes that changed nothing.
         """
         if self._audit is None:
             return []
@@ -268,9 +278,9 @@ class App:
         return found
 
     def writes(self) -> list[str]:
-        """Metacontroller's accepted writes to children since the last call, in order.
+        """Returns Metacontroller's accepted writes to children since the last call, in order.
 
-        None may have been refused (but for a race that it lost) and none may have changed nothing.
+        The test fails for a refusal that is no conflict, and for a write that changed nothing.
         """
         children = ("pods", "persistentvolumeclaims")
         return [
@@ -280,21 +290,30 @@ class App:
         ]
 
     def wrote(self, *expected: str) -> bool:
-        """True if exactly these writes were made, in any order; then the next ones count."""
+        """Asserts that Metacontroller made exactly these writes since the last call, in any order.
+
+        Returns True.
+        """
         if self.counted:
             found = self.writes()
             assert sorted(found) == sorted(expected), f"{found} instead of {list(expected)}"
         return True
 
     def wrote_in_order(self, *expected: str) -> bool:
-        """True if exactly these writes were made, in this order; then the next ones count."""
+        """Asserts that Metacontroller made exactly these writes since the last call, in this order.
+
+        Returns True.
+        """
         if self.counted:
             found = self.writes()
             assert found == list(expected), f"{found} instead of {list(expected)}"
         return True
 
     def idle(self, times: int = 2) -> bool:
-        """True if further syncs write nothing at all, neither to children nor to the TApp."""
+        """Asserts that further syncs write nothing, neither to children nor to the TApp.
+
+        Returns True.
+        """
         if self.counted:
             self.news()
         for _ in range(times):

@@ -1,7 +1,7 @@
-"""Counts writes: the API server's audit log, read from a remembered position.
+"""Reads writes from the API server's audit log, beginning at a remembered position.
 
-"No write at all" and "exactly one PUT" are promises about the API server, so its own log is the
-witness, not anything in the service or in Metacontroller.
+Promises such as "no write at all" and "exactly one PUT" are about the API server. Its own log is
+independent of the service and of Metacontroller.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ READS = ("get", "list", "watch")
 
 @dataclass(frozen=True)
 class Write:
-    """One write that the API server answered, refused ones included (see `code`)."""
+    """A write that the API server answered. Refused writes are included (see `code`)."""
 
     verb: str
     resource: str
@@ -37,20 +37,20 @@ class Write:
 
     @property
     def accepted(self) -> bool:
-        """Whether the API server took it."""
+        """True if the API server accepted the write."""
         return 200 <= self.code < 300
 
     @property
     def what(self) -> str:
-        """For example `update pods` or `patch pods/status`."""
+        """The verb and the resource, such as `update pods` or `patch pods/status`."""
         tail = f"/{self.subresource}" if self.subresource else ""
         return f"{self.verb} {self.resource}{tail}"
 
     @property
     def resource_version(self) -> str | None:
-        """The object's version after the write (only where the policy keeps bodies).
+        """The object's version after the write; None if the audit policy keeps no bodies.
 
-        Two successive writes with the same one: the second changed nothing.
+        If two successive writes have the same version, the second one changed nothing.
         """
         found = ((self.response or {}).get("metadata") or {}).get("resourceVersion")
         return str(found) if found is not None else None
@@ -63,9 +63,9 @@ class AuditLog:
         self.file = file
 
     def mark(self) -> int:
-        """The end of the log's last whole line: pass it to `writes` later.
+        """Returns the end of the log's last complete line, as a position for `writes`.
 
-        On a busy machine the file may end in the middle of a line that is being written.
+        On a busy machine, the file may end within a line that is being written.
         """
         time.sleep(SETTLE)
         if not self.file.exists() or not self.file.stat().st_size:
@@ -76,10 +76,10 @@ class AuditLog:
     def writes(
         self, since: int = 0, until: int | None = None, *, settle: float = SETTLE, **wanted: str
     ) -> list[Write]:
-        """The writes after `since` (up to `until`), in the order in which they were answered.
+        """Returns the writes between two positions, in the order of their responses.
 
         `wanted` filters by the fields of Write: `resource="pods", namespace="default", user=...`.
-        `settle` gives the API server a moment: it logs a request after having answered it.
+        `settle` is a pause in seconds, because the API server logs a request after its response.
         """
         time.sleep(settle)
         return [
@@ -91,7 +91,7 @@ class AuditLog:
         ]
 
     def asked(self, since: int, user: str) -> list[Write]:
-        """All that a user asked for after `since`, reads and events included."""
+        """Returns all requests of a user after a position, including reads and Events."""
         time.sleep(SETTLE)
         return [request for request in self._read(since) if request.user == user]
 
@@ -110,8 +110,8 @@ class AuditLog:
 
 
 def write_of(event: Json) -> Write | None:
-    """The write that an audit event tells of; None for dry runs and for events of no object."""
-    # A watch that goes on has begun to be answered.
+    """Returns the write of an audit event; None for dry runs and for events without an object."""
+    # A watch ends late, so its event is the one at its start.
     answered = "ResponseStarted" if event["verb"] == "watch" else "ResponseComplete"
     if event["stage"] != answered or "dryRun=" in event["requestURI"]:
         return None
@@ -136,9 +136,10 @@ def write_of(event: Json) -> Write | None:
 
 
 def changed_nothing(writes: list[Write]) -> list[Write]:
-    """Those of accepted writes after which the object had the version that it had before.
+    """Returns the writes that left the object's resourceVersion unchanged.
 
-    That is the one in the request, or the one that an earlier write of these answered.
+    The version before a write is in its request, or in the response of an earlier write in the
+    list.
     """
     found, last = list[Write](), dict[tuple[str, str], str | None]()
     for write in writes:

@@ -1,7 +1,7 @@
-"""Chooses the cluster that the tests run on, and starts and stops it.
+"""Chooses the cluster for the tests, and starts and stops it.
 
-The order: an existing cluster (`E2E_KUBECONFIG`), local binaries (`KUBEBUILDER_ASSETS`, or those of
-`make e2e-binaries`), kind (`E2E_KIND=1`). The default kubeconfig is never used by itself.
+The order is: an existing cluster (`E2E_KUBECONFIG`), local binaries (`KUBEBUILDER_ASSETS`, or the
+output of `make e2e-binaries`), kind (`E2E_KIND=1`). The default kubeconfig is never used.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ PREFIX = "tapp-e2e-"
 
 
 class Cluster(Protocol):
-    """A cluster as far as the tests may rely on it, whichever it is."""
+    """The interface of all clusters that tests may use."""
 
     backend: str
     """`local`, `existing` or `kind`."""
     kubeconfig: Path
     context: str | None
     hook_in_cluster: bool
-    """True if hook and Metacontroller run in the cluster, from the shipped manifests."""
+    """True if the service and Metacontroller run in the cluster, from the shipped manifests."""
 
     @property
     def audit(self) -> AuditLog | None:
-        """The API server's audit log, where it can be read."""
+        """The API server's audit log, or None if the tests cannot read it."""
 
     @property
     def control_plane(self) -> LocalControlPlane | None:
-        """The processes, where they are ours to restart."""
+        """The processes of the control plane, or None if the tests may not restart them."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -53,10 +53,10 @@ class Cluster(Protocol):
 
 
 class ExistingCluster:
-    """Somebody's cluster: own namespaces only, and only those definitions that are missing.
+    """A cluster of the user. The tests create namespaces and missing CustomResourceDefinitions.
 
-    A definition that was there before is left alone; one that these tests made goes again (which
-    takes with it only objects that these tests can have made).
+    `stop` deletes only the definitions that `start` created. Only these tests can have created
+    objects of these kinds.
     """
 
     backend = "existing"
@@ -71,7 +71,7 @@ class ExistingCluster:
         self._made: list[str] = []
 
     def start(self) -> None:
-        """Checks that the cluster answers and adds the definitions that are missing."""
+        """Checks that the cluster responds, and creates the missing definitions."""
         with contextlib.closing(Kube(self.kubeconfig, context=self.context)) as kube:
             kube.request("GET", "/version")
             group = "apiextensions.k8s.io/v1"
@@ -85,19 +85,19 @@ class ExistingCluster:
                     self._made += names
 
     def stop(self) -> None:
-        """Removes the definitions that `start` made."""
+        """Deletes the definitions that `start` created."""
         with contextlib.closing(Kube(self.kubeconfig, context=self.context)) as kube:
             for name in self._made:
                 kube.delete("apiextensions.k8s.io/v1", "customresourcedefinitions", None, name)
 
     def logs(self) -> list[Path]:
-        """None of ours."""
+        """Returns an empty list: the cluster's logs belong to the user."""
         return []
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The cluster that the environment asks for."""
+    """The cluster that the environment variables choose."""
 
     backend: str
     kubeconfig: Path | None = None
@@ -105,7 +105,7 @@ class Choice:
     binaries: Path | None = None
 
     def make(self, directory: Path, definitions: Sequence[Path]) -> Cluster:
-        """The cluster, not started."""
+        """Returns the cluster, which is not started yet."""
         if self.kubeconfig is not None:
             return ExistingCluster(self.kubeconfig, self.context, definitions)
         if self.binaries is not None:
@@ -114,7 +114,7 @@ class Choice:
 
 
 def choose(environment: Mapping[str, str]) -> Choice | str:
-    """The cluster to use, or one line saying why there is none and how to get one."""
+    """Returns the chosen cluster, or a line that says why there is none and how to get one."""
     if given := environment.get("E2E_KUBECONFIG"):
         file = Path(given)
         if not file.is_file():
@@ -138,9 +138,9 @@ def choose(environment: Mapping[str, str]) -> Choice | str:
 
 
 class Workspace:
-    """A temporary directory for one run; its logs survive a failed one.
+    """A temporary directory of a run, whose logs are kept if the run fails.
 
-    Directories of runs that were killed are removed by the next run.
+    Each run deletes the directories of earlier runs that were killed.
     """
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class Workspace:
 
     @staticmethod
     def keep(logs: Sequence[Path], environment: Mapping[str, str]) -> Path:
-        """Copies logs to `E2E_LOGS` (default: build/e2e-logs) and returns where they are."""
+        """Copies logs to `E2E_LOGS` (default: build/e2e-logs) and returns the directory."""
         root = Path(environment.get("E2E_LOGS") or REPOSITORY / "build" / "e2e-logs")
         target = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
         target.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ class Workspace:
         return target
 
     def remove(self) -> None:
-        """Removes the directory."""
+        """Deletes the directory."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
     @staticmethod
@@ -175,17 +175,17 @@ class Workspace:
 
 
 def wait_namespace_ready(kube: Kube, namespace: str) -> None:
-    """Waits for the `default` service account: before it, the namespace admits no pod."""
+    """Waits for the `default` service account, without which a namespace admits no pod."""
     account = partial(kube.find, "v1", "serviceaccounts", namespace, "default")
     until(account, f"a default service account in {namespace}", 60)
 
 
 def wait_namespace_gone(kube: Kube, namespace: str) -> None:
-    """Waits until a namespace that is being deleted is gone."""
+    """Waits until a namespace that is being deleted no longer exists."""
     find = partial(kube.find, "v1", "namespaces", None, namespace)
     until(lambda: find() is None, f"the namespace {namespace} is gone", PATIENCE)
 
 
 def all_logs(cluster: Cluster, directory: Path) -> list[Path]:
-    """The cluster's logs and those of every other process of the run."""
+    """Returns the logs of the cluster and of all other processes of the run."""
     return sorted({*cluster.logs(), *directory.rglob("*.log"), *(p.log for p in Process.running)})

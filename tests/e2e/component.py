@@ -1,4 +1,4 @@
-"""Replicas of the service with a component that has an account of its own in the cluster."""
+"""Starts replicas of the service with a component that uses a service account of the cluster."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ NAMESPACE = REPOSITORY / "metacontroller" / "base" / "namespace.yaml"
 def account_of(
     kube: Kube, cluster: Cluster, component: Path, name: str, directory: Path
 ) -> Iterator[Path]:
-    """A component's account and role in the cluster; token and CA as a pod would have them.
+    """Creates a component's account and role, and writes token and CA as a pod gets them.
 
-    The role is bound until the end: other files ask what an account may.
+    The role binding is deleted at the end, because other test files check the rights of an account.
 
     Args:
-        kube: the cluster's API.
+        kube: the client of the cluster.
         cluster: the cluster.
         component: the component's directory.
-        name: of its account.
-        directory: where token and CA are written.
+        name: the name of the account.
+        directory: the directory for token and CA.
     """
     if cluster.hook_in_cluster or cluster.audit is None:
         pytest.skip("the hook's replicas and the audit log are not this host's")
@@ -47,7 +47,7 @@ def account_of(
 
 @contextmanager
 def replicas(kube: Kube, directory: Path, account: Path, setting: str) -> Iterator[HookService]:
-    """Two replicas of the service with this setting on, two workers each."""
+    """Runs two replicas of the service with two workers each, and with this setting switched on."""
     directory.mkdir()
     server = urlsplit(kube.server)
     settings = {

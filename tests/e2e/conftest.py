@@ -1,7 +1,7 @@
-"""The end-to-end fixtures, and the gate: without `E2E=1` (or `--e2e`) nothing here starts anything.
+"""Fixtures of the end-to-end tests. Without `E2E=1` (or `--e2e`) nothing here starts a process.
 
-A test is an e2e test when it says so or when it uses the `cluster` fixture, so that none can run in
-a plain `pytest` run by mistake.
+A test is an end-to-end test if it has the mark `e2e` or uses the fixture `cluster`. So a plain
+`pytest` run never runs such a test by mistake.
 """
 
 from __future__ import annotations
@@ -47,35 +47,37 @@ FAILED = pytest.StashKey[bool]()
 NOTES = pytest.StashKey[list[str]]()
 SERVICES = REPOSITORY / "metacontroller" / "components" / "services"
 CLUSTERLESS = ("test_choice",)
-"""The files that have tests without a cluster: no other one is read unless they are asked for."""
+"""Files with tests that need no cluster. A plain run reads no other file of this directory."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--e2e`, for runs that name this directory; `E2E=1` works always."""
-    with contextlib.suppress(ValueError):  # another conftest offers it already
+    """Adds `--e2e`, for runs that name this directory. `E2E=1` works in every run."""
+    with contextlib.suppress(ValueError):  # another conftest has added it already
         parser.addoption("--e2e", action="store_true", help="run the end-to-end tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers what only these tests use."""
+    """Registers the mark and the notes of these tests."""
     config.addinivalue_line("markers", "bench: a measurement, not a test (make e2e-bench)")
     config.stash[NOTES] = []
 
 
 def wanted(config: pytest.Config) -> bool:
-    """True if end-to-end tests were asked for."""
+    """Returns True if the run asks for end-to-end tests."""
     return os.environ.get("E2E") == "1" or bool(config.getoption("--e2e", default=False))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A plain run does not even read what it would leave out: that takes each worker seconds."""
+    """Ignores files that a plain run would deselect, because reading them costs each worker
+    seconds.
+    """
     stem = collection_path.stem
     unread = stem.startswith("test_") and stem not in CLUSTERLESS and not wanted(config)
     return unread or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks the tests that need a cluster, and leaves them out unless asked for."""
+    """Marks the tests that need a cluster, and deselects them unless the run asks for them."""
     longest_first(items)
     for item in items:
         if "cluster" in getattr(item, "fixturenames", ()):
@@ -93,9 +95,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Remembers that something failed: then the logs are kept.
+    """Remembers that a test failed, so that the logs are kept.
 
-    What a fixture lacks is told in one line for all tests that use it.
+    Skips in fixtures get one location, so that pytest reports all tests with one reason in one
+    line.
     """
     report: Any = yield
     if report.failed:
@@ -106,14 +109,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says what the tests ran on."""
+    """Prints the notes on the run, such as the versions of the cluster."""
     for note in terminalreporter.config.stash[NOTES]:
         terminalreporter.write_line(f"e2e: {note}")
 
 
 @pytest.fixture(scope="session")
 def workspace() -> Iterator[Path]:
-    """The run's temporary directory."""
+    """The temporary directory of the run."""
     place = Workspace()
     yield place.directory
     place.remove()
@@ -121,13 +124,13 @@ def workspace() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def note(request: pytest.FixtureRequest) -> list[str]:
-    """Lines for the end of the report: what ran, what was measured."""
+    """Lines for the end of the report: versions and measured figures."""
     return request.config.stash[NOTES]
 
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest, workspace: Path, note: list[str]) -> Iterator[Cluster]:
-    """The cluster, started for the session; skips with one line where there is none."""
+    """The started cluster of the session; skips with one line if there is none."""
     choice = choose(os.environ)
     if isinstance(choice, str):
         if os.environ.get("E2E_REQUIRED") == "1":
@@ -152,7 +155,7 @@ def cluster(request: pytest.FixtureRequest, workspace: Path, note: list[str]) ->
 
 @pytest.fixture(scope="session")
 def kube(cluster: Cluster) -> Iterator[Kube]:
-    """The test's own client, as the cluster's administrator."""
+    """The client of the tests, with the rights of the cluster's administrator."""
     client = Kube(cluster.kubeconfig, context=cluster.context)
     yield client
     client.close()
@@ -160,7 +163,7 @@ def kube(cluster: Cluster) -> Iterator[Kube]:
 
 @pytest.fixture(scope="session")
 def needs(kube: Kube) -> Needs:
-    """`needs(36, "what")` skips with one line where Kubernetes is older than 1.36."""
+    """Returns `needs(36, "what")`, which skips a test if Kubernetes is older than 1.36."""
 
     def check(minor: int, what: str) -> None:
         if kube.minor < minor:
@@ -171,14 +174,16 @@ def needs(kube: Kube) -> Needs:
 
 @pytest.fixture(autouse=True)
 def old_enough(request: pytest.FixtureRequest) -> None:
-    """The mark `since`: what `needs` is for a whole test, or a file of them."""
+    """Applies the mark `since` to a test or a file: skips if Kubernetes is older."""
     if mark := request.node.get_closest_marker("since"):
         request.getfixturevalue("needs")(*mark.args)
 
 
 @pytest.fixture(scope="session")
 def kubectl(cluster: Cluster) -> Callable[..., str]:
-    """Runs a current kubectl against the cluster and returns what it prints; raises if it fails."""
+    """Runs a current kubectl against the cluster and returns its output; raises ProcessError if it
+    fails.
+    """
     places = [os.environ.get("KUBEBUILDER_ASSETS"), str(build.bin_dir()), os.environ["PATH"]]
     binary = shutil.which("kubectl", path=os.pathsep.join(each for each in places if each))
     if binary is None:
@@ -197,7 +202,7 @@ def kubectl(cluster: Cluster) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def running_kubelet(cluster: Cluster, kube: Kube) -> Iterator[FakeKubelet]:
-    """The fake nodes of the session, with volumes for claims; use `kubelet` in tests."""
+    """The fake nodes of the session, with volumes for claims. Tests use the fixture `kubelet`."""
     local = cluster.backend == "local"
     with contextlib.ExitStack() as stack:
         if local:
@@ -211,7 +216,7 @@ def running_kubelet(cluster: Cluster, kube: Kube) -> Iterator[FakeKubelet]:
 
 @pytest.fixture(scope="session")
 def everywhere(kube: Kube, needs: Needs, note: list[str]) -> Iterator[None]:
-    """The admission policy that the run asks for (E2E_POLICIES), in force for all of it."""
+    """Installs the admission policy that E2E_POLICIES names, for the whole run."""
     wished = policies.lean_everywhere()
     if wished:
         needs(36, policies.NEEDED)
@@ -228,7 +233,9 @@ def install(
     needs: Needs,
     everywhere: None,  # noqa: ARG001
 ) -> Iterator[Callable[..., None]]:
-    """Puts admission policies into force, those that are named or both; they go after the test."""
+    """Installs the named admission policies, or both by default, and deletes them after the
+    test.
+    """
     needs(36, policies.NEEDED)
     with policies.by_hand(kube) as put:
         yield put
@@ -238,8 +245,8 @@ def install(
 def controller(
     cluster: Cluster, kube: Kube, workspace: Path, note: list[str], everywhere: None
 ) -> Iterator[Controller]:
-    """Metacontroller, the real one if possible; runs the controllers that are registered."""
-    assert everywhere is None  # the policies come before its first pod
+    """Runs the registered controllers: the real Metacontroller if possible."""
+    assert everywhere is None  # the policies are installed before its first pod
     made = [] if cluster.hook_in_cluster else install_account(kube, os.environ)
     chosen = choose_controller(cluster, kube, workspace, os.environ)
     note.append(f"ran {chosen.description}")
@@ -250,13 +257,13 @@ def controller(
     chosen.stop()
     if cluster.backend == "existing":
         for path in reversed(made):
-            with contextlib.suppress(KubeError):  # it may have gone with its namespace
+            with contextlib.suppress(KubeError):  # it may have been deleted with its namespace
                 kube.request("DELETE", path)
 
 
 @pytest.fixture(scope="session")
 def hook(workspace: Path, cluster: Cluster) -> Iterator[HookService]:
-    """The service under gunicorn on this host; one replica unless a test scales it."""
+    """The service under gunicorn on this host, with one replica unless a test scales it."""
     service = HookService(workspace)
     if not cluster.hook_in_cluster:
         service.start()
@@ -266,7 +273,7 @@ def hook(workspace: Path, cluster: Cluster) -> Iterator[HookService]:
 
 @pytest.fixture(scope="session")
 def hook_proxy(hook: HookService) -> Iterator[HookProxy]:
-    """Stands where Metacontroller calls: passes calls on to the hook, records and breaks them."""
+    """A proxy between Metacontroller and the service that records calls and can break them."""
     proxy = HookProxy(hook.url).start()
     yield proxy
     proxy.stop()
@@ -274,14 +281,14 @@ def hook_proxy(hook: HookService) -> Iterator[HookProxy]:
 
 @pytest.fixture(scope="session")
 def tapps(controller: Controller, hook_proxy: HookProxy) -> Iterator[Controller]:
-    """TApp at work: the shipped controllers, registered, their hooks behind the proxy."""
+    """Registers the shipped controllers; their hooks lead to the proxy."""
     with registered(controller, hook_proxy.url):
         yield controller
 
 
 @pytest.fixture
 def exposing(kube: Kube, tapps: Controller, hook_proxy: HookProxy) -> Iterator[None]:
-    """The component services, for the test."""
+    """Installs the component services for the test."""
     (shipped,) = documents(SHIPPED[0])
     for document in documents(SERVICES / "cluster-role.yaml"):
         kube.apply(document)
@@ -295,9 +302,9 @@ def exposing(kube: Kube, tapps: Controller, hook_proxy: HookProxy) -> Iterator[N
 
 @pytest.fixture(scope="module")
 def running_node(cluster: Cluster, workspace: Path, note: list[str]) -> Iterator[RealNode]:
-    """The real node of a file, or one line why there is none; use `real_node` in tests.
+    """The real node of a file; skips with one line if there is none. Tests use `real_node`.
 
-    It goes with the file: pods of others that tolerate everything would land on it.
+    The node stops with the file: pods of other files that tolerate all taints would run on it.
     """
     problem = missing(cluster.backend)
     if problem is not None:
@@ -312,7 +319,7 @@ def running_node(cluster: Cluster, workspace: Path, note: list[str]) -> Iterator
 
 @pytest.fixture
 def real_node(running_node: RealNode) -> Iterator[RealNode]:
-    """A node with kubelet, containerd and runc; up and ready before the test, and again after."""
+    """A Ready node with kubelet, containerd and runc. It is made Ready again after the test."""
     running_node.rest()
     yield running_node
     running_node.rest()
@@ -320,7 +327,7 @@ def real_node(running_node: RealNode) -> Iterator[RealNode]:
 
 @pytest.fixture
 def kubelet(running_kubelet: FakeKubelet) -> Iterator[FakeKubelet]:
-    """The fake kubelet with every lever at rest before the test, and again after it."""
+    """The fake kubelet. All its levers are reset before the test and after it."""
     running_kubelet.levers.reset()
     running_kubelet.failures.clear()
     yield running_kubelet
@@ -331,13 +338,13 @@ def kubelet(running_kubelet: FakeKubelet) -> Iterator[FakeKubelet]:
 
 @pytest.fixture
 def levers(kubelet: FakeKubelet) -> Levers:
-    """The kubelet's levers."""
+    """The levers of the fake kubelet."""
     return kubelet.levers
 
 
 @pytest.fixture
 def namespace(kube: Kube) -> Iterator[str]:
-    """A namespace of the test's own, ready for pods, deleted afterwards."""
+    """A new namespace that is ready for pods; it is deleted after the test."""
     name = f"tapp-e2e-{secrets.token_hex(4)}"
     metadata = {"name": name, "labels": {NAMESPACE_LABEL: "true"}}
     kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
@@ -348,13 +355,13 @@ def namespace(kube: Kube) -> Iterator[str]:
 
 @pytest.fixture
 def pods(kube: Kube, namespace: str, kubelet: FakeKubelet) -> Pods:  # noqa: ARG001
-    """Plain pods in the test's namespace, run by the fake kubelet."""
+    """Plain pods in the test's namespace that the fake kubelet runs."""
     return Pods(kube, namespace)
 
 
 @pytest.fixture
 def app(request: pytest.FixtureRequest, cluster: Cluster, kube: Kube) -> Iterator[App]:
-    """A TApp in the test's namespace: changed, waited for, read, and its writes counted."""
+    """A TApp in the test's namespace, with its client and its count of writes."""
     namespace, proxy = (request.getfixturevalue(name) for name in ("namespace", "hook_proxy"))
     for runs_it in ("kubelet", "tapps"):
         request.getfixturevalue(runs_it)
@@ -368,7 +375,7 @@ def app(request: pytest.FixtureRequest, cluster: Cluster, kube: Kube) -> Iterato
 def real(
     request: pytest.FixtureRequest, app: App, real_node: RealNode, note: list[str]
 ) -> Iterator[Trial]:
-    """A TApp on the real node; what the witness saw of it is a line of the report."""
+    """A TApp on the real node. The figures of its witness become a line of the report."""
     made = Trial(app, real_node)
     made.history.start()
     yield made

@@ -1,8 +1,8 @@
-"""etcd, kube-apiserver, kube-controller-manager and kube-scheduler as processes on loopback.
+"""Runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler as processes on loopback.
 
-Facts behind the flags: custom resource definitions are applied before kube-controller-manager
-starts, because its garbage collector learns of new kinds only every 30 seconds; endpoints may not
-hold a loopback address; ServiceAccount admission is kept, so that pods meet what a cluster adds.
+The CustomResourceDefinitions are applied before kube-controller-manager starts, because its garbage
+collector reads new kinds only every 30 seconds. Endpoints may not contain a loopback address. The
+ServiceAccount admission stays on, so that pods get the same additions as in a cluster.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ CONTROLLERS = (
     "validatingadmissionpolicy-status",
     "horizontal-pod-autoscaler",
 )
-# A node that is silent this long is lost, and its pods are deleted this much later.
+# Seconds after the last report of a node until it is lost, and then until its pods are deleted.
 NODE_GRACE = 8
 EVICTION_GRACE = 3
 
 
 class LocalControlPlane:
-    """A whole control plane in one directory; `stop` ends it, the directory stays.
+    """A complete control plane in one directory, with fake nodes only.
 
-    As a cluster it has no nodes but fake ones.
+    `stop` keeps the directory.
     """
 
     backend = "local"
@@ -69,12 +69,15 @@ class LocalControlPlane:
         api_flags: Sequence[str] = (),
         gates: str = "",
     ) -> None:
-        """`gates` are feature gates of all parts, as their flag takes them: `A=true,B=true`."""
+        """`gates` are the feature gates of all processes, in the form of their flag:
+
+        `A=true,B=true`.
+        """
         self.directory = directory
         self.kubeconfig = directory / "admin.kubeconfig"
         self.audit = AuditLog(directory / "audit.log")
         self.seconds = 0.0
-        """How long it took until all of it was up."""
+        """Seconds until the control plane was up."""
         self.version = "not started"
         self.binaries = binaries
         self._crds = list(crds)
@@ -95,9 +98,9 @@ class LocalControlPlane:
     # Life
 
     def start(self) -> None:
-        """Starts everything; raises ProcessError with a log's tail when a part does not start.
+        """Starts all processes; raises ProcessError with the end of the log if one does not start.
 
-        It takes about six seconds on two cores.
+        This takes about six seconds on two cores.
         """
         begun = time.monotonic()
         self._etcd.start()
@@ -118,31 +121,33 @@ class LocalControlPlane:
         self.seconds = time.monotonic() - begun
 
     def stop(self) -> None:
-        """Stops what runs: those that write first, their storage last."""
+        """Stops the processes: the ones that write first, etcd last."""
         for process in (self._scheduler, self._kcm, self._api, self._etcd):
             with contextlib.suppress(ProcessError):
                 process.stop()
 
     def start_api(self) -> None:
-        """Starts kube-apiserver on the data that is there."""
+        """Starts kube-apiserver on the existing data."""
         self._api.start()
         self._api.wait_http(f"{self._url}/readyz", token=self._token, ca=self._ca)
 
     def restart_api(self, *, kill: bool = False, down: float = 0) -> None:
-        """Ends kube-apiserver, leaves it down for a while, and starts it on the same data."""
+        """Ends kube-apiserver, waits `down` seconds, and starts it on the same data."""
         self._api.stop(kill=kill)
         time.sleep(down)
         self.start_api()
 
     def restart_controller_manager(self, *, kill: bool = False, down: float = 0) -> None:
-        """Ends kube-controller-manager and starts it again; its caches start empty."""
+        """Ends kube-controller-manager, waits `down` seconds, and starts it with empty caches."""
         self._kcm.stop(kill=kill)
         time.sleep(down)
         self._kcm.start()
         self._wait_healthy(self._kcm, "kcm")
 
     def become(self, binaries: Path) -> None:
-        """All but etcd starts anew from other binaries, the API server first, as in an upgrade."""
+        """Restarts all processes but etcd from other binaries, the API server first, as in an
+        upgrade.
+        """
         self.binaries = binaries
         self._api.stop()
         self._api.becomes(binaries / self._api.name)
@@ -155,17 +160,17 @@ class LocalControlPlane:
 
     @property
     def pids(self) -> dict[str, int]:
-        """The running processes."""
+        """Process ids of the running processes, by name."""
         all_of_them = (self._etcd, self._api, self._kcm, self._scheduler)
         return {process.name: process.pid for process in all_of_them if process.alive}
 
     @property
     def control_plane(self) -> LocalControlPlane:
-        """Itself."""
+        """This control plane itself."""
         return self
 
     def logs(self) -> list[Path]:
-        """Every log file, the audit log included."""
+        """Returns all log files, including the audit log."""
         return [*sorted(self.directory.glob("*.log"))]
 
     def _wait_healthy(self, process: Process, port: str) -> None:
@@ -275,7 +280,7 @@ class LocalControlPlane:
 
 
 def make_key_pair(private: Path, public: Path) -> None:
-    """The key with which the API server signs service account tokens."""
+    """Creates the key pair with which the API server signs service account tokens."""
     openssl = shutil.which("openssl")
     if openssl is None:
         raise ProcessError("openssl is needed to make the service account key")
@@ -287,7 +292,7 @@ def make_key_pair(private: Path, public: Path) -> None:
 
 
 def write_kubeconfig(file: Path, server: str, ca: Path, token: str) -> None:
-    """A kubeconfig for a bearer token, readable by its owner only."""
+    """Writes a kubeconfig for a bearer token that only its owner can read."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -303,7 +308,9 @@ def write_kubeconfig(file: Path, server: str, ca: Path, token: str) -> None:
 
 
 def apply_definitions(kube: Kube, file: Path) -> None:
-    """Applies the custom resource definitions of a file and waits until they are served."""
+    """Applies the CustomResourceDefinitions of a file and waits until the API server serves
+    them.
+    """
     for document in documents(file):
         if document["kind"] != "CustomResourceDefinition":
             continue
@@ -312,7 +319,7 @@ def apply_definitions(kube: Kube, file: Path) -> None:
 
 
 def wait_established(kube: Kube, name: str) -> None:
-    """Waits until the API server serves the kind."""
+    """Waits until the API server serves the kind of a definition."""
     deadline = time.monotonic() + 60
     while True:
         found = kube.get("apiextensions.k8s.io/v1", "customresourcedefinitions", None, name)

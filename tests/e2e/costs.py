@@ -1,4 +1,4 @@
-"""What processes cost: CPU and memory, as Linux counts them."""
+"""Reads the CPU and memory of processes from Linux."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int | None) -> float:
-    """What a process has used so far; not a number where there is none."""
+    """Returns the CPU seconds of a process so far; NaN if `pid` is None."""
     if pid is None:
         return float("nan")
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -21,23 +21,23 @@ def cpu_seconds(pid: int | None) -> float:
 
 
 def with_children(pid: int) -> list[int]:
-    """A process and those that it has started, as gunicorn its workers."""
+    """Returns a process and its child processes, such as gunicorn's workers."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *map(int, children)]
 
 
 def held_mib(pids: Iterable[int]) -> float:
-    """What processes hold together now; what they share counts once, as in a container."""
+    """Returns the memory of processes in MiB (Pss: shared pages count once, as in a container)."""
     kib = 0
     for pid in pids:
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has ended
             text = Path(f"/proc/{pid}/smaps_rollup").read_text()
             kib += sum(map(int, re.findall(r"^Pss:\s+(\d+)", text, re.MULTILINE)))
     return kib / 1024
 
 
 class Peak:
-    """The most that processes hold together, looked at twice a second."""
+    """The maximum memory of processes together, measured twice a second."""
 
     def __init__(self, pids: list[int]) -> None:
         self._pids, self._most, self._over = pids, 0.0, threading.Event()
@@ -49,7 +49,7 @@ class Peak:
             self._most = max(self._most, held_mib(self._pids))
 
     def end(self) -> float:
-        """How much it was, in MiB; nobody looks any more."""
+        """Stops measuring and returns the maximum in MiB."""
         self._over.set()
         self._thread.join()
         return self._most

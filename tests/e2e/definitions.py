@@ -1,4 +1,4 @@
-"""The custom resource definitions that a cluster gets before its controllers start."""
+"""The CustomResourceDefinitions that a cluster gets before its controllers start."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ METACONTROLLER = HERE / "metacontroller-crds.yaml"
 
 
 def metacontroller_manifests(environment: Mapping[str, str]) -> Path | None:
-    """Metacontroller's own production manifests, where the environment tells their place."""
+    """Returns Metacontroller's production manifests, or None if the environment does not
+    name them.
+    """
     given = environment.get("METACONTROLLER_MANIFESTS")
     return Path(given) if given else None
 
 
 def definition_files(environment: Mapping[str, str]) -> list[Path]:
-    """TApp's definition and Metacontroller's.
+    """Returns the files with the definitions of TApp and of Metacontroller.
 
-    Metacontroller's are its own where its manifests are at hand, else ours, which say no more than
-    that the kinds exist.
+    Without Metacontroller's manifests, a file of these tests defines its kinds, without schemas.
     """
     own = metacontroller_manifests(environment)
     theirs = own / "metacontroller-crds-v1.yaml" if own else METACONTROLLER

@@ -1,6 +1,6 @@
-"""Tells what happens to the pods of one workload, in the order in which a watch shows it.
+"""Records what happens to the pods of one workload, in the order of a watch.
 
-A line for each: `made 0`, `ready 0`, `ends 0` (it is being deleted), `gone 0`.
+The lines are `made 0`, `ready 0`, `ends 0` (the pod is being deleted) and `gone 0`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .patience import PATIENCE
 from .pods import is_ready
 
 QUIET = 2.0
-"""Seconds in which nothing may follow."""
+"""Seconds without another line after which the expected lines are complete."""
 
 
 class Diary:
-    """The pods `NAME-NUMBER` of a namespace; use it in a `with`."""
+    """Watches the pods `NAME-NUMBER` of a namespace; a context manager."""
 
     def __init__(self, kube: Kube, namespace: str, name: str) -> None:
         self._lock = threading.Lock()
@@ -30,16 +30,18 @@ class Diary:
         self._informer = Informer(kube, kube.path("v1", "pods", namespace), self._heard)
 
     def __enter__(self) -> Diary:
-        """Begins to watch."""
+        """Starts the watch."""
         self._informer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stops."""
+        """Stops the watch."""
         self._informer.stop()
 
     def news(self, count: int, seconds: float = PATIENCE) -> list[str]:
-        """The next lines, so many, and what follows on them at once."""
+        """Waits for `count` new lines, and returns them with the lines that follow within the quiet
+        time.
+        """
         deadline = time.monotonic() + seconds
         while len(self._lines) - self._read < count and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -1,7 +1,7 @@
-"""Stories that two worlds play: the examples, and random edits of random small TApps, from a seed.
+"""Stories for two worlds: the examples, and random edits of small random TApps from a seed.
 
-A story is a list of steps. After each step both worlds come to rest, so a step may be anything that
-leads to one state whatever the timing; nothing here depends on which pod is ready first.
+A story is a list of steps. Both worlds come to rest after each step. So each step must lead to one
+state at any timing; no step depends on which pod becomes Ready first.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .shapes import SHAPES, pod_template
 Json = dict[str, Any]
 GROUP = "apps.tkestack.io/v1"
 BAD = "app:bad"
-"""An image that cannot be pulled, in both worlds."""
+"""An image that cannot be pulled in either world."""
 MOST = 4
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that a user does or that happens to a pod.
+    """A step of a story: an action of a user, or an event of a pod.
 
     `what` is `apply` (documents), `patch` (a merge patch of the TApp), `delete` (the TApp with this
     propagation), `delete pod`, `finish` (a pod, with an exit code) or `drift` (a merge patch of a
@@ -50,22 +50,24 @@ class Step:
 
 @dataclass(frozen=True)
 class Story:
-    """A TApp's name and what happens to it."""
+    """A TApp's name, and the steps of its life."""
 
     name: str
     steps: tuple[Step, ...]
 
 
 ACCOUNT = "ServiceAccount"
-"""A real API server makes no pod of an account that is not there; the simulator has them all."""
+"""A real API server creates no pod of a missing account. The simulator does not check accounts."""
 
 
 ELSEWHERE = ("growing",)
-"""Volumes grow by a StorageClass, which stories have in one world only (test_growing_claims.py)."""
+"""Examples without a story: only one of the worlds grows volumes (test_growing_claims.py tests
+that).
+"""
 
 
 def example_stories() -> list[Story]:
-    """Every example: a file, or the files of a directory in their order."""
+    """Returns a story for each example: a file, or the files of a directory in their order."""
     stories = []
     for path in sorted([*EXAMPLES.glob("*.yaml"), *EXAMPLES.glob("*/1-*.yaml")]):
         files = [path] if path.parent == EXAMPLES else sorted(path.parent.glob("*.yaml"))
@@ -100,12 +102,13 @@ AFTERWARDS: dict[str, tuple[Step, ...]] = {
     ),
     "stored": (Step("delete"),),
 }
-"""What an example's comments tell besides, and what the world around it does: the autoscaler
-scales, the batch's containers end."""
+"""Steps after an example was applied: edits that its comments mention, and events of its pods."""
 
 
 def spelling_stories() -> list[Story]:
-    """Every shape, and then with the defaults written out, and as it was."""
+    """Returns a story for each shape: applied, then with all defaults written out, then as
+    before.
+    """
     return [_spelling(f"s{n:02}", spec) for n, spec in enumerate(SHAPES.values())]
 
 
@@ -120,17 +123,18 @@ def _spelling(name: str, spec: Json) -> Story:
 
 
 def random_story(seed: int) -> Story:
-    """A TApp of one to four instances and one to four edits of it."""
+    """Returns a TApp of one to four instances and one to four edits of it."""
     return _Writer(f"r{seed:03d}", random.Random(seed)).story()
 
 
 class _Writer:
-    """Writes one story, and keeps track of the spec that its edits lead to."""
+    """Creates one story, and tracks the spec that results from its edits."""
 
     def __init__(self, name: str, rng: random.Random) -> None:
         self.name = name
         self.rng = rng
-        self.order = random.Random(name)  # of its own: the steps are the same without it
+        # A second generator, so that its numbers do not change the steps.
+        self.order = random.Random(name)
         self.shape = SHAPES[rng.choice(sorted(SHAPES))]
         self.ends = self.shape.get("restartPolicy", "Always") != "Always"
         self.finished: set[int] = set()
@@ -284,9 +288,9 @@ class _Writer:
         return self._patch({"defaultTemplateName": self.rng.choice(["blue", "green", None])})
 
     def _pod(self) -> str | None:
-        """An instance that surely has a living pod."""
+        """Returns the name of a pod that is certain to exist and run, or None."""
         if self.ends and self.broke:
-            return None  # a pod that cannot start again has ended
+            return None  # such a pod does not start again, so it has ended
         killed = {int(id) for id, what in (self.spec.get("statuses") or {}).items() if what}
         ids = sorted(set(range(self.spec["replicas"])) - killed - self.finished)
         return f"{self.name}-{self.rng.choice(ids)}" if ids else None
@@ -302,15 +306,15 @@ class _Writer:
             {"metadata": {"labels": {"app": "wrong"}}},
             {"metadata": {"annotations": {"by-hand": "yes"}}},
             {"metadata": {"labels": {"tapp_instance_key": "9"}}},
-        ]  # another image is said, by managedFields, which the simulator does not write
+        ]  # a foreign image is reported by managedFields, which the simulator does not write
         return None if pod is None else Step("drift", pod=pod, patch=self.rng.choice(patches))
 
     def _finish(self) -> Step | None:
         pod = self._pod()
         if pod is None or self.broke:
-            return None  # it may not run at all
-        # Once: a container that ends again and again waits for its next start, for how long
-        # depends on the kubelet.
+            return None  # the pod may never have run
+        # Each pod ends only once: how long a container waits for its next start depends on the
+        # kubelet.
         self.finished.add(int(pod.rpartition("-")[2]))
         return Step("finish", pod=pod, code=self.rng.choice([0, 1]))
 

@@ -1,8 +1,8 @@
-"""The simulator's Metacontroller against the real API server.
+"""Runs the simulator's Metacontroller against the real API server.
 
-The same code that the simulator runs in memory: here its cache is fed by real watches, its clock is
-the wall clock, and its store is the API server. One thread owns all of it, as in the simulator, so
-one parent is synced after the other (the real one has several workers).
+This is the code that the simulator runs in memory. Here, watches of the API server fill its cache,
+its clock is the wall clock, and its store is the API server. One thread does all of the work, so
+parents are synced one after another. The real Metacontroller has several workers.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ SYNC_DELAY = 0.005
 
 
 class LiveCache(Cache):
-    """A cache that starts to watch a kind when it is first asked for."""
+    """A cache that starts to watch a kind at its first use."""
 
     def __init__(self, clock: Clock, watch: Callable[[Kind], None]) -> None:
         super().__init__(clock)
         self._watch = watch
 
     def get(self, kind: Kind, key: tuple[str, str]) -> Entry | None:
-        """Return the cached object."""
+        """Returns the cached object, or None."""
         self._watch(kind)
         return super().get(kind, key)
 
     def entries(self, kind: Kind, namespace: str = "") -> list[Entry]:
-        """Return the cached objects of a kind, of one namespace if given, by name."""
+        """Returns the cached objects of a kind, sorted by name, of one namespace if given."""
         self._watch(kind)
         return super().entries(kind, namespace)
 
 
 class Emulation:
-    """One Composite- or DecoratorController, run by the simulator's Metacontroller."""
+    """A Composite- or DecoratorController that the simulator's Metacontroller runs."""
 
     def __init__(self, kube: Kube, manifest: Json) -> None:
         self.failures: list[str] = []
@@ -64,7 +64,7 @@ class Emulation:
         self._thread = threading.Thread(target=self._run, name="emulation", daemon=True)
 
     def start(self) -> None:
-        """Fills the caches, children before parents, and begins to sync."""
+        """Fills the caches, children before parents, and starts to sync."""
         kinds = ApiKinds(self._kube)
         environment = Environment(ApiStore(self._kube), self._cache, kinds, self._clock)
         decorating = self._manifest["kind"] == "DecoratorController"
@@ -73,7 +73,9 @@ class Emulation:
         self._thread.start()
 
     def _composite(self, environment: Environment) -> list[tuple[str, str]]:
-        """Makes the controller; returns what it watches, in the order in which that begins."""
+        """Creates the CompositeController and returns its resources in the order of their
+        watches.
+        """
         composite = read(self._manifest)
         made = Metacontroller(composite, environment, HttpHook())
         made.queue.delay = SYNC_DELAY
@@ -82,14 +84,16 @@ class Emulation:
         return [(NAMESPACE.api_version, NAMESPACE.plural), *children, parent]
 
     def _decorator(self, environment: Environment) -> list[tuple[str, str]]:
-        """The same for a decorator."""
+        """Creates the DecoratorController and returns its resources in the order of their
+        watches.
+        """
         decorator = read_decorator(self._manifest)
         made = Decorator(decorator, environment, HttpHook())
         made.queue.delay = SYNC_DELAY
         return [(each.api_version, each.plural) for each in decorator.resources]
 
     def stop(self) -> None:
-        """Stops after the sync that is under way; raises if a bug showed in the meantime."""
+        """Stops after the current sync. Raises RuntimeError if the emulation failed earlier."""
         self._ending.set()
         self._thread.join(60)
         for informer in self._informers.values():
@@ -114,7 +118,7 @@ class Emulation:
                 now = max(self._clock.now, time.monotonic() - self._began)
                 wait = 0.0 if self._clock.step(now) else TICK
                 self._clock.now = now
-            except Exception as error:  # noqa: BLE001 - a bug is reported, and others go on
+            except Exception as error:  # noqa: BLE001 - reported by `stop`, and the loop continues
                 self.failures.append(f"{type(error).__name__}: {error}")
 
     def _take_events(self, wait: float) -> None:
@@ -130,7 +134,9 @@ class Emulation:
                 self._cache.feed(Event(kind, None, obj, 0))
 
     def _newer(self, kind: Kind, obj: Json) -> bool:
-        """True if the cache has not seen this form yet (it may have come with the first list)."""
+        """Returns True if the cache has an older version: the first list may contain the event's
+        object.
+        """
         known = self._cache.get(kind, key_of(obj))
         if known is None or known.obj["metadata"]["uid"] != obj["metadata"]["uid"]:
             return True

@@ -1,6 +1,6 @@
-"""Keeps a cluster running by hand: `python -m tests.e2e.hold`.
+"""Keeps a cluster running for manual work: `python -m tests.e2e.hold`.
 
-Prints the KUBECONFIG path, and stops everything at Ctrl-C, SIGTERM, or when it is killed itself.
+Prints the KUBECONFIG path. Stops all processes at Ctrl-C, at SIGTERM, or if it is killed itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .volumes import Provisioner
 
 
 def options() -> argparse.Namespace:
-    """The command line."""
+    """Returns the parsed command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.hold", description=__doc__)
     parser.add_argument("--nodes", type=int, default=3, help="fake nodes (default 3, 0 for none)")
     parser.add_argument("--real", action="store_true", help="also a real node, tainted")
@@ -31,7 +31,7 @@ def options() -> argparse.Namespace:
 
 
 def wait_for_signal() -> None:
-    """Returns at Ctrl-C or SIGTERM."""
+    """Waits for Ctrl-C or SIGTERM."""
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
@@ -39,7 +39,7 @@ def wait_for_signal() -> None:
 
 
 def main() -> int:
-    """Starts what the environment chooses and waits."""
+    """Starts the cluster that the environment chooses, and waits for a signal."""
     wanted = options()
     choice = choose(os.environ)
     if isinstance(choice, str):

@@ -1,7 +1,7 @@
-"""The service itself: gunicorn on this checkout, as many replicas as a test wants.
+"""Runs the service of this checkout under gunicorn, with any number of replicas.
 
-Replicas are gunicorn masters of their own on one port (SO_REUSEPORT), as pods behind a Service are:
-each can be stopped, killed and restarted alone.
+Each replica is a gunicorn master. All replicas share one port (SO_REUSEPORT), like pods behind a
+Service. A test can stop, kill and restart each of them separately.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class HookService:
-    """The hook on a loopback port that stays the same while replicas come and go."""
+    """The service on a loopback port that stays the same while replicas start and stop."""
 
     def __init__(
         self,
@@ -47,17 +47,17 @@ class HookService:
         self.replicas: list[Process] = []
 
     def start(self, replicas: int = 1) -> HookService:
-        """Starts replicas and waits until each serves."""
+        """Starts replicas and waits until each of them serves."""
         self.scale(replicas)
         return self
 
     def stop(self, *, kill: bool = False) -> None:
-        """Stops every replica: from then on connections are refused."""
+        """Stops all replicas, so that connections are refused from then on."""
         while self.replicas:
             self.replicas.pop().stop(kill=kill)
 
     def restart(self, *, kill: bool = False) -> None:
-        """Stops and starts every replica, one after the other."""
+        """Stops and starts the replicas, one after another."""
         for process in self.replicas:
             process.stop(kill=kill)
             self._launch(process)
@@ -70,7 +70,7 @@ class HookService:
         self.start(replicas)
 
     def scale(self, replicas: int) -> None:
-        """Adds or stops replicas until there are that many."""
+        """Starts or stops replicas until their number is `replicas`."""
         while len(self.replicas) > replicas:
             self.replicas.pop().stop()
         while len(self.replicas) < replicas:
@@ -80,7 +80,7 @@ class HookService:
 
     @property
     def log(self) -> str:
-        """What all replicas have logged so far."""
+        """The log of all replicas so far."""
         logs = sorted(self._directory.glob("hook-*.log"))
         return "".join(each.read_text(errors="replace") for each in logs)
 
@@ -99,7 +99,8 @@ class HookService:
         process.start()
 
         def booted() -> bool:
-            # Another replica may answer on the port, so look for this one's own word first.
+            # Another replica may answer on the port, so wait for the workers in this replica's log
+            # first.
             with process.log.open("rb") as log:
                 log.seek(seen)
                 return log.read().count(b"Booting worker") >= self._workers

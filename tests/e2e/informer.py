@@ -1,4 +1,4 @@
-"""List and watch, with a re-list after every error: the truth about a collection, kept current."""
+"""Keeps a copy of a collection by list and watch, and lists again after each error."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Listener = Callable[[str, Json], None]
 
 
 class WatchEndedError(Exception):
-    """A watch that cannot go on: list again."""
+    """A watch cannot continue, so the collection has to be listed again."""
 
 
 def key_of(obj: Json) -> Key:
-    """Namespace (empty for cluster-scoped objects) and name."""
+    """Returns namespace (empty for cluster-scoped objects) and name."""
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
 class Watch:
-    """One watch request; `close` may be called from another thread."""
+    """A watch request. Another thread may call `close`."""
 
     def __init__(self, kube: Kube, path: str, query: dict[str, str], seconds: int = 240) -> None:
         query = query | {
@@ -36,7 +36,10 @@ class Watch:
         self._response = kube.stream(path, query, seconds + 15)
 
     def __iter__(self) -> Iterator[Json]:
-        """The events, until the server ends the watch; WatchEndedError when it cannot go on."""
+        """Yields events until the server ends the watch.
+
+        Raises WatchEndedError if it cannot continue.
+        """
         response = self._response
         try:
             if response.status != 200:
@@ -59,15 +62,15 @@ class Watch:
             try:
                 self._response.shutdown()
             except (OSError, ValueError, RuntimeError):
-                return  # already over: nothing waits there any more
+                return  # the response has ended already, so no read waits
 
 
 class Informer:
-    """A collection's objects, and every change of them, in order, to one listener.
+    """The objects of a collection; one listener gets all changes in order.
 
-    The listener is called in the informer's thread with ADDED, MODIFIED or DELETED and the object;
-    what changed during a gap is found by comparing lists, so no change is lost, though several may
-    arrive as one.
+    The informer calls the listener in its own thread, with ADDED, MODIFIED or DELETED and the
+    object. After a gap it compares lists, so no change is lost, but several changes may arrive as
+    one.
     """
 
     def __init__(
@@ -100,12 +103,12 @@ class Informer:
         self._thread.join(10)
 
     def objects(self) -> dict[Key, Json]:
-        """All that is there now, as last heard."""
+        """Returns the last observed version of all objects."""
         with self._lock:
             return dict(self._objects)
 
     def get(self, namespace: str, name: str) -> Json | None:
-        """One object as last heard."""
+        """Returns the last observed version of an object, or None."""
         with self._lock:
             return self._objects.get((namespace, name))
 

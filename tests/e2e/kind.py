@@ -1,7 +1,7 @@
-"""kind: real kubelets and images, with hook and Metacontroller in the cluster as a user has them.
+"""Runs a kind cluster: real kubelets and images, with the service and Metacontroller as pods.
 
-Only by request (`E2E_KIND=1`) and only where Docker answers. A cluster that a killed run left
-behind carries that run's pid in its name and is deleted by the next run.
+This happens only on request (`E2E_KIND=1`) and only if Docker responds. The name of a cluster
+contains the process id of its run, so the next run deletes a cluster that a killed run left.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEFAULT_METACONTROLLER = (
 
 
 def call(*command: str, timeout: float = 600) -> str:
-    """Runs a command to its end and returns its output; raises with that output when it fails."""
+    """Runs a command and returns its output. Raises ProcessError with the output if it fails."""
     done = subprocess.run(
         command, text=True, capture_output=True, timeout=timeout, check=False,
         stdin=subprocess.DEVNULL, start_new_session=True,
@@ -39,7 +39,7 @@ def call(*command: str, timeout: float = 600) -> str:
 
 
 def kind_answers() -> str | None:
-    """None where kind can be used, else one line saying what is missing."""
+    """Returns None if kind can be used, or a line that says why it cannot."""
     for tool in ("docker", "kind", "kubectl"):
         if shutil.which(tool) is None:
             return f"E2E_KIND=1, but {tool} is not on PATH"
@@ -51,7 +51,7 @@ def kind_answers() -> str | None:
 
 
 class Kind:
-    """A kind cluster with the shipped manifests installed."""
+    """A kind cluster with the shipped manifests."""
 
     backend = "kind"
     context: str | None = None
@@ -67,7 +67,9 @@ class Kind:
         self._repository = repository
 
     def start(self) -> None:
-        """Creates the cluster, loads the image built from this checkout, installs everything."""
+        """Creates the cluster, builds and loads the image of this checkout, and installs all
+        manifests.
+        """
         delete_leftovers()
         audit = self._directory / "audit"
         audit.mkdir()
@@ -75,7 +77,7 @@ class Kind:
         config = self._directory / "kind.yaml"
         text = (HERE / "kind.yaml").read_text().replace("@DIRECTORY@", str(self._directory))
         config.write_text(text)
-        image = "tapp-hooks:dev"  # as metacontroller/overlays/kind names it
+        image = "tapp-hooks:dev"  # the name in metacontroller/overlays/kind
         call("docker", "build", "--tag", image, str(self._repository))
         call(
             "kind", "create", "cluster", "--name", self._name, "--config", str(config),
@@ -98,7 +100,7 @@ class Kind:
         call("kind", "delete", "cluster", "--name", self._name)
 
     def logs(self) -> list[Path]:
-        """The logs of every node and container, exported now."""
+        """Exports and returns the logs of all nodes and containers."""
         target = self._directory / "kind-logs"
         try:
             call("kind", "export", "logs", str(target), "--name", self._name)
@@ -111,7 +113,7 @@ class Kind:
 
 
 def delete_leftovers() -> None:
-    """Deletes kind clusters of runs whose process is gone."""
+    """Deletes kind clusters of runs whose process has ended."""
     for name in call("kind", "get", "clusters").split():
         owner = re.fullmatch(rf"{NAME}-(\d+)", name)
         if owner and not Path(f"/proc/{owner.group(1)}").exists():

@@ -1,8 +1,9 @@
-"""OpenKruise's Advanced StatefulSet, to compare with: its manager as a host process.
+"""Runs the manager of OpenKruise as a host process, to compare its Advanced StatefulSet with a
+TApp.
 
-`KRUISE_DIR` names a directory with the built `manager` and its CRDs in `crds`. Its webhooks are
-built out of it (`webhook.SetupWithManager`, `Initialize` and `WaitReady` in main.go): what they
-would cost is not counted, and what they would default is written here.
+`KRUISE_DIR` names a directory with the built `manager` and its CRDs in `crds`. It is built without
+webhooks (`webhook.SetupWithManager`, `Initialize` and `WaitReady` in main.go). So their cost is not
+counted, and this module writes the fields that they would default.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ USER = f"system:serviceaccount:{SPACE}:{ACCOUNT}"
 
 
 def directory(environment: Mapping[str, str]) -> Path | None:
-    """Where it is, if it is."""
+    """Returns the directory of OpenKruise, or None if the environment does not name it."""
     found = environment.get("KRUISE_DIR")
     return Path(found) if found else None
 
 
 @contextmanager
 def manager(built: Path, cluster: Cluster, kube: Kube, workspace: Path) -> Iterator[Process]:
-    """Runs it, with the client limits that Metacontroller has in our manifests."""
+    """Runs the manager with the client limits that Metacontroller has in the shipped manifests."""
     for file in sorted((built / "crds").glob("*.yaml")):
         for each in documents(file):
             kube.apply(each)
@@ -75,7 +76,9 @@ def manager(built: Path, cluster: Cluster, kube: Kube, workspace: Path) -> Itera
 
 
 def statefulset(name: str, replicas: int, budget: str, template: Json) -> Json:
-    """An Advanced StatefulSet that updates in place, which takes a gate of its own."""
+    """Returns an Advanced StatefulSet that updates in place, with the readiness gate that
+    it needs.
+    """
     labels, gates = {"app": name}, [{"conditionType": "InPlaceUpdateReady"}]
     spec = {**template["spec"], "readinessGates": gates}
     rolling = {"partition": 0, "maxUnavailable": budget, "podUpdatePolicy": "InPlaceIfPossible"}

@@ -1,7 +1,7 @@
-"""A thin typed layer over the official `kubernetes` client: JSON in, JSON out.
+"""A typed layer over the official `kubernetes` client that takes and returns JSON.
 
-The client's models are left out on purpose: tests want to see exactly what the API server said,
-unknown fields included, and 500 pods a second must not be turned into Python models.
+It does not use the client's models. Tests must see the exact responses of the API server, with
+unknown fields, and conversion into models would be too slow for 500 pods a second.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TIMEOUT = 30.0
 
 
 class KubeError(Exception):
-    """An answer of the API server other than 2xx."""
+    """A response of the API server with a status other than 2xx."""
 
     def __init__(self, status: int, message: str, body: Json) -> None:
         super().__init__(f"{status}: {message}")
@@ -41,7 +41,7 @@ class KubeError(Exception):
 
 
 class Kube:
-    """One kubeconfig's view of a cluster. Safe to use from several threads."""
+    """A client for the cluster of a kubeconfig. Several threads may use it."""
 
     def __init__(
         self, kubeconfig: Path, *, context: str | None = None, user_agent: str = "tapp-e2e"
@@ -64,7 +64,7 @@ class Kube:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Closes every connection."""
+        """Closes all connections."""
         self._client.rest_client.pool_manager.clear()
 
     # Requests
@@ -76,10 +76,10 @@ class Kube:
         body: Json | Sequence[Any] | None = None,
         query: dict[str, str] | None = None,
     ) -> Json:
-        """One request; raises KubeError unless the answer is 2xx.
+        """Sends a request and returns the response; raises KubeError unless its status is 2xx.
 
-        A PATCH is server-side apply where the query names a field manager, else a JSON patch for a
-        list and a merge patch for an object.
+        A PATCH is a server-side apply if the query names a field manager. Otherwise it is a JSON
+        patch for a list and a merge patch for an object.
         """
         response = self._send(method, path, body, query or {}, TIMEOUT)
         raw: bytes = response.data
@@ -94,7 +94,7 @@ class Kube:
         return answer
 
     def stream(self, path: str, query: dict[str, str], seconds: float) -> urllib3.BaseHTTPResponse:
-        """An open response to a GET, for watches; the caller closes it."""
+        """Returns an open response to a GET, for watches. The caller closes it."""
         return self._send("GET", path, None, query, (5, seconds))
 
     def _send(
@@ -116,8 +116,9 @@ class Kube:
             header_params={"Accept": "application/json", "Content-Type": content},
             auth_settings=["BearerToken"],
         )
-        # As Go's clients write it: keys in order, HTML escaped. The API server keeps `data` of a
-        # ControllerRevision byte for byte, and takes other bytes of the same meaning for a change.
+        # The keys are sorted and HTML is escaped, as Go's clients write JSON. The API server stores
+        # `data` of a ControllerRevision byte for byte, and other bytes with the same meaning are a
+        # change.
         text = None if body is None else canonical_json(body).encode()
         connect, read = timeout if isinstance(timeout, tuple) else (timeout, timeout)
         response: urllib3.BaseHTTPResponse = self._client.rest_client.pool_manager.request(
@@ -132,14 +133,14 @@ class Kube:
 
     @cached_property
     def minor(self) -> int:
-        """36 for Kubernetes 1.36."""
+        """The minor version of Kubernetes, such as 36 for 1.36."""
         found = re.match(r"\d+", self.request("GET", "/version")["minor"])
         assert found is not None
         return int(found.group())
 
     @property
     def pods_tell_what_was_seen(self) -> bool:
-        """True if a pod's status keeps `observedGeneration`, from Kubernetes 1.34 on."""
+        """True if a pod's status keeps `observedGeneration`, since Kubernetes 1.34."""
         return self.minor >= 34
 
     # Paths
@@ -152,14 +153,14 @@ class Kube:
         name: str | None = None,
         subresource: str | None = None,
     ) -> str:
-        """The URL path of a collection, an object or its subresource."""
+        """Returns the URL path of a collection, an object or a subresource."""
         root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
         scope = f"/namespaces/{namespace}" if namespace else ""
         tail = "".join(f"/{part}" for part in (name, subresource) if part)
         return f"{root}{scope}/{plural}{tail}"
 
     def resource_of(self, api_version: str, kind: str) -> tuple[str, bool]:
-        """The plural of a kind and whether it is namespaced, by discovery (remembered)."""
+        """Returns the plural of a kind and whether it is namespaced, from cached discovery."""
         key = (api_version, kind)
         with self._lock:
             if key in self._plurals:
@@ -174,7 +175,7 @@ class Kube:
         raise KubeError(404, f"no resource for {kind} in {api_version}", {})
 
     def path_of(self, obj: Json, subresource: str | None = None, *, named: bool = True) -> str:
-        """The path of this object, or of its collection."""
+        """Returns the path of this object, or of its collection."""
         plural, namespaced = self.resource_of(obj["apiVersion"], obj["kind"])
         namespace = obj["metadata"].get("namespace", "default") if namespaced else None
         name = obj["metadata"]["name"] if named else None
@@ -183,11 +184,11 @@ class Kube:
     # Objects
 
     def get(self, api_version: str, plural: str, namespace: str | None, name: str) -> Json:
-        """One object."""
+        """Returns an object."""
         return self.request("GET", self.path(api_version, plural, namespace, name))
 
     def find(self, api_version: str, plural: str, namespace: str | None, name: str) -> Json | None:
-        """One object, or None where there is none."""
+        """Returns an object, or None if it does not exist."""
         try:
             return self.get(api_version, plural, namespace, name)
         except KubeError as error:
@@ -198,33 +199,38 @@ class Kube:
     def list_all(
         self, api_version: str, plural: str, namespace: str | None = None, **query: str
     ) -> list[Json]:
-        """All objects of a collection, with apiVersion and kind filled in."""
+        """Returns all objects of a collection, with apiVersion and kind."""
         answer = self.request("GET", self.path(api_version, plural, namespace), None, query)
         kind = str(answer["kind"]).removesuffix("List")
         return [{"apiVersion": api_version, "kind": kind} | item for item in answer["items"]]
 
     def create(self, obj: Json) -> Json:
-        """Creates the object."""
+        """Creates an object."""
         return self.request("POST", self.path_of(obj, named=False), obj)
 
     def apply(self, obj: Json, *, subresource: str | None = None, force: bool = True) -> Json:
-        """Server-side apply, as `kubectl apply --server-side` does it."""
+        """Applies an object server-side, as `kubectl apply --server-side` does."""
         query = {"fieldManager": FIELD_MANAGER, "force": str(force).lower()}
         path = self.path_of(obj, subresource)
         return self.request("PATCH", path, obj, query)
 
     def replace(self, obj: Json, subresource: str | None = None) -> Json:
-        """PUT of the whole object."""
+        """Replaces an object by PUT."""
         return self.request("PUT", self.path_of(obj, subresource), obj)
 
     def patch(self, path: str, patch: Json | Sequence[Any]) -> Json:
-        """A merge patch (an object) or a JSON patch (a list of operations) of what is at `path`."""
+        """Patches the object at `path` with a merge patch (an object) or a JSON patch (a list of
+        operations).
+        """
         return self.request("PATCH", path, patch)
 
     def delete(
         self, api_version: str, plural: str, namespace: str | None, name: str, **options: Any
     ) -> bool:
-        """Deletes; False where there was nothing. Options: gracePeriodSeconds, preconditions..."""
+        """Deletes an object; returns False if it did not exist.
+
+        Options: gracePeriodSeconds, preconditions...
+        """
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
         try:
             self.request("DELETE", self.path(api_version, plural, namespace, name), body)
@@ -235,7 +241,7 @@ class Kube:
         return True
 
     def token(self, namespace: str, account: str, seconds: int = 3600) -> str:
-        """A token of a service account."""
+        """Requests a token of a service account."""
         path = self.path("v1", "serviceaccounts", namespace, account, "token")
         spec = {"expirationSeconds": seconds}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
@@ -243,7 +249,7 @@ class Kube:
 
 
 def authority_of(kubeconfig: Path) -> bytes:
-    """The certificate that vouches for the API server."""
+    """Returns the CA certificate of the API server."""
     known = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
     if "certificate-authority" in known:
         return Path(known["certificate-authority"]).read_bytes()
@@ -251,5 +257,5 @@ def authority_of(kubeconfig: Path) -> bytes:
 
 
 def documents(file: Path) -> list[Json]:
-    """The objects in a YAML file, empty documents left out."""
+    """Returns the objects of a YAML file, without empty documents."""
     return [each for each in yaml.safe_load_all(file.read_text()) if each]

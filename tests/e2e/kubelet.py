@@ -1,9 +1,10 @@
-"""A fake kubelet: nodes that run pods on paper, with everything in-place updates can meet.
+"""A fake kubelet: its nodes run pods without containers, with all states that updates in place may
+meet.
 
-What a pod does is `simulator.node.pod_worker`, the same as in the simulator; here is its I/O. One
-thread owns every pod's state and a heap of timers; a small pool sends the status patches, each
-guarded by resourceVersion and never two of one pod at a time. What it sent is not remembered: the
-status that ought to be is compared with the one observed, so it also mends what others overwrote.
+`simulator.node.pod_worker` decides what a pod does, as in the simulator. This module does the input
+and output. One thread owns the state of all pods and a heap of timers. A small pool sends the
+status patches, guarded by resourceVersion and never two of one pod at once. The kubelet compares
+the expected status with the observed one, so it also corrects foreign changes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SENDERS = 8
 
 
 class FakeKubelet:
-    """The kubelet of every fake node. Use as a context manager, or `start` and `stop`."""
+    """The kubelet of all fake nodes. Use it as a context manager, or call `start` and `stop`."""
 
     def __init__(
         self,
@@ -65,10 +66,10 @@ class FakeKubelet:
         self._thread = threading.Thread(target=self._loop, name="kubelet", daemon=True)
         self._pods = Informer(self._kube, "/api/v1/pods", self._heard)
         self.failures: list[str] = []
-        """Errors of the kubelet itself; a test run ends by asserting that there are none."""
+        """Errors of the kubelet itself. The fixture asserts that there are none."""
 
     def start(self) -> FakeKubelet:
-        """Makes the nodes and begins to run pods."""
+        """Creates the nodes and starts to run pods."""
         self.levers.reports_generation = self._kube.pods_tell_what_was_seen
         self.nodes.start()
         self._thread.start()
@@ -76,7 +77,9 @@ class FakeKubelet:
         return self
 
     def stop(self) -> None:
-        """Stops; the nodes go silent (and are removed where the cluster is not ours)."""
+        """Stops the kubelet; the nodes send no more heartbeats, and are deleted on a foreign
+        cluster.
+        """
         self._pods.stop()
         self._inbox.put(None)
         self._thread.join(10)
@@ -90,10 +93,10 @@ class FakeKubelet:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # Levers that act at once; all others are attributes of `levers`
+    # Levers with an immediate effect; the others are attributes of `levers`
 
     def finish(self, namespace: str, name: str, code: int = 0) -> None:
-        """Lets the pod's running containers exit with this code."""
+        """Lets all running containers of a pod exit with this code."""
 
         def work() -> None:
             for uid, run in self._runs.items():
@@ -106,7 +109,7 @@ class FakeKubelet:
         self._call(work)
 
     def poke(self) -> None:
-        """Looks at every pod again, after a change of `levers` that should count at once."""
+        """Processes all pods again, so that a change of `levers` has an immediate effect."""
 
         def work() -> None:
             for uid, run in list(self._runs.items()):
@@ -116,11 +119,13 @@ class FakeKubelet:
         self._call(work)
 
     def lose(self, node: str) -> None:
-        """The node goes silent: no heartbeat, no status, no deletion; its containers run on."""
+        """Disconnects a node: no heartbeats, statuses or deletions, while its containers continue
+        to run.
+        """
         self.nodes.lose(node)
 
     def recover(self, node: str) -> None:
-        """The node is back and catches up with everything that was asked of it meanwhile."""
+        """Reconnects a node, which then processes all changes of its pods in the meantime."""
         self.nodes.recover(node)
 
         def work() -> None:
@@ -131,7 +136,7 @@ class FakeKubelet:
         self._call(work)
 
     def _call(self, work: Work) -> None:
-        """Runs work in the loop's thread and waits for it."""
+        """Runs a function in the loop's thread and waits for it."""
         done: Future[None] = Future()
 
         def wrapped() -> None:
@@ -159,7 +164,7 @@ class FakeKubelet:
                 work = self._due
             try:
                 work()
-            except Exception as error:  # noqa: BLE001 - one pod's trouble must not stop the rest
+            except Exception as error:  # noqa: BLE001 - a failure with one pod must not stop the others
                 self.failures.append(f"{type(error).__name__}: {error}")
 
     def _due(self) -> None:
@@ -244,7 +249,7 @@ class FakeKubelet:
             elif error.status not in (404, 429) and error.status < 500:
                 self.failures.append(f"status of {meta['namespace']}/{meta['name']}: {error}")
         except (OSError, HTTPError):
-            wait = RETRY  # the API server is away
+            wait = RETRY  # the API server is down
         self._inbox.put(lambda: self._sent(uid, answer, wait))
 
     def _read(self, pod: Json) -> Json | None:
@@ -281,17 +286,17 @@ class FakeKubelet:
 
 
 def stamp(seconds: float) -> str:
-    """A time of the monotonic clock, as Kubernetes writes it."""
+    """Returns a time of the monotonic clock in Kubernetes' format."""
     return datetime.fromtimestamp(BOOT + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def version(obj: Json) -> int:
-    """The resourceVersion as the number it is."""
+    """Returns the resourceVersion as a number."""
     return int(obj["metadata"]["resourceVersion"])
 
 
 def differs(wanted: Json, seen: Json) -> bool:
-    """True if the observed status lacks anything of the wanted one."""
+    """Returns True if the observed status lacks a field or a condition of the wanted status."""
     for key, value in wanted.items():
         if key == "conditions":
             if {c["type"]: plain(c) for c in value} != {
@@ -304,5 +309,5 @@ def differs(wanted: Json, seen: Json) -> bool:
 
 
 def plain(condition: Json) -> tuple[Any, ...]:
-    """Parts of a condition that count: its times follow from the rest."""
+    """Returns the parts of a condition that are compared; its times are not among them."""
     return tuple(condition.get(key) for key in ("status", "reason", "observedGeneration"))

@@ -1,4 +1,4 @@
-"""Levers of the fake kubelet for tests: `simulator.node.levers`, and how pods are named."""
+"""Levers of the fake kubelet for tests, and the names of pods in them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from simulator.objects.objects import Object
 
 @dataclass
 class Levers(Behaviour):
-    """Behaviour of containers. Change the attributes at any time; they count from the next step on.
+    """Behavior of containers. Attributes may change at any time and count from the next step on.
 
-    Images are named as the pod's spec spells them.
+    Keys are images as the pod's spec spells them.
     """
 
     react_seconds: float = 0.0
@@ -29,10 +29,10 @@ class Levers(Behaviour):
     retry_seconds: float = 0.3
 
     def reset(self) -> None:
-        """Puts every lever back to rest; of which time the kubelet is stays as it is."""
+        """Resets all levers but `reports_generation`, which depends on the cluster's version."""
         vars(self).update(vars(Levers(reports_generation=self.reports_generation)))
 
 
 def key_of(pod: Object) -> str:
-    """`namespace/name`, as tests name pods."""
+    """Returns `namespace/name` of a pod."""
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

@@ -1,8 +1,8 @@
-"""Short lives of plain pods that a real kubelet and the fake one play alike, and how they compare.
+"""Short stories of plain pods for a real kubelet and the fake one, and their comparison.
 
-What a container does is in its environment (`realnode/images.py`) and its image's tag; the fake
-kubelet's levers read the same. Moments are chosen with seconds to spare, so that a busy machine
-changes when something happens, and not what.
+The container's environment (`realnode/images.py`) and the tag of its image decide what it does. The
+fake kubelet's levers read both. The steps are seconds apart, so that a busy machine changes the
+times of events, but not their order.
 """
 
 from __future__ import annotations
@@ -22,36 +22,38 @@ from .realnode.images import BEHAVIOURS, app
 from .realnode.workloads import BOOT, PROBE, container, environment, real_spec
 
 SETTLED = 7.0
-"""Seconds after which an edit is done, beside the time that the container takes to stop."""
+"""Seconds after which an edit has taken effect, in addition to the time that the container needs to
+stop.
+"""
 PATIENT = PROBE | {"periodSeconds": 4, "failureThreshold": 30}
 SAME = (app("2"), app("2-again"))
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that is done to the pod, so many seconds after the one before."""
+    """An action on the pod, `after` seconds after the previous one."""
 
     after: float
     tag: str = ""
-    """The new image's; without it the process is killed."""
+    """The tag of the new image; empty if the process is killed."""
 
 
 @dataclass(frozen=True)
 class Story:
-    """One pod from its start to the end of the story."""
+    """The life of a pod, from its start to the end of the story."""
 
     number: int
     what: str
     events: tuple[Event, ...]
     lasts: float = SETTLED
-    """Seconds after the last event."""
+    """Seconds between the last event and the end."""
     first: str = "1"
     policy: str = "Always"
     grace: int = 12
     env: tuple[tuple[str, str], ...] = ()
     probes: Json = field(default_factory=dict)
     own: Json = field(default_factory=dict)
-    """The container's own policy and rules."""
+    """The container's own restart policy and rules."""
 
     def __str__(self) -> str:
         told = ", ".join(f"+{each.after:g} {each.tag or 'kill'}" for each in self.events)
@@ -59,7 +61,7 @@ class Story:
         return f"{self.number} {self.what} [{policy} {dict(self.env)} {self.first} {told}]"
 
     def spec(self, **more: Any) -> Json:
-        """The pod's spec."""
+        """Returns the pod's spec."""
         env = environment(**dict(self.env))
         one = container(self.first, env=env, **self.probes, **self.own)
         grace = {"terminationGracePeriodSeconds": self.grace, "restartPolicy": self.policy}
@@ -67,7 +69,7 @@ class Story:
 
 
 def story(number: int) -> Story:
-    """The story of that number."""
+    """Returns the story with this number."""
     rng = random.Random(number)
     kinds = (
         *(_edits, _overtaken, _back_again, _typo, _ended),
@@ -77,7 +79,9 @@ def story(number: int) -> Story:
 
 
 def _stopping(rng: random.Random) -> tuple[float, int, tuple[tuple[str, str], ...]]:
-    """How long it takes to stop, the grace period, and the environment that makes it so."""
+    """Returns the seconds until a container stops, the grace period, and the environment that
+    causes them.
+    """
     seconds = rng.choice([6, 8])
     if rng.random() < 0.5:
         return seconds, seconds, (("IGNORE_TERM", "1"),)
@@ -149,7 +153,9 @@ def _probed(number: int, rng: random.Random) -> Story:
 
 
 def _twice_probed(number: int, rng: random.Random) -> Story:
-    """Readiness is asked for, and shown, before the startup probe looks at the new container."""
+    """Returns a story in which the readiness probe may run before the startup probe of the new
+    container.
+    """
     period = rng.choice([4, 6])
     probes = {"startupProbe": BOOT | {"periodSeconds": period}, "readinessProbe": PROBE}
     events = (Event(8, rng.choice(["late", "late", "2"])),)
@@ -163,7 +169,7 @@ def _other_tag(number: int, rng: random.Random) -> Story:
 
 
 def _own(number: int, rng: random.Random) -> Story:
-    """A process that is killed twice: what follows is the container's own to say."""
+    """Returns a story in which a process is killed twice and the container's own policy applies."""
     own, rule = _OWN[number % len(_OWN)]
     words = {"restartPolicy": own, **({"restartPolicyRules": [rule]} if rule else {})}
     policy = rng.choice(["Always", "Never"])
@@ -190,7 +196,7 @@ _OWN: list[tuple[str, Json]] = [
 
 
 class Scripted(Levers):
-    """A fake node whose containers do what the real images do."""
+    """Levers that let a fake node's containers behave as the real images do."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -234,10 +240,10 @@ def _behaviour(image: str) -> dict[str, str]:
 
 
 def told(versions: Iterable[Json]) -> list[str]:
-    """What the versions of a pod tell whoever decides: one line for each change of it.
+    """Returns a line for each change of a pod that matters for decisions.
 
-    Left out: how a container waits before its first start, and by which of its many words a kubelet
-    says that one is down.
+    The lines omit how a container waits before its first start, and the reason why a container is
+    down.
     """
     lines: list[str] = []
     for pod in versions:
@@ -260,6 +266,6 @@ def _line(status: Json, one: Json) -> str:
 
 
 def alike(one: list[str], other: list[str]) -> bool:
-    """True if both tell the same; the story may have ended one line earlier for one of them."""
+    """Returns True if both lists of lines are equal; one of them may lack the last line."""
     shorter, longer = sorted((one, other), key=len)
     return bool(shorter) and longer[: len(shorter)] == shorter and len(longer) - len(shorter) <= 1

@@ -1,4 +1,4 @@
-"""A line to the API server that can be cut, as when the client's node loses its network."""
+"""A connection to the API server that tests can cut, like the network of a client's node."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ CHUNK = 1 << 16
 
 
 class Line:
-    """Passes bytes on, both ways, until it is cut; then nothing is answered and nothing refused."""
+    """Forwards bytes in both directions until it is cut.
+
+    Then connections hang and are not refused.
+    """
 
     def __init__(self, kubeconfig: Path, target: Path) -> None:
-        """Writes `target`: the same kubeconfig, by way of this line."""
+        """Writes `target`: the kubeconfig with the address of this line."""
         self.kubeconfig = target
         config = yaml.safe_load(kubeconfig.read_text())
         (cluster,) = config["clusters"]
@@ -32,11 +35,11 @@ class Line:
         threading.Thread(target=self._accept, name="line", daemon=True).start()
 
     def cut(self) -> None:
-        """From now on no byte arrives, in either direction; connections stay open."""
+        """Stops forwarding in both directions; connections stay open."""
         self._cut.set()
 
     def close(self) -> None:
-        """Closes all of it."""
+        """Closes all sockets."""
         self._cut.set()
         for each in (self._door, *self._ends):
             with contextlib.suppress(OSError):

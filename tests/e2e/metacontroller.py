@@ -1,8 +1,7 @@
-"""Runs Metacontroller: the real binary where there is one, else the simulator's, on the same API.
+"""Runs Metacontroller on the API server: the real binary if there is one, or the simulator's.
 
-Either acts as Metacontroller's own service account, by a token that the API server issued for it,
-under the RBAC of its own manifests (`METACONTROLLER_MANIFESTS`) or, without them, the least that is
-shipped.
+Both use the token of Metacontroller's service account. Their rights come from Metacontroller's
+manifests (`METACONTROLLER_MANIFESTS`) or, without these, from the shipped least-privilege role.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ PLURALS = {
 
 
 class Controller(Protocol):
-    """Runs the Composite- and DecoratorControllers."""
+    """Runs Composite- and DecoratorControllers."""
 
     real: bool
     description: str
     metrics: str | None
-    """`host:port` where it can be scraped from this host, if it can."""
+    """`host:port` for scraping from this host, or None."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -60,7 +59,9 @@ class Controller(Protocol):
 
 @contextmanager
 def registered(controller: Controller, hook: str) -> Iterator[None]:
-    """The shipped controllers, registered, with their hooks there."""
+    """Registers the shipped controllers with their hooks at `hook`, and unregisters them at the
+    end.
+    """
     shipped = [each for file in SHIPPED for each in documents(file)]
     for each in shipped:
         controller.register(each, hook)
@@ -72,9 +73,10 @@ def registered(controller: Controller, hook: str) -> Iterator[None]:
 
 
 def with_hook(manifest: Json, hook: str) -> Json:
-    """The controller with its webhooks at `hook`, everything else as shipped.
+    """Returns the controller with its webhooks at `hook` and no other change.
 
-    A webhook keeps the path of its URL; one that has no address yet is called by the hook's name.
+    A webhook keeps the path of its URL. The path of a webhook without an address is the hook's
+    name.
     """
     pointed = copy.deepcopy(manifest)
     for name, each in (pointed["spec"].get("hooks") or {}).items():
@@ -87,9 +89,9 @@ def with_hook(manifest: Json, hook: str) -> Json:
 
 
 def install_account(kube: Kube, environment: Mapping[str, str]) -> list[str]:
-    """Applies namespace, service account and roles; of its own manifests nothing that would run.
+    """Applies namespace, service account and roles, but nothing that runs Metacontroller.
 
-    Returns the paths of what was not there before, for a cluster that is not ours to keep.
+    Returns the paths of objects that did not exist before, for clean-up on a foreign cluster.
     """
     own = metacontroller_manifests(environment)
     names = ("metacontroller-namespace.yaml", "metacontroller-rbac.yaml")
@@ -108,7 +110,7 @@ def install_account(kube: Kube, environment: Mapping[str, str]) -> list[str]:
 def account_kubeconfig(
     cluster: Cluster, kube: Kube, target: Path, *, namespace: str = ACCOUNT, name: str = ACCOUNT
 ) -> None:
-    """Writes a kubeconfig with which one *is* a service account, Metacontroller's or another."""
+    """Writes a kubeconfig with the token of a service account, by default Metacontroller's."""
     token = kube.token(namespace, name, 24 * 3600)
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     current = cluster.context or config["current-context"]
@@ -158,31 +160,33 @@ class RealMetacontroller:
         )
 
     def start(self) -> None:
-        """Starts it and waits until it says that it is ready."""
+        """Starts the process and waits until it is ready."""
         self.process.start()
         self.process.wait_http(f"http://127.0.0.1:{self._port}/readyz", timeout=90)
 
     def stop(self) -> None:
-        """Stops it."""
+        """Stops the process."""
         self.process.stop()
 
     def restart(self, *, kill: bool = False) -> None:
-        """Ends it and starts it again with empty caches."""
+        """Ends the process and starts it with empty caches."""
         self.process.stop(kill=kill)
         self.start()
 
     def register(self, manifest: Json, hook: str) -> None:
-        """Applies a Composite- or DecoratorController, its hooks at `hook`."""
+        """Applies a Composite- or DecoratorController with its hooks at `hook`."""
         self._plurals[manifest["metadata"]["name"]] = PLURALS[manifest["kind"]]
         self._kube.apply(with_hook(manifest, hook))
 
     def unregister(self, name: str) -> None:
-        """Removes what was registered under this name."""
+        """Deletes the controller of this name."""
         self._kube.delete(API, self._plurals.pop(name), None, name)
 
 
 class EmulatedMetacontroller:
-    """The simulator's Metacontroller on the real API server, an emulation for each controller."""
+    """The simulator's Metacontroller on the real API server, with an emulation for each
+    controller.
+    """
 
     real = False
     description = "the simulator's Metacontroller on the real API server"
@@ -194,24 +198,26 @@ class EmulatedMetacontroller:
         self.running: dict[str, Emulation] = {}
 
     def start(self) -> None:
-        """Runs what is registered."""
+        """Starts the registered controllers."""
         for name, manifest in self._manifests.items():
             self.running[name] = Emulation(self._kube, manifest)
             self.running[name].start()
 
     def stop(self) -> None:
-        """Stops; what is registered stays so."""
+        """Stops the controllers, which stay registered."""
         for each in self.running.values():
             each.stop()
         self.running.clear()
 
     def restart(self, *, kill: bool = False) -> None:  # noqa: ARG002 - it cannot be killed
-        """Ends it and starts it again with empty caches."""
+        """Stops the controllers and starts them with empty caches."""
         self.stop()
         self.start()
 
     def register(self, manifest: Json, hook: str) -> None:
-        """Takes up a Composite- or DecoratorController, its hooks at `hook`; once, as an apply."""
+        """Starts a Composite- or DecoratorController with its hooks at `hook`, in place of an
+        earlier one.
+        """
         name = manifest["metadata"]["name"]
         self.unregister(name)
         self._manifests[name] = with_hook(manifest, hook)
@@ -219,7 +225,7 @@ class EmulatedMetacontroller:
         self.running[name].start()
 
     def unregister(self, name: str) -> None:
-        """Drops what was registered under this name."""
+        """Stops and forgets the controller of this name."""
         self._manifests.pop(name, None)
         running = self.running.pop(name, None)
         if running is not None:
@@ -227,7 +233,7 @@ class EmulatedMetacontroller:
 
 
 class InClusterMetacontroller:
-    """Metacontroller and hook run in the cluster, from the shipped manifests."""
+    """Metacontroller and the service in the cluster, from the shipped manifests."""
 
     real = True
     description = "the real Metacontroller, in the cluster"
@@ -237,26 +243,26 @@ class InClusterMetacontroller:
         self._kube = kube
 
     def start(self) -> None:
-        """It runs already."""
+        """Does nothing, because the pod of Metacontroller runs already."""
 
     def stop(self) -> None:
-        """It goes with the cluster."""
+        """Does nothing, because Metacontroller ends with the cluster."""
 
     def restart(self, *, kill: bool = False) -> None:
-        """Deletes its pod; the next one starts with empty caches."""
+        """Deletes the pod of Metacontroller; the next pod starts with empty caches."""
         options = {"gracePeriodSeconds": 0} if kill else {}
         self._kube.delete("v1", "pods", ACCOUNT, "metacontroller-0", **options)
 
-    def register(self, manifest: Json, hook: str) -> None:  # noqa: ARG002 - a service, not a URL
-        """Applies a controller as it is: its hooks are services of the cluster."""
+    def register(self, manifest: Json, hook: str) -> None:  # noqa: ARG002 - its hooks are Services
+        """Applies a controller unchanged: its hooks are Services of the cluster."""
         self._kube.apply(manifest)
 
     def unregister(self, name: str) -> None:
-        """Leaves it: it is the cluster's, and goes with it."""
+        """Does nothing, because the controller ends with the cluster."""
 
 
 def binary_from(environment: Mapping[str, str]) -> Path | None:
-    """The real Metacontroller, where there is one."""
+    """Returns the real Metacontroller, or None if neither the environment nor PATH has one."""
     given = environment.get("METACONTROLLER_BIN")
     if given:
         if not Path(given).is_file():
@@ -267,7 +273,7 @@ def binary_from(environment: Mapping[str, str]) -> Path | None:
 
 
 def version_of(binary: Path) -> str:
-    """The module version that Go wrote into the binary, or just its path."""
+    """Returns the module version that Go wrote into the binary, or the binary's path."""
     go = shutil.which("go")
     if go is not None:
         done = subprocess.run(
@@ -283,7 +289,7 @@ def version_of(binary: Path) -> str:
 def choose_controller(
     cluster: Cluster, kube: Kube, directory: Path, environment: Mapping[str, str]
 ) -> Controller:
-    """The Metacontroller for this run, not started; its account must be there."""
+    """Returns the Metacontroller of this run, not started. Its account must exist."""
     if cluster.hook_in_cluster:
         return InClusterMetacontroller(kube)
     kubeconfig = directory / "metacontroller.kubeconfig"
@@ -294,7 +300,7 @@ def choose_controller(
     return RealMetacontroller(binary, kubeconfig, kube, directory)
 
 
-def another(  # noqa: PLR0913 - what differs between two of them
+def another(  # noqa: PLR0913 - the parameters in which the two differ
     tapps: Controller,
     kube: Kube,
     directory: Path,
@@ -303,7 +309,7 @@ def another(  # noqa: PLR0913 - what differs between two of them
     binary: Path | None = None,
     kubeconfig: Path | None = None,
 ) -> RealMetacontroller:
-    """One more of the real Metacontroller, with these flags besides, not started."""
+    """Returns a second real Metacontroller with additional flags, not started."""
     found = binary or binary_from(os.environ)
     if not isinstance(tapps, RealMetacontroller) or found is None:
         pytest.skip("there is one Metacontroller at most but the real one: METACONTROLLER_BIN=FILE")

@@ -1,4 +1,4 @@
-"""Fake nodes: made, kept alive by leases, lost and recovered."""
+"""Fake nodes: creates them, sends their heartbeats, and disconnects and reconnects them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ HEARTBEAT = 1.0
 LABEL = "e2e.fake/node"
 CAPACITY = {"cpu": "1000", "memory": "4Ti", "pods": "2000", "ephemeral-storage": "4Ti"}
 DECLARED = ["RestartAllContainersOnContainerExits"]
-"""Features that the scheduler asks of a node for some pods; the fake kubelet has them."""
+"""Features that the scheduler requires of a node for some pods. The fake kubelet supports them."""
 
 
 def timestamp() -> str:
-    """Now, as Kubernetes writes it."""
+    """Returns the current time in Kubernetes' format."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Nodes:
-    """Nodes with a heartbeat thread of their own: busy pods never look like a lost node."""
+    """Nodes with a separate thread for heartbeats, so that busy pods do not delay these."""
 
     def __init__(self, kube: Kube, names: Sequence[str], *, tainted: bool) -> None:
         self.names = frozenset(names)
@@ -37,7 +37,7 @@ class Nodes:
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Makes nodes and leases and reports every node ready."""
+        """Creates nodes and leases and reports all nodes as Ready."""
         for name in sorted(self.names):
             self._kube.apply(self._node(name))
             self._report(name)
@@ -45,7 +45,7 @@ class Nodes:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops the heartbeats; on a cluster with real nodes the fake ones are removed."""
+        """Stops the heartbeats. On a cluster with real nodes, the fake nodes are deleted."""
         self._ending.set()
         self._thread.join(10)
         if self._tainted:
@@ -54,13 +54,13 @@ class Nodes:
         self._kube.close()
 
     def lose(self, name: str) -> None:
-        """No word from this node from now on."""
+        """Sends no more heartbeats of this node."""
         if name not in self.names:
             raise LookupError(f"no fake node {name}")
         self.lost.add(name)
 
     def recover(self, name: str) -> None:
-        """The node reports ready again."""
+        """Sends heartbeats again and reports the node as Ready."""
         self.lost.discard(name)
         self._renew(name)
         self._report(name)
@@ -68,11 +68,11 @@ class Nodes:
     def _beat(self) -> None:
         while not self._ending.wait(HEARTBEAT):
             for name in sorted(self.names - self.lost):
-                # While the API server is away, a node keeps trying.
+                # A node continues to try while the API server is down.
                 with contextlib.suppress(KubeError, OSError, HTTPError):
                     self._renew(name)
                     if not is_ready(self._kube.get("v1", "nodes", None, name)):
-                        self._report(name)  # the API server was away for so long
+                        self._report(name)  # the API server was down for too long
 
     def _node(self, name: str) -> Json:
         taints = [{"key": LABEL, "value": "true", "effect": "NoSchedule"}] if self._tainted else []

@@ -1,6 +1,6 @@
-"""One form for the objects of both worlds: without what must differ between two clusters.
+"""Removes from objects the parts that must differ between the simulator and a real cluster.
 
-What is left out here is what `docs/simulator.md` lists: keep the two in step.
+`docs/simulator.md` lists the removed parts. Change both together.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ Json = dict[str, Any]
 LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
 IN_PLACE = "apps.tkestack.io/in-place-update"
 FAILURES = "apps.tkestack.io/failures"
-"""The first failure in a row may be forgotten with its pod, where a cache lags (docs/design.md)."""
+"""If a cache lags, the first failure of a series may be lost with its pod (docs/design.md)."""
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 CONTAINER = re.compile(r"containerd://[0-9a-f]{64}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 TOKEN = re.compile(r"kube-api-access-[a-z0-9]{5}")
-# Set by the server, or about time.
+# Fields that the server sets, and times.
 METADATA = (
     "uid", "resourceVersion", "creationTimestamp", "managedFields", "namespace", "selfLink",
 )  # fmt: skip
-# kubectl's own note, and those of the controllers that bind claims.
+# Annotations of kubectl and of the controllers that bind claims.
 ANNOTATIONS = ("kubectl.kubernetes.io/", "pv.kubernetes.io/", "volume.")
 EVICTION = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 CONDITIONS = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 
 
 def normal(objects: list[Json], namespace: str) -> dict[str, Json]:
-    """`kind name` -> the object in its normal form."""
+    """Returns the comparable forms of the objects by `kind name`."""
     names = {each["metadata"]["uid"]: each["metadata"]["name"] for each in objects}
     return {
         f"{each['kind']} {each['metadata']['name']}": _object(each, names, namespace)
@@ -59,7 +59,7 @@ def _pod(pod: Json) -> Json:
         for each in status.get("conditions") or []
         if each["type"] in CONDITIONS
     }
-    # What does not start is `waiting` or `terminated` by turns.
+    # A container that does not start is `waiting` and `terminated` in turn.
     ended = status.get("phase") in ("Succeeded", "Failed")
     containers = {
         each["name"]: {
@@ -85,7 +85,7 @@ def _claim(claim: Json) -> Json:
 
 
 BY_TIME = ("Reconciling", "Stalled")
-"""Which of these there is, of what is broken, is a matter of half a minute."""
+"""Conditions of a broken TApp of which one follows the other after half a minute."""
 
 
 def _tapp(tapp: Json) -> Json:
@@ -99,7 +99,10 @@ def _tapp(tapp: Json) -> Json:
 
 
 def _left_out(condition: Json) -> tuple[str, ...]:
-    """Times; and the words for what is broken, which follow the attempts of a kubelet."""
+    """Returns the fields of a condition to remove: times, and the message about broken instances.
+
+    That message follows the kubelet's attempts.
+    """
     broken = condition["reason"] == "InstancesBroken"
     return ("lastTransitionTime", "message") if broken else ("lastTransitionTime",)
 

@@ -1,6 +1,6 @@
-"""In which order the files are run: what takes minutes begins first, so that nobody waits for it.
+"""Sorts the test files by their duration, the longest first.
 
-Several files run at the same time (`.ci/run`); a long one that came last would run alone.
+Several files run at the same time (`.ci/run`). A long file at the end would run alone.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ LONG = (
 
 
 def longest_first(items: list[pytest.Item]) -> None:
-    """Sorts tests by their files; within a file, and among all others, they stay as they are."""
+    """Sorts tests by their files.
+
+    Tests of one file, and tests of all other files, keep their order.
+    """
     places = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))

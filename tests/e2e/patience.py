@@ -1,4 +1,4 @@
-"""Waiting for a fact."""
+"""Waits until a condition holds."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import time
 from collections.abc import Callable
 
 PATIENCE = 150.0
-"""Seconds. After restarts of the API server a scheduler waits up to a minute before it looks again
-(client-go's backoff), and this one outlives many."""
+"""Seconds.
+
+After restarts of the API server, the scheduler may wait a minute before its next try (client-go's
+back-off).
+"""
 
 
 def until(fact: Callable[[], object], what: str, seconds: float = 90) -> None:
-    """Waits for it; where it does not come in time, the error says `what`."""
+    """Waits until `fact` returns a true value.
+
+    Raises AssertionError with the text `what` after `seconds`.
+    """
     deadline = time.monotonic() + seconds
     while not fact():
         assert time.monotonic() < deadline, what

@@ -1,4 +1,4 @@
-"""Calls of `kubectl tapp` as a person's shell makes them: processes of their own, a terminal."""
+"""Runs `kubectl tapp` as a user's shell does: as a process, with or without a terminal."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 @dataclass(frozen=True)
 class Plugin:
-    """The plugin in one namespace of a cluster, as `kubectl tapp`.
+    """The plugin in one namespace of a cluster, called as `kubectl tapp`.
 
     Attributes:
-        directory: holds `kubectl-tapp`, what completes it, and a kubeconfig of that namespace.
+        directory: has `kubectl-tapp`, its completion program and a kubeconfig for the namespace.
     """
 
     directory: Path
 
     @classmethod
     def at(cls, cluster: Cluster, namespace: str, directory: Path) -> Plugin:
-        """The plugin's executables, found by the real kubectl, and a context for the namespace."""
+        """Writes the plugin's programs for the real kubectl, and a kubeconfig for the namespace."""
         config = yaml.safe_load(cluster.kubeconfig.read_text())
         current = cluster.context or config["current-context"]
         config["current-context"] = current
@@ -52,7 +52,9 @@ class Plugin:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """A shell's environment: kubectl, helm, the plugin on PATH, the cluster in KUBECONFIG."""
+        """The environment of a shell: kubectl, helm and the plugin in PATH, the cluster in
+        KUBECONFIG.
+        """
         built = [str(build.bin_dir()), str(build.helm().bin_dir)]
         places = [str(self.directory), os.environ.get("KUBEBUILDER_ASSETS"), *built]
         path = os.pathsep.join([*(each for each in places if each), os.environ["PATH"]])
@@ -61,15 +63,15 @@ class Plugin:
         return {**os.environ, **mine, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Starts one call of `kubectl tapp` without a terminal."""
+        """Starts `kubectl tapp` without a terminal."""
         return self._started(["kubectl", "tapp", *arguments])
 
     def run(self, *arguments: str, code: int = 0, seconds: float = 300) -> str:
-        """One call of `kubectl tapp`; what it said. Its exit code must be this one."""
+        """Runs `kubectl tapp` and returns its output. The exit code must be `code`."""
         return self._ended(self.start(*arguments), arguments, code, seconds)
 
     def shell(self, line: str, seconds: float = 300) -> str:
-        """A line as it is typed; it must succeed."""
+        """Runs a line in bash and returns its output. The exit code must be 0."""
         return self._ended(self._started(["bash", "-c", line]), [line], 0, seconds)
 
     def _started(self, command: Sequence[str]) -> subprocess.Popen[str]:
@@ -94,14 +96,14 @@ class Plugin:
 
 
 def interrupt(process: subprocess.Popen[str]) -> str:
-    """Ctrl-C: the whole group gets it, kubectl, too; what was said."""
+    """Sends Ctrl-C to the process group, including kubectl, and returns the output."""
     os.killpg(process.pid, signal.SIGINT)
     out, _ = process.communicate(timeout=30)
     return out
 
 
 class Person:
-    """A person at a terminal, who has typed one `kubectl tapp` and sees what it says."""
+    """A user at a terminal who has typed a `kubectl tapp` command and reads its output."""
 
     def __init__(self, plugin: Plugin, *arguments: str) -> None:
         """Types the command."""
@@ -112,7 +114,7 @@ class Person:
             os.execvpe("kubectl", ["kubectl", "tapp", *arguments], dict(plugin.environment))
 
     def reads(self, text: str, seconds: float = 60) -> Person:
-        """Waits until this is on the screen."""
+        """Waits until a text is on the screen."""
         end = time.monotonic() + seconds
         while text not in self.said:
             assert time.monotonic() < end, f"no {text!r} in\n{self.said}"
@@ -120,21 +122,24 @@ class Person:
         return self
 
     def types(self, keys: str) -> Person:
-        """Types."""
+        """Types keys."""
         os.write(self._terminal, keys.encode())
         return self
 
     def interrupts(self) -> str:
-        """Ctrl-C, and its end; all that was on the screen.
+        """Types Ctrl-C, waits for the end of the command, and returns the whole output.
 
-        Python overlooks one that comes between the question and the wait for its answer. Who sees
-        nothing happen types it again.
+        Python ignores a Ctrl-C between the question and the wait for its answer. So the user
+        repeats it if nothing happens.
         """
         self.types("\x03")
         return self.ends(130, again="\x03")
 
     def ends(self, code: int, seconds: float = 60, again: str = "") -> str:
-        """Waits for its end; all that was on the screen. Types `again` every ten seconds."""
+        """Waits for the exit code `code` and returns the whole output.
+
+        Types `again` every ten seconds.
+        """
         end, tries = time.monotonic() + seconds, 1
         while self._read():
             left = end - time.monotonic()
@@ -148,13 +153,13 @@ class Person:
         return self.said
 
     def _read(self) -> bool:
-        """Takes in what is said within a second; False at its end."""
+        """Reads the output of the next second. Returns False at the end of the output."""
         ready, _, _ = select.select([self._terminal], [], [], 1)
         if not ready:
             return True
         try:
             data = os.read(self._terminal, 65536)
-        except OSError:  # Linux' word for the end of a terminal
+        except OSError:  # Linux reports the end of a terminal as an error
             return False
         self.said += _STYLE.sub("", data.decode(errors="replace")).replace("\r", "")
         return bool(data)

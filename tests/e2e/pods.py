@@ -1,4 +1,4 @@
-"""Pods of one namespace for tests: made, changed, waited for, and read."""
+"""Creates, changes, reads and awaits plain pods of one namespace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .patience import PATIENCE, until
 
 
 def pod(namespace: str, name: str, **spec: Any) -> Json:
-    """A pod with one container `main`, unless the spec says otherwise."""
+    """Returns a pod with one container `main`, unless the spec says otherwise."""
     containers = [{"name": "main", "image": "app:1"}]
     return {
         "apiVersion": "v1",
@@ -23,7 +23,7 @@ def pod(namespace: str, name: str, **spec: Any) -> Json:
 
 
 class Pods:
-    """The pods of a namespace, with short ways to wait for them."""
+    """The pods of a namespace."""
 
     def __init__(self, kube: Kube, namespace: str) -> None:
         self.kube = kube
@@ -59,7 +59,7 @@ class Pods:
 
 
 def is_ready(found: Json) -> bool:
-    """True if the condition Ready of a pod, a node or a TApp is True."""
+    """Returns True if the condition Ready of a pod, a node or a TApp is True."""
     return any(
         each["type"] == "Ready" and each["status"] == "True"
         for each in (found.get("status") or {}).get("conditions") or []

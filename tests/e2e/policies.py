@@ -1,4 +1,4 @@
-"""The admission policies that are shipped: put into force, taken out, and asked whether they are.
+"""Installs and deletes the shipped admission policies, and checks whether they are in force.
 
 With `E2E_POLICIES=lean` the policy `tapp-lean-pods` is in force for the whole run.
 """
@@ -29,7 +29,10 @@ PATIENCE = 60.0
 
 
 def lean_everywhere() -> bool:
-    """True if this run is to have lean pods; an unknown wish is an error."""
+    """Returns True if all pods of this run are lean.
+
+    An unknown value of E2E_POLICIES is an error.
+    """
     wish = os.environ.get("E2E_POLICIES", "")
     if wish not in ("", "lean"):
         pytest.fail(f"E2E_POLICIES={wish}: only `lean` is known", pytrace=False)
@@ -37,12 +40,12 @@ def lean_everywhere() -> bool:
 
 
 def copy_of(spec: Json | None = None, **metadata: Any) -> str:
-    """The text that Metacontroller would put into a pod's annotation."""
+    """Returns the text that Metacontroller would write to a pod's annotation."""
     return canonical_json(noted(spec, **metadata))
 
 
 def pod_with(text: str | None, labels: Json = OURS, *owners: Json) -> Json:
-    """A pod in the namespace `default` with this text in its annotation."""
+    """Returns a pod in the namespace `default` with this text in Metacontroller's annotation."""
     metadata: Json = {
         "name": "p",
         "namespace": "default",
@@ -54,14 +57,14 @@ def pod_with(text: str | None, labels: Json = OURS, *owners: Json) -> Json:
 
 
 def stored(kube: Kube, pod: Json) -> Json:
-    """The pod's metadata as it would be stored when created (in a dry run)."""
+    """Returns the metadata that a new pod would have in the API server (dry run)."""
     path = kube.path("v1", "pods", pod["metadata"]["namespace"])
     made: Json = kube.request("POST", path, pod, {"dryRun": "All"})["metadata"]
     return made
 
 
 def pooled(names: tuple[str, ...], **spec: Any) -> Json:
-    """A TApp that has these templates and runs nothing."""
+    """Returns a TApp without instances that has these templates in its pool."""
     pool = {"templatePool": dict.fromkeys(names, template()), "autoDeleteUnusedTemplate": True}
     made = tapp("pooled", **{"replicas": 0, **pool, **spec})
     made["metadata"]["namespace"] = "default"
@@ -69,14 +72,16 @@ def pooled(names: tuple[str, ...], **spec: Any) -> Json:
 
 
 def stored_pool(kube: Kube, document: Json) -> list[str]:
-    """What is left of the pool when such a TApp is created (in a dry run)."""
+    """Returns the names in the template pool that a new TApp would have in the API server (dry
+    run).
+    """
     path = kube.path(GROUP, "tapps", "default")
     made = kube.request("POST", path, document, {"dryRun": "All"})
     return sorted(made["spec"].get("templatePool") or {})
 
 
 def in_force(kube: Kube, name: str) -> bool:
-    """True if a policy has an effect at this moment."""
+    """Returns True if a policy has an effect now."""
     if name == UNUSED:
         return stored_pool(kube, pooled(("unused",))) == []
     found = stored(kube, pod_with(copy_of({}), OURS, OWNER))
@@ -85,14 +90,14 @@ def in_force(kube: Kube, name: str) -> bool:
 
 
 def put(kube: Kube, name: str) -> None:
-    """Puts a policy into force, and waits until it is."""
+    """Installs a policy and waits until it has an effect."""
     for document in documents(DIRECTORY / f"{name}.yaml"):
         kube.apply(document)
     _wait(kube, name, wanted=True)
 
 
 def take(kube: Kube, name: str) -> None:
-    """Takes a policy out of force, and waits until it is."""
+    """Deletes a policy and waits until it has no effect."""
     for document in documents(DIRECTORY / f"{name}.yaml"):
         plural, _ = kube.resource_of(document["apiVersion"], document["kind"])
         kube.delete(document["apiVersion"], plural, None, document["metadata"]["name"])
@@ -100,7 +105,7 @@ def take(kube: Kube, name: str) -> None:
 
 
 def _wait(kube: Kube, name: str, *, wanted: bool) -> None:
-    """The API server reads its policies once a second; each answer may be the last old one."""
+    """Waits for the effect of a policy. The API server reads its policies only once a second."""
     deadline = time.monotonic() + PATIENCE
     last: object = None
     while True:
@@ -116,9 +121,9 @@ def _wait(kube: Kube, name: str, *, wanted: bool) -> None:
 
 @contextlib.contextmanager
 def by_hand(kube: Kube) -> Iterator[Callable[..., None]]:
-    """Without any policy at first: what is given puts those into force that are named, or both.
+    """Removes all policies, and yields a function that installs the named policies, or both.
 
-    In the end it is as the run asks for.
+    At the end, the policies are those of the run again.
     """
     if lean_everywhere():
         take(kube, LEAN)

@@ -1,9 +1,9 @@
-"""Child processes that never outlive the tests.
+"""Child processes that end with the tests.
 
-Each process gets its own session (so Ctrl-C reaches only the tests, which then stop everything in
-order) and dies with the thread that started it (`PR_SET_PDEATHSIG`), also when the tests are
-killed. The wish is set by a tiny launcher that then becomes the program: setting it between fork
-and exec in this process would not be safe beside threads. Start processes from the main thread.
+Each process gets its own session. So Ctrl-C reaches only the tests, which then stop all processes
+in order. The process dies with the thread that started it (`PR_SET_PDEATHSIG`), even if the tests
+are killed. A small launcher sets that signal and then becomes the program, because setting it
+between fork and exec is unsafe beside threads. Start processes from the main thread.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ TAIL_LINES = 25
 
 
 class ProcessError(RuntimeError):
-    """A process that did not start, or died; the message ends with its log's tail."""
+    """A process did not start, or died. The message ends with the last lines of its log."""
 
 
 class Process:
-    """One program: started, watched by pid, stopped; its output in one log file."""
+    """A program that is started, watched by its process id and stopped.
 
-    running: list[Process] = []  # noqa: RUF012 - the one registry that atexit empties
+    Its output goes to one log file.
+    """
+
+    running: list[Process] = []  # noqa: RUF012 - the registry of all processes, which atexit empties
 
     def __init__(
         self,
@@ -61,18 +64,21 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The pid of the running program."""
+        """The process id of the running program.
+
+        Raises ProcessError if the program was not started.
+        """
         if self._child is None:
             raise ProcessError(f"{self.name} is not started")
         return self._child.pid
 
     @property
     def alive(self) -> bool:
-        """True if the program that *we* started runs (another one on its port does not count)."""
+        """True if this object's program runs. Another program on its port does not count."""
         return self._child is not None and self._child.poll() is None
 
     def start(self) -> None:
-        """Starts the program; its output is appended to the log."""
+        """Starts the program, whose output is appended to the log."""
         if self.alive:
             raise ProcessError(f"{self.name} already runs as pid {self.pid}")
         launch = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid()), *self._command]
@@ -89,7 +95,11 @@ class Process:
         Process.running.append(self)
 
     def stop(self, *, kill: bool = False, grace: float = 15) -> None:
-        """Ends the program (SIGTERM, after `grace` SIGKILL; at once with `kill`) and reaps it."""
+        """Ends the program and waits for it.
+
+        The program gets SIGTERM and, after `grace` seconds, SIGKILL. With `kill` it gets SIGKILL at
+        once.
+        """
         child, self._child = self._child, None
         if child is None:
             return
@@ -98,14 +108,14 @@ class Process:
                 child.terminate()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(grace)
-            # The program leads a process group of its own: what it forked goes with it.
+            # The program leads a process group, so its own child processes end with it.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
         Process.running.remove(self)
 
     def becomes(self, program: Path) -> None:
-        """From its next start on it is another program, with the same arguments."""
+        """Replaces the program from its next start on; the arguments stay."""
         self._command[0] = str(program)
 
     def signal(self, number: signal.Signals) -> None:
@@ -113,25 +123,25 @@ class Process:
         os.kill(self.pid, number)
 
     def tail(self, lines: int = TAIL_LINES) -> str:
-        """The end of the log, indented for an error message."""
+        """Returns the last lines of the log, indented for an error message."""
         if not self.log.exists():
             return ""
         text = self.log.read_text(errors="replace").splitlines()[-lines:]
         return "".join(f"\n    {line[:400]}" for line in text)
 
     def require_alive(self) -> None:
-        """Raises with the log's tail when the program has died."""
+        """Raises ProcessError with the last lines of the log if the program has died."""
         if self._child is not None and self._child.poll() is not None:
             code = self._child.returncode
             raise ProcessError(f"{self.name} ended with code {code}:{self.tail()}")
 
     def wait_until(self, ready: Callable[[], bool], what: str, timeout: float = 60) -> None:
-        """Waits for `ready`, and raises at once when the program dies meanwhile."""
+        """Waits until `ready` returns True. Raises ProcessError as soon as the program dies."""
         deadline = time.monotonic() + timeout
         while True:
             self.require_alive()
             if ready():
-                self.require_alive()  # the answer may have come from a stranger on our port
+                self.require_alive()  # the response may be from another program on this port
                 return
             if time.monotonic() > deadline:
                 raise ProcessError(f"{self.name}: no {what} after {timeout:.0f} s:{self.tail()}")
@@ -140,19 +150,22 @@ class Process:
     def wait_http(
         self, url: str, *, token: str | None = None, ca: Path | None = None, timeout: float = 60
     ) -> None:
-        """Waits until `url` answers 200."""
+        """Waits until the response of `url` is 200."""
         self.wait_until(lambda: answers_ok(url, token=token, ca=ca), f"200 from {url}", timeout)
 
 
 def answers_ok(url: str, *, token: str | None = None, ca: Path | None = None) -> bool:
-    """True if a GET of this loopback URL gives 200; an unreadable certificate counts as not yet."""
+    """Returns True if a GET of this loopback URL gives 200, and False if the certificate cannot be
+    read yet.
+    """
     request = urllib.request.Request(url)
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     try:
         context = None
         if url.startswith("https:"):
-            # kcm and the scheduler make certificates of their own: loopback, not verified.
+            # The controller manager and the scheduler create their own certificates for loopback,
+            # so these are not verified.
             context = ssl.create_default_context(cafile=str(ca)) if ca else unverified()
         with urllib.request.urlopen(request, timeout=2, context=context) as answer:
             return int(answer.status) == 200
@@ -164,7 +177,7 @@ def answers_ok(url: str, *, token: str | None = None, ca: Path | None = None) ->
 
 
 def unverified() -> ssl.SSLContext:
-    """A client context for self-made loopback certificates."""
+    """Returns a client context for self-signed loopback certificates."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -172,10 +185,10 @@ def unverified() -> ssl.SSLContext:
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that nothing listens on, all different.
+    """Returns different loopback ports on which no program listens.
 
-    At random, and none of those that connections are given (32768 and above): several sessions
-    choose at the same time, and a port is taken only when its program starts.
+    The ports are random, and below the range of outgoing connections (32768 and above). Several
+    sessions choose ports at the same time, and a port is taken only when its program starts.
     """
     found: list[int] = []
     for port in SystemRandom().sample(PORTS, len(PORTS)):
@@ -188,7 +201,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def stop_leftovers() -> None:
-    """Stops whatever is still running, youngest first: the net below every orderly stop."""
+    """Kills all processes that still run, the youngest first, at the end of the tests."""
     for process in reversed(Process.running.copy()):
         process.stop(kill=True)
 

@@ -1,7 +1,7 @@
-"""Prometheus and kube-state-metrics as processes of this host, with what the component ships.
+"""Runs Prometheus and kube-state-metrics as processes of this host, with the shipped configuration.
 
-There is no operator here: the labels of what is scraped are those that it would give. Prometheus is
-Debian's, kube-state-metrics its published module's (binaries/build.py).
+There is no Prometheus operator, so the targets' labels are written here as the operator would set
+them. Prometheus is Debian's package, kube-state-metrics the published module (binaries/build.py).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .process import Process, free_ports
 
 Points = list[tuple[float, float]]
 SECONDS = 1
-"""Between scrapes, and between evaluations of the rules."""
+"""Seconds between scrapes, and between evaluations of the rules."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is scraped, and the labels that the operator's configuration gives it."""
+    """An endpoint to scrape, with the labels that the operator's configuration would set."""
 
     job: str
     address: str
@@ -41,7 +41,7 @@ class Target:
 
     @property
     def config(self) -> dict[str, Any]:
-        """Its entry in `scrape_configs`."""
+        """The entry of the target in `scrape_configs`."""
         return {
             "job_name": self.job,
             "honor_labels": self.honor_labels,
@@ -50,7 +50,7 @@ class Target:
 
 
 class Prometheus:
-    """The server, with the shipped rules; use as a context manager."""
+    """The server with the shipped rules; a context manager."""
 
     def __init__(self, binary: str, directory: Path, targets: Sequence[Target]) -> None:
         (port,) = free_ports(1)
@@ -82,7 +82,10 @@ class Prometheus:
         self._process.stop()
 
     def api(self, path: str, **parameters: str | float) -> Any:
-        """The data of an answer of its HTTP API; raises where it is refused."""
+        """Returns the data of a response of the HTTP API.
+
+        Raises an error if the request is refused.
+        """
         query = urllib.parse.urlencode(parameters)
         with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=30) as answer:
             found = json.load(answer)
@@ -90,19 +93,19 @@ class Prometheus:
         return found["data"]
 
     def at(self, query: str, moment: float | None = None) -> list[tuple[dict[str, str], float]]:
-        """The labels and the value of every series at a moment, or now."""
+        """Returns labels and value of all series at a time, or now."""
         when = {} if moment is None else {"time": moment}
         found = self.api("query", query=query, **when)["result"]
         return [(each["metric"], float(each["value"][1])) for each in found]
 
     def value(self, query: str, moment: float | None = None) -> float | None:
-        """The value of the only series, or None where there is none."""
+        """Returns the value of the only series, or None if there is no series."""
         found = self.at(query, moment)
         assert len(found) <= 1, found
         return found[0][1] if found else None
 
     def over(self, query: str, begin: float, end: float) -> list[tuple[dict[str, str], Points]]:
-        """The labels and the points of every series that has any, each second; NaN left out."""
+        """Returns labels and points (one a second, without NaN) of all series that have points."""
         data = self.api("query_range", query=query, start=begin, end=end, step=SECONDS)
         read = [
             (each["metric"], [(at, float(value)) for at, value in each["values"]])
@@ -117,7 +120,7 @@ class Prometheus:
 
 
 class KubeStateMetrics:
-    """The real thing with a configuration of states; use as a context manager."""
+    """The real kube-state-metrics with a configuration for custom resources; a context manager."""
 
     def __init__(self, binary: str, directory: Path, kubeconfig: Path, config: Path) -> None:
         port, own = free_ports(2)
@@ -148,6 +151,6 @@ class KubeStateMetrics:
 
 
 def kube_state_metrics() -> str | None:
-    """The binary, where there is one: built here, or on PATH."""
+    """Returns the path of kube-state-metrics, built or in PATH, or None."""
     places = [str(build.kube_state_metrics().bin_dir), os.environ["PATH"]]
     return shutil.which("kube-state-metrics", path=os.pathsep.join(places))

@@ -1,4 +1,4 @@
-"""Stands between Metacontroller and the hook: counts and records calls, and breaks them."""
+"""A proxy between Metacontroller and the service that counts, records and breaks calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMESPACE = re.compile(rb'"namespace": ?"([^"]+)"')
 
 @dataclass(frozen=True)
 class Call:
-    """One request and what was answered; status 0 where nothing was."""
+    """A request with its response; the status is 0 if there was no response."""
 
     path: str
     request: bytes
@@ -28,33 +28,36 @@ class Call:
 
     @cached_property
     def namespaces(self) -> frozenset[bytes]:
-        """Namespaces in it: read once, as tests that wait ask for them 20 times a second."""
+        """The namespaces in the request.
+
+        They are cached, because waiting tests read them 20 times a second.
+        """
         return frozenset(_NAMESPACE.findall(self.request))
 
 
 @dataclass
 class Fault:
-    """Faults that the next `times` calls meet instead of an answer of the hook."""
+    """A fault that the next `times` calls get in place of the service's response."""
 
     times: int
     status: int = 500
     hang: float = 0.0
     after_deciding: bool = False
-    """Ask the hook first, and lose its answer."""
+    """Sends the request to the service first, and discards the response."""
     until: threading.Event | None = None
-    """Ask the hook first, and give its answer when this is set."""
+    """Sends the request to the service first, and returns the response when this event is set."""
 
 
 class HookProxy:
-    """An HTTP server on loopback that passes every call on to the hook."""
+    """An HTTP server on loopback that forwards all calls to the service."""
 
     def __init__(self, target: str, keep: int = 1000) -> None:
         self.calls: deque[Call] = deque(maxlen=keep)
         self.count = self.begun = self._asked = 0
         self.target = target
-        """The hook that calls go to; a test may send them elsewhere for a while."""
+        """The URL of the service. A test may change it for a while."""
         self.others: list[str] = []
-        """More of them, which calls go to in turn, as through a Service."""
+        """URLs of further replicas; the proxy calls all of them in turn, like a Service."""
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -65,7 +68,7 @@ class HookProxy:
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def start(self) -> HookProxy:
-        """Begins to serve."""
+        """Starts serving."""
         self._thread.start()
         return self
 
@@ -76,7 +79,7 @@ class HookProxy:
 
     @contextmanager
     def led_to(self, target: str) -> Iterator[None]:
-        """For a while, calls go to another hook."""
+        """Sends calls to another service within the context."""
         usual, self.target = self.target, target
         try:
             yield
@@ -84,29 +87,31 @@ class HookProxy:
             self.target = usual
 
     def fail(self, times: int = 1, status: int = 500, *, after_deciding: bool = False) -> None:
-        """Answers the next calls with a status of its own."""
+        """Answers the next calls with this status."""
         with self._lock:
             self._faults.append(Fault(times, status, after_deciding=after_deciding))
 
     def hang(self, times: int, seconds: float) -> None:
-        """Lets the next calls wait, then ends their connection without an answer."""
+        """Delays the next calls, and then closes their connections without a response."""
         with self._lock:
             self._faults.append(Fault(times, 0, hang=seconds))
 
     def hold(self) -> threading.Event:
-        """Lets the next call wait for its answer, decided at once, until the event is set."""
+        """Lets the service decide the next call, and delays the response until the returned event
+        is set.
+        """
         until = threading.Event()
         with self._lock:
             self._faults.append(Fault(1, until=until))
         return until
 
     def heal(self) -> None:
-        """Forgets all faults."""
+        """Removes all faults."""
         with self._lock:
             self._faults.clear()
 
     def reset(self) -> None:
-        """Forgets what was recorded and counted."""
+        """Removes recorded calls and counts."""
         with self._lock:
             self.calls.clear()
             self.count = self.begun = 0
@@ -164,12 +169,12 @@ class HookProxy:
                 self.wfile.write(answer)
 
             def log_message(self, *_: object) -> None:
-                """Calls are recorded, not logged."""
+                """Logs nothing, because calls are recorded."""
 
         return Handler
 
     def answer(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
-        """The hook's answer, or what a fault makes of it; status 0 ends the connection."""
+        """Returns the response of the service or of a fault. Status 0 closes the connection."""
         fault = self._fault()
         if fault is not None and fault.until is not None:
             decided = self._ask(path, headers, body)
@@ -183,4 +188,4 @@ class HookProxy:
         try:
             return self._ask(path, headers, body)
         except (OSError, http.client.HTTPException):
-            return 0, b""  # the hook is away: so is the proxy, as far as the caller can tell
+            return 0, b""  # for the caller, the proxy is down if the service is down

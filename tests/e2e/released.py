@@ -1,8 +1,8 @@
-"""A cluster with nothing in it, on which a release is installed as its users do.
+"""An empty cluster on which a test installs a release as users do.
 
-Its pods are run by the fake kubelet. The service and Metacontroller are processes of this host: the
-real Metacontroller finds the service by the name that is registered, through a proxy setting; the
-simulator's is told where it is.
+The fake kubelet runs its pods. The service and Metacontroller are processes of this host. The real
+Metacontroller reaches the service by its registered name, through a proxy setting. The simulator's
+Metacontroller gets the address of the service.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ CONTROLLER = "tapp-controller"
 
 
 def release_into(place: Path) -> Path:
-    """What `make release` writes, with Metacontroller's own parts where a checkout is at hand."""
+    """Writes the files of `make release`, with Metacontroller's own parts if a checkout is
+    available.
+    """
     theirs = metacontroller_manifests(os.environ)
     with pytest.MonkeyPatch.context() as patch:
         built = (str(build.bin_dir()), str(build.helm().bin_dir), os.environ["PATH"])
@@ -51,13 +53,13 @@ def release_into(place: Path) -> Path:
 
 
 def metacontroller_chart(place: Path) -> Path:
-    """Metacontroller's chart: of a checkout, where one is at hand, else a stand-in in `place`."""
+    """Returns Metacontroller's chart from a checkout, or a stand-in written into `place`."""
     theirs = metacontroller_manifests(os.environ)
     return theirs.parents[1] / "deploy/helm/metacontroller" if theirs else chart_in(place)
 
 
 def checkout_of(commit: str, place: Path) -> Path:
-    """The repository as of a commit; skips where this clone has no such."""
+    """Returns the repository at a commit; skips the test if this clone does not have the commit."""
     archive, directory = place / "older.tar", place / "older"
     command = ["git", "-C", str(REPOSITORY), "archive", "-o", str(archive), commit]
     if subprocess.run(command, capture_output=True, check=False).returncode != 0:
@@ -71,7 +73,7 @@ def checkout_of(commit: str, place: Path) -> Path:
 def fresh_cluster(
     workspace: Path, api_flags: Sequence[str] = (), gates: str = ""
 ) -> Iterator[Fresh]:
-    """One that this environment can start; else the test is skipped with one line."""
+    """Yields an empty cluster; skips the test if the environment cannot start one."""
     choice = choose(os.environ)
     if isinstance(choice, str) or choice.binaries is None:
         pytest.skip(choice if isinstance(choice, str) else "starts a control plane of its own")
@@ -80,7 +82,7 @@ def fresh_cluster(
 
 
 class Fresh:
-    """The cluster, with `kubectl` and `helm` for it."""
+    """An empty cluster, with `kubectl` and `helm` for it."""
 
     context: str | None = None
 
@@ -97,7 +99,7 @@ class Fresh:
         self._emulated: EmulatedMetacontroller | None = None
 
     def __enter__(self) -> Fresh:
-        """Starts the control plane and the nodes, and no more."""
+        """Starts the control plane and the nodes."""
         self._stack.callback(self.plane.stop)
         self.plane.start()
         self.kube = Kube(self.kubeconfig)
@@ -106,28 +108,28 @@ class Fresh:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stops everything."""
+        """Stops all processes."""
         self._stack.close()
 
     def start_nodes(self, stack: contextlib.ExitStack) -> None:
-        """Starts what runs the pods, until the stack ends."""
+        """Starts the fake kubelet, which runs until the stack ends."""
         stack.enter_context(FakeKubelet(self.kubeconfig))
 
     @property
     def path(self) -> str:
-        """PATH with kubectl and helm, as they were built."""
+        """PATH with the built kubectl and helm first."""
         built = (str(build.bin_dir()), str(build.helm().bin_dir), os.environ["PATH"])
         return os.pathsep.join(built)
 
     @property
     def hook_url(self) -> str:
-        """Where the service answers, for a Metacontroller on this host."""
+        """The address of the service for a Metacontroller on this host."""
         return self.hook.url
 
     # Commands
 
     def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
-        """Runs kubectl or helm to its end, whatever that is."""
+        """Runs kubectl or helm to its end, with any exit code."""
         homes = {f"HELM_{name}_HOME": str(self.directory) for name in ("CACHE", "CONFIG", "DATA")}
         environment = os.environ | homes
         environment |= {"KUBECONFIG": str(self.kubeconfig), "PATH": self.path}
@@ -137,13 +139,15 @@ class Fresh:
         )  # fmt: skip
 
     def do(self, *command: str | Path) -> str:
-        """The same, where it must succeed; returns what it printed."""
+        """Runs kubectl or helm, which must succeed, and returns its output."""
         done = self.run(*command)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def until_done(self, *command: str | Path) -> None:
-        """The same, again and again until it succeeds: kinds are served after they are defined."""
+        """Repeats a command until it succeeds: the API server serves kinds some time after their
+        definition.
+        """
         deadline = time.monotonic() + PATIENCE
         while (done := self.run(*command)).returncode != 0:
             assert time.monotonic() < deadline, done.stderr
@@ -152,13 +156,15 @@ class Fresh:
     # The service and Metacontroller
 
     def serve(self, service: HookService | None = None) -> None:
-        """Starts the service of this checkout, or another one."""
+        """Starts the given service, or the service of this checkout."""
         self.hook = service or self.hook
         self._stack.callback(self.hook.stop)
         self.hook.start()
 
     def control(self) -> None:
-        """Starts Metacontroller on what is registered; again, when that has changed."""
+        """Starts Metacontroller for the registered controller; call this again after a change of
+        the registration.
+        """
         binary = binary_from(os.environ)
         if binary is not None:
             if self._real is None:
@@ -173,7 +179,7 @@ class Fresh:
             self._stack.callback(self._emulated.stop)
         found = self.kube.find(API, "compositecontrollers", None, CONTROLLER)
         if found is not None:
-            self.established()  # the real one asks again until the kind is served
+            self.established()  # the real Metacontroller retries until the kind is served
             self._emulated.register(found, self.hook_url)
 
     def _metacontroller(self, binary: Path) -> Process:
@@ -194,20 +200,20 @@ class Fresh:
     # A TApp
 
     def tapp(self, name: str) -> Json | None:
-        """The TApp in `default`, if it is there."""
+        """Returns the TApp in `default`, or None if it does not exist."""
         try:
             return self.kube.find(GROUP, "tapps", "default", name)
         except KubeError:
             return None
 
     def pods(self, name: str) -> dict[str, str]:
-        """Name -> uid of its pods."""
+        """Returns the uids of the TApp's pods by name."""
         found = self.kube.list_all("v1", "pods", "default")
         metadata = [each["metadata"] for each in found]
         return {m["name"]: m["uid"] for m in metadata if m["name"].startswith(f"{name}-")}
 
     def ready(self, name: str) -> bool:
-        """True if the TApp is as its newest spec asks."""
+        """Returns True if the TApp is Ready at its newest generation."""
         found = self.tapp(name) or {}
         status = found.get("status") or {}
         conditions = {each["type"]: each["status"] for each in status.get("conditions") or []}
@@ -215,7 +221,7 @@ class Fresh:
         return bool(seen and conditions.get("Ready") == "True")
 
     def until(self, fact: Callable[[], bool], what: str) -> None:
-        """Waits for something to become true."""
+        """Waits until a condition holds."""
         until(fact, what, PATIENCE)
 
     def established(self) -> None:

@@ -1,4 +1,6 @@
-"""A roll in whose middle something happens, and what must be true in the end, whatever it was."""
+"""A rollout that a test disturbs, and the properties that must hold at its end after any
+disturbance.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,18 @@ INSTANCES = 6
 BUDGET = 2
 PATIENCE = 500.0 if FULL else 120.0
 CUT_OFF = (500, 503, 504)
-"""What the audit log says of a request whose client, or whose server, went away."""
+"""Status codes in the audit log for requests whose client or server went away."""
 
 
 def image(tag: int) -> Json:
-    """A template; its pods stay where a slow API server makes their nodes look lost."""
+    """Returns a template whose pods tolerate lost nodes, because a slow API server makes nodes look
+    lost.
+    """
     return template(f"app:{tag}", tolerations=[{"operator": "Exists"}])
 
 
 class Roll:
-    """Some instances get another image in place, a few at a time."""
+    """A rollout of another image in place, a few instances at a time."""
 
     def __init__(
         self, app: App, levers: Levers, *, instances: int = INSTANCES, budget: int = BUDGET
@@ -34,7 +38,7 @@ class Roll:
         self._nodes: dict[str, str] = {}
 
     def create(self, **labels: str) -> Roll:
-        """Makes the TApp, with these labels, and waits until it is complete."""
+        """Creates the TApp with these labels, and waits until it is complete."""
         strategy = {"maxUnavailable": self._budget}
         made = tapp(replicas=self._instances, template=image(1), updateStrategy=strategy)
         if labels:
@@ -43,7 +47,10 @@ class Roll:
         return self
 
     def begin(self, *, pull_seconds: float = 0.4) -> Roll:
-        """The TApp is there, if need be made now; the roll has begun, and is not done."""
+        """Starts the rollout, after it created the TApp if necessary.
+
+        Returns while the rollout is incomplete.
+        """
         app = self._app
         if app.found is None:
             self.create()
@@ -56,21 +63,23 @@ class Roll:
         return self
 
     def end(self) -> Roll:
-        """Each instance is updated once, in place; at no time are more down than allowed."""
+        """Waits for the end, and asserts that each instance was updated once, in place, and within
+        the budget.
+        """
         app = self._app
         app.settle(PATIENCE)
         assert app.images() == " ".join(["app:2"] * self._instances)
         assert app.uids() == self._born
         assert app.restarts() == dict.fromkeys(range(self._instances), 1)
-        if nodes_seen_ready(app) == self._nodes:  # else their pods did not count as available
+        if nodes_seen_ready(app) == self._nodes:  # on lost nodes, pods do not count as available
             assert app.watcher.fewest >= self._instances - self._budget
         return self
 
     def wrote_once(self) -> None:
-        """Each child was written once when it was made and once when it was updated.
+        """Asserts that each child was written once for its creation and once for its update.
 
-        A write that was cut off while Metacontroller or the API server died may have been made or
-        not.
+        A write that failed because Metacontroller or the API server died may or may not have been
+        made.
         """
         app, everyone = self._app, range(self._instances)
         expected = [*each("create pods", "web", *everyone), *each("update pods", "web", *everyone)]
@@ -92,7 +101,10 @@ class Roll:
 
 
 def nodes_seen_ready(app: App) -> dict[str, str]:
-    """Since when each node has been Ready: it changes where the cluster took a node for lost."""
+    """Returns since when each node has been Ready.
+
+    The time changes if the cluster took a node for lost.
+    """
     return {
         node["metadata"]["name"]: condition["lastTransitionTime"]
         for node in app.kube.list_all("v1", "nodes")

@@ -1,4 +1,4 @@
-"""Takes out of a recorded call what is only of the machine that it was recorded on."""
+"""Removes from a recorded call the values that belong to the machine of the recording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PATTERNS = {
     r"containerd://[0-9a-f]{64}": "containerd://{:064}",
     r"\b\d{1,3}(?:\.\d{1,3}){3}\b": "10.0.0.{}",
 }
-# Our own stand-ins, and what would be in their place.
+# Names of these tests, and the names that they have in a real cluster.
 STAND_INS = {"e2e.fake/": "example.com/", "e2e-fake": "standard"}
 MANAGERS = {
     "tapp-e2e": "kubectl",
@@ -21,7 +21,7 @@ MANAGERS = {
 
 
 class Scrubber:
-    """Replaces the same by the same, everywhere in one record."""
+    """Replaces equal values by equal values within one record."""
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
@@ -29,7 +29,10 @@ class Scrubber:
         self._versions: dict[str, str] = {}
 
     def record(self, record: Json) -> Json:
-        """The record, its request first, so that numbers follow the order in it."""
+        """Returns the scrubbed record.
+
+        The request comes first, so that numbers follow its order.
+        """
         request = dict(record["request"])
         controller = request["controller"]
         metadata = {"name": controller["metadata"]["name"]}
@@ -38,7 +41,7 @@ class Scrubber:
         return record | {"request": self.value(request), "answer": self.value(record["answer"])}
 
     def value(self, value: Any, key: str = "") -> Any:
-        """Any JSON value."""
+        """Returns the scrubbed form of any JSON value."""
         if isinstance(value, list):
             return [self.value(item, key) for item in value]
         if isinstance(value, dict):
@@ -70,7 +73,9 @@ class Scrubber:
 
 
 def shape(value: Any, path: str = "") -> set[str]:
-    """The paths of a request, without what varies: numbers of items, times, a pod's status."""
+    """Returns the paths in a request, without varying parts: numbers of items, times, a pod's
+    status.
+    """
     if isinstance(value, dict):
         found = set()
         for key, inner in value.items():

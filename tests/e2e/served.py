@@ -1,4 +1,4 @@
-"""A TApp behind a Service on the real node, and a client that sends it requests all the time."""
+"""A TApp behind a Service on the real node, with a client that sends requests continuously."""
 
 from __future__ import annotations
 
@@ -24,19 +24,26 @@ GRACE = 4
 
 
 def main(tag: str, **probes: Json) -> Json:
-    """The container: it listens a second after its start, and its probe tells so."""
+    """Returns the container.
+
+    It listens one second after its start, and its readiness probe detects that.
+    """
     probes = {"readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1}, **probes}
     return container(tag, env=environment(PORT=PORT, START_SECONDS=1), **probes)
 
 
 def gates(found: Json, gate: str = GATE) -> str:
-    """The status of the pod's gate, "" where nobody has written it yet."""
+    """Returns the status of a readiness gate of a pod, or an empty string if the pod has no such
+    condition.
+    """
     conditions = found["status"].get("conditions") or []
     return next((str(each["status"]) for each in conditions if each["type"] == gate), "")
 
 
 class Pause(NamedTuple):
-    """Seconds from steps of an instance's departure to its update; 0 if a step came later."""
+    """Seconds between the steps of an instance that leaves the Service and its update; 0 if a step
+    came later.
+    """
 
     closed: float
     """Seconds from the closing of its readiness gate to its update."""
@@ -47,7 +54,7 @@ class Pause(NamedTuple):
 
 
 class Served:
-    """A TApp behind a Service, with a client at work, on the real node."""
+    """A TApp behind a Service on the real node, with a client that sends requests."""
 
     def __init__(self, real: Trial, note: list[str]) -> None:
         self.real = real
@@ -60,7 +67,9 @@ class Served:
         self._note = note
 
     def began(self, gate: str = GATE, grace: int = GRACE, **probes: Json) -> Served:
-        """Four instances of image 1, all of them asked."""
+        """Creates four instances of image 1, and waits until the client sends requests to all of
+        them.
+        """
         self.pod["readinessGates"] = [{"conditionType": gate}]
         self._grace = grace
         strategy = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"gracePeriodSeconds": grace}}
@@ -74,31 +83,35 @@ class Served:
         return self
 
     def change(self, tag: str) -> Served:
-        """Another image, without waiting."""
+        """Sets another image, without waiting."""
         self.real.change(main(tag, **self.probes), **self.pod)
         return self
 
     def settle(self) -> Served:
-        """Waits until the TApp is complete, and the client asks all instances again."""
+        """Waits until the TApp is complete and the client sends requests to all instances again."""
         self.app.settle(150)
         self.app.until(lambda: len(self.client.ready) == INSTANCES, "all are ready")
         self.real.wait(2)
         return self
 
     def drained(self, number: int) -> bool:
-        """True if the instance is out of the Service by its gate, and not updated yet."""
+        """Returns True if the instance has left the Service by its readiness gate and is not
+        updated yet.
+        """
         found = self.app.pod(number)
         name = found["metadata"]["name"]
         old = tag_of(found["spec"]["containers"][0]["image"]) == "1"
         return old and gates(found) == "False" and name not in self.client.ready
 
     def until_drained(self, number: int = 0) -> Served:
-        """Waits for the middle of an instance's drain."""
+        """Waits until an instance has left the Service and is not updated yet."""
         self.app.until(lambda: self.drained(number), f"{number} is drained", 60)
         return self
 
     def is_open(self, number: int) -> bool:
-        """True if nothing keeps the instance out of the Service."""
+        """Returns True if neither readiness gate, readiness nor drain keeps the instance out of the
+        Service.
+        """
         found = self.app.pod(number)
         meta = found["metadata"]
         drain = (meta.get("annotations") or {}).get(DRAIN)
@@ -107,13 +120,13 @@ class Served:
         )
 
     def all_open(self) -> bool:
-        """True if no instance is left drained."""
+        """Asserts that all instances are in the Service. Returns True."""
         left = [number for number in self.app.pods if not self.is_open(number)]
         assert left == [], {number: self.app.pod(number)["status"] for number in left}
         return True
 
     def nothing_lost(self) -> bool:
-        """True if every request to the pods that left the Service in time was answered."""
+        """Asserts that no request to a pod failed, except to pods in `late`. Returns True."""
         late = self.late()
         lost = [str(each) for each in self.client.failures if each.pod not in late]
         assert lost == [], f"{len(lost)} of {len(self.client.requests)}:\n" + "\n".join(lost)
@@ -147,7 +160,7 @@ class Served:
         return inf
 
     def report(self, name: str) -> None:
-        """A line of the report: how many requests there were, and how many failed."""
+        """Adds a line to the report: the numbers of requests and of failed requests."""
         every, failed = self.client.requests, self.client.failures
         longest = max(each.ended - each.began for each in every)
         why = Counter(each.failure.partition(":")[0] for each in failed)
@@ -160,7 +173,9 @@ class Served:
             self._note.append(f"{name}: the client heard of {pod} only after {seconds:.1f} s")
 
     def pauses(self) -> dict[str, Pause]:
-        """Returns how long before its update each pod had begun to leave the Service."""
+        """Returns for each pod how long before its update the pod had begun to leave the
+        Service.
+        """
         clock, found = time.time() - time.monotonic(), {}
         for name, ended in self.real.end_of("1").items():
             times: dict[str, float] = {}
@@ -181,7 +196,9 @@ class Served:
         return found
 
     def unstarted(self) -> dict[str, float]:
-        """Pod -> seconds that it was in the slices while no container of it had started."""
+        """Returns for each pod the seconds in the EndpointSlices before its container had
+        started.
+        """
         witness, found = self.real.witness, dict[str, float]()
         moments = [(witness.begun + each.seconds, each) for each in list(witness.timeline)]
         changes = {at for at, _ in moments} | {at for at, _ in list(self.client.views)}

@@ -1,4 +1,6 @@
-"""Pod templates of many shapes: what the API server's defaults and admission do to each differs."""
+"""Pod templates of many shapes, which the API server's defaults and admission change in different
+ways.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ MAIN: Json = {"name": "main", "image": "app:1"}
 
 
 def with_main(*, others: list[Json] | None = None, **container: Any) -> Json:
-    """The spec of a pod whose main container has these fields."""
+    """Returns a pod spec whose main container has these fields."""
     return {"containers": [MAIN | container, *(others or [])]}
 
 
@@ -158,7 +160,7 @@ SHAPES: dict[str, Json] = {
 
 
 def pod_template(app: str, image: str, shape: Json) -> Json:
-    """A template of this shape with this image in its first container."""
+    """Returns a template of this shape with this image in its first container."""
     spec = copy.deepcopy(shape)
     spec["containers"][0]["image"] = image
     return {"metadata": {"labels": {"app": app}}, "spec": spec}

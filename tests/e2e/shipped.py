@@ -1,8 +1,8 @@
-"""The image as it is shipped: the Dockerfile's, built without Docker.
+"""Builds the image of the Dockerfile without Docker.
 
-buildah needs no daemon and, with chroot isolation, no more than root. Where no registry gives the
-base image, one of the same name is made of Debian's python3 by debootstrap, once for a machine. How
-pip finds packages is this machine's affair: its settings are lent to the build and are in no image.
+buildah needs no daemon and, with chroot isolation, only root. If no registry provides the base
+image, debootstrap creates an image of that name with Debian's python3, once for each machine. The
+build borrows this machine's settings of pip, which are not part of the image.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .process import ProcessError
 
 TOOLS = ("buildah", "debootstrap")
 PACKAGES = "python3,python3-venv,python-is-python3,ca-certificates"
-# In memory, as thousands of small files are; and gone whenever this ends.
+# The files are in memory because there are thousands of them, and they disappear with the process.
 MAKE_BASE = """
 mount -t tmpfs -o mode=755 tmpfs "$1"
 debootstrap --variant=minbase --include="$2" "$3" "$1" >&2
@@ -32,27 +32,27 @@ PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy")
 
 
 def missing() -> str | None:
-    """One line saying why the image cannot be built here, or None where it can."""
+    """Returns a line that says why the image cannot be built here, or None if it can."""
     lacking = [tool for tool in TOOLS if shutil.which(tool) is None]
     return f"no image: needs the packages {' and '.join(lacking)}" if lacking else None
 
 
 def base_image() -> str:
-    """The image that the Dockerfile builds on."""
+    """Returns the name of the Dockerfile's base image."""
     found = re.search(r"^FROM (\S+)", (REPOSITORY / "Dockerfile").read_text(), re.MULTILINE)
     assert found is not None
     return found.group(1)
 
 
 class Builder:
-    """buildah with a storage of its own in a directory, which is removed when it is done."""
+    """buildah with its storage in a directory; a context manager that deletes the directory."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._built = 0
         directory.mkdir()
         self.based_on = ""
-        """Where the base image came from."""
+        """The origin of the base image."""
 
     def __enter__(self) -> Builder:
         return self
@@ -61,7 +61,7 @@ class Builder:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def build(self, name: str, place: Path = REPOSITORY) -> Path:
-        """Builds a Dockerfile under this name; returns an archive that containerd reads."""
+        """Builds a Dockerfile under this name and returns an archive that containerd can import."""
         if not self.based_on:
             self._provide_base()
         self._buildah("build", "--pull-never", *self._pip(), "--tag", name, place)
@@ -81,7 +81,7 @@ class Builder:
             self._buildah("build", "--tag", name, self._debian(suite))
 
     def _debian(self, suite: str) -> Path:
-        """A directory that builds a Debian with python3: from the cache, or made now."""
+        """Returns a directory with a Dockerfile for Debian with python3, from the cache or new."""
         kept = build.bin_dir().parents[1] / f"python3-{suite}"
         if not kept.exists():
             mount, fresh = self._directory / "mount", self._directory / "base"
@@ -92,11 +92,11 @@ class Builder:
             (fresh / "Dockerfile").write_text(BASE)
             whole = kept.with_suffix(f".{os.getpid()}")
             shutil.move(fresh, whole)
-            whole.rename(kept)  # in one step: what is in the cache is whole
+            whole.rename(kept)  # renamed in one step, so that the cache has no incomplete image
         return kept
 
     def _pip(self) -> list[str]:
-        """Mounts that lend the build this machine's settings of pip."""
+        """Returns mounts that give the build this machine's settings of pip."""
         listed = call(sys.executable, "-m", "pip", "config", "list").splitlines()
         pairs = [line.partition("=")[::2] for line in listed]
         found = {key.rpartition(".")[2]: ast.literal_eval(value) for key, value in pairs}
@@ -117,7 +117,10 @@ class Builder:
 
 
 def call(*command: str | Path, timeout: float = 900) -> str:
-    """Runs a command to its end and returns what it prints; raises with its last words."""
+    """Runs a command and returns its output.
+
+    Raises ProcessError with the end of the error output.
+    """
     done = subprocess.run(
         command, text=True, capture_output=True, timeout=timeout, check=False,
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Sends the tests' pods to the fake nodes of a cluster that has real ones, too."""
+"""Sends the pods of the tests to the fake nodes of a cluster that also has real nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROBE = {
 
 @contextlib.contextmanager
 def steered(kube: Kube) -> Iterator[None]:
-    """Holds the policy, from when the API server obeys it on, and removes it in the end."""
+    """Installs the policy, waits until it has an effect, and deletes it at the end."""
     made = [kube.apply(each) for each in documents(POLICY)]
     home = kube.create(
         {
@@ -42,7 +42,7 @@ def steered(kube: Kube) -> Iterator[None]:
 
 
 def wait_obeyed(kube: Kube, namespace: str) -> None:
-    """Waits until a pod that is only tried (dry run) comes back steered."""
+    """Waits until the dry run of a pod gets a node selector from the policy."""
     wait_namespace_ready(kube, namespace)
     path = kube.path("v1", "pods", namespace)
     until(

@@ -1,4 +1,4 @@
-"""The real API server behind the simulator's `Store`: what its Metacontroller reads and writes."""
+"""Implements the simulator's `Store` on the real API server, for the simulator's Metacontroller."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ERRORS: dict[str, type[ApiError]] = {
 
 
 def refused(error: KubeError) -> ApiError:
-    """The simulator's error for an answer of the API server."""
+    """Returns the simulator's error for an error of the API server."""
     reason = str(error.body.get("reason", "InternalError"))
     known = ERRORS.get(reason)
     if known is not None:
@@ -45,35 +45,35 @@ class ApiStore:
         self._kube = kube
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Return the object or raise NotFoundError."""
+        """Returns the object. Raises NotFoundError if it does not exist."""
         return self._ask(lambda: self._kube.request("GET", self._path(kind, namespace, name)))
 
     def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
-        """Return all objects of a kind, of one namespace if given."""
+        """Returns all objects of a kind, of one namespace if given."""
         try:
             return self._kube.list_all(kind.api_version, kind.plural, namespace)
         except KubeError as error:
             raise refused(error) from error
 
     def create(self, kind: Kind, obj: Object) -> Object:
-        """Create the object; return it as stored."""
+        """Creates the object and returns its stored version."""
         path = self._path(kind, key_of(obj)[0])
         return self._ask(lambda: self._kube.request("POST", path, obj))
 
     def update(self, kind: Kind, obj: Object) -> Object:
-        """Replace the object (PUT), guarded by its resourceVersion."""
+        """Replaces the object (PUT), guarded by its resourceVersion."""
         path = self._path(kind, *key_of(obj))
         return self._ask(lambda: self._kube.request("PUT", path, obj))
 
     def update_status(self, kind: Kind, obj: Object) -> Object:
-        """Replace only the status, guarded by the resourceVersion."""
+        """Replaces only the status, guarded by the resourceVersion."""
         path = f"{self._path(kind, *key_of(obj))}/status"
         return self._ask(lambda: self._kube.request("PUT", path, obj))
 
     def delete(
         self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
-        """Delete the object, if it still has that uid."""
+        """Deletes the object, guarded by the uid in the options."""
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if options.uid is not None:
             body["preconditions"] = {"uid": options.uid}
@@ -98,14 +98,17 @@ class ApiStore:
 
 
 class ApiKinds(Kinds):
-    """The kinds that the API server has, learnt from its discovery as they are asked for."""
+    """The kinds of the API server, read from its discovery at their first use."""
 
     def __init__(self, kube: Kube) -> None:
         super().__init__()
         self._kube = kube
 
     def by_plural(self, api_version: str, plural: str) -> Kind:
-        """Return the kind served as this resource."""
+        """Returns the kind of this resource.
+
+        Raises LookupError if the API server does not serve it.
+        """
         for known in BUILT_IN:
             if (known.api_version, known.plural) == (api_version, plural):
                 return known

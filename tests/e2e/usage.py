@@ -1,4 +1,6 @@
-"""Serves what pods use, as the test says: a metrics server for the real horizontal autoscaler."""
+"""Serves metrics that a test sets, in place of a metrics server for the real
+HorizontalPodAutoscaler.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ EXTERNAL = "external.metrics.k8s.io/v1beta1"
 
 
 def resources(version: str) -> Json:
-    """Answers discovery."""
+    """Returns the response to discovery."""
     name, kind = ("pods", "PodMetrics") if version == VERSION else ("*", "ExternalMetricValueList")
     entry = {"name": name, "namespaced": True, "kind": kind, "verbs": ["get", "list"]}
     found: Json = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version}
@@ -28,7 +30,7 @@ def resources(version: str) -> Json:
 
 
 def external(value: int) -> Json:
-    """An external metric of this value, whichever is asked for."""
+    """Returns an external metric of this value, for any requested metric."""
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     item = {"metricName": "any", "metricLabels": {}, "timestamp": moment, "value": str(value)}
     return {
@@ -40,7 +42,7 @@ def external(value: int) -> Json:
 
 
 def metrics_of(kube: Kube, path: str, cpu: str) -> Json:
-    """The usage of the pods that a request asks for, each the same."""
+    """Returns the usage of the pods that a request selects; all pods use the same."""
     asked = urlsplit(path)
     namespace = asked.path.split("/")[5]
     selector = parse_qs(asked.query).get("labelSelector", [""])[0]
@@ -63,7 +65,7 @@ def metrics_of(kube: Kube, path: str, cpu: str) -> Json:
 
 @contextmanager
 def usage(kube: Kube, namespace: str, cpu: str) -> Iterator[None]:
-    """Every container uses this much."""
+    """Serves this CPU usage for every container."""
     with served(kube, namespace, VERSION, lambda path: metrics_of(kube, path, cpu)):
         yield
 
@@ -72,11 +74,11 @@ def usage(kube: Kube, namespace: str, cpu: str) -> Iterator[None]:
 def served(
     kube: Kube, namespace: str, version: str, answer: Callable[[str], Json]
 ) -> Iterator[None]:
-    """Metrics of a group and version; the API server asks here, by an APIService."""
+    """Serves the metrics of a group and version, registered as an APIService."""
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            """Discovery, or a metric."""
+            """Responds with discovery or a metric."""
             found = answer(self.path) if "/namespaces/" in self.path else resources(version)
             body = json.dumps(found).encode()
             self.send_response(200)
@@ -86,7 +88,7 @@ def served(
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing is logged."""
+            """Logs nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

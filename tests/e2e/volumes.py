@@ -1,7 +1,7 @@
-"""A fake volume provisioner: claims of its storage classes get a volume, grow, and lose it.
+"""A fake volume provisioner that creates, expands and deletes volumes for claims of its classes.
 
-Without it every claim stays Pending, and the scheduler leaves pods with claims alone. Whether a
-claim may ask for more is the API server's decision alone, by its class.
+Without it, all claims stay Pending and the scheduler places no pod with a claim. The API server
+alone decides by the StorageClass whether a claim may grow.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ STORAGE_CLASS: Json = {
     "allowVolumeExpansion": True,
 }
 _OURS = STORAGE_CLASS["metadata"]["name"]
-"""Classes of tests have names that begin with this one."""
+"""Prefix of the names of the tests' storage classes."""
 
 
 class Provisioner:
-    """Makes a volume for every claim of its classes, and expands it; removes it with its claim."""
+    """Creates and expands a volume for each claim of its classes, and deletes it with the claim."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kube = Kube(kubeconfig, user_agent="tapp-e2e-provisioner")
@@ -42,14 +42,14 @@ class Provisioner:
         self._senders = ThreadPoolExecutor(2, "provisioner")
 
     def start(self) -> Provisioner:
-        """Makes the default storage class and serves it from now on."""
+        """Creates the default storage class and starts to serve it."""
         self._kube.apply(STORAGE_CLASS)
         self._claims.start()
         self._volumes.start()
         return self
 
     def stop(self) -> None:
-        """Stops; volumes stay."""
+        """Stops serving; volumes stay."""
         self._claims.stop()
         self._volumes.stop()
         self._senders.shutdown(cancel_futures=True)
@@ -92,12 +92,13 @@ class Provisioner:
                 "hostPath": {"path": f"/nonexistent/{meta['uid']}"},
             },
         }
-        # Already there: the claim was seen twice. Away: the next list of claims comes again.
+        # The volume may exist already. If the API server is down, the next list contains the claim
+        # again.
         with contextlib.suppress(KubeError, OSError, HTTPError):
             self._kube.create(volume)
 
     def _expand(self, claim: Json) -> None:
-        """Does what external-resizer does: first the volume, then the claim's status."""
+        """Updates first the volume and then the claim's status, as external-resizer does."""
         size = claim["spec"]["resources"]["requests"]
         volume = self._kube.path("v1", "persistentvolumes", None, claim["spec"]["volumeName"])
         with contextlib.suppress(KubeError, OSError, HTTPError):

@@ -1,4 +1,4 @@
-"""Who serves at every moment, from a watch of its own: the witness for budgets."""
+"""Counts the available pods at each moment with a separate watch, to check budgets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .pods import is_ready
 
 
 class Watcher:
-    """Who serves at every moment, as anybody with a watch on pods can tell.
+    """Counts the pods that serve, with a watch on pods.
 
-    A pod serves while it is Ready and not being deleted, and each container whose image the spec
-    changed has been replaced: a real kubelet reports nothing while it pulls.
+    A pod serves while it is Ready, is not being deleted, and has a new container for each changed
+    image. The last condition is necessary because a real kubelet reports nothing while it pulls.
     """
 
     def __init__(self, kube: Kube, namespace: str) -> None:
@@ -23,25 +23,25 @@ class Watcher:
         self._images: dict[str, dict[str, str]] = {}
         self._replaced: dict[str, dict[str, str | None]] = {}
         self.fewest = 0
-        """The fewest pods that served at one time since `begin`."""
+        """The minimum number of pods that served at one time since `begin`."""
         self._informer = Informer(kube, kube.path("v1", "pods", namespace), self._heard)
 
     def seen(self, name: str) -> set[str]:
-        """The uids of all pods of this name so far."""
+        """Returns the uids of all pods of this name so far."""
         with self._lock:
             return set(self._uids.get(name, ()))
 
     def begin(self) -> None:
-        """Starts to count."""
+        """Resets the minimum to the present number."""
         with self._lock:
             self.fewest = len(self._serving)
 
     def start(self) -> None:
-        """Starts to watch."""
+        """Starts the watch."""
         self._informer.start()
 
     def stop(self) -> None:
-        """Stops."""
+        """Stops the watch."""
         self._informer.stop()
 
     def _heard(self, change: str, pod: Json) -> None:

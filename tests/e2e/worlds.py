@@ -1,7 +1,7 @@
-"""Two worlds that play the same stories: the simulator in memory, and a real API server.
+"""Two worlds for the same stories: the simulator in memory, and a real API server.
 
-Both answer the same two questions after each step, in the same words: what did Metacontroller write
-to which child, and how does everything look now.
+After each step, both return in the same form which children Metacontroller wrote, and the current
+state of all objects.
 """
 
 from __future__ import annotations
@@ -36,28 +36,30 @@ from .proxy import HookProxy
 
 CHILDREN = {"pods": "Pod", "persistentvolumeclaims": "PersistentVolumeClaim"}
 QUIET = 3.0
-"""Longer than any pause of the hook, of the fake kubelet and of the garbage collector."""
+"""Seconds; longer than any pause of the service, of the fake kubelet and of the garbage
+collector.
+"""
 STILL = 9.0
-"""The same where kubelets go on reporting what does not start."""
+"""Seconds without a change but reports of kubelets about containers that do not start."""
 STALE = (404, 409)
-"""Refusals of writes that were decided on an old observation; the next sync decides again."""
+"""Refusals of writes based on an old observation. The next sync decides again."""
 Writes = dict[str, list[str]]
-"""Child -> what was written to it, in order."""
+"""For each child, the writes to it in order."""
 REFUSED = " -> Invalid"
 
 
 def told(verb: str, paths: tuple[str, ...] = (), outcome: str = "ok") -> str:
-    """One write in one line."""
+    """Returns a write as one line."""
     tail = "" if outcome == "ok" else f" -> {outcome}"
     shown = sorted(path for path in paths if not path.endswith(FAILURES))
     return f"{verb} {', '.join(shown)}".strip() + tail
 
 
 def split(writes: Writes) -> tuple[Writes, Writes]:
-    """The accepted writes, in order; and the refused ones, each of them once.
+    """Returns the accepted writes in order, and the set of refused writes.
 
-    A refused write is tried again after a while, at any later sync and as often as time allows, so
-    only the set of them can be compared, at a story's end.
+    A refused write is retried at later syncs as often as time allows. So only the sets of refused
+    writes can be compared, at the end of a story.
     """
     accepted: Writes = {}
     refused: Writes = {}
@@ -72,7 +74,7 @@ def split(writes: Writes) -> tuple[Writes, Writes]:
 
 
 class Simulated:
-    """One story in the simulator."""
+    """A story in the simulator."""
 
     def __init__(self, story: Story, *, reports_generation: bool = True) -> None:
         self.story = story
@@ -82,7 +84,7 @@ class Simulated:
         behaviour.reports_generation = reports_generation
 
     def play(self, step: Step) -> None:
-        """Plays one step and comes to rest."""
+        """Plays one step and waits until nothing changes."""
         world, name = self.life.world, self.story.name
         match step.what:
             case "apply":
@@ -99,22 +101,23 @@ class Simulated:
                 world.patch("Pod", step.pod, step.patch)
         self.life.settle(allow_errors=True)
         if step.what == "finish":
-            # There the back-off of a second exit is short, and over when all is at rest.
+            # In the real world, the back-off of a second exit is short and over when nothing
+            # changes any more.
             world.kubelet.retry()
             self.life.settle(allow_errors=True)
 
     def writes(self) -> Writes:
-        """Metacontroller's writes of children since the last call."""
+        """Returns Metacontroller's writes to children since the last call."""
         found: Writes = defaultdict(list)
         for write in self.life.news():
-            # Names in the history follow from uids, and no two worlds have the same.
+            # The names of ControllerRevisions depend on uids, which differ between worlds.
             if write.kind not in ("TApp", "ControllerRevision"):
                 told_so = told(write.verb, write.paths, write.outcome)
                 found[f"{write.kind} {write.name}"].append(told_so)
         return found
 
     def state(self) -> dict[str, Json]:
-        """Everything there is, by kind and name."""
+        """Returns all objects by kind and name."""
         world = self.life.world
         kinds = ("TApp", *CHILDREN.values())
         return normal([obj for kind in kinds for obj in world.list(kind)], "default")
@@ -147,12 +150,15 @@ class Real:
         kubelet.levers.stop_code = KILLED
 
     def stop(self, timeout: float = 240) -> None:
-        """Deletes every TApp, so that no later test waits in a queue behind them; ends all."""
+        """Deletes all TApps, so that no later test waits behind them in a queue, and stops the
+        watches.
+        """
         tapps = self.kube.path(GROUP, "tapps", self.namespace)
         deadline = time.monotonic() + timeout
         while self.kube.list_all(GROUP, "tapps", self.namespace):
             assert time.monotonic() < deadline, "TApps are still there"
-            with contextlib.suppress(HTTPError):  # hundreds at once may take longer than a call may
+            # Hundreds of deletions may take longer than a request may.
+            with contextlib.suppress(HTTPError):
                 self.kube.request("DELETE", tapps)
             time.sleep(0.5)
         for watch in self._watches:
@@ -168,7 +174,7 @@ class Real:
                 self._shapes[key], self._last = shape, time.monotonic()
 
     def play(self, story: Story, step: Step) -> None:
-        """Plays one step of one story; `settle` waits for all of them."""
+        """Plays one step of one story. `settle` waits for all stories."""
         kube, namespace = self.kube, self.namespace
         tapp = kube.path(GROUP, "tapps", namespace, story.name)
         pod = kube.path("v1", "pods", namespace, step.pod or None)
@@ -191,11 +197,11 @@ class Real:
                 kube.patch(pod, step.patch)
 
     def settle(self, *, complete: bool, timeout: float = 240) -> None:
-        """Waits until nothing has changed and no hook was called for a while, and none is due.
+        """Waits until for a while nothing has changed and no hook was called.
 
-        Where a pull fails or a container crashes, kubelets report and hooks are called for ever; a
-        longer time in which nothing changes but their words is rest, too. With `complete` every
-        TApp must have become what was asked for, or be paused.
+        If a pull fails or a container crashes, kubelets send reports and hooks are called forever.
+        In that case a longer time without other changes is enough. With `complete`, every TApp must
+        have finished its rollout or be paused.
         """
         deadline = time.monotonic() + timeout
         self._last = called = time.monotonic()
@@ -212,7 +218,9 @@ class Real:
             assert now < deadline, f"no rest: {self._moving(complete=complete)[:20]}"
 
     def _moving(self, *, complete: bool) -> list[str]:
-        """Objects that Metacontroller has not seen, that are going away, or on their way."""
+        """Returns TApps that Metacontroller has not observed or whose rollout continues, and
+        objects that are being deleted.
+        """
         moving = []
         for watch in self._watches:
             for obj in watch.objects().values():
@@ -229,7 +237,7 @@ class Real:
         return moving
 
     def writes(self) -> Writes:
-        """Metacontroller's writes of children since the last call."""
+        """Returns Metacontroller's writes to children since the last call."""
         since, self._mark = self._mark, self.audit.mark()
         found: Writes = defaultdict(list)
         deleted: set[tuple[str, str]] = set()
@@ -259,12 +267,12 @@ class Real:
         new = request | {"metadata": _plain(request["metadata"])}
         paths = tuple(path for path in changed_paths(old, new) if path not in IGNORED_PATHS)
         if write.accepted and (write.resource_version == version or not paths):
-            outcome = "no-op"  # a PUT that only notes its writer is one, too
+            outcome = "no-op"  # a PUT that changes only managedFields counts as no change
         verb = write.subresource or write.verb
         return told(verb, paths, outcome)
 
     def state(self) -> dict[str, Json]:
-        """Everything there is, by kind and name."""
+        """Returns all objects by kind and name."""
         objects = []
         for api_version, plural in ((GROUP, "tapps"), *(("v1", plural) for plural in CHILDREN)):
             objects += self.kube.list_all(api_version, plural, self.namespace)
@@ -276,7 +284,7 @@ def _plain(metadata: Json) -> Json:
 
 
 def of_story(found: dict[str, Any], story: Story) -> dict[str, Any]:
-    """The part that belongs to one story: the TApp, its pods and its claims, by their names."""
+    """Returns the part of a story: the TApp, its pods and its claims, by their names."""
 
     def mine(child: str) -> bool:
         name = child.partition(" ")[2]
@@ -286,14 +294,17 @@ def of_story(found: dict[str, Any], story: Story) -> dict[str, Any]:
 
 
 def in_parallel(work: list[Callable[[], None]]) -> None:
-    """Does all of it, several at a time; the first error is raised."""
+    """Runs functions in several threads and raises the first error."""
     with ThreadPoolExecutor(8) as pool:
         for done in [pool.submit(each) for each in work]:
             done.result()
 
 
 def _shape(obj: Json) -> bytes:
-    """Parts of an object that tell of an event: not what a kubelet tells of its attempts."""
+    """Returns the parts of an object whose change is an event.
+
+    Reports of a kubelet's retries are none.
+    """
     meta, status = obj["metadata"], obj.get("status") or {}
     kept = {key: meta.get(key) for key in ("uid", "labels", "annotations", "deletionTimestamp")}
     told = [status.get("phase"), status.get("observedGeneration"), status.get("statuses")]
