@@ -69,8 +69,7 @@ class LocalControlPlane:
         api_flags: Sequence[str] = (),
         gates: str = "",
     ) -> None:
-        """`gates` are the feature gates of all processes, in the form of their flag:
-
+        """Takes `gates`, the feature gates of all processes, in the form of their flag:
         `A=true,B=true`.
         """
         self.directory = directory
