@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 """Builds etcd, Kubernetes, kubectl, helm and containerd from their published Go modules.
 
-And kube-state-metrics, with `E2E_KUBE_STATE_METRICS=1`: its packages are built in other versions
-than those of the others, which takes two minutes of a core.
+With `E2E_KUBE_STATE_METRICS=1` it also builds kube-state-metrics, whose packages have other
+versions than those of the other programs. That takes two minutes on one core.
 
-Only `go build` on the modules that each go.mod and go.sum pin; nothing is downloaded but Go
-modules, and nothing is written into the repository. A stamp beside the binaries says what they were
-built from, so a run that has nothing to do ends at once.
+The program runs `go build` on the modules that each go.mod and go.sum pin. It downloads Go modules
+only, and writes nothing into the repository. A stamp beside the binaries names their sources, so a
+run without changes ends at once. `E2E_KUBERNETES=1.34` chooses the module in `kubernetes-1.34`.
 
-`E2E_KUBERNETES=1.34` chooses the pinned module in the directory `kubernetes-1.34`.
-
-Exit codes: 0 built (or already there), 3 no usable Go toolchain, else go's own failure.
+Exit codes: 0 if all is built, 3 if there is no usable Go toolchain, otherwise the code of go.
 """
 
 from __future__ import annotations
@@ -40,24 +38,26 @@ NO_TOOLCHAIN = 3
 
 @dataclass(frozen=True)
 class Part:
-    """What is built from one pinned module, and where it goes."""
+    """A program that is built from one pinned module, and its place."""
 
     title: str
     version: str
     module: Path
     names: tuple[str, ...]
     calls: tuple[tuple[str, ...], ...]
-    """Arguments of `go build`, each without its `-o`."""
+    """Arguments of `go build`, each without `-o`."""
 
     @property
     def bin_dir(self) -> Path:
-        """Where the binaries are, or would be: a cache outside the repository."""
+        """The directory of the binaries: a cache outside the repository, which may not
+        exist yet.
+        """
         cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         prefix = "" if self.title == "Kubernetes" else f"{self.title}-"
         return Path(cache) / "tapp-e2e" / f"{prefix}{self.version}" / "bin"
 
     def stamp(self, go_version: str) -> str:
-        """What the binaries are made of: equal stamps, equal binaries."""
+        """Returns a text about the sources of the binaries: equal stamps mean equal binaries."""
         digest = hashlib.sha256(repr(self.calls).encode())
         for name in ("go.mod", "go.sum"):
             digest.update((self.module / name).read_bytes())
@@ -65,12 +65,12 @@ class Part:
 
 
 def say(line: object) -> None:
-    """Prints one line at once, also when the output is a pipe."""
+    """Prints a line without buffering, even to a pipe."""
     print(line, flush=True)  # noqa: T201
 
 
 def required(module: Path, path: str) -> str:
-    """The version of `path` that the module's go.mod pins, for example `v1.36.3`."""
+    """Returns the version of `path` in the module's go.mod, such as `v1.36.3`."""
     text = (module / "go.mod").read_text()
     found = re.search(rf"^require {re.escape(path)} (\S+)", text, re.MULTILINE)
     if found is None:
@@ -79,7 +79,9 @@ def required(module: Path, path: str) -> str:
 
 
 def kubernetes_module(wanted: str = "") -> Path:
-    """The directory of a Kubernetes version, else of that which the environment asks for."""
+    """Returns the directory of a Kubernetes version; by default of the version in the
+    environment.
+    """
     wanted = wanted or os.environ.get("E2E_KUBERNETES") or NEWEST
     module = HERE if wanted == NEWEST else HERE / f"kubernetes-{wanted}"
     if not (module / "go.mod").exists():
@@ -90,17 +92,17 @@ def kubernetes_module(wanted: str = "") -> Path:
 
 
 def kubernetes_version(wanted: str = "") -> str:
-    """The pinned version, for example `v1.37.2`."""
+    """Returns the pinned version, such as `v1.37.2`."""
     return required(kubernetes_module(wanted), "k8s.io/kubernetes")
 
 
 def bin_dir() -> Path:
-    """Where etcd and Kubernetes are, or would be."""
+    """Returns the directory of etcd and Kubernetes, which may not exist yet."""
     return kubernetes().bin_dir
 
 
 def kubernetes(wanted: str = "") -> Part:
-    """Kubernetes and its etcd; the kubelet, which knows no other system, on Linux only."""
+    """Returns Kubernetes with its etcd. The kubelet is built on Linux only."""
     names = (*CONTROL_PLANE, "kubelet") if sys.platform == "linux" else CONTROL_PLANE
     packages = tuple(f"k8s.io/kubernetes/cmd/{name}" for name in names)
     version = kubernetes_version(wanted)
@@ -109,19 +111,19 @@ def kubernetes(wanted: str = "") -> Part:
 
 
 def containerd() -> Part:
-    """The container runtime of the real node."""
+    """Returns the container runtime of the real node."""
     module = HERE / "containerd"
     version = required(module, CONTAINERD)
     flags = f"-s -w -X {CONTAINERD}/version.Version={version.removeprefix('v')}"
     packages = tuple(f"{CONTAINERD}/cmd/{name}" for name in CONTAINERD_NAMES)
-    # Snapshotters that need C libraries or other filesystems than overlay.
+    # Without the snapshotters that need C libraries or other file systems than overlay.
     tags = "no_btrfs no_devmapper no_zfs no_aufs"
     calls = (("-tags", tags, "-ldflags", flags, *packages),)
     return Part("containerd", version, module, CONTAINERD_NAMES, calls)
 
 
 def helm() -> Part:
-    """What installs the chart of a release."""
+    """Returns helm, which installs the chart of a release."""
     module = HERE / "helm"
     version = required(module, HELM)
     flags = f"-s -w -X {HELM}/internal/version.version={version}"
@@ -130,7 +132,7 @@ def helm() -> Part:
 
 
 def kube_state_metrics() -> Part:
-    """What tells Prometheus of TApps."""
+    """Returns kube-state-metrics, which exposes metrics of TApps."""
     module = HERE / "kube-state-metrics"
     calls = (("-ldflags", "-s -w", STATES),)
     version = required(module, STATES)
@@ -138,7 +140,7 @@ def kube_state_metrics() -> Part:
 
 
 def parts() -> list[Part]:
-    """All that is built on this machine."""
+    """Returns all parts for this machine."""
     everywhere = [kubernetes(), helm()]
     if os.environ.get("E2E_KUBE_STATE_METRICS") == "1":
         everywhere.append(kube_state_metrics())
@@ -146,7 +148,7 @@ def parts() -> list[Part]:
 
 
 def go_environment() -> dict[str, str]:
-    """Go's settings: no toolchain download, no cgo, and go.mod stays as committed."""
+    """Returns Go's settings: no toolchain download, no cgo, and an unchanged go.mod."""
     return os.environ | {
         "GOTOOLCHAIN": "local",
         "CGO_ENABLED": "0",
@@ -156,10 +158,10 @@ def go_environment() -> dict[str, str]:
 
 
 def version_flags(version: str) -> str:
-    """Linker flags that make `/version` and `kubectl version` tell the true version.
+    """Returns linker flags that set the version in `/version` and `kubectl version`.
 
-    Without them the server says `v0.0.0-master+$Format:%H$`, which clients fail to parse; the
-    second package is where user agents, and so the audit log, get it from.
+    Without them the server reports `v0.0.0-master+$Format:%H$`, which clients fail to parse. The
+    second package is the source of user agents, and so of the audit log.
     """
     major, minor, _ = version.removeprefix("v").split(".")
     values = {
@@ -175,7 +177,7 @@ def version_flags(version: str) -> str:
 
 
 def go_toolchain(module: Path) -> tuple[str, str] | str:
-    """The go command and its version, or one line saying why there is none to use."""
+    """Returns the go command and its version, or a line that says why there is none."""
     go = shutil.which("go")
     if go is None:
         return "no Go toolchain on PATH"
@@ -189,16 +191,16 @@ def go_toolchain(module: Path) -> tuple[str, str] | str:
 
 
 def compile_into(target: Path, go: str, part: Part) -> None:
-    """Builds every binary; raises CalledProcessError with go's message already printed."""
+    """Builds all binaries. Raises CalledProcessError after go has printed its message."""
     for call in part.calls:
-        # etcd's package is called `server`, so its binary has to be named.
+        # etcd's package is called `server`, so its binary needs a name.
         output = str(target / "etcd") if ETCD in call else f"{target}/"
         command = [go, "build", "-o", output, *call]
         subprocess.run(command, cwd=part.module, env=go_environment(), check=True)
 
 
 def build(part: Part) -> int:
-    """Builds what is missing of one part and says in one line what it did."""
+    """Builds a part unless it exists, and prints the result in one line."""
     toolchain = go_toolchain(part.module)
     if isinstance(toolchain, str):
         say(f"e2e-binaries: {toolchain}; nothing built")
@@ -227,7 +229,7 @@ def build(part: Part) -> int:
 
 
 def main() -> int:
-    """Builds what is missing, until something fails."""
+    """Builds all missing parts. Stops at the first failure and returns its exit code."""
     if sys.argv[1:] == ["--print-dir"]:
         say(bin_dir())
         return 0

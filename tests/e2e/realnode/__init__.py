@@ -1,1 +1,1 @@
-"""A real node: kubelet, containerd and runc in a PID and a mount namespace of their own."""
+"""A real node: kubelet, containerd and runc in a separate PID namespace and mount namespace."""

@@ -1,4 +1,6 @@
-"""A client as a Service has them: it follows the EndpointSlices, and asks who is ready in turn."""
+"""A client of a Service that reads the EndpointSlices and sends requests to ready endpoints in
+turn.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,20 @@ TIMEOUT = 5.0
 AT_ONCE = 32
 NOBODY = "nobody is ready"
 View = dict[str, str]
-"""Address -> pod, of the endpoints that are ready."""
+"""Pods by address, for the endpoints that are ready."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request, and what became of it; times are of the monotonic clock."""
+    """A request and its result. Times are of the monotonic clock."""
 
     began: float
     ended: float
     pod: str
     version: str
-    """What the application answered: the version of its image; "" where it failed."""
+    """The response of the application, which is the version of its image; empty if the request
+    failed.
+    """
     failure: str
 
     def __str__(self) -> str:
@@ -41,7 +45,7 @@ class Request:
 
 
 def service(name: str, labels: dict[str, str]) -> Json:
-    """A Service in front of the application's pods; nothing serves its cluster address."""
+    """Returns a Service for the application's pods. No proxy serves its cluster address."""
     ports: list[dict[str, Any]] = [{"port": 80, "targetPort": PORT}]
     return {
         "apiVersion": "v1",
@@ -52,19 +56,19 @@ def service(name: str, labels: dict[str, str]) -> Json:
 
 
 class Client:
-    """Sends `rate` requests a second, each on a connection of its own, while it is entered.
+    """Sends `rate` requests a second, each on a new connection; a context manager.
 
-    `lag` seconds pass until it acts on a change of the EndpointSlices: a proxy or a load balancer
-    is no faster.
+    The client acts on a change of the EndpointSlices after `lag` seconds, because a proxy or a load
+    balancer is no faster.
     """
 
     def __init__(
         self, kube: Kube, namespace: str, name: str, *, rate: float = 40, lag: float = 0.5
     ) -> None:
         self.requests: list[Request] = []
-        """All that have been answered, or failed."""
+        """All requests that have succeeded or failed."""
         self.views: list[tuple[float, View]] = []
-        """Since when who was ready, without the lag."""
+        """The ready endpoints since each time of a change, without the lag."""
         self.lag = lag
         self._rate = rate
         self._slices = Informer(
@@ -101,16 +105,18 @@ class Client:
 
     @property
     def failures(self) -> list[Request]:
-        """The requests that failed."""
+        """The failed requests."""
         return [each for each in list(self.requests) if each.failure]
 
     def view(self, moment: float) -> View:
-        """Returns the instances that were ready at a moment."""
+        """Returns the pods that were ready at a moment."""
         seen = [view for since, view in list(self.views) if since <= moment]
         return seen[-1] if seen else {}
 
     def absent(self, pod: str, before: float) -> float:
-        """Since when a pod had been missing at a moment; the moment itself if it was there."""
+        """Returns since when the pod had been missing at the time `before`, which is the result if
+        the pod was there.
+        """
         since = before
         for began, view in reversed([each for each in list(self.views) if each[0] <= before]):
             if pod in view.values():
@@ -127,7 +133,7 @@ class Client:
         gone = [at for at, view in views if at >= after and pod not in view.values()]
         return min(gone, default=math.inf)
 
-    def _heard(self, change: str, found: Json) -> None:  # noqa: ARG002 - all slices are read anew
+    def _heard(self, change: str, found: Json) -> None:  # noqa: ARG002 - all slices are read again
         view = {
             address: endpoint["targetRef"]["name"]
             for each in self._slices.objects().values()
@@ -147,7 +153,7 @@ class Client:
         began, version, failure = time.monotonic(), "", ""
         view = sorted(self.view(began - self.lag).items())
         if not view:
-            if self.requests:  # Before the first answer the client has not begun.
+            if self.requests:  # before the first response, the client has not begun
                 self.requests.append(Request(began, began, "", "", NOBODY))
             return
         address, pod = view[next(self._turn) % len(view)]

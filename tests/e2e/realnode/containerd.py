@@ -1,4 +1,4 @@
-"""containerd with runc, as a process inside the node's namespaces."""
+"""Runs containerd with runc as a process inside the node's namespaces."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ SystemdCgroup = false
 
 
 class Containerd:
-    """The runtime: started and restarted under its containers, which run on."""
+    """The container runtime. Its containers continue to run while it restarts."""
 
     def __init__(self, space: Space, binaries: Path, registry: str) -> None:
         self.directory = space.directory / "containerd"
         self.tasks = self.directory / "state" / "io.containerd.runtime.v2.task" / NAMESPACE
-        """A directory for each container that has a task."""
+        """Contains a directory for each container that has a task."""
         self.socket = self.directory / "containerd.sock"
         self._space = space
         self._binaries = binaries
@@ -71,13 +71,15 @@ class Containerd:
 
     @property
     def snapshotter(self) -> str:
-        """How root file systems are made: by copies where overlays cannot be stacked any more."""
+        """The snapshotter: copies if the file system is an overlay, on which overlays cannot be
+        stacked.
+        """
         asked = ["stat", "--file-system", "--format", "%T", str(self._space.directory)]
         found = subprocess.run(asked, text=True, capture_output=True, check=True).stdout.strip()
         return "native" if found == "overlayfs" else "overlayfs"
 
     def start(self) -> None:
-        """Starts it and waits until it answers."""
+        """Starts containerd and waits until it responds."""
         if self._process is None:
             path = f"{self._binaries}{os.pathsep}{os.environ['PATH']}"
             file = self.directory / "config.toml"
@@ -90,16 +92,16 @@ class Containerd:
 
     @property
     def alive(self) -> bool:
-        """True if it runs."""
+        """True if containerd runs."""
         return self._process is not None and self._process.alive
 
     def stop(self, *, kill: bool = False) -> None:
-        """Stops it; containers run on."""
+        """Stops containerd; containers continue to run."""
         if self._process is not None:
             self._process.stop(kill=kill)
 
     def restart(self, *, kill: bool = False) -> None:
-        """Ends it and starts it again."""
+        """Ends containerd and starts it again."""
         self.stop(kill=kill)
         self.start()
 
@@ -108,7 +110,9 @@ class Containerd:
         self.ctr("images", "import", "--local", "--snapshotter", self.snapshotter, archive)
 
     def ctr(self, *arguments: str | Path) -> str:
-        """Runs ctr inside and returns what it prints; raises if it fails."""
+        """Runs ctr inside the namespaces and returns its output; raises ProcessError if it
+        fails.
+        """
         call = [self._binaries / "ctr", "-a", self.socket, "-n", NAMESPACE, *arguments]
         enter = [sys.executable, "-I", "-S", "-c", ENTER, str(self._space.init)]
         done = subprocess.run([*enter, *call], text=True, capture_output=True, check=False)
@@ -125,7 +129,7 @@ class Containerd:
 
     @staticmethod
     def cni_plugins() -> Path | None:
-        """Where the CNI plugins are: the one for loopback is all that is needed."""
+        """Returns the directory of the CNI plugins, or None if there is no loopback plugin."""
         return next((each for each in CNI_PLACES if (each / "loopback").exists()), None)
 
     def _prepare(self, registry: str) -> None:

@@ -1,7 +1,7 @@
-"""Images without a registry: OCI layouts made from one static busybox.
+"""Builds images without a registry: OCI layouts from one static busybox.
 
-All share one layer; an image differs in its environment, which tells the one script what to do.
-What the image says the pod may overrule, so a behaviour comes with an image or with a template.
+All images share one layer. They differ in their environment, which tells the script what to do. A
+pod may override it, so a behavior comes with an image or with a template.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 HOST = "e2e.local"
-"""Where the images claim to come from; pulls of names of this host ask the test's own registry."""
+"""The registry in the images' names. Pulls from this host ask the registry of the test."""
 PAUSE = f"{HOST}/pause:1"
 SERVING = "run/serving"
-"""The file that is there while the process inside serves."""
+"""A file that exists while the process in the container serves."""
 STARTED = "run/started"
-"""The file that is there from when it has started, by its own word."""
+"""A file that exists as soon as the process in the container has started."""
 HTTP_PATH = "/cgi-bin/version"
 APP = """#!/bin/sh
 # START_SECONDS until it serves, BOOT_SECONDS until it says that it has started; EXIT_AFTER seconds
@@ -76,33 +76,33 @@ BEHAVIOURS: dict[str, dict[str, str]] = {
     "ends": {"EXIT_AFTER": "1"},
     "oom": {"EAT": "1"},
 }
-"""Tag -> environment of the images that the node has from the beginning."""
+"""For each tag, the environment of an image that the node has from the beginning."""
 
 
 def app(tag: str) -> str:
-    """The name of an application's image."""
+    """Returns the name of an image of the application."""
     return f"{HOST}/app:{tag}"
 
 
 def content(value: Any) -> bytes:
-    """A JSON document as a blob."""
+    """Returns a JSON document as a blob."""
     return json.dumps(value, sort_keys=True).encode()
 
 
 def sha256(blob: bytes) -> str:
-    """A blob's digest."""
+    """Returns the digest of a blob."""
     return f"sha256:{hashlib.sha256(blob).hexdigest()}"
 
 
 def entry(name: str, kind: bytes = tarfile.REGTYPE, mode: int = 0o755) -> tarfile.TarInfo:
-    """An entry of a tar that is the same whenever it is made."""
+    """Returns a tar entry without a time, so that equal contents give equal archives."""
     made = tarfile.TarInfo(name)
     made.type, made.mode = kind, mode
     return made
 
 
 def layer(busybox: Path) -> bytes:
-    """The one file system: busybox, its commands, and the script."""
+    """Returns the only file system layer: busybox, its commands, and the script."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for name in ("bin", "run", "tmp", "etc", "data", "www", "www/cgi-bin"):
@@ -124,7 +124,7 @@ def layer(busybox: Path) -> bytes:
 
 
 def ballast(megabytes: int) -> bytes:
-    """A layer of bytes that no compression makes smaller; empty for 0."""
+    """Returns a layer of incompressible bytes; empty for 0."""
     if not megabytes:
         return b""
     out = io.BytesIO()
@@ -143,13 +143,14 @@ class Images:
     machine: str
     blobs: dict[str, bytes] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    """Name -> the manifest's digest."""
+    """The digest of the manifest for each name."""
 
     def __post_init__(self) -> None:
         raw = layer(self.busybox)
         self._diff = sha256(raw)
         self._layer = self._put(gzip.compress(raw, 1, mtime=0))
-        self.add(PAUSE, {"VERSION": "pause"}, user="65535:65535")  # as the real one has it
+        # The user of the real pause image.
+        self.add(PAUSE, {"VERSION": "pause"}, user="65535:65535")
         for tag, environment in BEHAVIOURS.items():
             self.add(app(tag), {"VERSION": tag, **environment})
         self.names[app("2-again")] = self.names["mirror.local/app:2"] = self.names[app("2")]
@@ -157,7 +158,7 @@ class Images:
     def add(
         self, name: str, environment: Mapping[str, str], megabytes: int = 0, user: str = ""
     ) -> None:
-        """Makes an image that runs the script with this environment, and as large as that."""
+        """Adds an image that runs the script with this environment, enlarged by `megabytes`."""
         weight = ballast(megabytes)
         layers = [self._layer, *([self._put(gzip.compress(weight, 1, mtime=0))] if weight else [])]
         paths = {"PATH": "/bin"} | dict(environment)
@@ -183,7 +184,7 @@ class Images:
         self.names[name] = self._put(content(manifest))
 
     def archive(self, target: Path) -> None:
-        """Writes all images as one tar in OCI layout, as `ctr images import` reads it."""
+        """Writes all images into one tar in OCI layout, which `ctr images import` can read."""
         manifests = [
             self._describe(MANIFEST_TYPE, digest)
             | {"annotations": {"io.containerd.image.name": name}}

@@ -1,4 +1,4 @@
-"""The kubelet as a process inside the node's namespaces."""
+"""Runs the kubelet as a process inside the node's namespaces."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ DOMAIN = "cluster.local"
 
 
 class RealKubelet:
-    """One node's kubelet: stopped and started again under pods that run on.
+    """The kubelet of a node. Its pods continue to run while it restarts.
 
-    Only pods that ask for the node land there, beside fake ones; but where `dns` says which address
-    answers the cluster's names, it is a cluster's one node, and takes them all.
+    The node is tainted, so that only pods that ask for it run there, beside fake nodes. With `dns`,
+    the address of a DNS server for the cluster's names, it is the cluster's only node and takes all
+    pods.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class RealKubelet:
         (self.directory / "config.yaml").write_text(yaml.safe_dump(settings))
 
     def start(self) -> None:
-        """Starts it and waits until it is healthy."""
+        """Starts the kubelet and waits until it is healthy."""
         if self._process is None:
             self._process = self._space.process(
                 "kubelet",
@@ -62,23 +63,25 @@ class RealKubelet:
         self._process.wait_http(f"http://127.0.0.1:{self._health}/healthz")
 
     def stop(self, *, kill: bool = False) -> None:
-        """Stops it: the node goes silent, its containers run on."""
+        """Stops the kubelet: the node sends no heartbeats, and its containers continue to run."""
         if self._process is not None:
             self._process.stop(kill=kill)
 
     def become(self, binary: Path) -> None:
-        """Another kubelet takes over the node and what runs there, as in an upgrade."""
+        """Replaces the kubelet by another binary, which takes over the running pods, as in an
+        upgrade.
+        """
         self.stop()
         self._process, self.binary = None, binary
         self.start()
 
     @property
     def alive(self) -> bool:
-        """True if it runs."""
+        """True if the kubelet runs."""
         return self._process is not None and self._process.alive
 
     def wait_ready(self, kube: Kube) -> None:
-        """Waits until the cluster counts the node as ready."""
+        """Waits until the node is Ready in the API server."""
         assert self._process is not None
         self._process.wait_until(lambda: node_is_ready(kube, self.name), "ready node")
 
@@ -96,7 +99,7 @@ class RealKubelet:
             "podLogsDir": str(self.directory / "logs"),
             "resolvConf": "",
             "makeIPTablesUtilChains": False,
-            # One cgroup of the run's own, so that nothing of it can stay behind.
+            # A cgroup for this run only, so that no process of it can remain.
             "cgroupRoot": f"/{self._space.cgroup}",
             "cgroupDriver": "cgroupfs",
             "failCgroupV1": False,
@@ -107,7 +110,7 @@ class RealKubelet:
             "evictionHard": {"memory.available": "1Mi"},
             "imageGCHighThresholdPercent": 100,
             "serializeImagePulls": False,
-            # The control plane takes a node for lost after a few seconds.
+            # The control plane treats a node as lost after a few seconds.
             "nodeLeaseDurationSeconds": LEASE_SECONDS,
             "nodeStatusUpdateFrequency": "2s",
             "nodeStatusReportFrequency": "60s",
@@ -115,7 +118,7 @@ class RealKubelet:
 
 
 def node_is_ready(kube: Kube, node: str) -> bool:
-    """True if the API server answers, and takes the node for Ready."""
+    """Returns True if the API server responds and the node is Ready."""
     with contextlib.suppress(KubeError):
         return is_ready(kube.find("v1", "nodes", None, node) or {})
     return False

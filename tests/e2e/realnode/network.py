@@ -1,8 +1,8 @@
-"""Pods with an address of their own, for what is not to run on the host's network.
+"""Gives addresses to pods that do not use the host's network.
 
-A pair of virtual interfaces joins each pod to the host, and nothing else: no bridge, no forwarding,
-no way but to the addresses of Services. The interfaces go with the pods' namespaces, those with the
-node's.
+A pair of virtual interfaces connects each pod to the host. There is no bridge and no forwarding,
+and the only route leads to the addresses of Services. The interfaces disappear with the namespaces
+of the pods, which end with the node's namespaces.
 """
 
 from __future__ import annotations
@@ -20,17 +20,22 @@ from tests.e2e.patience import PATIENCE, until
 from .node import RealNode
 
 PODS, SERVICES = IPv4Network("198.18.0.0/16"), IPv4Network("198.19.0.0/16")
-"""Halves of the range that is set aside for tests of networks (RFC 2544)."""
+"""Halves of the address range for benchmarks of networks (RFC 2544)."""
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 
 
 def block(whole: IPv4Network, number: int) -> IPv4Network:
-    """One of the blocks of 16 addresses: runs beside each other share the host's routes."""
+    """Returns a block of 16 addresses.
+
+    Parallel runs share the host's routes, so each takes its own block.
+    """
     return IPv4Network((int(whole[number * 16 % whole.num_addresses]), 28))
 
 
 class PodNetwork:
-    """While it is up, pods of the node that are not on the host's network have an address."""
+    """While this context is active, the node's pods get addresses unless they use the host's
+    network.
+    """
 
     def __init__(self, node: RealNode) -> None:
         self._init = node.space.init
@@ -38,7 +43,8 @@ class PodNetwork:
         self._forwarding = node.space.directory / "ip_forward"
 
     def __enter__(self) -> PodNetwork:
-        # The plugin would switch on the whole host's forwarding. In here it seems to be on already.
+        # The plugin would switch on forwarding for the whole host. This file makes it look switched
+        # on already.
         self._forwarding.write_text("1\n")
         self._inside("mount", "--bind", str(self._forwarding), FORWARDING)
         subnet = str(block(PODS, os.getpid()))
@@ -56,7 +62,7 @@ class PodNetwork:
     @classmethod
     @contextmanager
     def for_pods(cls, node: RealNode) -> Iterator[None]:
-        """The same; before it goes, the node's pods do, which it waits for."""
+        """Activates the network, and waits at the end until no pod is left on the node."""
         with cls(node):
             yield
             here = partial(

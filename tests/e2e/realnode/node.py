@@ -1,4 +1,4 @@
-"""The real node as the tests use it: parts, levers, and what has to be there."""
+"""The real node: starts its parts, offers levers for tests, and checks the requirements."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ PACKAGES = "runc, busybox-static and containernetworking-plugins"
 
 
 class RealNode:
-    """containerd, kubelet, a registry and the witness, all in one directory.
+    """containerd, kubelet, a registry and the witness in one directory.
 
-    `dns` is where the cluster's names are answered, if this is its one node.
+    `dns` is the address of a DNS server for the cluster's names, if this is the cluster's only
+    node.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class RealNode:
     ) -> None:
         sweep()
         self.seconds = 0.0
-        """How long it took to be ready."""
+        """Seconds until the node was Ready."""
         self.kube = Kube(kubeconfig, context=context)
         self.space = Space(directory, directory.name)
         self._busybox = Path(shutil.which("busybox") or "busybox")
@@ -51,11 +52,11 @@ class RealNode:
 
     @property
     def name(self) -> str:
-        """The node's name."""
+        """The name of the node."""
         return self.kubelet.name
 
     def start(self) -> RealNode:
-        """Starts everything and waits for a ready node; stops it again if that fails."""
+        """Starts all parts and waits for a Ready node. Stops them if a part fails."""
         begun = time.monotonic()
         try:
             self.registry.start()
@@ -81,19 +82,20 @@ class RealNode:
         return self
 
     def stop(self) -> None:
-        """Stops those that write first; what is left inside the kernel ends with the namespace."""
+        """Stops the parts that write first. The remaining processes end with the namespace."""
         for part in ("witness", "kubelet", "containerd"):
             if hasattr(self, part):
                 getattr(self, part).stop()
         if hasattr(self, "kubelet"):
-            with contextlib.suppress(KubeError, OSError, HTTPError):  # the cluster may be gone
+            # The cluster may have been stopped.
+            with contextlib.suppress(KubeError, OSError, HTTPError):
                 self.kube.delete("v1", "nodes", None, self.name)
         self.space.stop()
         self.registry.stop()
         self.kube.close()
 
     def rest(self) -> None:
-        """All levers back: kubelet and containerd run, the registry gives nothing."""
+        """Resets all levers: kubelet and containerd run, and the registry offers no image."""
         self.registry.reset()
         if not self.containerd.alive:
             self.containerd.start()
@@ -102,11 +104,11 @@ class RealNode:
         self.kubelet.wait_ready(self.kube)
 
     def silence(self) -> None:
-        """The kubelet stops: no heartbeat, no status; containers run on."""
+        """Kills the kubelet: no heartbeats and statuses, while containers continue to run."""
         self.kubelet.stop(kill=True)
 
     def kill(self, pid: int) -> None:
-        """Kills a process by its pid inside."""
+        """Kills a process by its process id inside the namespace."""
         enter = ["nsenter", "--target", str(self.space.init), "--pid"]
         kill = [str(self._busybox), "kill", "-9", str(pid)]
         subprocess.run([*enter, *kill], check=True, capture_output=True)
@@ -119,7 +121,7 @@ class RealNode:
 
 
 def kubelet_binary() -> Path:
-    """The kubelet: beside the control plane's binaries, or of the version that is asked for."""
+    """Returns the kubelet of the version in E2E_KUBELET, or of the control plane's version."""
     if older := os.environ.get("E2E_KUBELET"):
         return build.kubernetes(older).bin_dir / "kubelet"
     given = Path(os.environ.get("KUBEBUILDER_ASSETS") or build.bin_dir()) / "kubelet"
@@ -127,7 +129,7 @@ def kubelet_binary() -> Path:
 
 
 def missing(backend: str) -> str | None:
-    """One line saying why no real node can run here, or None where it can.
+    """Returns a line that says why no real node can run here, or None if it can.
 
     `backend` is the kind of cluster: `local`, `existing` or `kind`.
     """

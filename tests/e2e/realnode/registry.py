@@ -1,4 +1,4 @@
-"""A registry of the test's own: slow, refusing, or serving, as the test says."""
+"""A registry of images that a test makes slow, failing or complete."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from .images import HOST, MANIFEST_TYPE, Images, app, sha256
 
 
 class Registry:
-    """Enough of the distribution API for pulls, on a loopback port.
+    """Serves the part of the distribution API that pulls need, on a loopback port.
 
-    `images` are the blobs; what may be pulled are the names in `published`. `delay` seconds pass
-    before a manifest is answered, and `failing` makes every answer a 503. While `open` is cleared,
-    requests for manifests wait.
+    `images` has the blobs, and `published` the names that can be pulled. A response with a manifest
+    is delayed by `delay` seconds, and `failing` makes every response a 503.
     """
 
     def __init__(self, images: Images) -> None:
@@ -31,32 +30,32 @@ class Registry:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The address of the registry."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def start(self) -> None:
-        """Serves from now on."""
+        """Starts serving."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends."""
+        """Stops serving."""
         if self._thread.is_alive():
             self._server.shutdown()
         self._server.server_close()
 
     def publish(self, tag: str, megabytes: int = 0, **environment: str) -> None:
-        """Gives an image of the application that the node does not have."""
+        """Offers an image of the application that the node does not have."""
         self.images.add(app(tag), {"VERSION": tag, **environment}, megabytes)
         self.published.add(app(tag))
 
     def reset(self) -> None:
-        """Back at rest: quick, whole, and with nothing to give."""
+        """Resets the registry: no delay, no failure, no image."""
         self.published.clear()
         self.delay, self.failing = 0.0, False
         self.open.set()
 
     def find(self, path: str) -> tuple[str, bytes] | None:
-        """Media type and blob of a path below /v2/, where there is such."""
+        """Returns media type and blob of a path below /v2/, or None."""
         name, _, wanted = path.removeprefix("/v2/").rpartition("/")
         name, _, kind = name.rpartition("/")
         if kind == "blobs":
@@ -73,7 +72,7 @@ class Registry:
 
 
 def handler(registry: Registry) -> type[BaseHTTPRequestHandler]:
-    """The request handler of one registry."""
+    """Returns the class of request handlers of a registry."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -101,6 +100,6 @@ def handler(registry: Registry) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     return Handler

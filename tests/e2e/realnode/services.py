@@ -1,9 +1,8 @@
-"""The addresses and names of Services, for a cluster that has no kube-proxy and no DNS server.
+"""Serves the addresses and names of Services for a cluster without kube-proxy and DNS server.
 
-Every connection to a Service is answered here and handed to one of its ready endpoints; names are
-answered as cluster DNS does. So pods and what is installed run as they are shipped. The addresses
-are made this host's own by one route, from the range that is set aside for tests of networks; no
-packet leaves the host.
+Each connection to a Service is forwarded to one of its ready endpoints. Names are resolved as in
+cluster DNS. So pods run unchanged, as they are shipped. One route makes the addresses local to this
+host. They are from the range for benchmarks of networks, and no packet leaves the host.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ from tests.e2e.process import ProcessError
 from .kubelet import DOMAIN
 
 DNS_PLACE = 10
-"""Which address of the range answers names, as is the custom."""
+"""The number of the DNS server's address in the range; 10 is the usual one."""
 POLL_SECONDS = 0.2
 Address = tuple[str, int]
 
 
 class Services:
-    """While it is up, Services of this cluster can be reached from its pods and from this host."""
+    """While this context is active, pods and this host can reach the Services of the cluster."""
 
     def __init__(self, kubeconfig: Path, block: IPv4Network, busybox: Path) -> None:
         self._kube = Kube(kubeconfig)
         self._block = block
         self._busybox = busybox
         self.dns = str(block[DNS_PLACE])
-        """Where pods ask for names."""
+        """The address of the DNS server."""
         self._names: dict[str, str] = {}
         self._ports: dict[Address, Port] = {}
         self._ending = threading.Event()
@@ -81,7 +80,7 @@ class Services:
         subprocess.run(command, check=True, capture_output=True)
 
     def resolve(self, request: Any, _: object) -> Any:
-        """Answers one question for a name; dnslib calls it."""
+        """Answers a question for a name. dnslib calls this method."""
         reply = request.reply()
         address = self._names.get(str(request.q.qname).rstrip(".").lower())
         if address is None:
@@ -95,11 +94,13 @@ class Services:
             while not self._ending.wait(POLL_SECONDS):
                 for service in self._ask("v1", "services"):
                     self._serve(service)
-        except Exception as error:  # noqa: BLE001 - told by who ends this
+        except Exception as error:  # noqa: BLE001 - raised when the context ends
             self._broken = error
 
     def _serve(self, service: Json) -> None:
-        """Listens on the ports of a Service, if nobody does yet; its name is known from now on."""
+        """Listens on the ports of a Service, unless it does already, and adds the Service's
+        name.
+        """
         address = service["spec"].get("clusterIP") or "None"
         if address == "None":
             return
@@ -112,7 +113,10 @@ class Services:
         self._names[f"{meta['name']}.{meta['namespace']}.svc.{DOMAIN}"] = address
 
     def _backends(self, meta: Json, port: str) -> list[Address]:
-        """Who is ready behind a Service; the API server's own has no endpoints here."""
+        """Returns the ready endpoints of a Service.
+
+        The API server has no endpoints here, but an address.
+        """
         if (meta["namespace"], meta["name"]) == ("default", "kubernetes"):
             server = urlsplit(self._kube.server)
             return [(str(server.hostname), int(server.port or 443))]
@@ -136,7 +140,7 @@ class Services:
 
 
 class Port(socketserver.ThreadingTCPServer):
-    """One port of a Service, served from now on."""
+    """The server for one port of a Service."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -148,18 +152,18 @@ class Port(socketserver.ThreadingTCPServer):
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self) -> None:
-        """Ends it and every connection."""
+        """Stops the server and all its connections."""
         self.shutdown()
         self.server_close()
         for each in list(self.open):
             cut(each)
 
     def handle_error(self, *_: object) -> None:
-        """A connection that breaks is its two ends' affair."""
+        """Ignores errors of a connection, which its two ends notice."""
 
 
 class Connection(socketserver.BaseRequestHandler):
-    """Hands on all that comes, both ways; where there is no endpoint, it just ends."""
+    """Forwards bytes in both directions, or closes at once if the Service has no endpoint."""
 
     server: Port
 
@@ -180,7 +184,7 @@ class Connection(socketserver.BaseRequestHandler):
 
 
 def hand_on(source: socket.socket, target: socket.socket) -> None:
-    """Hands on all that comes from one end, then its end; a break ends both."""
+    """Forwards all bytes from one end, then its end of stream. An error closes both ends."""
     try:
         while chunk := source.recv(1 << 16):
             target.sendall(chunk)
@@ -191,6 +195,6 @@ def hand_on(source: socket.socket, target: socket.socket) -> None:
 
 
 def cut(connection: socket.socket) -> None:
-    """Ends a connection at once; who waits for it is told."""
+    """Closes a connection at once, so that waiting reads end."""
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -1,12 +1,12 @@
-"""The namespaces that hold everything of the node, so that the kernel clears it away.
+"""The namespaces of the node, with which the kernel removes all its processes and mounts.
 
-All processes of the node live in one PID namespace and all mounts in one mount namespace. When the
-namespace's first process ends, orderly or because the tests were killed, the kernel kills what is
-inside, and the mounts go with the last process. What remains are directories: the run's workspace
-and empty cgroups, which the next run removes.
+All processes of the node are in one PID namespace and all mounts in one mount namespace. When the
+first process of the namespace ends, even because the tests were killed, the kernel kills the other
+processes, and the mounts go with the last of them. The run's directory and empty cgroups remain,
+and the next run deletes them.
 
-In there /run, /var/lib and /var/log are empty, and the kubelet's kernel settings are files of ours:
-a node writes to all of them.
+In the namespace, /run, /var/lib and /var/log are empty and the kubelet's kernel settings are
+ordinary files, because a node writes to all of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 while True:
     signal.pause()
 """
-"""The first process: reaps what it inherits, and does nothing else."""
+"""The first process of the namespace. It reaps orphaned processes."""
 TUNABLES = (
     "vm/overcommit_memory",
     "vm/panic_on_oom",
@@ -62,21 +62,26 @@ for number in (signal.SIGTERM, signal.SIGINT):
 code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 sys.exit(code if code >= 0 else 128 - code)
 """
-"""Enters the namespaces and becomes the parent of a program there, which gets its signals."""
+"""Enters the namespaces, starts a program there, and forwards signals to it."""
 ISOLATE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 CGROUPS = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuset", "memory", "hugetlb", "pids", "io")
-"""What a kubelet wants in its cgroup: with v2 the parent has to hand them down."""
+"""The controllers that a kubelet needs in its cgroup.
+
+With cgroup v2, the parent has to delegate them.
+"""
 PREFIX = "tapp-e2e-"
 
 
 class Space:
-    """A PID and a mount namespace, and a cgroup in every hierarchy."""
+    """A PID namespace, a mount namespace, and a cgroup in each hierarchy."""
 
     def __init__(self, directory: Path, name: str = "node") -> None:
         self.directory = directory
         self.cgroup = f"{PREFIX}{os.getpid()}-{name}"
-        """Its name tells whose it is, so that a later run knows when it is nobody's any more."""
+        """The name contains the process id of the run, so that a later run knows whether the run
+        has ended.
+        """
         python = (sys.executable, "-I", "-S", "-c", INIT)
         directory.mkdir(parents=True, exist_ok=True)
         self._init = Process(
@@ -84,7 +89,7 @@ class Space:
         )
 
     def start(self) -> None:
-        """Makes namespaces and cgroups."""
+        """Creates namespaces and cgroups."""
         (self.directory / "up").unlink(missing_ok=True)
         self._init.start()
         self._init.wait_until((self.directory / "up").exists, "namespace")
@@ -92,17 +97,17 @@ class Space:
             (hierarchy / self.cgroup).mkdir(exist_ok=True)
         if unified():
             for name in CONTROLLERS:
-                with contextlib.suppress(OSError):  # this kernel has none of that name
+                with contextlib.suppress(OSError):  # this kernel does not have the controller
                     (CGROUPS / "cgroup.subtree_control").write_text(f"+{name}")
 
     def stop(self) -> None:
-        """Kills all that is inside; namespaces, mounts and cgroups are gone afterwards."""
+        """Kills all processes inside; namespaces, mounts and cgroups end with them."""
         self._init.stop(kill=True)
         remove_cgroups(self.cgroup)
 
     @property
     def init(self) -> int:
-        """The pid, on the host, of the first process inside."""
+        """The process id, on the host, of the first process inside."""
         outer = self._init.pid
         children = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
         if not children:
@@ -112,18 +117,20 @@ class Space:
     def process(
         self, name: str, *command: str | Path, environment: dict[str, str] | None = None
     ) -> Process:
-        """A program inside, not started; the space has to be up."""
+        """Returns a program that will run inside, not started. The namespaces must exist."""
         enter = [sys.executable, "-I", "-S", "-c", ENTER, str(self.init), *command]
         return Process(name, enter, self.directory / f"{name}.log", environment=environment)
 
 
 def unified() -> bool:
-    """True if all controllers are in one hierarchy: cgroup v2."""
+    """Returns True if all controllers are in one hierarchy (cgroup v2)."""
     return (CGROUPS / "cgroup.procs").exists()
 
 
 def hierarchies() -> list[Path]:
-    """Where a cgroup has to be made: one place with cgroup v2, one for each controller with v1."""
+    """Returns the directories that need a cgroup: one with cgroup v2, one for each controller with
+    v1.
+    """
     if unified():
         return [CGROUPS]
     found = {each.resolve() for each in CGROUPS.iterdir() if (each / "cgroup.procs").exists()}
@@ -131,24 +138,24 @@ def hierarchies() -> list[Path]:
 
 
 def inside(cgroup: Path) -> Iterator[int]:
-    """The pids of a cgroup and of all below it."""
+    """Yields the process ids in a cgroup and in all cgroups below it."""
     for file in cgroup.rglob("cgroup.procs"):
         with contextlib.suppress(OSError):
             yield from map(int, file.read_text().split())
 
 
 def remove_cgroups(name: str) -> None:
-    """Removes a cgroup and all below it from every hierarchy, and kills what still runs in it."""
+    """Deletes a cgroup and all cgroups below it from each hierarchy, and kills their processes."""
     deadline = time.monotonic() + 10
     for top in [each / name for each in hierarchies()]:
         while top.exists():
-            with contextlib.suppress(FileNotFoundError):  # runc removes them as well
+            with contextlib.suppress(FileNotFoundError):  # runc deletes cgroups as well
                 for pid in inside(top):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
                 below = sorted((each for each in top.rglob("*") if each.is_dir()), reverse=True)
                 for each in [*below, top]:
-                    with contextlib.suppress(OSError):  # a process in it has not quite ended
+                    with contextlib.suppress(OSError):  # a process in the cgroup has not ended yet
                         each.rmdir()
             if time.monotonic() > deadline:
                 raise ProcessError(f"{top} cannot be removed")
@@ -156,7 +163,10 @@ def remove_cgroups(name: str) -> None:
 
 
 def sweep() -> None:
-    """Removes the cgroups of runs that were killed; all else of them the kernel has removed."""
+    """Deletes the cgroups of runs that were killed.
+
+    The kernel has removed the rest of these runs.
+    """
     for hierarchy in hierarchies():
         for top in hierarchy.glob(f"{PREFIX}*"):
             owner = top.name.removeprefix(PREFIX).partition("-")[0]

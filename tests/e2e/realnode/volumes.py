@@ -10,7 +10,7 @@ CLASS = "e2e-real"
 
 
 class Volumes:
-    """Volumes of one test; `files` reads what containers left in a claim's."""
+    """The volumes of one test. `read` returns the files that containers wrote."""
 
     def __init__(self, kube: Kube, namespace: str, directory: Path) -> None:
         self._kube = kube
@@ -19,7 +19,7 @@ class Volumes:
         self._names: list[str] = []
 
     def make(self, count: int) -> None:
-        """So many volumes, for whichever claims of this namespace come first."""
+        """Creates volumes for the first claims of this namespace."""
         self._kube.apply(
             {
                 "apiVersion": "storage.k8s.io/v1",
@@ -46,11 +46,11 @@ class Volumes:
             self._names.append(name)
 
     def remove(self) -> None:
-        """Removes the volumes; their contents go with the run's directory."""
+        """Deletes the volumes; their directories go with the directory of the run."""
         for name in self._names:
             self._kube.delete("v1", "persistentvolumes", None, name)
 
     def read(self, claim: str, file: str) -> list[str]:
-        """The lines of a file in the claim's volume."""
+        """Returns the lines of a file in the claim's volume."""
         found: Json = self._kube.get("v1", "persistentvolumeclaims", self._namespace, claim)
         return (self._directory / found["spec"]["volumeName"] / file).read_text().split()

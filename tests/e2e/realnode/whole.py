@@ -1,4 +1,4 @@
-"""A cluster as a user has it: one real node, which takes every pod, and Services that work."""
+"""A cluster like a user's: one real node that takes all pods, and working Services."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .services import Services
 class WholeCluster(Fresh):
     """An empty cluster, with `kubectl` and `helm` for it.
 
-    `images` are names under which its node has a program that just runs.
+    `images` are names under which its node has an image whose program only runs.
     """
 
     node: RealNode
@@ -27,15 +27,15 @@ class WholeCluster(Fresh):
         self._images = list(images)
         self._addresses = block(SERVICES, os.getpid())
         flags = [f"--service-cluster-ip-range={self._addresses}"]
-        # As they are by default; other tests cannot wait so long.
+        # The default values, for which other tests cannot wait.
         flags += [f"--default-{why}-toleration-seconds=300" for why in ("not-ready", "unreachable")]
         super().__init__(binaries, directory, flags)
 
     def start_nodes(self, stack: contextlib.ExitStack) -> None:
-        """Starts the node, and what answers for Services."""
+        """Starts the node and the server for Services."""
         busybox = Path(shutil.which("busybox") or "busybox")
         services = stack.enter_context(Services(self.kubeconfig, self._addresses, busybox))
-        # Not called as the session's node is, whose cgroup has that name.
+        # The name differs from the session's node, whose name is in use for a cgroup.
         self.node = RealNode(self.kubeconfig, self.directory / "whole", dns=services.dns)
         for name in self._images:
             self.node.images.add(name, {"VERSION": name.rpartition(":")[2]})
@@ -44,6 +44,6 @@ class WholeCluster(Fresh):
 
     @property
     def hook_url(self) -> str:
-        """The service's own address, which this host reaches as pods do."""
+        """The cluster address of the service, which this host reaches as pods do."""
         found = self.kube.get("v1", "services", "tapp-system", "tapp-hooks")["spec"]
         return f"http://{found['clusterIP']}:{found['ports'][0]['port']}"

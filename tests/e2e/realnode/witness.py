@@ -1,4 +1,6 @@
-"""Witness of who really runs: processes of containerd's tasks, whatever status says."""
+"""Records the running containers from the processes of containerd's tasks, independent of any
+status.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ ANNOTATION = "io.kubernetes.cri"
 
 @dataclass(frozen=True)
 class Running:
-    """One container whose process runs."""
+    """A container whose process runs."""
 
     namespace: str
     pod: str
@@ -26,12 +28,12 @@ class Running:
     image: str
     id: str
     serving: bool
-    """True if the process says that it has started and serves, by files in its file system."""
+    """True if files in the container say that the process has started and serves."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """Containers that ran since then, until the next moment."""
+    """The containers that ran from this time on, until the next moment."""
 
     seconds: float
     running: frozenset[Running]
@@ -46,7 +48,7 @@ class Moment:
 
 
 class Witness:
-    """Counts, per namespace, the pods all of whose watched containers run, and keeps the fewest."""
+    """Counts the pods of a namespace whose watched containers all run, and keeps the minimum."""
 
     def __init__(self, tasks: Path, proc: Path) -> None:
         self._tasks = tasks
@@ -58,26 +60,26 @@ class Witness:
         self._namespace = ""
         self._containers: frozenset[str] = frozenset()
         self.begun = time.monotonic()
-        """The moment that the timeline counts from."""
+        """The start of the timeline."""
         self.fewest = 0
-        """The fewest pods whose containers ran at one time since `begin`."""
+        """The minimum number of pods with running containers at one time since `begin`."""
         self.fewest_serving = 0
-        """The fewest that also served."""
+        """The minimum number of pods that also served."""
         self.timeline: list[Moment] = []
-        """Each change since `begin`."""
+        """All changes since `begin`."""
 
     def start(self) -> None:
-        """Starts to look."""
+        """Starts to record."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops."""
+        """Stops recording."""
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join(5)
 
     def begin(self, namespace: str, *containers: str) -> None:
-        """Counts anew, for one namespace; a pod counts while all of `containers` (`main`) run."""
+        """Resets the counts for one namespace. A pod counts while all `containers` (`main`) run."""
         with self._lock:
             self._namespace = namespace
             self._containers = frozenset(containers or ("main",))
@@ -86,16 +88,16 @@ class Witness:
             self._sample()
 
     def now(self, namespace: str) -> list[Running]:
-        """Containers that run in a namespace at this moment."""
+        """Returns the containers that run in a namespace now."""
         return [each for each in self._running() if each.namespace == namespace]
 
     def processes(self, namespace: str, pod: str) -> list[Path]:
-        """The /proc directories of a pod's running containers."""
+        """Returns the /proc directories of a pod's running containers."""
         ids = [each.id for each in self.now(namespace) if each.pod == pod]
         return [self._proc / (self._tasks / id / "init.pid").read_text() for id in ids]
 
     def __str__(self) -> str:
-        """The timeline, one line for each change."""
+        """Returns the timeline, one line for each change."""
         with self._lock:
             return "\n".join(str(each) for each in self.timeline)
 
@@ -133,7 +135,7 @@ class Witness:
             pid = (bundle / "init.pid").read_text()
             process = self._proc / pid
             state = (process / "stat").read_text().rpartition(")")[2].split()[0]
-            # Before it starts, the container's process is still runc's.
+            # Until the container starts, its process is runc.
             begun = not (process / "cmdline").read_bytes().startswith(b"runc\0init")
         except OSError:
             return None
@@ -144,7 +146,7 @@ class Witness:
         return Running(namespace, pod, uid, container, image, bundle.name, serving)
 
     def _identity(self, bundle: Path) -> tuple[str, ...] | None:
-        """Namespace, pod, uid, container and image, as containerd was told; None for a sandbox."""
+        """Returns namespace, pod, uid, container and image from containerd; None for a sandbox."""
         if bundle.name not in self._known:
             try:
                 found = json.loads((bundle / "config.json").read_text())["annotations"]

@@ -1,4 +1,4 @@
-"""Pods for the real node, plain or as a template, and every status that was published of them."""
+"""Pods and templates for the real node, and the published versions of pods."""
 
 from __future__ import annotations
 
@@ -13,24 +13,29 @@ from .images import SERVING, STARTED, app
 from .kubelet import LABEL
 
 PROBE: Json = {"exec": {"command": ["test", "-f", f"/{SERVING}"]}, "periodSeconds": 1}
-"""Succeeds while the process serves, by its own word."""
+"""Succeeds while the process serves, according to its file."""
 BOOT: Json = {"exec": {"command": ["test", "-f", f"/{STARTED}"]}, "failureThreshold": 30}
-"""Succeeds when it has started, by its own word; as often as Kubernetes asks by default."""
+"""Succeeds when the process has started, according to its file; the period is Kubernetes'
+default.
+"""
 
 
 def environment(**values: object) -> list[Json]:
-    """A container's `env`."""
+    """Returns the `env` of a container."""
     return [{"name": name, "value": str(value)} for name, value in values.items()]
 
 
 def container(tag: str = "1", name: str = "main", **fields: Any) -> Json:
-    """A container of the application's image of this tag; `tag` may be a full name too."""
+    """Returns a container with the application's image of this tag.
+
+    `tag` may also be a full image name.
+    """
     image = tag if "/" in tag else app(tag)
     return {"name": name, "image": image, "imagePullPolicy": "IfNotPresent", **fields}
 
 
 def real_spec(*containers: Json, **spec: Any) -> Json:
-    """A pod's spec that lands on the real node, whatever state that is in."""
+    """Returns the spec of a pod that runs on the real node in any state of the node."""
     return {
         "hostNetwork": True,
         "nodeSelector": {LABEL: "true"},
@@ -43,19 +48,22 @@ def real_spec(*containers: Json, **spec: Any) -> Json:
 
 
 def real_template(*containers: Json | str, **spec: Any) -> Json:
-    """A TApp's template for the real node; a word stands for one container of that image."""
+    """Returns a TApp's template for the real node.
+
+    A text stands for a container with that image.
+    """
     made = [container(each) if isinstance(each, str) else each for each in containers]
     return {"metadata": {"labels": {"app": "web"}}, "spec": real_spec(*made, **spec)}
 
 
 def tag_of(image: str) -> str:
-    """The tag of an image, which says what it does."""
+    """Returns the tag of an image."""
     return image.rpartition(":")[2]
 
 
 @dataclass(frozen=True)
 class Published:
-    """One version of a pod, as a watch showed it."""
+    """A version of a pod, as a watch showed it."""
 
     seconds: float
     change: str
@@ -63,7 +71,9 @@ class Published:
 
     @property
     def shown(self) -> str:
-        """Tells what decides: generations, Ready, and of each container image and state."""
+        """The parts that matter for decisions: generations, Ready, and the image and state of each
+        container.
+        """
         meta, status = self.pod["metadata"], self.pod.get("status") or {}
         asked = {each["name"]: each["image"] for each in self.pod["spec"]["containers"]}
         ready = [
@@ -84,7 +94,7 @@ class Published:
 
 
 class History:
-    """Every version of the pods of a namespace, in order, from a watch of its own."""
+    """All versions of the pods of a namespace in order, from a separate watch."""
 
     def __init__(self, kube: Kube, namespace: str) -> None:
         self.begun = time.monotonic()
@@ -92,20 +102,20 @@ class History:
         self._informer = Informer(kube, kube.path("v1", "pods", namespace), self._heard)
 
     def start(self) -> History:
-        """Starts to watch."""
+        """Starts the watch."""
         self._informer.start()
         return self
 
     def stop(self) -> None:
-        """Stops."""
+        """Stops the watch."""
         self._informer.stop()
 
     def of(self, name: str) -> list[Published]:
-        """Versions of a pod that were published so far."""
+        """Returns the versions of a pod that were published so far."""
         return [each for each in self._seen if each.pod["metadata"]["name"] == name]
 
     def __str__(self) -> str:
-        """Versions of all pods, one line each."""
+        """Returns the versions of all pods, one line each."""
         return "\n".join(
             f"{each.seconds:7.2f} {each.pod['metadata']['name']}: {each.shown}"
             for each in self._seen
