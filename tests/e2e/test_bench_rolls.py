@@ -1,11 +1,12 @@
-"""`make e2e-bench`: instances with a readiness probe are created and updated in place, by tenths.
+"""`make e2e-bench`: measures how instances with a readiness probe are created and updated in place.
 
-Their containers start fast or slowly; pods are plain or lean, with a readiness gate or without.
-With `KRUISE_DIR` (`kruise.py`) OpenKruise's Advanced StatefulSet, which always has a gate, goes
-through the same. Each row has a control plane of its own, on which nothing else runs, and is
-measured `BENCH_RUNS` times, in changing order; the tables have medians, with the least and the most
-behind them. `BENCH_PODS` is how many instances there are, `BENCH_PACE` adds other paces (`0.5 2`;
-at once: `0`), and `E2E_ARGS='-k "slow and gate"'` chooses rows.
+Containers start fast or slowly. Pods are plain or lean, with a readiness gate or without. With
+`KRUISE_DIR` (`kruise.py`), OpenKruise's Advanced StatefulSet, which always has a gate, is measured
+as well. Each row has its own control plane and nothing else on it, and is measured `BENCH_RUNS`
+times in changing order. The tables show medians with minimum and maximum.
+
+`BENCH_PODS` is the number of instances. `BENCH_PACE` adds paces (`0.5 2`; without a pause: `0`).
+`E2E_ARGS='-k "slow and gate"'` selects rows.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ PATIENCE = 900.0
 NAME, NAMESPACE = "many", "default"
 PROBE = {"httpGet": {"path": "/", "port": 80}, "initialDelaySeconds": 5, "periodSeconds": 5}
 SPEEDS = {"fast": 0.05, "slow": 4.0}
-"""Seconds that a container takes to start."""
+"""Seconds until a container has started."""
 PACES = {"paced": {}} | {
     f"{each}s": {"TAPP_PACE_SECONDS": each, "TAPP_PACE_POD_SECONDS": "1"}
     for each in os.environ.get("BENCH_PACE", "").split()
 }
-"""How the service is set: as shipped, and as asked for."""
+"""Settings of the service: as shipped, and with the paces of BENCH_PACE."""
 KRUISE = "kruise-gate"
 WAYS = [f"{pods}-{pace}" for pods in ("lean-gate", "plain-gate", "lean", "plain") for pace in PACES]
 ROWS = [f"{speed}-{way}" for speed in SPEEDS for way in [KRUISE, *WAYS]]
@@ -70,16 +71,16 @@ HEAD = (
 
 @dataclass
 class Rolls:
-    """All runs of each row, by what was done."""
+    """The runs of each row, by step."""
 
     runs: dict[str, dict[str, list[list[float]]]] = field(default_factory=dict)
 
     def add(self, step: str, row: str, cells: list[float]) -> None:
-        """Takes up a run."""
+        """Adds a run."""
         self.runs.setdefault(step, {}).setdefault(row, []).append(cells)
 
     def table(self, step: str) -> str:
-        """The rows of a step, as Markdown: medians, and how far single runs were apart."""
+        """Returns the rows of a step as Markdown: medians, with minimum and maximum."""
         rows = [[row, *map(cell, zip(*self.runs[step][row], strict=True))]
                 for row in ROWS if row in self.runs[step]]  # fmt: skip
         lines = [f"| {' | '.join(line)} |" for line in [HEAD, ["---"] * len(HEAD), *rows]]
@@ -87,14 +88,14 @@ class Rolls:
 
 
 def cell(values: tuple[float, ...]) -> str:
-    """The median of a row's runs, with the least and the most of several."""
+    """Returns the median of a row's runs, with minimum and maximum if they differ."""
     shown = [f"{each:.4g}" for each in (median(values), min(values), max(values))]
     return f"{shown[0]} ({shown[1]} to {shown[2]})" if shown[1] != shown[2] else shown[0]
 
 
 @pytest.fixture(scope="module")
 def rolls(note: list[str]) -> Iterator[Rolls]:
-    """Collects the runs, and prints the tables in the end."""
+    """Collects the runs and prints the tables at the end."""
     made = Rolls()
     yield made
     note.extend(made.table(step) for step in made.runs)
@@ -102,13 +103,14 @@ def rolls(note: list[str]) -> Iterator[Rolls]:
 
 @dataclass
 class Meter:
-    """What one step costs.
+    """Measures the cost of one step.
 
     Attributes:
+        audit: the audit log of the API server.
         pids: the controller's processes.
-        servers: those of the control plane, by name.
-        user: whose writes are the controller's.
-        syncs: counts the syncs so far.
+        servers: the process ids of the control plane, by name.
+        user: the user name of the controller in the audit log.
+        syncs: returns the number of syncs so far.
     """
 
     audit: AuditLog
@@ -118,7 +120,7 @@ class Meter:
     syncs: Callable[[], int] = lambda: 0
 
     def begin(self) -> None:
-        """From now on."""
+        """Starts the measurement."""
         self._peak = Peak(self.pids)
         self._mark = self.audit.mark()
         self._synced = self.syncs()
@@ -131,7 +133,7 @@ class Meter:
         return [sum(map(cpu_seconds, pids)) for pids in groups]
 
     def row(self) -> list[float]:
-        """Until now."""
+        """Returns the figures since `begin`."""
         seconds = time.monotonic() - self._began
         controller, server, others = (
             after - before for after, before in zip(self._used(), self._cpu, strict=True)
@@ -148,7 +150,7 @@ class Meter:
 
 
 def synced(url: str) -> int:
-    """How many syncs a service has answered."""
+    """Returns the number of syncs that a service has answered."""
     with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
         text = answer.read().decode()
     lines = [one for one in text.splitlines() if one.startswith("tapp_hook_seconds_count")]
@@ -156,7 +158,7 @@ def synced(url: str) -> int:
 
 
 def probed(image: str = "app:1", **pod: Any) -> Json:
-    """A template whose container has a readiness probe."""
+    """Returns a template whose container has a readiness probe."""
     container = {"name": "main", "readinessProbe": PROBE}
     return builders.template(image, container=container, terminationGracePeriodSeconds=1, **pod)
 
@@ -168,10 +170,10 @@ class Workload:
     kube: Kube
     path: str
     wanted: tuple[str, ...]
-    """Fields of the status that are to count all instances."""
+    """Fields of the status that must count all instances at the end of a step."""
 
     def settled(self) -> bool:
-        """Whether its status says that all is done."""
+        """Returns True if the status is current and counts all instances."""
         found = self.kube.request("GET", self.path)
         status = found.get("status") or {}
         seen = status.get("observedGeneration") == found["metadata"]["generation"]
@@ -179,12 +181,12 @@ class Workload:
         return seen and all(status.get(key) == count for key in self.wanted)
 
     def run(self, manifest: Json, meter: Meter) -> dict[str, list[float]]:
-        """Creates it and updates it; returns what each took."""
+        """Creates the workload, updates it, and returns the figures of both steps."""
         meter.begin()
         self.kube.apply(manifest)
         until(self.settled, "all are ready", PATIENCE)
         created = meter.row()
-        time.sleep(8)  # what follows from the creation is over
+        time.sleep(8)  # all work that follows the creation has ended
         meter.begin()
         template = copy.deepcopy(manifest["spec"]["template"])
         template["spec"]["containers"][0]["image"] = "app:2"
@@ -200,7 +202,7 @@ class Workload:
 
 @dataclass
 class World:
-    """A control plane with fake nodes, and what is measured on it; all of it ends with `stack`."""
+    """A control plane with fake nodes and the measured controller. All of it stops with `stack`."""
 
     directory: Path
     stack: ExitStack
@@ -217,17 +219,17 @@ class World:
         self.stack.callback(self.kube.close)
 
     def nodes(self, start_seconds: float) -> None:
-        """Nodes whose containers take so long to start."""
+        """Starts nodes whose containers start after `start_seconds`."""
         kubelet = FakeKubelet(self.cluster.kubeconfig)
         kubelet.levers.start_seconds = start_seconds
         self.stack.enter_context(kubelet)
 
     def meter(self, pids: list[int], user: str, syncs: Callable[[], int] = lambda: 0) -> Meter:
-        """Measures these processes and the control plane."""
+        """Returns a meter for these processes and the control plane."""
         return Meter(self.cluster.audit, pids, self.cluster.pids, user, syncs)
 
     def tapp(self, pods: str, settings: dict[str, str]) -> dict[str, list[float]]:
-        """Creates and rolls a TApp."""
+        """Creates and updates a TApp."""
         if pods.startswith("lean"):
             policies.put(self.kube, policies.LEAN)
         install_account(self.kube, os.environ)
@@ -253,7 +255,7 @@ class World:
         return work.run(manifest, self.meter(pids, USER, lambda: synced(hook.url)))
 
     def stateful_set(self) -> dict[str, list[float]]:
-        """Creates and rolls an Advanced StatefulSet."""
+        """Creates and updates an Advanced StatefulSet."""
         built = kruise.directory(os.environ)
         if built is None:
             pytest.skip("KRUISE_DIR names no built OpenKruise")
@@ -269,7 +271,7 @@ class World:
 
 @pytest.mark.parametrize(("row", "run"), TURNS)
 def test_a_roll(row: str, run: int, workspace: Path, rolls: Rolls) -> None:
-    """Created and rolled on a control plane of its own; the figures go into the tables."""
+    """Each row runs on its own control plane, so that rows do not disturb each other."""
     speed, _, way = row.partition("-")
     directory = workspace / f"{row}-{run}"
     directory.mkdir()

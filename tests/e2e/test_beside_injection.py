@@ -1,6 +1,7 @@
-"""Beside what injects into pods and writes on them: meshes, OpenKruise, played as they do it.
+"""TApps beside controllers that inject into pods or write on them: service meshes and OpenKruise.
 
-The API server and its admission are real; tests/e2e/README.md has the rows, and what was read only.
+The API server and its admission are real. Policies and calls play the controllers.
+tests/e2e/README.md lists the cases, and those that were only read in sources.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ ADD = "JSONPatch{op: 'add', path: "
 
 
 def added(path: str, value: str) -> str:
-    """One operation of a mutation; the value is an expression."""
+    """Returns a JSON patch operation for a mutation; the value is an expression."""
     return f"{ADD}{path}, value: {value}}}"
 
 
 def annotation(name: str, value: str) -> str:
-    """An annotation; the pods have some, because Metacontroller writes one."""
+    """Returns an operation that adds an annotation.
+
+    The pods have some already, from Metacontroller.
+    """
     return added(f"'/metadata/annotations/' + jsonpatch.escapeKey('{name}')", f"'{value}'")
 
 
 def mutation(*operations: str) -> list[str]:
-    """One mutation of these operations."""
+    """Returns one mutation with these operations."""
     return [f"[{', '.join(operations)}]"]
 
 
@@ -56,12 +60,12 @@ INJECTED = {
 
 
 def with_volume(image: str = "app:1") -> Json:
-    """A template with a volume of its own."""
+    """Returns a template with one volume."""
     return template(image, volumes=[{"name": "scratch", "emptyDir": {}}])
 
 
 def containers(pod: Json) -> dict[str, str]:
-    """Name -> image of all that runs in a pod."""
+    """Returns the images of all containers of a pod, including init containers, by name."""
     every = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
     return {one["name"]: one["image"] for one in every}
 
@@ -70,7 +74,7 @@ def containers(pod: Json) -> dict[str, str]:
 def test_a_mesh_injects_and_updates_stay_in_place(
     reshape: Reshape, app: App, mutations: list[str]
 ) -> None:
-    """What was injected is never taken back, and no write is made for it but its own note."""
+    """A service that removed injected containers would fight with the mesh forever."""
     reshape(["CREATE"], mutations, injected)
     app.apply(tapp(template=with_volume())).settle()
     born = app.uids()
@@ -90,7 +94,7 @@ def test_a_mesh_injects_and_updates_stay_in_place(
 
 
 def injected(pod: Json) -> bool:
-    """True if a pod has the proxy."""
+    """Returns True if a pod has the injected container."""
     return "proxy" in containers(pod)
 
 
@@ -101,7 +105,10 @@ INJECTED_BY_KRUISE = mutation(CONTAINER, annotation(HASH, "one"))
 
 
 def test_a_sidecarset_updates_its_container_and_is_left_alone(reshape: Reshape, app: App) -> None:
-    """Its controller writes image and hash in one update; ours and its follow each other freely."""
+    """Its controller writes image and hash in one update.
+
+    Updates of both controllers may follow each other.
+    """
     reshape(["CREATE"], INJECTED_BY_KRUISE, injected)
     app.apply(tapp()).settle()
     born = app.uids()
@@ -124,7 +131,7 @@ def test_a_sidecarset_updates_its_container_and_is_left_alone(reshape: Reshape, 
 
 
 def upgrade(app: App, number: int, image: str, mark: str) -> None:
-    """As the controller of a SidecarSet does it: a pod is read, changed and written whole."""
+    """Reads, changes and replaces a pod, as the controller of a SidecarSet does."""
     while True:
         pod = app.pod(number)
         (sidecar,) = (one for one in pod["spec"]["containers"] if one["name"] == "proxy")
@@ -133,7 +140,7 @@ def upgrade(app: App, number: int, image: str, mark: str) -> None:
         try:
             app.kube.replace({"apiVersion": "v1", "kind": "Pod", **pod})
         except KubeError as error:
-            if error.status != 409:  # else it has been written meanwhile
+            if error.status != 409:  # a conflict means another write in between
                 raise
         else:
             return
@@ -145,7 +152,7 @@ def upgrade(app: App, number: int, image: str, mark: str) -> None:
 def test_a_container_that_is_recreated_on_request_costs_no_write(
     app: App, kubelet: FakeKubelet, levers: Levers
 ) -> None:
-    """The daemon stops a container by its runtime, and the kubelet starts it again."""
+    """OpenKruise's daemon stops the container in the runtime, and the kubelet starts it again."""
     levers.ready_seconds = 1.5
     app.apply(tapp()).settle()
     born = app.uids()
@@ -168,7 +175,9 @@ STICKY = mutation(
 
 
 def test_a_pod_that_is_sent_back_to_its_node_is_left_there(reshape: Reshape, app: App) -> None:
-    """OpenKruise's webhook adds a node selector to the pod that is made anew; it stays."""
+    """OpenKruise's webhook adds a node selector to the replacement, which must stay through
+    updates.
+    """
     app.apply(tapp()).settle()
     reshape(["CREATE"], STICKY, lambda pod: "nodeSelector" in pod["spec"])
     born = app.uids()
@@ -187,11 +196,11 @@ UNAVAILABLE = (
     "!(object.spec.containers.exists(c, oldObject.spec.containers.exists(o,"
     " o.name == c.name && o.image != c.image)))"
 )
-"""What OpenKruise's webhook asks of an update while its budget is used up; a policy plays it."""
+"""The rule of OpenKruise's webhook for updates while its budget is used up, as a policy."""
 
 
 def test_an_update_that_a_budget_of_others_refuses_is_tried_again(app: App, demand: Demand) -> None:
-    """Nothing stops meanwhile, nobody else takes its place, and it goes on when it may."""
+    """A refused update must not stop the rollout, or let another instance take its place."""
     app.apply(tapp()).settle()
     born = app.uids()
     demand(UNAVAILABLE, "refused by the budget", ["UPDATE"])
@@ -216,7 +225,7 @@ def test_an_update_that_a_budget_of_others_refuses_is_tried_again(app: App, dema
 
 
 def refuses(app: App) -> bool:
-    """True if another image is refused, asked in a dry run."""
+    """Returns True if the dry run of another image is refused."""
     path = app.kube.path("v1", "pods", app.namespace, "web-2")
     image = {"op": "replace", "path": "/spec/containers/0/image", "value": "app:9"}
     try:
@@ -227,6 +236,8 @@ def refuses(app: App) -> bool:
 
 
 def denied(app: App) -> list[str]:
-    """The pods whose update by Metacontroller admission has refused since the last look."""
+    """Returns the pods whose update by Metacontroller was refused by admission since the
+    last call.
+    """
     written = app.news(refused=(403, 404, 409, 422))
     return [write.name for write in written if not write.accepted and write.code in (403, 422)]

@@ -1,6 +1,6 @@
-"""Beside autoscalers: the real horizontal one; the calls of KEDA and the vertical one are played.
+"""TApps beside autoscalers: the real HorizontalPodAutoscaler, and the calls of KEDA and of the VPA.
 
-The API server and its controllers are real; tests/e2e/README.md has the rows.
+The API server and its controllers are real. tests/e2e/README.md lists the cases.
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ from .usage import EXTERNAL, external, served, usage
 
 pytestmark = pytest.mark.e2e
 LONG = 90.0
-"""The horizontal autoscaler looks every fifteen seconds."""
+"""Seconds to wait for the HorizontalPodAutoscaler, which acts every fifteen seconds."""
 
 
 def scale(app: App) -> Json:
-    """Reads a TApp as an autoscaler does."""
+    """Returns the scale of a TApp, as an autoscaler reads it."""
     return app.kube.request("GET", app.kube.path(GROUP, "tapps", app.namespace, app.name, "scale"))
 
 
 def selected(app: App, selector: str) -> set[str]:
-    """The pods that a selector finds."""
+    """Returns the names of the pods that a selector selects."""
     found = app.kube.list_all("v1", "pods", app.namespace, labelSelector=selector)
     return {pod["metadata"]["name"] for pod in found}
 
 
 def test_an_autoscaler_counts_the_pods_that_are_there(app: App) -> None:
-    """A killed instance is in `spec.replicas`, and neither in `status.replicas` nor selected."""
+    """A killed instance counts in `spec.replicas`, but neither in `status.replicas` nor in the
+    selected pods.
+    """
     app.apply(tapp(replicas=4)).settle()
     app.patch(statuses={"1": "Killed"}).settle()
     found = scale(app)
@@ -54,7 +56,10 @@ def test_an_autoscaler_counts_the_pods_that_are_there(app: App) -> None:
 def test_by_load_an_autoscaler_asks_for_what_the_running_pods_tell(
     app: App, cluster: Cluster, killed: int, asked: int
 ) -> None:
-    """Four instances at twice the load that they should have; a killed one is not thought of."""
+    """Four instances have twice their target load.
+
+    A killed instance must not distort the average.
+    """
     if cluster.backend != "local":
         pytest.skip("serves the metrics of the whole cluster")
     made, autoscaler = example("hpa-for-tapp")
@@ -68,7 +73,10 @@ def test_by_load_an_autoscaler_asks_for_what_the_running_pods_tell(
 
 
 def test_scaled_to_nothing_and_back(app: App, kubectl: Callable[..., str]) -> None:
-    """KEDA writes 0 and 1 by itself; between them the real autoscaler rests, then it goes on."""
+    """KEDA itself writes 0 and 1.
+
+    Between these, the real autoscaler rests, and afterwards it continues.
+    """
     app.apply(*example("hpa-for-tapp"))
     app.until(lambda: len(app.pods) == 2, "minReplicas", LONG).settle()
     kubectl("-n", app.namespace, "scale", "tapp", "scaled", "--replicas=0")
@@ -81,14 +89,14 @@ def test_scaled_to_nothing_and_back(app: App, kubectl: Callable[..., str]) -> No
 
 
 def resting(app: App) -> bool:
-    """True if the autoscaler says that its target is at zero."""
+    """Returns True if the autoscaler reports that its target is scaled to zero."""
     found = app.kube.get("autoscaling/v2", "horizontalpodautoscalers", app.namespace, "scaled")
     told = {each_one.get("reason") for each_one in found.get("status", {}).get("conditions", [])}
     return "ScalingDisabled" in told
 
 
 def queued(cluster: Cluster, app: App) -> tuple[Json, Json]:
-    """The example that rests at zero, if this Kubernetes lets it."""
+    """Returns the example that scales to zero; skips if this Kubernetes does not support it."""
     if cluster.backend != "local":
         pytest.skip("serves the metrics of the whole cluster")
     found = app.kube.request("GET", "/version")
@@ -102,7 +110,9 @@ def queued(cluster: Cluster, app: App) -> tuple[Json, Json]:
 def test_by_a_queue_an_autoscaler_goes_to_zero_and_back(
     app: App, cluster: Cluster, kubectl: Callable[..., str]
 ) -> None:
-    """At 0 the TApp is Ready and current, its claims go by their policy, and idle is idle."""
+    """With 0 instances the TApp is Ready and current, its claims follow their policy, and nothing
+    is written.
+    """
     made, autoscaler = queued(cluster, app)
     made["spec"] |= {
         "minReadySeconds": 1,
@@ -122,7 +132,7 @@ def test_by_a_queue_an_autoscaler_goes_to_zero_and_back(
             "-n", app.namespace, "wait", "tapp/worker", "--for=condition=Ready", "--timeout=10s"
         )
         app.news()
-        app.apply(made)  # the manifest names no replicas: nothing is scaled
+        app.apply(made)  # without `replicas` in the manifest, nothing is scaled
         app.quiet()
         assert not app.pods
         assert app.idle()
@@ -132,7 +142,7 @@ def test_by_a_queue_an_autoscaler_goes_to_zero_and_back(
 
 
 def test_at_zero_a_killed_instance_is_nobodys_business(app: App, cluster: Cluster) -> None:
-    """It is remembered: back from zero it is killed as before, and the others run."""
+    """The spec keeps the status of the instance, so it is killed again after scaling up."""
     made, autoscaler = queued(cluster, app)
     made["spec"]["statuses"] = {"0": "Killed"}
     length = [60]
@@ -149,27 +159,27 @@ def test_at_zero_a_killed_instance_is_nobodys_business(app: App, cluster: Cluste
 
 
 def sized(image: str = "app:1", cpu: str = "100m") -> Json:
-    """A template that requests cpu."""
+    """Returns a template that requests CPU."""
     made = template(image)
     made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu, "memory": "64Mi"}}
     return made
 
 
 def resources(strategy: str | None) -> Json:
-    """The TApp's answer to others who set resources."""
+    """Returns an update strategy that decides about resources set by other controllers."""
     chosen = {"inPlaceUpdateStrategy": {"resources": strategy}} if strategy else {}
     return {"maxUnavailable": 1, **chosen}
 
 
 def cpus(app: App) -> list[str]:
-    """Requests of each pod."""
+    """Returns the CPU request of each pod."""
     return [
         pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in app.pods.values()
     ]
 
 
 def resize(app: App, number: int, cpu: str) -> None:
-    """As the vertical autoscaler's updater does it in place, with its annotation."""
+    """Resizes a pod in place and annotates it, as the VPA's updater does."""
     where = "/spec/containers/0/resources/requests/cpu"
     app.edit(number, [{"op": "replace", "path": where, "value": cpu}], "resize")
     app.edit(number, {"metadata": {"annotations": {"vpaInPlaceUpdated": "true"}}})
@@ -177,7 +187,7 @@ def resize(app: App, number: int, cpu: str) -> None:
 
 @pytest.fixture
 def resizable(app: App, levers: Levers) -> App:
-    """A TApp whose kubelets resize."""
+    """A TApp on nodes whose kubelet resizes pods."""
     levers.resizes = True
     levers.resize_seconds = 0.2
     return app
@@ -191,10 +201,11 @@ def resizable(app: App, levers: Levers) -> App:
 def test_a_pod_that_was_resized_in_place_is_left_as_it_is(
     resizable: App, strategy: str | None, after: list[str]
 ) -> None:
-    """Also by the next image, which comes in place. Metacontroller writes its own record, once.
+    """An update of the image in place keeps the resources; Metacontroller writes its annotation
+    once more.
 
-    Where the template asks for other resources, it has the last word if unset, by new pods; with
-    Ignore the autoscaler, until a pod is made anew.
+    If the template changes the resources, unset means new pods with these resources. With Ignore,
+    the autoscaler's resources stay until the pod is replaced.
     """
     app = resizable
     app.apply(tapp(template=sized(), updateStrategy=resources(strategy))).settle()
@@ -219,7 +230,7 @@ def test_a_pod_that_was_resized_in_place_is_left_as_it_is(
 def component(
     kube: Kube, cluster: Cluster, workspace: Path, tmp_path: Path, hook_proxy: HookProxy
 ) -> Iterator[None]:
-    """The component resize, with an account of its own."""
+    """Runs the service with the component `resize` and its service account."""
     with (
         account_of(kube, cluster, COMPONENT, ACCOUNT, tmp_path) as account,
         replicas(kube, workspace / "resizing-beside", account, "TAPP_RESIZE") as service,
@@ -232,7 +243,7 @@ def component(
 def test_with_in_place_the_template_takes_back_what_was_resized(
     request: pytest.FixtureRequest, resizable: App, installed: bool
 ) -> None:
-    """Without its component nothing is taken back, nor made anew."""
+    """Without the component the service cannot resize, and must not replace the pod for it."""
     app = resizable
     if installed:
         request.getfixturevalue("component")
@@ -248,7 +259,7 @@ def test_with_in_place_the_template_takes_back_what_was_resized(
 
 
 def test_the_author_takes_over_what_the_autoscaler_found(resizable: App) -> None:
-    """A template that asks for what its pods have already restarts nothing."""
+    """A template with the resources that its pods already have must restart nothing."""
     app = resizable
     app.apply(tapp(template=sized())).settle()
     born = app.uids()
@@ -266,11 +277,14 @@ RECOMMENDED = [
     " [JSONPatch{op: 'replace', path: '/spec/containers/0/resources/requests/cpu', value: '250m'}]"
     " : [JSONPatch{op: 'add', path: '/metadata/annotations/vpaUpdates', value: 'by the VPA'}]"
 ]
-"""Patches of its webhook for a pod that requests cpu; the probe of `reshape` requests none."""
+"""Patches of the VPA's webhook for a pod that requests CPU.
+
+The probe of `reshape` requests none.
+"""
 
 
 def test_an_evicted_pod_is_made_anew_as_recommended(reshape: Reshape, app: App) -> None:
-    """The updater evicts, and the autoscaler's webhook writes what it recommends; it stays."""
+    """The updater evicts the pod, and the webhook sets the recommendation in its replacement."""
     app.apply(tapp(template=sized())).settle()
     reshape(["CREATE"], RECOMMENDED, lambda pod: "vpaUpdates" in pod["metadata"]["annotations"])
     born = app.uids()

@@ -1,6 +1,7 @@
-"""Beside queues, evictions and vertical autoscalers: what they write on pods, played as they do it.
+"""TApps beside queues, evictions and vertical autoscalers, whose writes on pods the tests make.
 
-The API server, its scheduler and its disruption controller are real. The rows: tests/e2e/README.md.
+The API server, its scheduler and its disruption controller are real. tests/e2e/README.md lists the
+cases.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ QUEUED = [
 
 
 def queued(image: str = "app:1", **spec: Any) -> Json:
-    """A template whose pods belong to a queue."""
+    """Returns a template whose pods belong to a queue."""
     made = template(image, **spec)
     made["metadata"]["labels"] |= QUEUE
     return made
 
 
 def admit(app: App, number: int) -> None:
-    """As Kueue lets a pod start: the gate goes, and what its flavor asks for comes."""
+    """Admits a pod as Kueue does: removes the gate and adds the node selector of its flavor."""
     gates = app.pod(number)["spec"]["schedulingGates"]
     (place,) = (index for index, gate in enumerate(gates) if gate["name"] == GATE)
     flavor = {"op": "add", "path": "/spec/nodeSelector", "value": {"kubernetes.io/os": "linux"}}
@@ -46,18 +47,21 @@ def admit(app: App, number: int) -> None:
 
 
 def let_go(app: App, number: int) -> None:
-    """As Kueue lets a pod end."""
+    """Removes the finalizers of a pod, as Kueue does at the pod's end."""
     app.edit(number, {"metadata": {"finalizers": None}})
 
 
 def gated(app: App) -> list[int]:
-    """The instances whose pods wait for admission."""
+    """Returns the instances whose pods wait for admission."""
     return [number for number, pod in app.pods.items() if pod["spec"].get("schedulingGates")]
 
 
 @pytest.fixture
 def queue(reshape: Reshape, app: App) -> Iterator[App]:
-    """A TApp of three instances in a queue, all admitted; in the end none is held any more."""
+    """A TApp of three instances in a queue, all admitted.
+
+    At the end, no finalizer holds its pods.
+    """
     reshape(["CREATE"], QUEUED, lambda pod: "schedulingGates" in pod["spec"])
     app.apply(tapp(template=queued()))
     app.until(lambda: gated(app) == [0, 1, 2], "they wait for admission").quiet()
@@ -75,16 +79,16 @@ def queue(reshape: Reshape, app: App) -> Iterator[App]:
 
 
 def ending(app: App, number: int) -> str | None:
-    """Since when a pod is being deleted."""
+    """Returns the deletionTimestamp of a pod; None if it is not being deleted or does not exist."""
     found = app.pods.get(number)
     return found["metadata"].get("deletionTimestamp") if found else None
 
 
 def test_pods_wait_at_their_gates_and_run_when_admitted(queue: App) -> None:
-    """Nobody else is written to, and what the queue added stays through an update in place.
+    """The fields that the queue added must stay through an update in place.
 
-    A killed pod that the queue holds is waited for, and a preempted one, which Kueue deletes, comes
-    back to the queue.
+    A killed pod waits for the queue's finalizer. A pod that Kueue preempts, and so deletes, returns
+    to the queue.
     """
     assert queue.idle()
     born = queue.uids()
@@ -116,7 +120,9 @@ def test_pods_wait_at_their_gates_and_run_when_admitted(queue: App) -> None:
 
 
 def test_a_new_pod_of_a_roll_waits_for_admission_and_the_others_for_the_budget(queue: App) -> None:
-    """The old pod stays Terminating until the queue lets it go; then its successor waits."""
+    """The old pod stays Terminating until the queue removes its finalizer; then the new pod
+    waits.
+    """
     queue.watcher.begin()
     queue.patch(template=queued(enableServiceLinks=False))
     for number in range(3):
@@ -137,7 +143,7 @@ TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 
 
 def test_a_group_count_follows_replicas_only_by_the_template(app: App) -> None:
-    """Another count is an update in place: an annotation, and no restart."""
+    """Another count is an update of an annotation in place, without a restart."""
 
     def grouped(count: str) -> Json:
         made = queued()
@@ -157,7 +163,7 @@ def test_a_group_count_follows_replicas_only_by_the_template(app: App) -> None:
 
 
 def counts(app: App) -> list[str]:
-    """The group count on each pod."""
+    """Returns the group count on each pod."""
     return [pod["metadata"]["annotations"][TOTAL] for pod in app.pods.values()]
 
 
@@ -165,14 +171,16 @@ def counts(app: App) -> list[str]:
 
 
 def evict(app: App, number: int) -> None:
-    """The eviction API, as the descheduler, `kubectl drain` and the vertical autoscaler use it."""
+    """Calls the eviction API, as the descheduler, `kubectl drain` and the VPA do."""
     name = f"{app.name}-{number}"
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     app.kube.request("POST", app.kube.path("v1", "pods", app.namespace, name, "eviction"), eviction)
 
 
 def guard(app: App, **spec: Any) -> None:
-    """A PodDisruptionBudget over the TApp's pods, and its controller has counted."""
+    """Creates a PodDisruptionBudget for the TApp's pods and waits until its controller allows one
+    eviction.
+    """
     selector = {"matchLabels": template()["metadata"]["labels"]}
     app.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
                "metadata": {"name": "web"}, "spec": {"selector": selector, **spec}})  # fmt: skip
@@ -180,7 +188,7 @@ def guard(app: App, **spec: Any) -> None:
 
 
 def allowed(app: App) -> int | None:
-    """The number of evictions that the disruption controller allows now."""
+    """Returns the number of evictions that the disruption controller allows now."""
     found = app.kube.get("policy/v1", "poddisruptionbudgets", app.namespace, "web")
     number: int | None = (found.get("status") or {}).get("disruptionsAllowed")
     return number
@@ -190,7 +198,7 @@ def allowed(app: App) -> int | None:
     "spec", [{"minAvailable": 2}, {"maxUnavailable": 1}, {"minAvailable": "60%"}], ids=str
 )
 def test_evictions_keep_to_a_disruption_budget(app: App, levers: Levers, spec: Json) -> None:
-    """The second one is refused until the first instance serves again; each is made anew once."""
+    """The second eviction is refused until the first instance is available again."""
     levers.ready_seconds = 2.0
     app.apply(tapp()).settle()
     guard(app, **spec)
@@ -207,13 +215,14 @@ def test_evictions_keep_to_a_disruption_budget(app: App, levers: Levers, spec: J
     assert app.watcher.fewest == 2
     assert app.wrote(*each("create Pod", "web", 0, 1))
     assert app.idle()
-    if spec != {"minAvailable": 2}:  # the others are of `spec.replicas`, the killed one among them
+    # The other budgets are relative to `spec.replicas`, which includes the killed instance.
+    if spec != {"minAvailable": 2}:
         app.patch(statuses={"2": "Killed"}).settle()
         app.until(lambda: allowed(app) == 0, "no eviction is allowed")
 
 
 def test_a_node_is_drained(app: App, kubectl: Callable[..., str]) -> None:
-    """`kubectl drain` takes TApps for what they are: a controller, which makes its pods anew."""
+    """`kubectl drain` must accept a TApp as the controller of its pods, which replaces them."""
     made = template()
     made["metadata"]["labels"]["drained"] = app.namespace
     app.apply(tapp(template=made)).settle()

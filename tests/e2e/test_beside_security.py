@@ -1,4 +1,4 @@
-"""Beside Pod Security: a namespace that enforces `restricted`, from the start or from now on."""
+"""TApps in a namespace that enforces Pod Security `restricted`, from the beginning or later."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RESTRICTED: Json = {
 
 
 def careful(image: str = "app:1", **spec: Any) -> Json:
-    """A template that `restricted` admits."""
+    """Returns a template that `restricted` admits."""
     made = template(image, **spec)
     made["spec"]["containers"][0]["securityContext"] = RESTRICTED
     return made
 
 
 def enforce(app: App, level: str | None) -> None:
-    """Sets the namespace's level."""
+    """Sets the level that the namespace enforces."""
     path = app.kube.path("v1", "namespaces", None, app.namespace)
     app.kube.patch(path, {"metadata": {"labels": {ENFORCE: level}}})
 
@@ -52,7 +52,7 @@ def test_pods_that_are_not_admitted_are_said_and_made_when_they_are(
     enforce(app, "restricted")
     app.apply(tapp())
     app.until(lambda: reasons(app) == ["PodsNotCreated"] * 2, "it is said", LONG)
-    if tapps.real:  # the simulator's Metacontroller writes no events
+    if tapps.real:  # the simulator's Metacontroller writes no Events
         told = kubectl("describe", "tapp", "web", "-n", app.namespace)
         assert 'violates PodSecurity "restricted' in told
     app.news(refused=(403, 404, 409))
@@ -61,7 +61,10 @@ def test_pods_that_are_not_admitted_are_said_and_made_when_they_are(
 
 
 def test_a_namespace_that_is_tightened_stops_updates_and_no_pod(app: App) -> None:
-    """An image in place is refused as a new pod would be; a template that is admitted goes on."""
+    """An update in place is refused like a new pod.
+
+    A template that is admitted continues the rollout.
+    """
     app.apply(tapp()).settle()
     born = app.uids()
     enforce(app, "restricted")

@@ -1,8 +1,8 @@
-"""A StatefulSet and a TApp on one control plane: the same steps, the same pods, in the same order.
+"""Does the same steps to a StatefulSet and a TApp on one control plane, and compares their pods.
 
-Each step is done to both. What happens to their pods is compared line by line (`diary.py`), then
-which versions there are, and the counts of the status. Where they differ on purpose, the step says
-so: `differs` names the row of docs/statefulset.md, "What the same steps do".
+The events of both sets of pods are compared line by line (`diary.py`), then their versions, and the
+counts in the status. If they differ on purpose, `differs` of the step names the row in
+docs/statefulset.md, "What the same steps do".
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ COUNTS = ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas")
 
 
 def body(version: str = "1", image: str = "app:1") -> Json:
-    """A template that differs from version to version in more than its image."""
+    """Returns a template whose versions differ in more than the image."""
     made = template(image)
     made["spec"]["containers"][0]["env"] = [{"name": "VERSION", "value": version}]
     return made
 
 
 class Workload(ABC):
-    """One of the two; both have the same verbs."""
+    """The StatefulSet or the TApp; both have the same methods."""
 
     resource = group = name = ""
 
@@ -46,46 +46,48 @@ class Workload(ABC):
 
     @abstractmethod
     def create(self, image: str = "app:1", **spec: Any) -> None:
-        """Three instances of version 1, one after another, unless the spec says otherwise."""
+        """Creates three instances of version 1, one after another, unless the spec says
+        otherwise.
+        """
 
     def patch(self, **spec: Any) -> None:
-        """A merge patch of what is named alike in both."""
+        """Merges fields that have the same name in both specs."""
         path = self.kube.path(self.group, self.resource, self.namespace, self.name)
         self.kube.patch(path, {"spec": spec})
 
     def scale(self, replicas: int) -> None:
-        """So many."""
+        """Sets the number of replicas."""
         self.patch(replicas=replicas)
 
     def roll(self, version: str, image: str = "app:1", **spec: Any) -> None:
-        """Another template, and what else is edited with it."""
+        """Sets another template and further fields of the spec."""
         self.patch(template=self.labelled(body(version, image)), **spec)
 
     def lose(self, number: int) -> None:
-        """Somebody deletes a pod."""
+        """Deletes a pod, as a user does."""
         self.kube.delete("v1", "pods", self.namespace, f"{self.name}-{number}")
 
     def spoil(self, number: int) -> None:
-        """A pod is not Ready any more: somebody has given it another image."""
+        """Makes a pod unready by another image."""
         path = self.kube.path("v1", "pods", self.namespace, f"{self.name}-{number}")
         image = [{"op": "replace", "path": "/spec/containers/0/image", "value": BROKEN}]
         self.kube.patch(path, image)
 
     @abstractmethod
     def wait_for_deletions(self) -> None:
-        """Updates reach only pods that somebody deletes."""
+        """Restricts updates to pods that a user deletes."""
 
     @abstractmethod
     def keeping(self, count: int) -> Json:
-        """The part of a spec that keeps so many of the lowest numbers as they are."""
+        """Returns fields of the spec that keep the `count` lowest numbers at their version."""
 
     def labelled(self, made: Json) -> Json:
-        """With a label of its own."""
+        """Returns the template with the label of this workload."""
         return with_meta(made, labels={"app": self.name})
 
     @property
     def status(self) -> Json:
-        """Its counts, and whether it says that there are two revisions."""
+        """The counts of the status, and whether it has two revisions."""
         found = self.kube.get(self.group, self.resource, self.namespace, self.name)
         status = found.get("status") or {}
         two = status.get("currentRevision") != status.get("updateRevision")
@@ -93,7 +95,7 @@ class Workload(ABC):
 
     @property
     def versions(self) -> dict[str, str]:
-        """Number -> which version and image its pod has."""
+        """Version and image of each pod, by number."""
         pods = self.kube.list_all("v1", "pods", self.namespace)
         mine = [pod for pod in pods if pod["metadata"]["name"].startswith(f"{self.name}-")]
         containers = {
@@ -133,7 +135,7 @@ class Theirs(Workload):
 
 
 class Ours(Workload):
-    """The TApp: the same fields, and the highest number first."""
+    """The TApp, with the same fields and the highest number first."""
 
     resource, group, name = "tapps", GROUP, "ours"
 
@@ -155,16 +157,16 @@ class Ours(Workload):
 
 @dataclass
 class Step:
-    """What is done to both, and what happens to the pods of both.
+    """An action on both workloads, and the expected events of their pods.
 
     Attributes:
-        what: in a few words.
-        do: what is done.
-        pods: what happens.
-        ours: what happens to the TApp's, where that differs.
-        differs: the row of the page about it.
-        catches_up: it is done to the StatefulSet alone, which is then as the TApp is.
-        ordered: whether it happens in this order.
+        what: a short description.
+        do: the action.
+        pods: the expected events.
+        ours: the expected events of the TApp's pods, if they differ.
+        differs: the row of the page about the difference.
+        catches_up: the action is for the StatefulSet only, which then has the TApp's state.
+        ordered: the events have this order.
     """
 
     what: str
@@ -177,17 +179,17 @@ class Step:
 
 
 def up(*numbers: int) -> list[str]:
-    """Made one after another."""
+    """Returns the events of pods that are created one after another."""
     return [f"{word} {number}" for number in numbers for word in ("made", "ready")]
 
 
 def down(*numbers: int) -> list[str]:
-    """Taken away one after another."""
+    """Returns the events of pods that are deleted one after another."""
     return [f"{word} {number}" for number in numbers for word in ("ends", "gone")]
 
 
 def anew(*numbers: int) -> list[str]:
-    """By new pods, one after another."""
+    """Returns the events of pods that are replaced one after another."""
     return [line for number in numbers for line in (*down(number), *up(number))]
 
 
@@ -279,7 +281,7 @@ LIVES: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("life", LIVES)
 def test_the_same_steps_make_the_same_pods(app: App, levers: Levers, life: str) -> None:
-    """As many, of the same versions, in the same order; and both count them alike."""
+    """Users who know StatefulSets expect equal pods, versions, order and counts."""
     levers.unready_images.add(BROKEN)
     theirs, ours = Theirs(app.kube, app.namespace), Ours(app.kube, app.namespace)
     with theirs.diary, ours.diary:
@@ -299,11 +301,11 @@ def test_the_same_steps_make_the_same_pods(app: App, levers: Levers, life: str) 
 
 
 ALIKE_IN_THE_END = (IMAGES, BOTH)
-"""Differences on the way alone."""
+"""Differences in the events only; the pods are equal at the end of the step."""
 
 
 def same(theirs: Workload, ours: Workload, step: Step) -> None:
-    """Both have the same pods, and say so."""
+    """Asserts that both have equal pods and equal counts."""
     assert theirs.versions == ours.versions, step.what
     until = time.monotonic() + 5
     while theirs.status != ours.status and time.monotonic() < until:

@@ -1,7 +1,7 @@
-"""What is around a TApp changes in the middle of a roll: Metacontroller, registration, status.
+"""Changes Metacontroller, its registration or the TApp's status during a rollout.
 
 `METACONTROLLER_OTHER_BIN` names another version of Metacontroller, such as the last one of the
-minor version before; without it the upgrades are skipped.
+previous minor version. Without it, the tests of upgrades are skipped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HISTORY = ("apps/v1", "controllerrevisions")
 
 @pytest.fixture
 def other(tapps: Controller, kube: Kube, workspace: Path) -> Iterator[RealMetacontroller]:
-    """Another version of Metacontroller, not started; in the end the first one runs again."""
+    """Another version of Metacontroller, not started. At the end, the first version runs again."""
     given = os.environ.get("METACONTROLLER_OTHER_BIN")
     if not given:
         pytest.skip("there is one version of Metacontroller: METACONTROLLER_OTHER_BIN=FILE")
@@ -45,7 +45,7 @@ def other(tapps: Controller, kube: Kube, workspace: Path) -> Iterator[RealMetaco
 def test_another_version_of_metacontroller_goes_on(
     other: RealMetacontroller, tapps: Controller, app: App, levers: Levers, back: bool
 ) -> None:
-    """One minor version there or back: nothing is written twice, and nothing once it is done."""
+    """An upgrade or downgrade by one minor version must write no child twice."""
     pair: list[Controller] = [other, tapps] if back else [tapps, other]
     if back:
         tapps.stop()
@@ -60,23 +60,23 @@ def test_another_version_of_metacontroller_goes_on(
 
 
 def often(spec: Json) -> None:
-    """Each TApp is synced every two seconds."""
+    """Sets a sync of each TApp every two seconds."""
     spec["resyncPeriodSeconds"] = 2
 
 
 def seldom(spec: Json) -> None:
-    """Nothing is synced without an event."""
+    """Removes the periodic sync."""
     del spec["resyncPeriodSeconds"]
 
 
 def first_protocol(spec: Json) -> None:
-    """The hooks are called as in version 1."""
+    """Sets version 1 of the hook protocol."""
     for hook in spec["hooks"].values():
         hook["version"] = "v1"
 
 
 def no_history(spec: Json) -> None:
-    """ControllerRevisions are not declared."""
+    """Removes ControllerRevisions from the child resources."""
     spec["childResources"] = [
         each for each in spec["childResources"] if each["resource"] != HISTORY[1]
     ]
@@ -84,7 +84,7 @@ def no_history(spec: Json) -> None:
 
 @pytest.fixture
 def register(tapps: Controller, hook_proxy: HookProxy) -> Iterator[Callable[..., None]]:
-    """Applies the registration anew, changed; in the end it is as shipped."""
+    """Applies the registration with changes. At the end, the shipped registration applies again."""
 
     def apply(change: Callable[[Json], None] = lambda _: None) -> None:
         changed = copy.deepcopy(REGISTRATION)
@@ -99,7 +99,7 @@ def register(tapps: Controller, hook_proxy: HookProxy) -> Iterator[Callable[...,
 def test_a_registration_that_is_applied_anew(
     app: App, levers: Levers, register: Callable[..., None], change: Callable[[Json], None]
 ) -> None:
-    """The roll goes on, within its budget; what the history holds stays, and is used again."""
+    """The rollout continues within its budget, and the history stays usable."""
     rolling = Roll(app, levers).create()
     before = kept(app)
     assert before
@@ -115,7 +115,7 @@ def test_a_registration_that_is_applied_anew(
 
 
 def kept(app: App) -> set[str]:
-    """The uids of the TApp's revisions."""
+    """Returns the uids of the TApp's revisions."""
     found = app.kube.list_all(*HISTORY, app.namespace)
     return {each["metadata"]["uid"] for each in found}
 
@@ -126,10 +126,10 @@ def kept(app: App) -> set[str]:
 def test_a_status_that_is_lost_costs_no_pod(
     app: App, levers: Levers, tapps: Controller, kube: Kube
 ) -> None:
-    """As in a cluster that is restored without it, pods and all."""
+    """A cluster that is restored from a backup has the pods, but not the status."""
     rolling = Roll(app, levers).begin()
     tapps.stop()
     kube.patch(f"{app.path}/status", {"status": None})
-    assert app.status == {"observedGeneration": -1}  # as the CRD fills it in
+    assert app.status == {"observedGeneration": -1}  # the default of the CRD
     tapps.start()
     rolling.end().wrote_once()

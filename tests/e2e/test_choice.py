@@ -1,4 +1,7 @@
-"""Which cluster and which Kubernetes are chosen. These need no cluster and always run."""
+"""Tests of the choice of the cluster and of its Kubernetes version.
+
+They need no cluster and always run.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ PINNED = sorted(build.HERE.glob("kubernetes-*/go.mod"))
 def test_a_given_cluster_comes_first_and_the_default_kubeconfig_never(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong setting is an answer of its own, never a silent other choice."""
+    """A wrong setting gives an error, and never another cluster without notice."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("config", *NEEDED):
         (tmp_path / name).touch()
@@ -35,7 +38,7 @@ def test_a_given_cluster_comes_first_and_the_default_kubeconfig_never(
     "file", [build.HERE / "go.mod", *PINNED], ids=lambda file: file.parent.name
 )
 def test_all_of_kubernetes_is_of_one_version(file: Path) -> None:
-    """A staging module of another version would be built without a word."""
+    """Go would build a staging module of another version without a warning."""
     version = build.required(file.parent, "k8s.io/kubernetes")
     _, _, named = file.parent.name.partition("-")
     assert version.startswith(f"v{named or build.NEWEST}.")

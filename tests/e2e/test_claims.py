@@ -1,4 +1,6 @@
-"""Claims on a real API server and its garbage collector: what stays, what goes, what comes back."""
+"""Claims on a real API server with its garbage collector: which stay, which are deleted, which are
+reused.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ NAMES = ["data-web-0", "data-web-1"]
 
 
 def stored(when_deleted: str = "Retain", when_scaled: str = "Retain", **spec: object) -> Json:
-    """A TApp of two instances, each with a claim."""
+    """Returns a TApp of two instances, each with a claim."""
     policy = {"whenDeleted": when_deleted, "whenScaled": when_scaled}
     whole: Json = {
         "replicas": 2,
@@ -32,18 +34,18 @@ def stored(when_deleted: str = "Retain", when_scaled: str = "Retain", **spec: ob
 
 
 def owners(app: App, name: str) -> list[str]:
-    """The kinds of a claim's owners."""
+    """Returns the kinds of a claim's owners."""
     claim = app.kube.get("v1", "persistentvolumeclaims", app.namespace, name)
     return sorted(ref["kind"] for ref in claim["metadata"].get("ownerReferences") or [])
 
 
 def left_to_the_namespace(app: App) -> bool:
-    """True if nobody else owns the claims any more."""
+    """Returns True if the namespace is the only owner of the claims."""
     return [owners(app, name) for name in NAMES] == [["Namespace"], ["Namespace"]]
 
 
 def collector_has_worked(app: App) -> None:
-    """Returns when the garbage collector has taken away something that was put there for it."""
+    """Waits until the garbage collector has deleted an object with a missing owner."""
     nobody = {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody"}
     ownerless = {**nobody, "uid": "00000000-0000-4000-8000-000000000000"}
     metadata = {"name": "bait", "namespace": app.namespace, "ownerReferences": [ownerless]}
@@ -88,7 +90,9 @@ def test_claims_go_with_their_tapp_by_policy(app: App) -> None:
 
 @pytest.mark.parametrize("how", ["Foreground", "Orphan"])
 def test_where_the_service_may_not_act_the_policy_delete_keeps_them(app: App, how: str) -> None:
-    """Foreground and orphan deletion belong to the garbage collector: it errs on the safe side."""
+    """The garbage collector handles foreground and orphan deletion, so the service cannot delete
+    claims safely.
+    """
     app.apply(stored("Delete")).settle()
     kept = app.claims()
     app.news()
@@ -102,7 +106,7 @@ def test_where_the_service_may_not_act_the_policy_delete_keeps_them(app: App, ho
 def test_claims_survive_a_garbage_collector_that_starts_anew(
     app: App, cluster: Cluster, how: str
 ) -> None:
-    """It learns of the deleted TApp only from references that dangle."""
+    """A restarted collector knows the deleted TApp only from dangling references."""
     if cluster.control_plane is None:
         pytest.skip("the controller manager is not ours to restart")
     app.apply(stored()).settle()
@@ -132,7 +136,7 @@ def test_a_claim_that_a_person_made_is_used_and_never_deleted(app: App) -> None:
 
 
 def test_a_claim_that_a_quota_refused_is_made_when_there_is_room(app: App) -> None:
-    """Its pod has no node meanwhile, which Progressing says, and runs in the end."""
+    """Until then its pod has no node, and Progressing says so."""
     path = app.quota("one", persistentvolumeclaims="1")
     app.apply(stored())
     app.until(lambda: len(app.pods) == 2 and len(app.claims()) == 1, "one claim is refused")

@@ -1,6 +1,6 @@
-"""The commands of every page, as they stand there; what a page shows is what they print.
+"""Types the commands of all documentation pages, and compares their output with the pages.
 
-tests/commands.py says which of them are run where, and why some are not.
+tests/commands.py says where each command runs, and why some do not run.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .plugin import Plugin
 
 pytestmark = pytest.mark.e2e
 ASKS = r"(?m)^(kubectl tapp (?:set|advance) (?!.* -y\b).*)$"
-"""Without a terminal these write nothing, unless the question is answered beforehand."""
+"""Commands that ask a question. Without a terminal they write nothing unless `-y` answers it."""
 
 
 class Scene:
-    """A directory with what a clone has, a shell in it, and a TApp's namespace."""
+    """A directory with files of a clone, a shell in it, and the namespace of a TApp."""
 
     def __init__(self, app: App, kubelet: FakeKubelet, plugin: Plugin, hook: HookService) -> None:
         self.app = app
@@ -37,26 +37,26 @@ class Scene:
         self._hook = hook
 
     def shell(self, line: str) -> str:
-        """Types it, with this scene's names in place of those that stand for any."""
+        """Types a line, with the names of this scene in place of the placeholders."""
         here = line.replace("localhost:8080", self._hook.url).replace("NAME", self.app.name)
         here = re.sub(ASKS, r"\1 -y", here)
         return self._plugin.shell(f"set -e\n{here}")
 
     def web(self, **spec: object) -> App:
-        """A TApp `web` that runs."""
+        """Creates a TApp `web` and waits until it is complete."""
         return self.app.apply(tapp(**spec)).settle()
 
     def meanwhile(self, act: Callable[[], None]) -> None:
-        """What the world does while the commands are typed."""
+        """Runs a function in another thread while the commands are typed."""
         Thread(target=act, daemon=True).start()
 
     def file(self, name: str, **spec: object) -> None:
-        """A manifest of `web` in a file."""
+        """Writes a manifest of `web` into a file."""
         (self.directory / name).write_text(yaml.safe_dump(tapp(**spec)))
 
 
 def named(image: str) -> dict[str, object]:
-    """A template whose container bears the name that the pages use."""
+    """Returns a template whose container has the name that the pages use."""
     made = template(image)
     made["spec"]["containers"][0]["name"] = "web"
     return made
@@ -70,7 +70,7 @@ def top_of_the_readme(scene: Scene) -> None:
 
 def a_stuck_update(scene: Scene) -> None:
     no_such_image(scene)
-    # Else it waits most of the time as a container that was killed, under another word.
+    # Otherwise the container waits most of the time with another reason, as if it had been killed.
     scene.kubelet.levers.backoff_limit = 0.0
     scene.web(replicas=4, template=named("nginx:1.28"))
     scene.app.patch(template=named("nginx:typo"))
@@ -105,7 +105,7 @@ def claims_of_its_own(scene: Scene) -> None:
 
 
 def work_that_ends(scene: Scene) -> None:
-    """The containers end a moment after all have begun."""
+    """Ends the containers soon after all of them run."""
 
     def end() -> None:
         app.until(lambda: app.found is not None, "it is there")
@@ -119,7 +119,7 @@ def work_that_ends(scene: Scene) -> None:
 
 
 def five_that_are_applied(scene: Scene, how: str = "") -> None:
-    """By kubectl; `web.yaml` no longer has their number."""
+    """Applies five instances by kubectl, and writes `web.yaml` without their number."""
     document = tapp(replicas=5)
     scene.app.name = "web"
     (scene.directory / "before.yaml").write_text(yaml.safe_dump(document))
@@ -154,7 +154,7 @@ BEFORE: dict[str, Callable[[Scene], object]] = {
 def scene(
     app: App, cluster: Cluster, kubelet: FakeKubelet, hook: HookService, tmp_path: Path
 ) -> Iterator[Scene]:
-    """Where a block is typed that needs no cluster of its own."""
+    """The scene for blocks that need no separate cluster."""
     (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
     yield Scene(app, kubelet, Plugin.at(cluster, app.namespace, tmp_path), hook)
     for found in app.kube.list_all(GROUP, "tapps", app.namespace):

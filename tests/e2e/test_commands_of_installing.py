@@ -1,6 +1,6 @@
-"""The commands that install, run and remove TApp, as the pages have them: three stories.
+"""Types the commands that install, run and remove TApp, in three sequences.
 
-Each begins on a control plane that has nothing. tests/commands.py has the blocks of each, in order.
+Each sequence begins on an empty control plane. tests/commands.py has the blocks in their order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Act = Callable[["Story"], None]
 
 
 class Story:
-    """A cluster, and a directory with what a clone has and what a release brings."""
+    """An empty cluster, and a directory with files of a clone and of a release."""
 
     def __init__(self, fresh: Fresh, directory: Path) -> None:
         self.fresh = fresh
@@ -41,18 +41,18 @@ class Story:
         self._plugin.shell(f"set -e\n{block(name).text.replace(' NAME ', ' web ')}")
 
     def shell(self, line: str) -> str:
-        """Types a line."""
+        """Types a line and returns its output."""
         return self._plugin.shell(line)
 
     def play(self, names: tuple[str, ...], before: dict[str, Act], after: dict[str, Act]) -> None:
-        """Types the blocks in their order; the world does its part before and after some."""
+        """Types the blocks in order, with actions before and after some of them."""
         for name in names:
             before.get(name, nothing)(self)
             self.type(name)
             after.get(name, nothing)(self)
 
     def runs(self) -> None:
-        """A TApp `web` runs, by the service and Metacontroller of this host."""
+        """Creates a TApp `web`, which the service and Metacontroller of this host run."""
         self.fresh.established()
         made = tapp()
         made["metadata"]["namespace"] = "default"
@@ -60,17 +60,17 @@ class Story:
         self.is_ready()
 
     def is_ready(self) -> None:
-        """Waits until `web` is as its spec asks."""
+        """Waits until `web` is Ready at its newest generation."""
         self.fresh.until(lambda: self.fresh.ready("web"), "the TApp is ready")
 
     def works(self) -> None:
-        """The service and Metacontroller begin their work."""
+        """Starts the service and Metacontroller."""
         self.fresh.serve()
         self.fresh.control()
 
 
 def nothing(_: Story) -> None:
-    """Does nothing beside a command."""
+    """Does nothing before or after a block."""
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def story(workspace: Path, dist: Path, tmp_path: Path) -> Iterator[Story]:
-    """An empty cluster of this test's own, and the files."""
+    """A story on a new cluster, with the files of the release."""
     with fresh_cluster(workspace) as fresh:
         made = Story(fresh, tmp_path)
         for file in dist.iterdir():
@@ -91,7 +91,7 @@ def story(workspace: Path, dist: Path, tmp_path: Path) -> Iterator[Story]:
 
 
 def by_now(first: str, story: Story) -> None:
-    """The first block is done: the service answers, and a TApp runs."""
+    """Starts the service and a TApp after the first block."""
     assert first in BY_HELM + BY_KUBECTL
     story.works()
     story.runs()
@@ -127,7 +127,7 @@ def the_policy_of_long_ago_is_there(story: Story) -> None:
 
 
 def saved(story: Story) -> None:
-    """The cluster of the backup is lost; what was saved is made ready as the page says."""
+    """Deletes the TApp after its backup, and prepares the saved files as the page says."""
     listed = yaml.safe_load((story.directory / "tapps.yaml").read_text())["items"]
     (found,) = (each for each in listed if each["kind"] == "TApp")
     story.shell("kubectl delete tapp web")
@@ -141,14 +141,14 @@ def saved(story: Story) -> None:
 
 
 def hanging(story: Story) -> None:
-    """The hooks are away while the TApp is deleted."""
+    """Deletes the TApp while the service is stopped."""
     story.fresh.hook.stop()
     story.shell("kubectl delete tapp web --wait=false")
     assert story.fresh.tapp("web") is not None
 
 
 def let_go(story: Story) -> None:
-    """Then the next one comes, and the hooks are back."""
+    """Waits until the TApp is deleted, starts the service again and creates another TApp."""
     story.fresh.until(lambda: story.fresh.tapp("web") is None, "the TApp is gone")
     nothing_is_left(story)
     story.fresh.hook.start()
@@ -178,7 +178,7 @@ def test_by_kubectl(story: Story) -> None:
 
 
 def old_world(story: Story) -> dict[str, str]:
-    """The old controller's Deployment, and a TApp with two pods of its making."""
+    """Creates the Deployment of the old controller and a TApp with two pods of that controller."""
     kube = story.fresh.kube
     story.shell(f"kubectl apply --server-side -f {REPOSITORY}/tests/e2e/metacontroller-crds.yaml")
     story.shell(f"kubectl apply --server-side -f {REPOSITORY}/crds/tapp.yaml")
@@ -201,14 +201,14 @@ def old_world(story: Story) -> dict[str, str]:
 
 
 def test_from_source_and_from_the_old_controller(story: Story) -> None:
-    """No pod is made anew on the way, and none goes when TApp is removed in the end."""
+    """A migration must replace no pod, and the removal of TApp must delete none."""
     born = old_world(story)
     *steps, last = FROM_SOURCE
     story.play(tuple(steps[:-1]), {}, {"docs/migration.md: Steps 5": Story.works})
     story.is_ready()
     story.type(steps[-1])
     assert story.fresh.pods("web") == born
-    # The second command is to be repeated until it prints nothing.
+    # The page says to repeat the second command until it prints nothing.
     first, look, *others = block(last).text.replace("\\\n", " ").splitlines()
     story.shell(first)
     story.fresh.control()
