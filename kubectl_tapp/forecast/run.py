@@ -45,7 +45,7 @@ from tapp.decide.instances import Instance
 from tapp.decide.verdicts import Verdict
 from tapp.declared.model import Parent, TApp
 from tapp.plan import Plan
-from tapp.pod.lost import LEAST_SECONDS, told_silence
+from tapp.pod.lost import LEAST_SECONDS, observed_silence
 from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import LAST_APPLIED, InstanceStatus
 from tapp.world import Options
@@ -343,6 +343,6 @@ def silent_nodes(observed: Observed, controller: Document, now: float) -> frozen
     silent = {
         pod.node
         for pod in pods
-        if (since := told_silence(pod, now)) is not None and now - since >= LEAST_SECONDS
+        if (since := observed_silence(pod, now)) is not None and now - since >= LEAST_SECONDS
     }
     return frozenset(silent - heard)

@@ -16,7 +16,7 @@ from tapp.declared.model import TApp
 from tapp.declared.templates import Template, Unresolved
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update, progress
-from tapp.pod.lost import silent_since, told_silence
+from tapp.pod.lost import observed_silence, silent_since
 from tapp.pod.pace import Pace
 from tapp.pod.pod import Pod
 from tapp.pod.resize import Resizing, Wanted
@@ -251,7 +251,7 @@ def observe_instances(world: World, now: float) -> list[Instance]:
                     spec.min_ready_seconds and pod.plausible_time(pod.ready_since, now) == UNKNOWN
                 )
             else:
-                unclear = told_silence(pod, now) == UNKNOWN
+                unclear = observed_silence(pod, now) == UNKNOWN
             if unclear:
                 noted = undated.get(ReadyNote(id, pod.ready is True), "")
                 seen_since = noted_since(noted, now)[1]

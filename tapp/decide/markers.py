@@ -145,7 +145,7 @@ class _Marking:
         if not self.grace or not pod.spec.served_gates:
             return None
         left = gate.drained_in(pod, self.grace, self.now)
-        broken = pod.ready is not True and not gate.only_its_gate_keeps_it_out(pod)
+        broken = pod.ready is not True and not gate.is_unready_by_gate_only(pod)
         if broken and (left is None or not pod.spec.drains):
             return None  # the pod serves no request that could be lost
         if left == 0:

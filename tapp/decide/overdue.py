@@ -15,7 +15,7 @@ import msgspec
 
 from tapp.kube.objects import ClaimObject
 from tapp.kube.parts import texts_of
-from tapp.pod.lost import silent_since, told_silence
+from tapp.pod.lost import observed_silence, silent_since
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER
@@ -86,7 +86,7 @@ def _place(name: str) -> tuple[int, str]:
 
 
 def _kept(pod: Pod, now: float) -> Kept:
-    silent = told_silence(pod, now) is not None
+    silent = observed_silence(pod, now) is not None
     return Kept(pod.name, pod.gone_by, pod.finalizers, pod, silent)
 
 

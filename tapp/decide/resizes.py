@@ -85,7 +85,7 @@ def _is_current(pod: Pod, since: str, now: float) -> bool:
 
     Servers before Kubernetes 1.34 do not say it, so the kubelet gets some time.
     """
-    if pod.tells_generation:
+    if pod.reports_generation:
         return not pod.kubelet_is_behind
     return bool(since) and now - seconds(since) >= AGAIN
 

@@ -16,7 +16,7 @@ from tapp.kube.owners import controller_of
 from tapp.kube.parts import map_of
 from tapp.pod.availability import NEVER
 from tapp.pod.gate import is_begun, opens_in, unproved_since, update_of
-from tapp.pod.lost import told_silence
+from tapp.pod.lost import observed_silence
 from tapp.pod.pod import Pod
 from tapp.words.times import UNKNOWN, is_written, past, written
 from tapp.words.vocabulary import GROUP, INSTANCE, KIND
@@ -102,7 +102,7 @@ def _is_lost(pod: Pod, now: float) -> bool:
 
     If the pod does not say since when, the annotation has the time that the service has noted.
     """
-    since, noted = told_silence(pod, now), pod.spec.lost
+    since, noted = observed_silence(pod, now), pod.spec.lost
     if since is None or since > now:
         return False
     if since == UNKNOWN:

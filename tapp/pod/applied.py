@@ -1,8 +1,9 @@
-"""Recovers the template that a pod was made from, from Metacontroller's copy of the pod.
+"""Recovers the template that a pod was created from, from Metacontroller's copy of the pod.
 
-Used if the history lacks the pod's revision. Metacontroller keeps in an annotation what it applied
-last. That has the fields of the template, but the values of the pod: a value that admission or a
-resize has changed differs from the template. So the result describes this pod, and no revision.
+This is used if the history lacks the pod's revision. Metacontroller keeps the manifest that it
+applied last in an annotation. That copy has the fields of the template, but some values of the pod:
+a value that admission or a resize has changed differs from the template. So the result describes
+this pod alone, and no other pod of the revision.
 """
 
 from typing import Any
@@ -19,8 +20,9 @@ Document = dict[str, Any]
 
 
 def applied_body(manifest: Manifest) -> Document | None:
-    """Returns the template that the pod was made from, or
-    None if Metacontroller's copy has no spec.
+    """Returns the template that the pod was created from.
+
+    Returns None if Metacontroller's copy of the pod has no spec.
     """
     applied = read_annotation(msgspec.json.decode, manifest.annotations.get(LAST_APPLIED))
     spec = map_in(applied, "spec")
@@ -44,8 +46,10 @@ def applied_body(manifest: Manifest) -> Document | None:
 
 
 def _sections(spec: Document, images: dict[str, str]) -> Document:
-    """Returns the containers with the template's images: a
-    restart in place changes the image's spelling.
+    """Returns the lists of containers, with the images of the template.
+
+    A restart in place writes an image in another way (for example with a digest), so the images of
+    the copy may differ from those of the template.
     """
     return {
         section: [
@@ -62,7 +66,7 @@ def _sections(spec: Document, images: dict[str, str]) -> Document:
 def _volumes(spec: Document, pod: str) -> list[Document]:
     """Returns the volumes without those that the service adds for the instance's claims.
 
-    The name of such a claim is VOLUME-POD.
+    The claim of such a volume is named VOLUME-POD.
     """
     return [
         item

@@ -1,20 +1,23 @@
-"""Availability of a pod: whether it has been Ready for `minReadySeconds`, and can be trusted.
+"""Availability of a pod: whether it has been Ready for `minReadySeconds`, and Ready is reliable.
 
 Entry point: `available_in`. docs/design.md, "When Ready counts", has the rule. In short:
 
     available_at = max(probed_at, since + minReadySeconds)
 
 `since` is when Ready turned True, or when the newest container started if that is later: an update
-in place restarts a container without turning Ready False. `probed_at` is when the probes of the
-restarted containers have certainly run. Until then Ready may be a leftover of the container before:
+in place restarts a container without turning Ready False. `probed_at` is the time by which the
+probes of the restarted containers have certainly run. Until then Ready may describe the previous
+containers:
 
-* A kubelet reports a restarted container as `started: true`, because the one before was, until the
-  startup probe has run for the first time. Ready may turn False, True and False again meanwhile.
-* A kubelet of Kubernetes 1.35 or newer that is restarted keeps Ready and `started` as published
-  (KEP-4781; pkg/kubelet/prober, setReadyStateOnKubeletRestart). If the kubelet was killed after it
-  started a container and before it published that, the new container inherits both without a probe.
-  One can tell from Ready: it has not changed since the container's start. It then changes only
-  after the readiness probe has failed `failureThreshold` times.
+* A kubelet reports a restarted container as `started: true` until its startup probe has run for the
+  first time, because the previous container was started. Meanwhile Ready may turn False, True and
+  False again.
+* A kubelet of Kubernetes 1.35 or newer that is restarted keeps Ready and `started` as they were in
+  the status (KEP-4781; pkg/kubelet/prober, setReadyStateOnKubeletRestart). A kubelet may be killed
+  after it has started a container and before it has written that into the status. The new container
+  then gets both values of the previous one without a probe. In this case Ready has not changed
+  since the container's start, and changes only after the readiness probe has failed
+  `failureThreshold` times.
 """
 
 from typing import NamedTuple
@@ -31,11 +34,11 @@ _PUBLICATION_SECONDS = 60.0
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: float, seen: float = UNKNOWN) -> float:
-    """Returns the seconds until a Ready pod is available: 0 if
-    it is, `NEVER` if time does not help.
+    """Returns the seconds until a Ready pod is available, or 0 if it is available.
 
-    The caller has to check that no update of the pod is unfinished. `seen` is when a sync first saw
-    the pod Ready; it counts if the condition Ready has no usable time.
+    Returns `NEVER` if time alone does not make it available. The caller has to check that no update
+    of the pod is unfinished. `seen` is when a sync first saw the pod Ready; it counts if the
+    condition Ready has no usable time.
     """
     if not pod.running:
         return NEVER
@@ -48,14 +51,15 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float, seen: float = UNK
 
 
 def proved_at(pod: Pod, now: float) -> float:
-    """Returns `pod.probed_at`, or computes it again if it relies on a time in the future."""
+    """Returns `pod.probed_at`; computes it again if it was computed from a time in the future."""
     return pod.probed_at if pod.probed_at <= now + SKEW else probed_at(pod, now)
 
 
 def since(pod: Pod, now: float = NEVER) -> float:
-    """Returns when the newest container, or Ready, began, in seconds since the epoch.
+    """Returns when Ready turned True or the newest container started, whichever is later.
 
-    `spec.minReadySeconds` counts from this time. Returns `UNKNOWN` if the pod has no usable time.
+    The result is in seconds since the epoch. `spec.minReadySeconds` counts from this time. Returns
+    `UNKNOWN` if the pod has no usable time.
     """
     ready = pod.plausible_time(pod.ready_since, now)
     starts = [started_at(pod, name, now) for name in pod.spec.running_containers]
@@ -66,9 +70,9 @@ def since(pod: Pod, now: float = NEVER) -> float:
 
 
 def probed_at(pod: Pod, now: float = NEVER) -> float:
-    """Returns when the probes that Ready depends on have certainly run, in seconds since the epoch.
+    """Returns the time by which all probes that Ready depends on have certainly run.
 
-    Returns `UNKNOWN` if no probe has to be waited for.
+    The result is in seconds since the epoch, and `UNKNOWN` if no probe has to run first.
     """
     runs = pod.spec.startup_seconds
     once = [
@@ -81,12 +85,12 @@ def probed_at(pod: Pod, now: float = NEVER) -> float:
 
 
 def _probes_failed_by(pod: Pod, now: float) -> float:
-    """Returns when the probes of containers that Ready has not reacted to have failed often enough.
+    """Returns the time by which a failing probe would have turned Ready False.
 
-    Only containers that were started after Ready last changed count. Both probes count from the
-    latest moment at which the kubelet may have published the container: a kubelet that is restarted
-    before never runs the startup probe, and only a kubelet that has published a container runs its
-    readiness probe.
+    Only containers that started after the last change of Ready count, because Ready may still
+    describe their predecessors. The seconds of the probes count from the latest time at which the
+    kubelet may have written the container into the status. Only from then on does it run the
+    readiness probe. A kubelet that is restarted before that time never runs the startup probe.
     """
     spec, times, wrote = pod.spec, [UNKNOWN], plausible_time(pod.kubelet_wrote, now)
     starts = _starts(pod, now) if spec.startup_whole or spec.readiness_whole else {}
@@ -103,16 +107,17 @@ def _probes_failed_by(pod: Pod, now: float) -> float:
 
 
 def _readiness_changed_at(pod: Pod, now: float) -> float:
-    """Returns when the containers' readiness last changed.
+    """Returns when the readiness of the containers last changed.
 
-    With readiness gates it is ContainersReady that shows this: a gate changes Ready, too.
+    If the pod has readiness gates, ContainersReady shows that time, because a gate also changes
+    Ready.
     """
     found = pod.conditions.get("ContainersReady") if pod.spec.gates else None
     return pod.plausible_time(pod.ready_since if found is None else found.last_transition_time, now)
 
 
 class _Start(NamedTuple):
-    """The start of a container, and whether readiness has changed since."""
+    """The start of a container, and whether the containers' readiness has changed since."""
 
     at: float  # Start of the current run, in seconds since the epoch.
     readiness_changed: (
@@ -121,10 +126,10 @@ class _Start(NamedTuple):
 
 
 def _starts(pod: Pod, now: float) -> dict[str, _Start]:
-    """Returns the start of each container that keeps running.
+    """Returns container name -> its start, for each container that keeps running.
 
-    Containers that were updated together have the start of the last of them: before it has started,
-    the kubelet publishes none of them and runs none of their probes.
+    Containers that were updated together all get the start of the last of them. Before the last one
+    has started, the kubelet writes none of them into the status and runs none of their probes.
     """
     ready, running = _readiness_changed_at(pod, now), pod.spec.running_containers
     updated_together = () if pod.last_update is None else pod.last_update.containers
@@ -141,10 +146,11 @@ def _starts(pod: Pod, now: float) -> dict[str, _Start]:
 
 
 def _published_by(pod: Pod, start: _Start, now: float) -> float:
-    """Returns the latest time at which the kubelet has published a container; no probe runs before.
+    """Returns the latest time at which the kubelet has written a container into the status.
 
-    Without a postStart hook the kubelet publishes a container right after its start. With a hook, a
-    change of Ready shows that it has; without such a change the kubelet's last write has to do.
+    No probe of the container runs before that time. Without postStart hooks in the pod, the kubelet
+    writes right after the container's start. With a hook, a change of Ready proves that the kubelet
+    has written. Without such a change, the time of the kubelet's last write counts.
     """
     if not pod.spec.has_hook:
         return start.at

@@ -1,8 +1,7 @@
-"""The readiness gates of this service: when a gate may
-open, and how long a pod has been out of use.
+"""The readiness gates of this service: when a gate may open, and when an update may begin.
 
-docs/design.md, "Pod status". A pod with one of the gates in `vocabulary.GATES` leaves its Services
-before an update in place, and returns after it:
+A pod with one of the gates in `vocabulary.GATES` leaves its Services before an update in place, and
+returns after it (docs/design.md, "Pod status"):
 
     annotation `drain` -> gate False -> out of the Services -> grace period -> update -> gate True
 
@@ -28,8 +27,9 @@ SECOND = 1.0
 
 
 def _gates(pod: Pod) -> list[Condition | None]:
-    """Returns the conditions of the gates that this service
-    serves; None for a gate without a condition.
+    """Returns the conditions of the pod's readiness gates that belong to this service.
+
+    The entry of a gate whose condition is missing is None.
     """
     gates = pod.spec.served_gates
     known = pod.conditions if gates else {}
@@ -41,27 +41,27 @@ def _closed_gates(pod: Pod) -> list[Condition]:
 
 
 def has_closed_gate(pod: Pod) -> bool:
-    """Returns True if a served gate is not open. A Ready
-    pod may have one until its kubelet reacts.
+    """Returns True if a readiness gate of this service is not True.
+
+    A pod with such a gate may still be Ready for a moment, until its kubelet has seen the gate.
     """
     return any(gate is None or gate.status != "True" for gate in _gates(pod))
 
 
-def only_its_gate_keeps_it_out(pod: Pod) -> bool:
-    """Returns True if only a closed gate keeps the pod
-    from being Ready: its containers are ready.
-    """
+def is_unready_by_gate_only(pod: Pod) -> bool:
+    """Returns True if the containers are ready, and only a closed gate keeps the pod unready."""
     ready = pod.conditions.get("ContainersReady")
     return bool(_closed_gates(pod)) and ready is not None and ready.status == "True"
 
 
 def is_begun(pod: Pod, update: Progress) -> bool:
-    """Returns True if an update has begun whose gate has to be closed.
+    """Returns True if an update has begun for which the gate has to be closed.
 
-    That is so while a container still is the recorded one and has another image than the spec. When
-    all recorded containers are replaced, the gate may have been opened for good. A later change of
-    the pod's spec (a toleration, a resize), which the kubelet has not seen for a moment, makes the
-    progress look unfinished again, but does not close the gate. The gate's message decides nothing.
+    That is so while a container of the record still exists and has another image than the spec.
+    When all recorded containers are replaced, the gate may have been opened for good. A later
+    change of the pod's spec (a toleration, a resize) makes the update look unfinished again until
+    the kubelet has seen the change, but the gate stays open. The message of the gate's condition is
+    not used.
     """
     return not update.only_time_can_tell and any(
         (pod.container(name).container_id or "") == ran.id and ran.image != pod.spec.images[name]
@@ -70,12 +70,12 @@ def is_begun(pod: Pod, update: Progress) -> bool:
 
 
 def closed_since(pod: Pod, now: float) -> float | None:
-    """Returns since when a closed gate keeps the pod out
-    of its Services, in seconds since the epoch.
+    """Returns since when a closed gate keeps the pod out of its Services.
 
-    Returns None if no gate does. A pod that is Ready still gets requests, because its kubelet has
-    not seen the gate yet; so the time counts from the change of Ready if that is later. Without any
-    usable time the result is `now`, until `/pod-status` has written the gate with a time.
+    The result is in seconds since the epoch; None if no gate keeps the pod out. A pod that is Ready
+    still receives requests, because its kubelet has not seen the gate yet, so the later of both
+    changes counts. Without any usable time the result is `now`, until `/pod-status` has written the
+    gate with a time.
     """
     if pod.ready is True:
         return None
@@ -93,20 +93,20 @@ def _past_time(pod: Pod, time: Any, now: float) -> float:
 
 
 def drained_in(pod: Pod, grace_seconds: int, now: float) -> float | None:
-    """Returns the seconds until the pod has been out of its
-    Services for the grace period; 0 if it has.
+    """Returns the seconds until the pod has been out of its Services for the grace period.
 
-    Returns None if the pod is not out of its Services.
+    Returns 0 if the grace period is over, and None if the pod is not out of its Services.
     """
     since = closed_since(pod, now)
     return None if since is None else max(0.0, since + grace_seconds + SECOND - now)
 
 
 def unproved_since(pod: Pod, gate: Condition | None, now: float = NEVER) -> float:
-    """Returns since when only time can prove the pod's update, as a closed gate's condition has it.
+    """Returns the time since when only elapsed time can prove the pod's update.
 
-    `/pod-status` sees no TApp, so it keeps in the gate's condition the time that `/sync` keeps in
-    `status.settling`. Returns `UNKNOWN` if the gate has no such time for the current update.
+    The time is read from the note in a closed gate's condition. The hook `/pod-status` does not see
+    the TApp, so this note replaces the entry of `status.settling`. Returns `UNKNOWN` if the
+    condition has no note about the current update.
     """
     if gate is None or gate.status != "False":
         return UNKNOWN
@@ -117,22 +117,21 @@ def unproved_since(pod: Pod, gate: Condition | None, now: float = NEVER) -> floa
     is_of_this_update = note.generation == pod.generation
     # Before Kubernetes 1.34 the API server drops `observedGeneration` from a condition. The
     # update's record has the time of its write there; an older note belongs to an earlier update.
-    if not note.generation and began and not pod.tells_generation:
+    if not note.generation and began and not pod.reports_generation:
         is_of_this_update = noted >= seconds(began)
     return noted if is_of_this_update else UNKNOWN
 
 
 def update_of(pod: Pod, now: float) -> Progress:
-    """Returns how far the pod's last update has come, from
-    the pod alone, without the TApp's status.
-    """
+    """Returns the progress of the pod's last update, without the help of the TApp's status."""
     noted = [unproved_since(pod, gate, now) for gate in _gates(pod)]
     return progress(pod, now, max(noted, default=UNKNOWN))
 
 
 def opens_in(pod: Pod, update: Progress, now: float) -> float:
-    """Returns the seconds until a closed gate may open: 0
-    if it may, `NEVER` if time does not help.
+    """Returns the seconds until a closed gate may open, or 0 if it may open now.
+
+    Returns `NEVER` if time alone does not allow it.
     """
     if pod.spec.drains or update.unfinished:
         return NEVER if update.wait is None or pod.spec.drains else update.wait
@@ -143,10 +142,10 @@ def opens_in(pod: Pod, update: Progress, now: float) -> float:
 
 
 def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> float | None:
-    """Returns the seconds until a gate that could be open has been closed for `patience` seconds.
+    """Returns the seconds until a gate that may open has been closed for `patience` seconds.
 
-    Then nobody seems to write the gates: the component pod-status is missing. Returns None if all
-    gates are open, or if they have a reason to be closed.
+    After that time the component pod-status is probably not installed, because nothing opens the
+    gate. Returns None if all gates are open, or if a closed gate may not open yet.
     """
     not_open = [gate for gate in _gates(pod) if gate is None or gate.status != "True"]
     if not not_open or not pod.running or opens_in(pod, update, now) > 0:

@@ -30,8 +30,9 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
     def prevents(self, action: PendingAction) -> bool:
         """Returns True if the pod is on hold, and the hold prevents this action.
 
-        A hold for updates does not prevent a deletion, and a hold for deletions does not prevent an
-        update. A replacement does both, so each of them prevents it.
+        A hold that is limited to updates does not prevent a deletion, and a hold that is limited to
+        deletions does not prevent an update. A replacement is both, so each of these holds prevents
+        it.
         """
         if self.limited_to == FOR_UPDATE:
             return bool(self.reason) and action is not PendingAction.DELETE
@@ -41,13 +42,14 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def desired_label(self) -> str:
-        """The value that the label of the pod should have; empty if the pod is not on hold."""
+        """The value of the label HELD that the pod should have; empty if the pod is not on hold."""
         return "true" if self.reason else ""
 
     @property
     def has_invalid_limit(self) -> bool:
-        """True if the annotation that limits the hold is
-        invalid: the hold then prevents all actions.
+        """True if the annotation that limits the hold to an action is invalid.
+
+        Such a hold prevents all actions.
         """
         return bool(self.reason) and self.limited_to not in ("", FOR_UPDATE, FOR_DELETE)
 
@@ -57,7 +59,7 @@ NO_HOLD = Hold()
 
 
 def hold_of(labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> Hold | None:
-    """Returns the hold on a pod; None if the pod lacks all of its annotations and its label."""
+    """Returns the hold on a pod; None if the pod has none of its annotations and no label."""
     found = Hold(
         reason=_cut(annotations.get(HOLD)),
         limited_to=_cut(annotations.get(HOLD_FOR)),

@@ -95,7 +95,7 @@ NO_UPDATE = Progress()
 def progress(
     pod: Pod, now: float, unproved_since: float = UNKNOWN, seen_before: Container[str] = ()
 ) -> Progress:
-    """Returns how far the pod's last update in place has come, according to the record on the pod.
+    """Returns the progress of the pod's last update in place, according to the record on the pod.
 
     Args:
         pod: the pod.
@@ -139,15 +139,15 @@ def progress(
 
 def _is_about_to_restart(pod: Pod, name: str, ran: RanImage) -> bool:
     """Returns True if the kubelet has seen the newest spec, but not yet replaced the container."""
-    seen = pod.tells_generation and not pod.kubelet_is_behind
+    seen = pod.reports_generation and not pod.kubelet_is_behind
     return seen and bool(ran.id) and pod.container(name).container_id == ran.id
 
 
 def _is_new_container(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if a container other than the recorded one has the wanted image.
+    """Returns True if the container is a new one (not the recorded one) and has the wanted image.
 
-    The container runs, or ran last. Returns False if the container may run an image that was
-    requested in between.
+    The container runs, or ran last. Returns False if the container may run an image that an
+    overtaken update requested between the recorded and the wanted image.
     """
     status = pod.container(name)
     has_other_id = _is_reported(pod, status) and status.container_id not in (None, "", ran.id)
@@ -155,11 +155,11 @@ def _is_new_container(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 def _needs_noted_time(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if time has to prove the update, and the pod does not say from when time counts.
+    """Returns True if only time can prove the update, and the pod does not show since when.
 
-    The container may be about to be stopped. It may have run for long when its kubelet reports it,
-    because the node was away. So time counts from the first sync that saw this state, and
-    `status.settling` keeps that time.
+    The kubelet may be about to stop the container. If the node was away, the container may have run
+    for long before the kubelet reports it, so the start of the container does not count. Instead
+    the time counts from the first sync that saw this state; `status.settling` keeps it.
     """
     is_recorded = pod.container(name).container_id == ran.id and ran.image != pod.spec.images[name]
     unsure = is_recorded or not ran.id or bool(ran.overtaken) or ran.again
@@ -168,7 +168,7 @@ def _needs_noted_time(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 class _TimeProof(NamedTuple):
-    """Input of a proof by time: a container is updated if it outlasts `since` by `stop`."""
+    """Input of a proof by time: a container that runs for `stop` after `since` is updated."""
 
     now: float  # The time of this sync.
     since: float  # The time of `status.settling`, or `UNKNOWN`.
@@ -176,9 +176,9 @@ class _TimeProof(NamedTuple):
 
 
 def _seconds_until_updated(pod: Pod, name: str, ran: RanImage, times: _TimeProof) -> float | None:
-    """Returns the seconds until a container counts as updated.
+    """Returns the seconds until a container counts as updated, or 0 if it counts already.
 
-    0 if it does already, None if time cannot prove it.
+    Returns None if time cannot prove it.
     """
     status = pod.container(name)
     if not _is_reported(pod, status):
@@ -209,16 +209,16 @@ def _seconds_until_updated(pod: Pod, name: str, ran: RanImage, times: _TimeProof
 
 
 def _is_reported(pod: Pod, status: ContainerStatus) -> bool:
-    """Returns True if the kubelet has seen the newest spec and has ever started the container.
+    """Returns True if the kubelet has seen the newest spec and has started the container before.
 
-    On servers that publish no `observedGeneration` the first part counts as true.
+    If the API server publishes no `observedGeneration`, the kubelet counts as having seen the spec.
     """
     ran = status.container_id or status.now.running or status.now.terminated
     return bool(ran) and not pod.kubelet_is_behind
 
 
 def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if the pod proves that a container is updated, independently of the time."""
+    """Returns True if the pod itself proves that a container is updated; time does not matter."""
     status = pod.container(name)
     if not _is_reported(pod, status) or not status.container_id:
         return False
@@ -231,13 +231,13 @@ def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
     may_be_stopped = pod.completed and bool(ran.overtaken)
     # The recorded container already had the wanted image, so the kubelet leaves it running.
     keeps_running = ran.image == pod.spec.images[name] and not ran.again
-    return keeps_running and not may_be_stopped and pod.tells_generation
+    return keeps_running and not may_be_stopped and pod.reports_generation
 
 
 def is_over(pod: Pod) -> bool:
-    """Returns True if the pod proves that its last update is finished, independently of the time.
+    """Returns True if the pod itself proves that its last update is finished.
 
-    Also True if the pod has no record of an update.
+    The time does not matter for this proof. Returns True if the pod has no record of an update.
     """
     if (record := pod.last_update) is None:
         return True
@@ -248,11 +248,12 @@ def is_over(pod: Pod) -> bool:
 
 
 def _may_run_overtaken_image(status: ContainerStatus, ran: RanImage) -> bool:
-    """Returns True if a container may run an image in between under the wanted name.
+    """Returns True if a container with the wanted image name may run an overtaken image.
 
-    That is possible if the container directly follows the recorded one and another image was
-    requested first, because both names may be tags of the same image. A container that follows an
-    image in between is the last one. A kubelet that restarts all containers of a pod forgets their
+    An overtaken image was requested between the recorded and the wanted image. Both names may be
+    tags of the same image, so the kubelet may report the wanted name for it. That is possible only
+    for the container that directly follows the recorded one: a container that follows an overtaken
+    image has the wanted image. A kubelet that restarts all containers of a pod forgets their
     predecessors, so an unknown predecessor proves nothing.
     """
     before = status.before.terminated
@@ -271,7 +272,7 @@ def _was_started_by_newest_spec(pod: Pod, name: str, ran: RanImage) -> bool:
     before = pod.container(name).before.terminated
     # A kubelet that restarts all containers of a pod forgets their predecessors, and may do so by
     # the older spec (pkg/kubelet/pod_workers.go, UpdatePod: the pending newer spec replaces it).
-    if before is None or not before.container_id or not pod.tells_generation:
+    if before is None or not before.container_id or not pod.reports_generation:
         return False
     if before.container_id != ran.id:
         return True
@@ -286,10 +287,10 @@ _STOP_EXIT_CODES = (0, 137, 143)
 
 
 def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProof) -> float | None:
-    """Returns the seconds until a container has run longer than the kubelet could need to stop it.
+    """Returns the seconds until a container has run longer than the kubelet may need to stop it.
 
-    A container that has ended must have run for that long: returns 0 or None then. Returns None if
-    the container has not started.
+    If the container has ended, returns 0 if it had run for that long, otherwise None. Returns None
+    if the container has not started.
     """
     now, stop = times.now, times.stop
     known = [past(_update_written_at(pod), now), pod.created_at(now)]
@@ -307,8 +308,9 @@ def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProo
 
 
 def _update_written_at(pod: Pod) -> str:
-    """Returns when the last update was written: from the
-    record, or else from the managed fields.
+    """Returns when the last update was written, as RFC 3339, or "" if that is unknown.
+
+    The time is that of the update's record, or else that of the managed fields.
     """
     return (pod.last_update.at if pod.last_update is not None else "") or pod.spec_written
 
@@ -322,8 +324,7 @@ def _stop_seconds(pod: Pod, containers: int) -> float:
 
 
 def ended_by_update(pod: Pod, update: Progress) -> bool:
-    """Returns True if a completed pod ended because of its
-    update, and not because its work was done.
+    """Returns True if a pod completed because of its update, and not because its work was done.
 
     The kubelet stops a container to replace its image. With restartPolicy Never, or OnFailure and
     exit code 0, it does not start the container again if the pull has failed or the kubelet was
@@ -354,7 +355,7 @@ def started_at(pod: Pod, name: str, now: float) -> float:
 def start_by_node_clock(pod: Pod, name: str, now: float) -> float:
     """Returns when a container's current run began by the node's clock, or `UNKNOWN`.
 
-    The condition Ready has times of the same clock, so both can be compared.
+    The condition Ready has times of the same clock, so these can be compared with the result.
     """
     running = pod.container(name).now.running
     return UNKNOWN if running is None else pod.plausible_time(running.started_at, now)

@@ -1,13 +1,13 @@
-"""Lost nodes: since when a node is silent, and whether too many are silent to move any pod.
+"""Lost nodes: since when a node is silent, and whether so many are silent that no pod is moved.
 
-docs/design.md, "Lost nodes". A hook of Metacontroller does not see Nodes, so a node is judged by
-the TApp's own pods: `told_silence` says since when a pod shows that its node is silent, `lost_in`
-when the node is lost:
+A hook of Metacontroller does not receive Nodes, so the TApp's own pods show the state of their
+nodes (docs/design.md, "Lost nodes"). `observed_silence` says since when a node is silent according
+to one pod. `lost_in` says when the node counts as lost:
 
     lost_at = silent since + limit
 
-`nodes_of` counts the silent nodes. If most of them are silent, the control plane is more likely cut
-off than the nodes are lost (`Nodes.guarded`).
+`nodes_of` counts the silent nodes. If most nodes are silent, they are probably not lost, but the
+control plane is cut off from them (`Nodes.guarded`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,8 +39,9 @@ class Nodes:
 
     @property
     def guarded(self) -> bool:
-        """True if more than half of at least `LEAST_NODES` nodes
-        are silent: no pod is moved then.
+        """True if at least `LEAST_NODES` nodes exist and more than half of them are silent.
+
+        No pod is moved then.
         """
         return self.all >= LEAST_NODES and 2 * self.silent > self.all
 
@@ -49,7 +50,7 @@ def nodes_of(pods: Iterable[Pod], now: float) -> Nodes:
     """Counts the nodes of the given pods. A node with a Ready pod is not silent."""
     all_nodes, silent, heard = set[str](), set[str](), set[str]()
     for pod in pods:
-        is_silent = told_silence(pod, now) is not None
+        is_silent = observed_silence(pod, now) is not None
         if pod.node and (pod.phase == "Running" or is_silent):
             all_nodes.add(pod.node)
             if pod.ready is True:
@@ -62,8 +63,9 @@ def nodes_of(pods: Iterable[Pod], now: float) -> Nodes:
 def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]:
     """Returns the seconds of silence after which a node is lost, and why the annotation is invalid.
 
-    The limit is the TApp's annotation, or `default` if there is none or it is invalid, and never
-    less than `LEAST_SECONDS`. The second value is empty if the annotation is valid or missing.
+    The limit is the one in the TApp's annotation. It is `default` if there is no annotation or the
+    annotation is invalid. It is never less than `LEAST_SECONDS`. The second value is empty if the
+    annotation is valid or missing.
     """
     default, text = max(default, LEAST_SECONDS), annotations.get(LOST_NODE_SECONDS)
     if text is None:
@@ -76,13 +78,14 @@ def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]
     )
 
 
-def told_silence(pod: Pod, now: float) -> float | None:
-    """Returns since when the pod's node has not reported, in
-    seconds since the epoch; None if it reports.
+def observed_silence(pod: Pod, now: float) -> float | None:
+    """Returns since when the pod's node has not reported, according to the pod alone.
 
-    Returns `UNKNOWN` if the condition Ready has no usable time, because only its time says when the
-    node went silent. A node whose kubelet has not acknowledged a pod for `ACKNOWLEDGED` seconds is
-    silent since the pod was bound; such a pod never has a condition Ready.
+    The result is in seconds since the epoch; None if the node reports. Returns `UNKNOWN` if the
+    condition Ready has no usable time, because only that time shows when the node went silent.
+
+    If a kubelet has not acknowledged a pod for `ACKNOWLEDGED` seconds, the node is silent since the
+    pod was bound to it. Such a pod never has a condition Ready.
     """
     if pod.unacknowledged:
         bound = bound_at(pod, now)
@@ -102,7 +105,7 @@ def told_silence(pod: Pod, now: float) -> float | None:
 def bound_at(pod: Pod, now: float) -> float:
     """Returns when the pod was bound to its node, in seconds since the epoch.
 
-    Returns the pod's creation time if the pod does not say, and `UNKNOWN` if that is missing, too.
+    If the pod has no such time, returns its creation time, and `UNKNOWN` if that is missing, too.
     """
     scheduled = pod.conditions.get("PodScheduled")
     time = None if scheduled is None else scheduled.last_transition_time
@@ -113,9 +116,9 @@ def silent_since(pod: Pod, now: float, seen: float) -> float | None:
     """Returns since when the pod's node has not reported; None if it reports.
 
     `seen` is the time of the first sync that saw the silence. It is returned if the pod shows that
-    the node is silent and not since when.
+    the node is silent, but not since when.
     """
-    since = told_silence(pod, now)
+    since = observed_silence(pod, now)
     return seen if since == UNKNOWN else since
 
 

@@ -1,7 +1,7 @@
-"""`Manifest`: the decoded labels, annotations and spec of an observed pod or plain child.
+"""The labels, annotations and spec of an observed pod, Service or other child, decoded.
 
-The response for an existing object is built from it. `Manifest.projected` is the response that
-leaves the object unchanged (`tapp/kube/project.py`).
+The response for an existing object is built from its `Manifest`. `Manifest.projected` is the
+response that leaves the object unchanged (`tapp/kube/project.py`).
 """
 
 from collections.abc import Callable
@@ -46,9 +46,7 @@ class Manifest:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The object with those parts that projection
-        needs: identity, labels, annotations and spec.
-        """
+        """The parts of the object that `project` reads: identity, labels, annotations and spec."""
         metadata: dict[str, Any] = {"name": self.name}
         if self.namespace is not None:
             metadata["namespace"] = self.namespace

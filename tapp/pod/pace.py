@@ -1,13 +1,13 @@
-"""Back-off of replacements: how long a failed pod stays before the next one replaces it.
+"""Back-off of replacements: how long a failed pod stays before a new pod replaces it.
 
-docs/design.md, "Completed and finished instances". A kubelet that refuses a pod (no cpu left, a
-forbidden sysctl) would refuse the next one, too. So the wait doubles with each failed pod in a row:
+If a kubelet refuses a pod (no cpu left, a forbidden sysctl), it would refuse the new pod, too. So
+the wait doubles with each failed pod in a row (docs/design.md, "Completed and finished instances"):
 
     due = end of the pod + min(LONGEST, FIRST * 2 ** (failures - 1))
 
-An annotation on the pod counts the failures. Between two pods only `status.failures` has the
-number. So from the second failure on a pod is deleted only when the status that Metacontroller sent
-already has the number.
+An annotation on the pod has the number of failures. While the instance has no pod, only
+`status.failures` has the number. So from the second failure on, a pod is deleted only after
+Metacontroller has sent a status that contains the number.
 """
 
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None
 def _lifetime(pod: Pod, now: float) -> tuple[float, float]:
     """Returns when a completed pod began and ended, in seconds since the epoch.
 
-    Without any usable time the pod's end is `now`.
+    If the pod has no usable times, its end is `now`.
     """
     began = pod.created_at(now)
     ends = [status.now.terminated for status in pod.containers]

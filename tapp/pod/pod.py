@@ -137,7 +137,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     evicted_in_time: bool = False
 
     def resources_of(self, container: str) -> Any:
-        """Returns the `resources` of a container; None without any."""
+        """Returns the `resources` of a container; None if it has none."""
         return msgspec.json.decode(self.resources.get(container, "null"))
 
     @property
@@ -159,8 +159,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     def starts_again(self, name: str, exit_code: int | None) -> bool:
         """Returns True if the kubelet restarts a container that has ended with `exit_code`.
 
-        `exit_code` None stands for an end that has no exit code of the container itself, such as an
-        eviction; it counts as a failure, and no restart rule applies to it.
+        `exit_code` is None if the container's end has no exit code, as after an eviction. That
+        counts as a failure, and no restart rule applies to it.
         """
         # A plain init container that has succeeded is done, whatever the restart policy.
         if exit_code == 0 and name in self.images and name not in self.running_containers:
@@ -172,8 +172,9 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     def starts_all(self, name: str, exit_code: int | None) -> bool:
         """Returns True if a restart rule makes the kubelet restart all containers of the pod.
 
-        `exit_code` is the one with which the container `name` has ended. The kubelet then restarts
-        the whole pod in place and without a back-off (action RestartAllContainers).
+        `name` is the container that has ended, `exit_code` its exit code. With such a rule (action
+        RestartAllContainers) the kubelet restarts all containers in the same pod, without a
+        back-off.
         """
         if exit_code is None or name not in self.own_restarts:
             return False
@@ -255,7 +256,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def foreign(self) -> bool:
-        """True if another controller made the pod: it carries no revision of this service.
+        """True if another controller created the pod: the pod has no revision of this service.
 
         The pod's spec is then compared with the template field by field.
         """
@@ -276,7 +277,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
         The node lifecycle controller then sets Ready to False and leaves everything else as it was:
         ContainersReady and all readiness gates stay True. A kubelet writes that combination for at
-        most a second. `lost.told_silence` says since when the node is silent.
+        most a second. `lost.observed_silence` says since when the node is silent.
         """
         if self.ready is not False or self.phase != "Running":
             return False
@@ -299,16 +300,15 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def failed_by_service(self) -> bool:
-        """True if this service set the phase Failed because the
-        node is lost: the program did not fail.
+        """True if this service set the pod's phase to Failed because the node is lost.
+
+        Such a pod does not count as a failure of the program.
         """
         return self.phase == "Failed" and bool(self.spec.lost) and self.reason == NODE_LOST
 
     @property
     def unacknowledged(self) -> bool:
-        """True if the pod is bound to a node whose kubelet has
-        not written into the pod's status yet.
-        """
+        """True if the pod is bound to a node, and no kubelet has written the pod's status yet."""
         if not self.node or self.phase != "Pending" or self.acknowledged:
             return False
         scheduled = self.conditions.get("PodScheduled")
@@ -316,12 +316,12 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def disruption(self) -> str:
-        """The reason why the pod was ended before its work was done; empty if it was not.
+        """The reason why something ended the pod before its work was done; empty if nothing did.
 
         The reason of the condition DisruptionTarget (KEP-3329) says that the eviction API, the
         taint manager, the scheduler, the pod garbage collector or the kubelet ended the pod. Only a
-        pod with phase Failed counts: a pod that has succeeded is done, even if it was about to be
-        evicted. A kubelet that evicts a pod because the pod exceeds its own limits
+        pod with phase Failed counts: a pod that has succeeded is done, even if an eviction had
+        begun. A kubelet that evicts a pod because the pod exceeds its own limits
         (ephemeral-storage, size of an emptyDir) writes no such condition, so that counts as a
         failure of the pod.
         """
@@ -339,8 +339,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ran_to_its_end(self) -> bool:
-        """True if the pod has completed, and its restart
-        policy would restart none of its containers.
+        """True if the pod has completed, and the kubelet would restart none of its containers.
 
         This repeats the kubelet's `getPhase` (pkg/kubelet/kubelet_pods.go): an init container that
         has failed for good ends the pod; otherwise the pod ends when all main containers have ended
@@ -390,9 +389,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         )
 
     @property
-    def tells_generation(self) -> bool:
-        """True if the kubelet reports which generation of the
-        spec it has seen (Kubernetes 1.34 or newer).
+    def reports_generation(self) -> bool:
+        """True if the kubelet reports the generation of the spec that it has seen.
+
+        Kubernetes 1.34 or newer does.
         """
         return bool(self.observed_generation)
 
@@ -402,9 +402,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         return 0 < self.observed_generation < self.generation
 
     def container(self, name: str) -> ContainerStatus:
-        """Returns the status of a container; an empty
-        status if the kubelet has not reported one.
-        """
+        """Returns the status of a container; an empty status if the kubelet has reported none."""
         for status in self.containers:
             if status.name == name:
                 return status

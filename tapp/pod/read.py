@@ -1,8 +1,8 @@
-"""Reads a pod: `read` turns the JSON of an observed pod into a `Pod`.
+"""Reads the JSON of an observed pod into a `Pod`.
 
-Users, admission and other controllers may have written anything into a pod. A part of a wrong type
-that a decision depends on makes the pod unreadable (`Pod.unreadable`), so that it is left alone.
-Any other value of a wrong type is replaced by a default.
+Users, admission and other controllers may have written anything into a pod. If a part that a
+decision depends on has a wrong type, the pod is unreadable (`Pod.unreadable`), and the service does
+not change it. Any other value of a wrong type is replaced by a default.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,8 +50,10 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
-    """Reads a pod; `unreadable` says why the caller could
-    not decode a part of the pod, or is empty.
+    """Reads a pod.
+
+    `unreadable` says which part of the pod the caller could not decode, and why; it is empty if the
+    caller could decode all parts.
     """
     meta, status, annotations = pod.metadata, pod.status, manifest.annotations
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
@@ -186,7 +188,7 @@ def _spec(
 
 
 def _overrides_pull_policy(container: dict[str, Any]) -> bool:
-    """Returns True if the default pull policy of a container is Always, but it has another one."""
+    """Returns True if a container has another pull policy than Always, which is its default."""
     policy = text_of(container.get("imagePullPolicy"))
     return policy not in ("", "Always") and pull_policy(container.get("image")) == "Always"
 
@@ -228,7 +230,7 @@ def _metadata_read(containers: list[dict[str, Any]], manifest: Manifest) -> Read
 
 
 def _metadata(manifest: Manifest) -> bytes:
-    """Returns a summary of the labels and annotations that Metacontroller wrote on the pod."""
+    """Returns a summary of the labels and annotations that Metacontroller applied to the pod."""
     projected = manifest.projected
     return b"" if projected is None else authors_metadata(projected.get("metadata")).summary()
 
@@ -258,8 +260,8 @@ def _added_volumes(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, .
 def _is_lean(pod: PodObject, manifest: Manifest) -> bool:
     """Returns True if the policy `tapp-lean-pods` was in force when the pod was created.
 
-    Only that policy makes pods without managed fields. Updates made after the policy was removed
-    bring a part of the spec back into Metacontroller's copy.
+    Only that policy removes the managed fields of pods and the spec from Metacontroller's copy. An
+    update after the policy was removed puts a part of the spec into the copy again.
     """
     unmanaged = bytes(pod.metadata.managed_fields) in (bytes(objects.NOTHING), b"[]")
     return unmanaged and manifest.projected is not None and "spec" not in manifest.projected
@@ -272,17 +274,17 @@ _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - what admission calls the volu
 def _probe_seconds(
     containers: list[dict[str, Any]], kind: str, fixed_runs: int | None
 ) -> dict[str, float]:
-    """Returns for each container with a probe the seconds until that probe has certainly run.
+    """Returns container name -> seconds until a probe of the container has certainly run.
 
-    The seconds are counted from the container's start:
+    The seconds are counted from the container's start. Containers without the probe are left out.
 
         initialDelaySeconds + runs * periodSeconds + timeoutSeconds + 1
 
-    Times in a status are cut to the second, hence the last one. Missing fields have Kubernetes'
-    defaults.
+    The last second is added because times in a status are cut to the second. Missing fields have
+    Kubernetes' defaults.
 
     Args:
-        containers: of the pod's spec.
+        containers: the containers of the pod's spec.
         kind: `startupProbe` or `readinessProbe`.
         fixed_runs: number of runs; None for `failureThreshold` runs, each of which may last until
             its timeout.
@@ -321,9 +323,10 @@ _MAX_WAIT = float(1 << 32)
 
 
 def _condition_facts(text: bytes) -> tuple[dict[str, Any], str]:
-    """Returns the facts of `status.conditions`, and why these cannot be read, or an empty string.
+    """Returns the facts of `status.conditions`, and why they cannot be read.
 
-    Only the condition Ready makes a pod unreadable, because only Ready is decided on directly.
+    The second value is empty if the conditions can be read. An unreadable condition makes the pod
+    unreadable only if Ready itself cannot be read, because decisions depend on Ready alone.
     """
     facts: dict[str, Any] = {"conditions_text": text}
     unreadable = ""
@@ -352,7 +355,7 @@ def _containers(status: PodStatus) -> tuple[ContainerStatus, ...]:
 def _runs_wanted(
     containers: tuple[ContainerStatus, ...], images: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Returns the names of the containers whose status names the image in the spec."""
+    """Returns the names of the containers whose status reports the image that the spec names."""
     return tuple(
         status.name
         for status in containers
@@ -375,8 +378,9 @@ _decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
 def _wrong_type(pod: PodObject) -> str:
-    """Returns the first part of a pod that has a wrong type,
-    with the reason; empty if all are right.
+    """Returns the first part of a pod that has a wrong type, with the reason.
+
+    Returns an empty string if all parts have the right type.
     """
     parts: tuple[tuple[str, Callable[[Any], Any], msgspec.Raw], ...] = (
         ("metadata.labels", _decode_strings, pod.metadata.labels),

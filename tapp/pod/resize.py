@@ -1,10 +1,8 @@
-"""Resizes of running containers (`pods/resize`): what to
-change, what prevents it, and its progress.
+"""Resizes of running containers (`pods/resize`): the changes, their obstacles and their progress.
 
-`wanted_of` compares a pod with its template. A change that the API server would refuse
-(ValidatePodResize) is found beforehand, as an obstacle: another QoS class, a removed request or
-limit, resources other than cpu and memory. `resizing_of` says how far the kubelet has come, from
-the pod's status.
+`wanted_of` compares a pod with its template. It reports a change that the API server would refuse
+(ValidatePodResize) as an obstacle: another QoS class, a removed request or limit, resources other
+than cpu and memory. `resizing_of` reads from the pod's status whether the kubelet has finished.
 """
 
 from collections.abc import Mapping
@@ -46,7 +44,7 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(spec: PodSpec, template: Template) -> Wanted:
-    """Returns the resources that the pod's containers have to get from the template."""
+    """Returns the resources of the template that the pod's containers do not have yet."""
     changes: dict[str, Any] = {}
     restarts, obstacles, invalid, shrinks = [], list[str](), list[str](), False
     for container in running(template.spec):
@@ -100,7 +98,7 @@ def _obstacles(
 
 
 def _invalid(name: str, sizes: Sizes) -> list[str]:
-    """Returns why the API server would refuse the resources of a container in any pod."""
+    """Returns why the API server would refuse the resources of a container in every pod."""
     found = [
         f"{kind}.{resource} of container {quoted(name)} is not a valid quantity"
         for (kind, resource), value in sorted(sizes.items())
@@ -121,7 +119,7 @@ def obstacle_to_resize(pod: Pod, wanted: Wanted) -> str:
             "the kubelet reports no resources: no container runs, or the kubelet is older than "
             "Kubernetes 1.33"
         )
-    if wanted.shrinks and not pod.tells_generation:
+    if wanted.shrinks and not pod.reports_generation:
         return "a memory limit cannot be decreased in place before Kubernetes 1.34"
     return ""
 
@@ -136,9 +134,7 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
 
 
 def resizing_of(pod: Pod) -> Resizing | None:
-    """Returns the unfinished resize of a pod; None if the
-    containers have the resources of the spec.
-    """
+    """Returns the unfinished resize of a pod; None if the containers have the spec's resources."""
     spec, restarts, behind = pod.spec, False, False
     for name, text in pod.given.items():
         if text == spec.resources.get(name):
@@ -166,7 +162,7 @@ _KINDS = ("Pending", "InProgress")
 
 
 def _reason_and_message(condition: Condition | None) -> tuple[str, str] | None:
-    """Returns reason and message of a condition that is True; None if it is not."""
+    """Returns reason and message of a condition; None if the condition is missing or not True."""
     if condition is None or condition.status != "True":
         return None
     return condition.reason or "", condition.message or ""

@@ -1,7 +1,7 @@
-"""Reports the trouble that keeps a pod from serving, as a sentence for the user.
+"""Reports the trouble that keeps a pod from being Ready, as a sentence for the user.
 
-Entry point: `trouble`. It uses only the pod's status; the events of a pod are left to `kubectl
-describe`. Failures that usually end by themselves count as trouble after a while
+Entry point: `trouble`. It reads only the pod's status; a user sees the pod's Events with `kubectl
+describe`. Failures that usually end without help count as trouble only after some time
 (`tapp/pod/waiting.py`).
 """
 
@@ -49,7 +49,10 @@ _BACK_OFF_PREFIX = re.compile(r'Back-off pulling image "[^"]*"(: )?')
 
 
 def trouble(pod: Pod, update: Progress, now: float, patience: Patience = _PATIENCE) -> Trouble:
-    """Returns the trouble of a pod, or what the pod waits for. The pod is not being deleted."""
+    """Returns the trouble of a pod, or the step that the pod waits for.
+
+    The pod is not being deleted.
+    """
     if pod.completed:
         return _trouble_of_completed(pod, update)
     # A Ready pod may still crash again and again, and be Ready in between.
@@ -67,10 +70,10 @@ def trouble(pod: Pod, update: Progress, now: float, patience: Patience = _PATIEN
 
 
 def silence(pod: Pod, since: float, now: float, *, moved: bool, limit: float) -> Trouble:
-    """Returns the trouble of a pod whose node does not report since `since`.
+    """Returns the trouble of a pod whose node has not reported since `since`.
 
     If `moved` is True, this service starts the instance on another node after `limit` seconds
-    (`forceDeletePod`), so that the silence is no trouble.
+    (`forceDeletePod`), so the silence is no trouble for a user.
     """
     if pod.unacknowledged:
         found = wait_for_kubelet(pod, since, now, Patience(lost=limit))
@@ -88,17 +91,19 @@ def silence(pod: Pod, since: float, now: float, *, moved: bool, limit: float) ->
 
 
 def _restarts_whole_pod(pod: Pod) -> bool:
-    """Returns True if the kubelet restarts all containers of the pod, because of a restart rule.
+    """Returns True if the kubelet restarts all containers of the pod because of a restart rule.
 
-    It does so without a back-off. The containers that it stops for that look as if they had failed.
+    The kubelet does so without a back-off. The containers that it stops for the restart look as if
+    they had failed.
     """
     ends = [(each.name or "", each.now.terminated) for each in pod.containers]
     return any(end is not None and pod.spec.starts_all(name, end.exit_code) for name, end in ends)
 
 
 def _became_ready_recently(pod: Pod, now: float) -> bool:
-    """Returns True if the pod became Ready within the
-    longest back-off, so that it may crash again.
+    """Returns True if the pod became Ready so recently that it may still crash again.
+
+    That is within the longest back-off of a kubelet.
     """
     since = pod.plausible_time(pod.ready_since, now)
     return since == UNKNOWN or now - since < LONGEST_BACK_OFF
@@ -145,7 +150,10 @@ def _trouble_of_container(
 
 
 def _pull_failure(waiting: Waiting, image: str) -> str:
-    """Returns one sentence for all reasons that alternate while an image cannot be pulled."""
+    """Returns one sentence for an image that cannot be pulled.
+
+    The kubelet's reasons alternate between failed pulls and back-offs; the sentence stays the same.
+    """
     if waiting.reason == "InvalidImageName":
         return f"InvalidImageName: {quoted(image)} is not an image name"
     if waiting.reason == "ErrImageNeverPull":
@@ -156,15 +164,15 @@ def _pull_failure(waiting: Waiting, image: str) -> str:
 
 
 def _pull_error(waiting: Waiting) -> str:
-    """Returns the registry's message without the kubelet's prefix."""
+    """Returns the registry's message, without the text that the kubelet puts in front of it."""
     return quotation(_BACK_OFF_PREFIX.sub("", waiting.message or "").removeprefix("ErrImagePull: "))
 
 
 def image_problem(pod: Pod) -> str:
-    """Returns reason and message of a failed image pull that
-    keeps the pod from starting; empty if none.
+    """Returns reason and message of a failed image pull, or an empty string.
 
-    Images of image volumes count, too: the container that mounts one waits with the same reasons.
+    Images of image volumes count, too: the container that mounts such a volume waits with the same
+    reasons.
     """
     for status in pod.containers:
         waiting = status.now.waiting
@@ -174,7 +182,7 @@ def image_problem(pod: Pod) -> str:
 
 
 def has_own_trouble(pod: Pod, own: str, wanted: Collection[str], now: float) -> bool:
-    """Returns True if a puller pod has a failure that is not due to an image that it shall pull.
+    """Returns True if a puller pod fails for another reason than an image that it has to pull.
 
     `own` is the image of the puller's container, `wanted` are the images of its volumes. The
     kubelet creates the sandbox, pulls the images of the volumes, and pulls the container's image
@@ -198,9 +206,9 @@ def has_own_trouble(pod: Pod, own: str, wanted: Collection[str], now: float) -> 
 def _crash_loop(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
     """Returns the trouble of a container that crashes again and again.
 
-    During its back-off a container is shown as `terminated` most of the time, and as waiting with
-    `CrashLoopBackOff` only now and then. A container that runs again is trusted after it has run
-    for as long as its last back-off took.
+    During its back-off a container's state is `terminated` most of the time, and waiting with
+    `CrashLoopBackOff` only for moments. A container that runs again counts as healthy after it has
+    run for as long as its last back-off took.
     """
     name, count, running = status.name or "", status.restart_count or 0, status.now.running
     waiting = status.now.waiting is not None and status.now.waiting.reason == _CRASH_LOOP

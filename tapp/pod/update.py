@@ -1,10 +1,10 @@
-"""An update in place: which containers it changes, what prevents it, and the record that it writes.
+"""An update in place: the containers that it changes, its obstacles, and the record that it writes.
 
-An update in place changes the image of containers, and the kubelet restarts them. A container that
-has to restart without a new image (because the template requests it, or because its environment
-reads metadata that changes, `tapp/declared/reads.py`) gets another name of the image that it runs.
-The record on the pod says which containers the update replaces. `inplace.py` reads that record to
-decide when the update is finished.
+An update in place changes the images of containers, and the kubelet restarts these. Some containers
+have to restart without a new image: the template requests it, or their environment reads metadata
+that changes (`tapp/declared/reads.py`). They get another name of the image that they run. A record
+on the pod says which containers the update replaces. `inplace.py` reads the record to decide when
+the update is finished.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,12 +25,11 @@ from tapp.words.vocabulary import TEMPLATE_HASH
 
 
 def changed_images(spec: PodSpec, template: Template) -> dict[str, str]:
-    """Returns the containers whose image an update in place
-    to `template` changes, with the new images.
+    """Returns container -> new image, for the images that an update in place changes.
 
-    The template's image is compared with the template's image at the last write
-    (`template_images`), so that an image that admission rewrote is left alone until the template
-    changes it. Without that annotation (an adopted pod) it is compared with the pod's own image.
+    An image is changed if the template's image differs from the one at the last write
+    (`template_images`). So an image that admission has rewritten stays until the template changes
+    it. Without that annotation (an adopted pod) the template is compared with the pod's own image.
     """
     return {
         name: image
@@ -40,10 +39,10 @@ def changed_images(spec: PodSpec, template: Template) -> dict[str, str]:
 
 
 def edited_images(pod: Pod) -> str:
-    """Returns which images somebody else has set in a pod that runs its template; empty if none.
+    """Returns which images of an up-to-date pod another writer has set; empty if none.
 
-    Images without a known writer are left out, because admission may have changed them (for example
-    to a mirror), and managed fields attribute such a change to the sender of the request.
+    Images without a known writer are left out. Admission may have changed them, for example to a
+    mirror, and managed fields attribute such a change to the sender of the request.
     """
     spec = pod.spec
     return ", ".join(
@@ -57,15 +56,15 @@ def edited_images(pod: Pod) -> str:
 def restarts_of(spec: PodSpec, template: Template, before: Metadata | None) -> list[str]:
     """Returns the containers that have to restart even if their image stays the same.
 
-    They restart because of their template or an annotation on the pod. Containers that the template
-    lacks are left alone.
+    The template or an annotation on the pod requests the restart. Containers that the template
+    lacks are left out.
 
     Args:
         spec: the pod's spec.
-        template: the template that the pod shall run.
-        before: labels and annotations of the template that the pod was made from; None if unknown.
-            A key that is equal in both templates is not written, even if the pod's value differs,
-            so it restarts nothing.
+        template: the template that the update brings the pod to.
+        before: labels and annotations of the template that the pod was created from; None if
+            unknown. A key that is equal in both templates is not written, even if the pod's value
+            differs, so it restarts nothing.
     """
     requested = [
         n for n in template.images if "" in spec.pending_requests or n in spec.pending_requests
@@ -85,13 +84,16 @@ def restarts_of(spec: PodSpec, template: Template, before: Metadata | None) -> l
 
 
 def _is_written(entry: str, before: Metadata, now: Metadata) -> bool:
-    """Returns True if an update writes an entry of the metadata, such as `labels/app`."""
+    """Returns True if an update writes this label or annotation.
+
+    `entry` is a path such as `labels/app`; `before` and `now` are the metadata of both templates.
+    """
     part, _, key = entry.partition("/")
     return key == TEMPLATE_HASH or before.of(part).get(key) != now.of(part).get(key)
 
 
 class Restart(NamedTuple):
-    """A way to restart containers with the image that they run, or why there is no such way."""
+    """The images that restart containers in place, or why the containers cannot restart now."""
 
     # Container name -> another name of its image; empty if the restart is not possible now.
     images: Mapping[str, str]
@@ -102,10 +104,11 @@ class Restart(NamedTuple):
 def plan_restart(
     pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str, str]
 ) -> Restart:
-    """Returns how to restart containers with the image that they run.
+    """Returns the images with which the kubelet restarts containers without changing their image.
 
     `images` are the images that the same update changes. If there are any, a container that does
-    not run is an obstacle and nothing to wait for: the update may be the repair of a broken pod.
+    not run is an obstacle to the update. It is not waited for, because the update may be the repair
+    of a broken pod.
     """
     found = {}
     for name in names:
@@ -134,7 +137,7 @@ def plan_restart(
 def obstacle_to(names: Iterable[str], pod: Pod) -> str:
     """Returns why the given containers cannot restart in place, or an empty string.
 
-    It assumes that the pod's spec does not differ from the template in anything else.
+    The caller has checked that an update in place can make all other changes of the template.
     """
     spec = pod.spec
     if spec.unmergeable:
@@ -164,14 +167,14 @@ def record_of(  # noqa: PLR0913, PLR0917 - independent inputs
     update: Progress,
     now: float,
 ) -> str:
-    """Returns the record of an update, which goes into an annotation of the pod, as JSON.
+    """Returns the record of an update as JSON, for an annotation of the pod.
 
     Args:
         pod: the pod before the update.
         revision: the revision that the update brings the pod to.
         images: container name -> new image, for all containers that the update restarts.
         restarts: the containers of `images` that only get another name of the image that they run.
-        update: how far the previous update of the pod has come.
+        update: the progress of the pod's previous update.
         now: the time of this sync.
     """
     containers = dict(update.unfinished)
@@ -185,15 +188,15 @@ def record_of(  # noqa: PLR0913, PLR0917 - independent inputs
             containers[name] = RanImage(ran.id, ran.image, [pod.spec.images[name]])
         containers[name] = msgspec.structs.replace(containers[name], again=True)
     # The time of the write matters only if `observedGeneration` is missing.
-    at = "" if pod.tells_generation else written(now)
+    at = "" if pod.reports_generation else written(now)
     return encode_record(InPlaceRecord(at, containers, dict(pod.spec.restart_requests)), revision)
 
 
 def _container_record(pod: Pod, name: str, before: RanImage | None) -> RanImage:
-    """Returns the record of a container: its current
-    image, and the images that may be started first.
+    """Returns a container's entry in the record: its current image, and the overtaken images.
 
-    `before` is the container's entry in the unfinished previous update, or None.
+    The kubelet may start an overtaken image before the new one. `before` is the container's entry
+    in the unfinished previous update, or None.
     """
     status, image_in_spec = pod.container(name), pod.spec.images[name]
     id = status.container_id or ""

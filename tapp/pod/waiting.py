@@ -1,9 +1,9 @@
-"""Finds the step that a pod that is not Ready waits for, and tells a wait from trouble.
+"""Finds the step that a pod that is not Ready waits for, and decides whether the wait is trouble.
 
-Entry point: `waits_of`. A slow kubelet, scheduler or program looks the same as one that never
-finishes. So each wait is shown to the user after `SHOWN` seconds, and becomes trouble after a
-patience that depends on its kind (`Patience`). A wait that somebody else has to end, such as a
-readiness gate of another controller, never becomes trouble.
+Entry point: `waits_of`. A slow kubelet, scheduler or program looks like one that never finishes. So
+each wait is shown to the user after `SHOWN` seconds, and becomes trouble after a time that depends
+on its kind (`Patience`). A wait that somebody else has to end, such as a readiness gate of another
+controller, never becomes trouble.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ class Patience:
 
 @dataclass(frozen=True)
 class Trouble:
-    """The trouble of a pod, or what the pod waits for."""
+    """The trouble of a pod, or the step that the pod waits for."""
 
     # The trouble, as a sentence without its instance; empty if nothing is wrong (yet).
     text: str = ""
@@ -52,8 +52,9 @@ NO_TROUBLE = Trouble()
 
 
 def wait_since(text: str, since: float, now: float, patience: float = SHOWN) -> Trouble:
-    """Returns a wait since `since` as trouble after
-    `patience` seconds, and shown after `SHOWN` seconds.
+    """Returns a wait that began at `since`, as trouble if it has lasted for `patience` seconds.
+
+    The wait is hidden from the user for the first `SHOWN` seconds.
     """
     left, hidden = since + patience - now, since + SHOWN - now
     if left <= 0:
@@ -73,7 +74,7 @@ def combined(found: Iterable[Trouble]) -> Trouble:
 
 
 def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
-    """Returns what a pod that is not Ready waits for, provided that no container has failed.
+    """Returns the step that a pod that is not Ready waits for; no container of the pod has failed.
 
     The first unfinished step counts: a node, the kubelet, volumes and network, the start of the
     containers, readiness.
@@ -93,9 +94,7 @@ def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
 def _wait_for_node(
     pod: Pod, condition: Condition | None, now: float, patience: Patience
 ) -> Trouble:
-    """Returns the wait for a scheduler, for the removal of
-    scheduling gates, or for a suitable node.
-    """
+    """Returns the wait for a scheduler, for the removal of scheduling gates, or for a node."""
     if condition is None:
         created = pod.created_at(now)
         text = f"no scheduler has looked at its pod{_since_text(created)} (spec.schedulerName: "
@@ -112,7 +111,10 @@ def _wait_for_node(
 
 
 def wait_for_kubelet(pod: Pod, bound: float, now: float, patience: Patience) -> Trouble:
-    """Returns the wait for the kubelet of the node that the pod was bound to at `bound`."""
+    """Returns the wait until the kubelet acknowledges a pod.
+
+    `bound` is the time when the pod was bound to its node.
+    """
     text = (
         f"its pod was bound to node {short(pod.node)}{_at_text(bound)}, and the kubelet there has "
         "not acknowledged it: the node may be down"
@@ -121,8 +123,9 @@ def wait_for_kubelet(pod: Pod, bound: float, now: float, patience: Patience) -> 
 
 
 def _wait_for_sandbox(pod: Pod, now: float) -> Trouble | None:
-    """Returns the wait for the pod's volumes and network;
-    None if both are there, or it is unknown.
+    """Returns the wait for the pod's volumes and network.
+
+    Returns None if both are ready, or if the pod's conditions do not show it.
     """
     condition = pod.conditions.get("PodReadyToStartContainers")
     if condition is None or condition.status != "False":
@@ -136,8 +139,9 @@ def _wait_for_sandbox(pod: Pod, now: float) -> Trouble | None:
 
 
 def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
-    """Returns the wait for the first container that has not
-    started or init container that has not ended.
+    """Returns the wait for the first container to start, or the first init container to end.
+
+    Containers that have started and init containers that have ended are skipped.
     """
     began = max(bound_at(pod, now), _sandbox_since(pod, now))
     for status in pod.containers:
@@ -173,13 +177,13 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
 
 
 def _sandbox_since(pod: Pod, now: float) -> float:
-    """Returns when volumes and network became ready, or `UNKNOWN`."""
+    """Returns when the pod's volumes and network became ready, or `UNKNOWN`."""
     condition = pod.conditions.get("PodReadyToStartContainers")
     return UNKNOWN if condition is None else pod.plausible_time(condition.last_transition_time, now)
 
 
 def _has_failed(status: ContainerStatus) -> bool:
-    """Returns True if a container waits because of a failure, which its reason names."""
+    """Returns True if a container is waiting with a reason that stands for a failure."""
     waiting = status.now.waiting
     return waiting is not None and waiting.reason not in {None, "", *_NORMAL_REASONS}
 
@@ -209,7 +213,7 @@ def _wait_for_readiness(pod: Pod, now: float) -> Trouble:
 
 
 def _gate_state(condition: Condition | None) -> str:
-    """Returns the rest of a sentence about a readiness gate that is not True."""
+    """Returns why a readiness gate is not True, as the end of a sentence about it."""
     if condition is None:
         return "is unmet: nobody has set its condition yet"
     text = ": ".join(part for part in (condition.reason, condition.message) if part)
@@ -217,10 +221,11 @@ def _gate_state(condition: Condition | None) -> str:
 
 
 def ended_for_good(pod: Pod, spared: Iterable[str]) -> Trouble:
-    """Returns which containers have ended and will not restart, while other containers go on.
+    """Returns which containers have ended and will not restart while other containers go on.
 
-    Such a pod never becomes Ready again. It is trouble if a container has failed; a container that
-    has succeeded may be meant to end first. `spared` are the containers that are being updated.
+    Such a pod never becomes Ready again. A failed container is trouble. A container that has
+    succeeded is only shown as a wait, because it may be meant to end first. `spared` are the
+    containers that are being updated; they are left out.
     """
     spec, ended, others = pod.spec, list[tuple[ContainerStatus, int]](), list[str]()
     if pod.phase not in {"Running", "Pending"}:
@@ -242,8 +247,9 @@ def ended_for_good(pod: Pod, spared: Iterable[str]) -> Trouble:
 
 
 def _end_text(pod: Pod, status: ContainerStatus, code: int) -> str:
-    """Returns how a container has ended, and why it does
-    not restart, as the beginning of a sentence.
+    """Returns how a container has ended and why it does not restart.
+
+    The text is the beginning of a sentence.
     """
     name, end = status.name or "", status.now.terminated
     reason = (
@@ -260,7 +266,7 @@ def _end_text(pod: Pod, status: ContainerStatus, code: int) -> str:
 
 
 def _changed_at(pod: Pod, condition: Condition, now: float) -> float:
-    """Returns when a condition last changed, or else when the pod was created."""
+    """Returns when a condition last changed, or when the pod was created if that is unknown."""
     return pod.plausible_time(condition.last_transition_time, now, pod.created_at(now))
 
 
