@@ -1,4 +1,4 @@
-"""The CRD as kubectl sees it: applied, explained, listed, scaled and waited for."""
+"""Uses the CRD through kubectl: apply, explain, get, scale and wait."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_columns_short_name_and_category(app: App, kubectl: Kubectl) -> None:
 
 
 def test_scale_and_wait(app: App, kubectl: Kubectl) -> None:
-    """`kubectl scale`, then `kubectl wait` for it: the generation that was observed tells."""
+    """`kubectl wait` after `kubectl scale` depends on the observed generation."""
     app.apply(tapp(replicas=1))
     where = ("-n", app.namespace, "tapp/web")
     waits = ("wait", "--timeout=60s")

@@ -1,4 +1,4 @@
-"""The CRD's rules on a real API server: what is refused and in which words, what passes."""
+"""The CRD's rules on a real API server: refused specs with their messages, and accepted specs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .patience import until
 
 pytestmark = pytest.mark.e2e
 VALUE = r'Invalid value: ("(object|string|0%|[Kk]ill(ed)?)": |null: |\{.*?\}: )?'
-"""Kubernetes shows the value, or just its type, between its words and ours."""
+"""Kubernetes inserts the value, or only its type, before the message of the rule."""
 TEMPLATE = template()
 LABELS_ONLY: Json = {
     "metadata": {"creationTimestamp": None, "labels": {"app": "a"}},
@@ -40,7 +40,7 @@ LISTED = {"replicas": 2, "templatePool": {"a": TEMPLATE}, "templates": {"0": "a"
 
 
 def written(name: str, spec: Json, namespace: str = "default", version: str = GROUP) -> Json:
-    """A TApp; the spec has a template unless it says `template: None`."""
+    """Returns a TApp. Its spec has a template unless it has `template: None`."""
     made = tapp(name, **spec)
     filled = {key: value for key, value in made["spec"].items() if value is not None}
     metadata = {"name": name, "namespace": namespace}
@@ -48,12 +48,15 @@ def written(name: str, spec: Json, namespace: str = "default", version: str = GR
 
 
 def mounting(image: Json) -> Json:
-    """A template with an image as a volume."""
+    """Returns a template with an image as a volume."""
     return template(volumes=[{"name": "model", "image": image}])
 
 
 def create(kube: Kube, document: Json) -> Json:
-    """What the API server would make of it; nothing is kept, so that nothing runs it."""
+    """Returns the TApp as the API server would store it.
+
+    The dry run prevents that anything runs it.
+    """
     return kube.request("POST", kube.path_of(document, named=False), document, {"dryRun": "All"})
 
 
@@ -153,18 +156,18 @@ ACCEPTED: dict[str, Json] = {
 
 @pytest.mark.parametrize(("spec", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_refuses(kube: Kube, spec: Json, message: str) -> None:
-    """A mistake is refused with words that say what to do."""
+    """The message must say what to do."""
     with pytest.raises(KubeError) as refusal:
         create(kube, written("t", spec))
     assert refusal.value.status == 422
-    # Beside a rule's words a newer API server names the value, an older one (1.33) its type.
+    # A newer API server inserts the value before the rule's message, an older one (1.33) its type.
     said = re.sub(VALUE, "", refusal.value.message)
     assert message in said
 
 
 @pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepts(kube: Kube, spec: Json) -> None:
-    """What can run is taken."""
+    """The rules must not refuse a spec that can run."""
     create(kube, written("t", {**spec, "replicas": spec.get("replicas", 0)}))
 
 
@@ -179,7 +182,7 @@ def test_accepts(kube: Kube, spec: Json) -> None:
     ],
 )
 def test_pod_names_become_hostnames(kube: Kube, name: str, replicas: int, fits: bool) -> None:
-    """With a serviceName the longest pod name must be a DNS label; without one it need not."""
+    """With serviceName the longest pod name must be a DNS label. Without it any length is valid."""
     create(kube, written(name, {"replicas": replicas}))
     served = written(name, {"replicas": replicas, "serviceName": "web"})
     if fits:
@@ -196,7 +199,7 @@ def test_pod_names_become_hostnames(kube: Kube, name: str, replicas: int, fits: 
 def test_pod_names_become_the_names_of_services(
     kube: Kube, name: str, replicas: int, fits: bool
 ) -> None:
-    """With a serviceTemplate, the name of a Service for each instance is a DNS label."""
+    """With serviceTemplate the name of each instance's Service must be a DNS label."""
     create(kube, written(name, {"replicas": replicas}))
     served = written(name, {"replicas": replicas, "serviceTemplate": {"spec": {}}})
     if fits:
@@ -207,7 +210,7 @@ def test_pod_names_become_the_names_of_services(
 
 
 def test_a_template_in_use_cannot_be_removed(kube: Kube, namespace: str) -> None:
-    """Removing a pool entry that an instance runs is refused."""
+    """Without its template, an instance could not be created again."""
     kube.create(written("t", {**LISTED, "template": None}, namespace))
     with pytest.raises(KubeError, match=r'no template "a"'):
         kube.patch(
@@ -219,7 +222,7 @@ def test_a_template_in_use_cannot_be_removed(kube: Kube, namespace: str) -> None
 def test_the_last_entry_may_leave_a_map_by_server_side_apply(
     kube: Kube, kubectl: Callable[..., str], namespace: str, field: str
 ) -> None:
-    """`templates: {}` after entries reaches the schema as null; it means what no map means."""
+    """An applied `templates: {}` reaches the schema as null, which must count as an empty map."""
     entries = {
         "templates": {"0": "a"},
         "statuses": {"1": "Killed"},
@@ -235,7 +238,7 @@ def test_the_last_entry_may_leave_a_map_by_server_side_apply(
 
     apply()
     document["spec"] = {**document["spec"], field: {}}
-    for replicas in (3, 4):  # once more, on what is stored now
+    for replicas in (3, 4):  # the second time with the stored null
         document["spec"]["replicas"] = replicas
         found = apply()
         assert not found["spec"].get(field)
@@ -249,7 +252,7 @@ def test_the_last_entry_may_leave_a_map_by_server_side_apply(
 
 
 def test_defaults_and_pruning(kube: Kube) -> None:
-    """Replicas default to 1, nulls go, unknown fields stay in templates only."""
+    """Replicas default to 1, nulls are dropped, and only templates keep unknown fields."""
     body = template()
     body["spec"]["containers"][0] |= {
         "fieldOfTheFuture": {"a": 1},
@@ -296,7 +299,7 @@ HOLLOW_SPEC: Json = {"template": LABELS_ONLY, "templatePool": {"a": LABELS_ONLY}
 
 
 def renamed_definition() -> Json:
-    """The CRD under a group of the test's own, so that the real one can stay as it is."""
+    """Returns the CRD under another group, so that the tests do not change the real one."""
     definition = custom_resource_definition()
     definition["metadata"]["name"] = f"tapps.{OLD_GROUP}"
     definition["spec"]["group"] = OLD_GROUP
@@ -305,7 +308,7 @@ def renamed_definition() -> Json:
 
 
 def permissive_definition() -> Json:
-    """The same without rules, as good as the old controller's definition."""
+    """Returns the CRD of the other group without rules, like the old controller's definition."""
     definition = renamed_definition()
     definition["spec"]["versions"][0]["schema"] = {
         "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -314,7 +317,7 @@ def permissive_definition() -> Json:
 
 
 def takes(kube: Kube, path: str, made: Json, **query: str) -> bool:
-    """Whether the API server makes a TApp of that by now."""
+    """Returns True if the API server accepts the TApp."""
     try:
         kube.request("POST", path, made, query)
     except KubeError:
@@ -324,7 +327,7 @@ def takes(kube: Kube, path: str, made: Json, **query: str) -> bool:
 
 @pytest.fixture
 def old(kube: Kube, namespace: str) -> Iterator[str]:
-    """The path of a TApp with every fault that the old controller put up with."""
+    """Yields the path of a TApp with all faults that the old controller accepted."""
     kube.apply(permissive_definition())
     path = kube.path(OLD_API, "tapps", namespace)
     first, second, probe = (
@@ -345,7 +348,7 @@ def old(kube: Kube, namespace: str) -> Iterator[str]:
 
 
 def test_old_tapps_stay_usable(kube: Kube, old: str) -> None:
-    """Finalizers, scaling, status and unrelated changes pass; new mistakes do not."""
+    """Finalizers, scaling, status and unrelated changes must pass, but new mistakes must not."""
     harmless: list[Json] = [
         {"metadata": {"finalizers": ["metacontroller.io/test"]}},
         {"spec": {"replicas": 5}},
@@ -381,7 +384,7 @@ def test_old_tapps_stay_usable(kube: Kube, old: str) -> None:
 
 
 def test_old_tapps_that_no_pod_can_be_made_of_stay_usable(kube: Kube, old: str) -> None:
-    """A stored `containers: null` counts as none, so the first write makes nothing worse."""
+    """A stored `containers: null` counts as no containers, so the first write adds no mistake."""
     hollow = old.replace("old.one", "old.two")
     kube.request("PATCH", f"{hollow}/status", {"status": {"readyReplicas": 1}})
     kube.patch(hollow, {"metadata": {"finalizers": ["metacontroller.io/test"]}})

@@ -1,9 +1,9 @@
-"""The simulator and a real API server, played the same stories, do the same and end the same.
+"""Plays the same stories in the simulator and on a real API server, and compares writes and states.
 
-Every example and random edit sequences: the first 60, in which every step and every field occurs,
-or as many as `DIFFERENTIAL` says; `make differential` plays 300. What must differ is left out in
-`normal.py` and `worlds.py`, and listed in docs/simulator.md. A story that differs can be played
-alone: `DIFFERENTIAL=r017 pytest tests/e2e/test_differential.py -k random`.
+The stories are all examples and random sequences of edits. By default these are the first 60, in
+which every step and every field occurs. `DIFFERENTIAL` sets their number; `make differential` plays
+300. `normal.py` and `worlds.py` remove the values that must differ, and docs/simulator.md lists
+them. To play one story: `DIFFERENTIAL=r017 pytest tests/e2e/test_differential.py -k random`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from .worlds import Real, Simulated, Writes, in_parallel, of_story, split
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("tapps"), pytest.mark.timeout(1500)]
 WANTED = os.environ.get("DIFFERENTIAL", "60")
-"""How many stories, or the names of some."""
+"""The number of stories, or the names of some."""
 SHOWN = 25
 ATTEMPTS = 4
-"""How often a step that ended otherwise is waited for: a busy machine rests before it is done."""
+"""How often a step with a difference is observed again: a busy machine pauses before it is done."""
 PAUSE = 4.0
-"""Seconds in between: the rest of a probe's period, in all."""
+"""Seconds between the attempts; together they last longer than the period of a probe."""
 
 
 @pytest.fixture
 def real(
     cluster: Cluster, kube: Kube, kubelet: FakeKubelet, hook_proxy: HookProxy, namespace: str
 ) -> Iterator[Real]:
-    """The real world, with nothing in it."""
+    """The real world without any TApp."""
     if cluster.audit is None:
         pytest.skip("writes are compared by the API server's audit log, which cannot be read here")
     world = Real(cluster, kube, kubelet, hook_proxy, namespace)
@@ -49,7 +49,7 @@ def real(
 
 
 def differences(story: Story, number: int, simulated: Any, real: Any, what: str) -> list[str]:
-    """One line for each thing that is not the same in both worlds."""
+    """Returns a line for each difference between the worlds."""
     if simulated == real:
         return []
     lines = []
@@ -67,7 +67,7 @@ def differences(story: Story, number: int, simulated: Any, real: Any, what: str)
 
 
 def _at(value: Any, path: str) -> Any:
-    """The value at a path of `changed_paths`, or as much of it as can be followed."""
+    """Returns the value at a path of `changed_paths`, or the last value on the way to it."""
     for part in path.replace("[", ".[").split("."):
         if isinstance(value, list) and part.startswith("["):
             value = value[int(part[1:-1])]
@@ -77,7 +77,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def play_all(stories: list[Story], real: Real, *, complete: bool = False) -> list[str]:
-    """Plays all stories in both worlds, step by step, and returns what differs."""
+    """Plays all stories in both worlds, step by step, and returns the differences."""
     tells = real.kube.pods_tell_what_was_seen
     simulated = {story.name: Simulated(story, reports_generation=tells) for story in stories}
     refused: dict[str, tuple[Writes, Writes]] = {}
@@ -114,7 +114,7 @@ def play_all(stories: list[Story], real: Real, *, complete: bool = False) -> lis
 def remember(
     refused: dict[str, tuple[Writes, Writes]], story: Story, simulated: Writes, real: Writes
 ) -> None:
-    """Adds a step's refused writes to those of the story so far."""
+    """Adds the refused writes of a step to those of the story."""
     for all_of_them, more in zip(
         refused.setdefault(story.name, ({}, {})), (simulated, real), strict=True
     ):
@@ -123,7 +123,7 @@ def remember(
 
 
 def report(found: list[str]) -> str:
-    """The differences, each kind of them once, as many as a person reads."""
+    """Returns the differences as text, one of each kind, limited to `SHOWN` lines."""
     stories = {line.partition(" ")[0] for line in found}
     head = f"{len(found)} differences in {len(stories)} stories"
     kinds: dict[str, list[str]] = {}
@@ -141,7 +141,7 @@ def test_examples(real: Real, note: list[str]) -> None:
 
 
 def test_defaults_written_out_and_removed(real: Real, note: list[str]) -> None:
-    """Of many shapes: in both worlds each pod gets its labels, and nothing restarts."""
+    """Written defaults change no pod, so in both worlds nothing restarts."""
     found = play_all(spelling_stories(), real)
     note.append(f"differential: {len(spelling_stories())} shapes spelt in two ways")
     assert not found, report(found)

@@ -1,7 +1,8 @@
-"""Pods of a batch that others end before their work is done, on the real API server: all run again.
+"""Pods of a batch that are disrupted before their work is done, on the real API server: all run
+again.
 
-The eviction API writes the condition DisruptionTarget itself; the kubelet's is written here as its
-eviction manager writes it.
+The eviction API itself writes the condition DisruptionTarget. For evictions by the kubelet, the
+tests write the condition as its eviction manager does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 def batch(app: App, **pod: object) -> App:
-    """A batch of three, of which nothing is started again on its node."""
+    """Creates a batch of three whose containers never restart on their node."""
     return app.apply(tapp(template=template(restartPolicy="Never", **pod))).settle()
 
 
@@ -27,7 +28,7 @@ def stamp() -> str:
 
 
 def fail(app: App, number: int, *conditions: Json) -> None:
-    """The pod fails as if its kubelet had said so, with these conditions beside its own."""
+    """Sets a pod's status to Failed, as its kubelet would, with additional conditions."""
     known = app.pods[number]["status"]["conditions"]
     status = {"phase": "Failed", "reason": "Evicted", "message": "it had to go"}
     app.edit(number, {"status": {**status, "conditions": [*known, *conditions]}}, "status")
@@ -41,7 +42,7 @@ def test_an_evicted_pod_of_a_batch_runs_again(app: App) -> None:
 
 
 def test_a_pod_that_its_kubelet_evicts_runs_again(app: App) -> None:
-    """It is Failed and not Terminating, and stays so until the service deletes it."""
+    """The pod is Failed and not Terminating, so only the service can delete it."""
     born = batch(app).uids()
     target = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
     fail(
@@ -83,7 +84,7 @@ def test_preempted_pod_runs_again_when_there_is_room(app: App) -> None:
 
 
 def test_a_pod_that_fails_by_itself_is_finished(app: App) -> None:
-    """As when it exceeds its own limit of ephemeral storage: no condition says otherwise."""
+    """A pod that exceeds its limit of ephemeral storage has no condition about a disruption."""
     born = batch(app).uids()
     fail(app, 1)
     app.until(lambda: app.statuses == "Running Failed Running", "it has failed for good")
@@ -92,7 +93,7 @@ def test_a_pod_that_fails_by_itself_is_finished(app: App) -> None:
 
 
 def test_a_pod_whose_node_object_is_deleted_runs_again(app: App) -> None:
-    """PodGC writes Failed with the condition, and then deletes; no kubelet has a part in it."""
+    """PodGC writes Failed with the condition and then deletes the pod, without any kubelet."""
     name = f"gone-{app.namespace}"
     app.kube.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
     pod = template(restartPolicy="Never", nodeName=name)

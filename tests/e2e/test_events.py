@@ -1,4 +1,6 @@
-"""Events of TApps on a real API server: what kubectl shows, how many writes, and which rights."""
+"""Events of TApps on a real API server: the output of kubectl, the number of writes, and the
+rights.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ Kubectl = Callable[..., str]
 def account(
     kube: Kube, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
-    """The component's account and role in the cluster; token and CA as a pod would have them."""
+    """The component's account and role in the cluster, with token and CA as a pod gets them."""
     place = tmp_path_factory.mktemp("account")
     with account_of(kube, cluster, COMPONENT, "tapp-hooks", place) as account:
         yield account
@@ -35,20 +37,20 @@ def account(
 
 @pytest.fixture(scope="module")
 def telling(account: Path, kube: Kube, workspace: Path) -> Iterator[HookService]:
-    """Two replicas of the service with events on, two workers each."""
+    """Two replicas of the service with Events switched on, and two workers each."""
     with replicas(kube, workspace / "telling", account, "TAPP_EVENTS") as service:
         yield service
 
 
 @pytest.fixture
 def told(app: App, hook_proxy: HookProxy, telling: HookService) -> Iterator[App]:
-    """A TApp whose syncs are answered by these replicas."""
+    """A TApp whose syncs go to these replicas."""
     with hook_proxy.led_to(telling.url):
         yield app
 
 
 def events(app: App, reason: str = "") -> list[Json]:
-    """The TApp's events, oldest first."""
+    """Returns the TApp's Events, oldest first."""
     found = app.kube.list_all("events.k8s.io/v1", "events", app.namespace)
     ours = [each for each in found if each["reportingController"] == "tapp-hooks"]
     ours.sort(key=lambda each: each["eventTime"])
@@ -56,7 +58,9 @@ def events(app: App, reason: str = "") -> list[Json]:
 
 
 def attempts(cluster: Cluster, mark: int, namespace: str) -> list[Write]:
-    """Requests of the hooks to the API server since a mark; there is nothing but creations."""
+    """Returns the hooks' requests to the API server since a mark, and asserts that all create
+    Events.
+    """
     assert cluster.audit is not None
     found = [each for each in cluster.audit.asked(mark, USER) if each.namespace == namespace]
     assert {write.what for write in found} <= {"create events"}
@@ -91,7 +95,7 @@ def test_the_events_of_a_roll(
     asked = attempts(cluster, begun, app.namespace)
     made = [write for write in asked if write.accepted]
     assert len(made) == len(events(app))
-    # Each of the four workers tries a name once; a name is written once.
+    # Each of the four workers tries to create an Event once, and one of them succeeds.
     assert {write.code for write in asked} <= {201, 409}
     assert len(asked) <= 4 * len(made)
     pods = len([w for w in app.news() if w.resource == "pods" and w.accepted])
@@ -117,7 +121,7 @@ def test_what_kubectl_describe_shows(told: App, kubectl: Kubectl) -> None:
     assert shown.count("InvalidLostNodeSeconds") == 1
     by_time = kubectl("get", "events", "-n", app.namespace, "--sort-by=.eventTime")
     assert "Created " in by_time
-    assert "Completed " not in by_time  # what is degraded is not as the spec asks
+    assert "Completed " not in by_time  # a degraded TApp is not Completed
 
 
 def test_without_the_role_syncs_go_on(told: App, cluster: Cluster, telling: HookService) -> None:
@@ -137,7 +141,8 @@ def test_without_the_role_syncs_go_on(told: App, cluster: Cluster, telling: Hook
         )
         assert events(app) == []
         said = "cannot create resource"
-        app.until(lambda: said in telling.log, "the log says so")  # after the last attempt
+        # The message follows the last attempt.
+        app.until(lambda: said in telling.log, "the log says so")
     finally:
         app.kube.apply(binding)
 
@@ -145,7 +150,7 @@ def test_without_the_role_syncs_go_on(told: App, cluster: Cluster, telling: Hook
 def test_while_the_api_server_is_away_syncs_are_answered(
     told: App, cluster: Cluster, hook_proxy: HookProxy
 ) -> None:
-    """Its restart costs no answer and no event."""
+    """A restart of the API server must cost neither a response nor an Event."""
     if cluster.control_plane is None:
         pytest.skip("the API server is not ours to stop")
     app = told
@@ -161,7 +166,7 @@ def test_while_the_api_server_is_away_syncs_are_answered(
 
 
 def rights_of(kubectl: Kubectl, account: str) -> set[tuple[str, str]]:
-    """Resource and verbs, as `kubectl auth can-i --list` names them for a service account."""
+    """Returns resource and verbs that `kubectl auth can-i --list` names for a service account."""
     groups = (f"--as-group=system:{name}" for name in ("serviceaccounts", "authenticated"))
     listed = kubectl("auth", "can-i", "--list", "--no-headers", f"--as={account}", *groups)
     rows = [re.split(r"  +", line.strip()) for line in listed.splitlines() if line.strip()]
@@ -169,7 +174,9 @@ def rights_of(kubectl: Kubectl, account: str) -> set[tuple[str, str]]:
 
 
 def test_the_whole_list_of_what_it_may_do(kubectl: Kubectl, account: Path, kube: Kube) -> None:
-    """`create events`, beside what every account may, which is more with each Kubernetes."""
+    """Besides `create events`, the account has only the rights of every account, which grow with
+    Kubernetes.
+    """
     ours, everybodys = rights_of(kubectl, USER), rights_of(kubectl, f"{USER}-not")
     assert ("selfsubjectaccessreviews.authorization.k8s.io", "[create]") in everybodys
     assert ours - everybodys == {("events.events.k8s.io", "[create]")}

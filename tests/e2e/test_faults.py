@@ -1,7 +1,7 @@
-"""Faults in the middle of a roll: of the hook, of Metacontroller, of the API server.
+"""Faults of the service, of Metacontroller and of the API server during a rollout.
 
-Whatever fails, for however long: in the end every instance has been updated once, in place, and
-never were more down than the budget allows.
+After any fault of any duration, every instance has been updated once, in place, and the unavailable
+instances never exceeded the budget.
 """
 
 from __future__ import annotations
@@ -23,26 +23,28 @@ from .rolling import Roll
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(300),
-    # The clients' connections to a server that was killed.
+    # Connections of clients to a server that was killed.
     pytest.mark.filterwarnings("ignore:unclosed <:ResourceWarning"),
 ]
 
 
 @pytest.fixture(autouse=True)
 def healed(hook_proxy: HookProxy, hook: HookService, cluster: Cluster) -> Iterator[None]:
-    """No fault outlives its test."""
+    """Removes all faults after each test."""
     if cluster.hook_in_cluster:
         pytest.skip("the hook in the cluster is not ours to break")
     yield
     hook_proxy.heal()
     if len(hook.replicas) != 1:
         hook.scale(1)
-    gc.collect()  # what a killed server left open is forgiven here, not in a later test
+    gc.collect()  # collects sockets of a killed server here, so that no later test fails for them
 
 
 @pytest.fixture
 def roll(app: App, levers: Levers) -> Callable[[Callable[[], object]], None]:
-    """Rolls six instances, two at a time, with a fault in the middle, and checks the outcome."""
+    """Returns a function that updates six instances, two at a time, with a fault in between, and
+    checks the result.
+    """
 
     def play(fault: Callable[[], object]) -> None:
         rolling = Roll(app, levers).begin()
@@ -64,7 +66,7 @@ def test_the_hook_answers_errors_or_its_answers_are_lost(
 
 
 def test_the_hook_times_out(roll: Callable[..., None], hook_proxy: HookProxy) -> None:
-    """One call takes longer than the shipped timeout, and two more end without an answer."""
+    """One call takes longer than the shipped timeout, and two more end without a response."""
 
     def fault() -> None:
         hook_proxy.hang(1, 33)
@@ -76,7 +78,10 @@ def test_the_hook_times_out(roll: Callable[..., None], hook_proxy: HookProxy) ->
 def test_the_hook_comes_and_goes(
     app: App, roll: Callable[..., None], hook: HookService, hook_proxy: HookProxy
 ) -> None:
-    """Connections are refused for a while; then there are three replicas, then one, killed once."""
+    """Connections are refused for a while.
+
+    Then three replicas run, then one, which is killed once.
+    """
 
     def fault() -> None:
         hook.stop(kill=True)
@@ -91,7 +96,7 @@ def test_the_hook_comes_and_goes(
 
 
 def test_the_hook_is_broken_while_a_tapp_is_deleted(app: App, hook_proxy: HookProxy) -> None:
-    """Finalizing is tried until it works; nothing stays behind."""
+    """Metacontroller must retry finalizing until it succeeds, so that no pod remains."""
     app.apply(tapp()).settle()
     app.news()
     hook_proxy.fail(6, 500)
@@ -102,7 +107,7 @@ def test_the_hook_is_broken_while_a_tapp_is_deleted(app: App, hook_proxy: HookPr
 
 @pytest.fixture
 def plane(cluster: Cluster) -> LocalControlPlane:
-    """The control plane, where it is ours to restart."""
+    """The control plane; skips the test if it must not be restarted."""
     if cluster.control_plane is None:
         pytest.skip("the control plane is not ours to restart")
     return cluster.control_plane
@@ -111,7 +116,7 @@ def plane(cluster: Cluster) -> LocalControlPlane:
 def test_the_control_plane_is_restarted_part_by_part(
     roll: Callable[..., None], plane: LocalControlPlane, tapps: Controller
 ) -> None:
-    """The API server in order; killed it is in `test_everything_at_once`."""
+    """The API server stops gracefully here; the test of all faults together kills it."""
 
     def fault() -> None:
         plane.restart_api(kill=False, down=1)

@@ -1,4 +1,4 @@
-"""A StatefulSet becomes a TApp with its pods and its data (docs/statefulset.md), and back."""
+"""Moves a StatefulSet with its pods and data to a TApp, and back (docs/statefulset.md)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ COMMON = {
     "podManagementPolicy": "OrderedReady",
     "volumeClaimTemplates": [claim_template()],
 }
-"""What both have, word for word."""
+"""Fields with equal values in both specs."""
 
 
 def body(image: str = "app:1") -> Json:
-    """A template that mounts its claim."""
+    """Returns a template that mounts its claim."""
     made = template(image)
     made["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
     return made
@@ -42,7 +42,7 @@ TAPP = tapp(**COMMON, template=body(), updateStrategy={"order": "Descending"})
 
 
 def has_statefulset(app: App) -> None:
-    """The StatefulSet is there, and all its pods are Ready."""
+    """Creates the StatefulSet and waits until all its pods are Ready."""
     app.apply(STATEFULSET)
     app.until(
         lambda: len(app.pods) == 3 and all(is_ready(pod) for pod in app.pods.values()),
@@ -65,7 +65,7 @@ def planned(plugin: Plugin) -> str:
 
 
 def test_with_its_pods_and_back(app: App, plugin: Plugin, kubectl: Kubectl) -> None:
-    """No pod restarts, no claim is another; the next image is an update in place."""
+    """No pod may restart and no claim may change. The next image is an update in place."""
     has_statefulset(app)
     pods, claims = app.uids(), app.claims()
     orphan = f"kubectl delete statefulset web --cascade=orphan -n {app.namespace}"
@@ -108,7 +108,7 @@ def test_with_its_pods_and_back(app: App, plugin: Plugin, kubectl: Kubectl) -> N
 
 
 def test_with_new_pods_on_its_claims(app: App, plugin: Plugin, kubectl: Kubectl) -> None:
-    """The pods end first; the TApp's own mount the same claims."""
+    """The pods end first, and the new pods of the TApp mount the same claims."""
     has_statefulset(app)
     claims = app.claims()
     kubectl("scale", "statefulset", "web", "-n", app.namespace, "--replicas=0")

@@ -1,7 +1,7 @@
-"""Features of Kubernetes 1.37 behind gates that are off: gangs, and evictions that ask first.
+"""Features of Kubernetes 1.37 behind feature gates: gangs, and evictions that ask first.
 
-A control plane of its own has them on. Its scheduler binds, and fake nodes have room for as many
-pods as a test wants.
+These tests have their own control plane with the gates on. Its scheduler binds pods, and fake nodes
+have room for as many pods as a test needs.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ SERVED = "scheduling.k8s.io/v1beta1=true,lifecycle.k8s.io/v1alpha1=true"
 GROUPS = "scheduling.k8s.io/v1beta1"
 HOLD = "apps.tkestack.io/hold"
 BIG = {"requests": {"cpu": "999"}}
-"""One such pod fits on a fake node."""
+"""Resources of a pod that fills a fake node."""
 
 
 @pytest.fixture(scope="module")
 def gated(workspace: Path, needs: Callable[[int, str], None]) -> Iterator[Fresh]:
-    """A cluster of three nodes with the gates on, and TApp on it."""
+    """A cluster of three nodes with the feature gates on and TApp installed."""
     needs(37, GROUPS)
     with fresh_cluster(workspace, [f"--runtime-config={SERVED}"], GATES) as made:
         made.do("kubectl", "create", "-f", definition_files(os.environ)[-1])
@@ -47,7 +47,7 @@ def gated(workspace: Path, needs: Callable[[int, str], None]) -> Iterator[Fresh]
 
 
 def gang(replicas: int, image: str | None = None, **spec: Any) -> list[Json]:
-    """The example, of so many instances; each of its pods takes a whole node."""
+    """Returns the example with this number of instances; each pod fills a node."""
     group, made = example("gang")
     group["spec"]["schedulingPolicy"]["gang"]["minCount"] = replicas
     made["spec"] |= {"replicas": replicas, **spec}
@@ -59,7 +59,7 @@ def gang(replicas: int, image: str | None = None, **spec: Any) -> list[Json]:
 
 
 def bound(gated: Fresh) -> list[str]:
-    """The pods of the gang that have a node."""
+    """Returns the pods of the gang that have a node."""
     found = gated.kube.list_all("v1", "pods", "default")
     here = [each for each in found if "deletionTimestamp" not in each["metadata"]]
     grouped = [each for each in here if each["spec"].get("schedulingGroup")]
@@ -67,19 +67,19 @@ def bound(gated: Fresh) -> list[str]:
 
 
 def group(gated: Fresh) -> Json | None:
-    """The PodGroup."""
+    """Returns the PodGroup, or None."""
     return gated.kube.find(GROUPS, "podgroups", "default", "trainer")
 
 
 def told(gated: Fresh) -> str:
-    """The scheduler's word on the group."""
+    """Returns status and reason of the scheduler's condition on the group."""
     found = group(gated) or {}
     conditions = (found.get("status") or {}).get("conditions") or [{}]
     return f"{conditions[0].get('status')} {conditions[0].get('reason')}"
 
 
 def test_a_gang(gated: Fresh) -> None:
-    """Bound together or not at all; afterwards each instance lives its own life."""
+    """Pods are bound together or not at all. Afterwards each instance can change separately."""
     kube = gated.kube
 
     def apply(*made: Any, **spec: Any) -> None:
@@ -131,7 +131,7 @@ RESPONDER = {"name": "games.example.com/match", "priority": 10000}
 
 
 def asked_first(replicas: int = 2, image: str = "app:1", **spec: Any) -> Json:
-    """A TApp whose pods have somebody to be asked before an eviction."""
+    """Returns a TApp whose pods name a responder for evictions."""
     made = template(image, **{"evictionResponders": [RESPONDER], **spec})
     found = tapp("match", replicas=replicas, template=made)
     found["metadata"]["namespace"] = "default"
@@ -139,9 +139,10 @@ def asked_first(replicas: int = 2, image: str = "app:1", **spec: Any) -> Json:
 
 
 def test_an_eviction_that_asks_first(gated: Fresh) -> None:
-    """Programs that are asked let the pod go by its hold; nobody takes that for a wish of ours.
+    """A responder lets its pod go by removing the hold, which must not look like an action of the
+    service.
 
-    1.37 has the API, and no controller for it yet: the responder's part is played.
+    1.37 has the API, but no controller for it. The test plays the responder.
     """
     kube = gated.kube
     kube.apply(asked_first())
@@ -164,8 +165,8 @@ def test_an_eviction_that_asks_first(gated: Fresh) -> None:
     responders = kube.get("v1", "pods", "default", "match-0")["spec"]["evictionResponders"]
     assert responders == [RESPONDER]
 
-    kube.patch(path, {"metadata": {"annotations": {HOLD: None}}})  # the match is over
-    gated.do("kubectl", "delete", "pod", "match-1", "--wait=false")  # and the responder lets it go
+    kube.patch(path, {"metadata": {"annotations": {HOLD: None}}})  # the responder's work has ended
+    gated.do("kubectl", "delete", "pod", "match-1", "--wait=false")  # the responder deletes the pod
     gated.until(lambda: gated.pods("match").get("match-1") not in (None, first["match-1"]), "anew")
     gated.until(lambda: gated.ready("match"), "it is back")
     assert image(gated, "match-1") == "app:2"
@@ -175,6 +176,6 @@ def test_an_eviction_that_asks_first(gated: Fresh) -> None:
 
 
 def image(gated: Fresh, name: str) -> str:
-    """The image that a pod's spec asks for."""
+    """Returns the image in the spec of a pod."""
     found = gated.kube.get("v1", "pods", "default", name)
     return str(found["spec"]["containers"][0]["image"])

@@ -1,6 +1,7 @@
-"""Claims that grow, on a real API server: its admission and validation have the last word.
+"""Claims that grow, on a real API server whose admission and validation decide.
 
-No driver expands the volumes of these tests; the provisioner does what one would do in the API.
+No driver expands the volumes. The provisioner makes the changes in the API that a driver would
+make.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ REGISTRATION = documents(SHIPPED[0])[0]
 
 @pytest.fixture
 def fixed(kube: Kube, namespace: str) -> Iterator[str]:
-    """The name of a storage class whose volumes stay as large as they are."""
+    """Yields the name of a storage class whose volumes cannot grow."""
     name = f"{STORAGE_CLASS['metadata']['name']}-{namespace}"
     made = {**STORAGE_CLASS, "metadata": {"name": name}, "allowVolumeExpansion": False}
     kube.apply(made)
@@ -35,31 +36,31 @@ def fixed(kube: Kube, namespace: str) -> Iterator[str]:
 
 
 def claim_template(size: str, name: str | None = None) -> Json:
-    """A claim template, of a class or of the default one."""
+    """Returns a claim template for a storage class, or for the default class."""
     made = builders.claim_template("data", size)
     made["spec"] |= {"storageClassName": name} if name else {}
     return made
 
 
 def resize(app: App, size: str, name: str | None = None) -> App:
-    """The author asks for another size."""
+    """Sets another size in the spec."""
     return app.patch(volumeClaimTemplates=[claim_template(size, name)])
 
 
 def claims(app: App) -> dict[str, Json]:
-    """Name -> claim."""
+    """Returns the claims by name."""
     listed = app.kube.list_all("v1", "persistentvolumeclaims", app.namespace)
     return {claim["metadata"]["name"]: claim for claim in listed}
 
 
 def sizes(app: App) -> list[str]:
-    """The size that each claim asks for, by name."""
+    """Returns the requested size of each claim, sorted by name."""
     found = claims(app)
     return [found[name]["spec"]["resources"]["requests"]["storage"] for name in sorted(found)]
 
 
 def capacities(app: App) -> list[str]:
-    """The size of each volume, by its claim's name."""
+    """Returns the size of each volume, sorted by the claim's name."""
     found = claims(app)
     return [found[name]["status"]["capacity"]["storage"] for name in sorted(found)]
 
@@ -101,7 +102,7 @@ def test_where_the_class_forbids_it_nothing_is_tried_until_it_allows_it(
 
 
 def test_a_quota_refuses_and_all_else_goes_on(app: App) -> None:
-    """The status is written, a new instance is made; room in the quota is found by trying again."""
+    """Metacontroller retries the refused claim, while status and other instances change."""
     app.apply(stored()).settle()
     path = app.quota("storage", **{"requests.storage": "4Gi"})
     app.news()
@@ -121,12 +122,12 @@ def test_a_quota_refuses_and_all_else_goes_on(app: App) -> None:
 
 
 def test_the_api_server_refuses_what_the_service_never_asks_for(app: App, fixed: str) -> None:
-    """The words of its admission and validation, which the simulator's are held to."""
+    """The simulator must use the messages of the real admission and validation."""
     app.apply(stored(volumeClaimTemplates=[claim_template("1Gi", fixed)])).settle()
     claim = claims(app)["data-web-0"]
     path = app.kube.path_of(claim)
 
-    # An older service, which answers claims without their spec, does no harm.
+    # An older service, which returns claims without their spec, cannot damage a claim.
     bare = {key: claim["metadata"][key] for key in ("name", "namespace", "resourceVersion")}
     with pytest.raises(KubeError, match="422"):
         app.kube.replace({**claim, "metadata": bare, "spec": {}})
@@ -157,7 +158,7 @@ def test_the_api_server_refuses_what_the_service_never_asks_for(app: App, fixed:
 def test_a_registration_that_learns_to_grow_claims_writes_none_of_its_own(
     app: App, tapps: Controller, hook_proxy: HookProxy
 ) -> None:
-    """And of claims that Metacontroller did not make, one annotation."""
+    """Claims that Metacontroller did not create get one annotation."""
     older = copy.deepcopy(REGISTRATION)
     for child in older["spec"]["childResources"]:
         if child["resource"] == "persistentvolumeclaims":

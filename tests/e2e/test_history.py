@@ -1,4 +1,6 @@
-"""The history of a TApp on the real API server: what is written, and what never is."""
+"""The history of a TApp on the real API server: which ControllerRevisions are written, and which
+are not.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,15 @@ NAME = "apps.tkestack.io/template"
 
 
 def revisions(app: App) -> list[Json]:
-    """The namespace's ControllerRevisions, oldest first."""
+    """Returns the ControllerRevisions of the namespace, oldest first."""
     found = app.kube.list_all("apps/v1", "controllerrevisions", app.namespace)
     return sorted(found, key=lambda item: int(item["revision"]))
 
 
 def history(app: App) -> list[str]:
-    """What is kept: `2 default app:2`."""
+    """Returns number, template and image of each revision that is not being deleted: `2 default
+    app:2`.
+    """
     return [
         f"{item['revision']} {item['metadata']['annotations'][NAME]} "
         f"{item['data']['template']['spec']['containers'][0]['image']}"
@@ -28,7 +32,7 @@ def history(app: App) -> list[str]:
 
 
 def kept(app: App, *expected: str) -> bool:
-    """True if this is the history, as soon as it has come to that."""
+    """Waits until the history has these entries. Returns True."""
     app.until(lambda: history(app) == list(expected), f"the history is {expected}")
     return True
 
@@ -45,7 +49,7 @@ def test_its_content_cannot_be_changed_and_a_deleted_one_comes_back(app: App) ->
 
 
 def test_what_is_orphaned_stays_and_is_not_in_the_way_of_the_next(app: App) -> None:
-    """The garbage collector patches its owners; the API server compares `data` by its bytes."""
+    """The garbage collector patches owners, and the API server compares `data` by its bytes."""
     odd = template("app:1")
     odd["metadata"]["annotations"] = {"zeta": "<&> é \u2028", "alpha": '"\\"'}
     app.apply(tapp(replicas=1, template=odd)).settle()

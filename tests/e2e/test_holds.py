@@ -1,4 +1,4 @@
-"""Holds on a real API server: what is kept back and told, what ends it, and whom nobody evicts."""
+"""Holds on a real API server: delayed actions, their notice, the end of a hold, and evictions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def wanted(app: App, id: int) -> str:
 
 
 def held(app: App) -> App:
-    """A TApp that runs, one pod of which is on hold; the service has seen it."""
+    """Creates a TApp with one pod on hold, and waits until the service has observed the hold."""
     app.apply(tapp()).settle().annotate(1, hold="match 42")
     return app.until(lambda: label(app, 1) == "true", "the service has seen it")
 
@@ -96,7 +96,7 @@ def test_the_end_of_the_tapp_waits_says_for_whom_and_can_be_hurried(app: App) ->
 
 
 def asked_to_go(app: App, id: int) -> int:
-    """The code that the eviction API answers with."""
+    """Returns the status code of the eviction API."""
     try:
         evict(app, id)
     except KubeError as error:
@@ -105,7 +105,7 @@ def asked_to_go(app: App, id: int) -> int:
 
 
 def arena(app: App) -> list[Json]:
-    """The example, in the test's namespace."""
+    """Returns the documents of the example, for the test's namespace."""
     found = example("hold")
     for document in found:
         for subject in document.get("subjects") or []:
@@ -136,7 +136,7 @@ def test_the_examples_budget_covers_pods_on_hold_and_no_others(app: App) -> None
 
 
 class Kubelet(threading.Thread):
-    """Brings the files of a downward API volume up to date."""
+    """Updates the files of a downward API volume."""
 
     def __init__(self, app: App, id: int, directory: Path) -> None:
         super().__init__(daemon=True)
@@ -159,7 +159,7 @@ class Kubelet(threading.Thread):
 
 @contextmanager
 def playing(app: App, cluster: Cluster, id: int, directory: Path) -> Iterator[Any]:
-    """The example's program, run here with its own account's rights."""
+    """Runs the example's program here with the rights of its service account."""
     (directory / "token").write_text(app.kube.token(app.namespace, "arena"))
     (directory / "ca.crt").write_bytes(authority_of(cluster.kubeconfig))
     kubelet = Kubelet(app, id, directory)

@@ -1,7 +1,7 @@
-"""The plugin and the migration in a pod: a service account, and no kubeconfig.
+"""Runs the plugin and the migration as in a pod, with a service account and without a kubeconfig.
 
-The files of a service account have a fixed path. Each command runs in a mount namespace of its own,
-where that path is a directory with a real token; so these tests need root on Linux.
+The files of a service account have a fixed path. Each command runs in its own mount namespace,
+where that path is a directory with a real token. So these tests need root on Linux.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RBAC = {"apiVersion": "rbac.authorization.k8s.io/v1"}
 
 
 class Pod:
-    """A shell in a pod: the environment and the files that a kubelet gives it, and no more."""
+    """A shell in a pod, with only the environment and the files that a kubelet provides."""
 
     def __init__(self, cluster: Cluster, kube: Kube, namespace: str, directory: Path) -> None:
         config = yaml.safe_load(cluster.kubeconfig.read_text())
@@ -56,10 +56,10 @@ class Pod:
         }  # fmt: skip
 
     def run(self, line: str, code: int = 0, **variables: str) -> str:
-        """Runs a line of the shell in the pod; its output. Its exit code must be this one."""
+        """Runs a shell line in the pod and returns its output. The exit code must be `code`."""
         files = shlex.quote(str(self._files))
         mounted = f"mkdir -p {ACCOUNT} && mount --bind {files} {ACCOUNT}"
-        # The directory is made in a file system that only this shell sees.
+        # The directory is in a file system that only this shell sees.
         private = f"mount -t tmpfs tmpfs /var/run && {mounted}"
         done = subprocess.run(
             ["unshare", "--mount", "sh", "-c", f"{private} && {line}"],
@@ -72,7 +72,7 @@ class Pod:
 
 @pytest.fixture
 def pod(cluster: Cluster, kube: Kube, app: App, plugin: Plugin, tmp_path: Path) -> Pod:
-    """A pod of the test's namespace, whose service account may do everything."""
+    """A pod of the test's namespace whose service account has all rights."""
     subject = {"kind": "ServiceAccount", "name": "default", "namespace": app.namespace}
     binding: Json = {
         **RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": f"in-pod-{app.namespace}"},
@@ -88,7 +88,9 @@ def pod(cluster: Cluster, kube: Kube, app: App, plugin: Plugin, tmp_path: Path) 
 
 
 def test_every_command_uses_the_service_account_of_its_pod(app: App, pod: Pod) -> None:
-    """Kubectl ignores it if it is given a time limit (kubernetes/kubernetes#49343)."""
+    """With a time limit kubectl ignores the service account (kubernetes/kubernetes#49343), so the
+    plugin must not set one.
+    """
     app.apply(tapp(replicas=2)).settle()
     name = app.name
     assert name in pod.run("kubectl tapp list")
@@ -136,7 +138,7 @@ print(json.dumps({"lines": lines, "answer": answer, "code": page.returncode}))
 
 
 def test_the_page_is_served_in_a_pod_and_names_the_way_to_it(app: App, pod: Pod) -> None:
-    """It starts no browser there, and listens on the pod's loopback address alone."""
+    """The command starts no browser there, and listens only on the loopback address of the pod."""
     app.apply(tapp(replicas=2)).settle()
     (port,) = free_ports(1)
     line = shlex.join([sys.executable, "-c", PAGE, app.name, str(port), app.namespace])
@@ -148,7 +150,7 @@ def test_the_page_is_served_in_a_pod_and_names_the_way_to_it(app: App, pod: Pod)
 
 
 def test_the_namespace_is_that_of_the_pod(app: App, pod: Pod) -> None:
-    """Messages about missing objects name the namespace of the pod, too."""
+    """Messages about missing objects name the namespace of the pod as well."""
     assert f"There is no TApp in namespace {app.namespace}" in pod.run("kubectl tapp list")
     assert f"no TApp 'nope' in namespace {app.namespace}" in pod.run(
         "kubectl tapp status nope", code=1
@@ -158,7 +160,7 @@ def test_the_namespace_is_that_of_the_pod(app: App, pod: Pod) -> None:
 
 
 def test_options_that_turn_the_service_account_off_are_named(app: App, pod: Pod) -> None:
-    """Kubectl itself ignores the service account then; the user gave the option."""
+    """With such an option, kubectl itself ignores the service account."""
     said = pod.run("kubectl tapp list --request-timeout 10s", code=1)
     assert "uses the service account of this pod only without options" in said
     assert app.namespace in pod.run("kubectl tapp list")
@@ -186,7 +188,7 @@ FILES = {
 def test_the_namespace_is_that_of_the_current_context(
     cluster: Cluster, kube: Kube, plugin: Plugin, tmp_path: Path, case: str
 ) -> None:
-    """Not that of an extension in the kubeconfig, as Telepresence has one."""
+    """Extensions in the kubeconfig, such as Telepresence's, may contain another namespace."""
     words, expected = FILES[case]
     admin = yaml.safe_load(cluster.kubeconfig.read_text())
     clusters = [{"name": "c", "cluster": admin["clusters"][0]["cluster"]}]

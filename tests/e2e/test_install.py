@@ -1,4 +1,6 @@
-"""What people are told to type, typed on a real API server in the order in which it is written."""
+"""Runs the documented commands for the bearer token on a real API server in their
+documented order.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ KUSTOMIZATION = "deploy/kustomization.yaml"
 
 
 def commands(kustomization: Path) -> list[str]:
-    """The commands in its comments: what is indented, continued lines joined."""
+    """Returns the commands in the comments of a file: indented lines, with continued lines
+    joined.
+    """
     text = kustomization.read_text(encoding="utf-8").replace("\\\n#", "")
     return re.findall(r"(?m)^#   (?=kubectl|[A-Z]+=)(.+)$", text)
 
@@ -34,7 +38,10 @@ COMPONENTS = ["pod-status", "bearer-token"]
 
 @pytest.fixture
 def clone(cluster: Cluster, kube: Kube, tmp_path: Path) -> Iterator[Path]:
-    """The manifests with a `deploy` beside them; what was really made is removed again."""
+    """The manifests with a directory `deploy`.
+
+    The namespace that the commands create is deleted at the end.
+    """
     if cluster.backend != "local":
         pytest.skip("makes a namespace of that name")
     for name in ("metacontroller", "crds"):
@@ -54,7 +61,7 @@ def test_the_bearer_token_can_be_set_up_in_the_order_it_is_written(
     """The Secret needs its namespace, and the Deployment and the hooks need the Secret."""
     *before, last = commands(TOKEN / "kustomization.yaml")
     assert last == "kubectl apply --server-side -k deploy"
-    # The rest must be possible, but is not kept: other tests have their own CompositeController.
+    # The last command is a dry run, because other tests use their own CompositeController.
     script = "\n".join([*before, f"{last} --force-conflicts --dry-run=server"])
     done = subprocess.run(
         ["sh", "-eu", "-c", script],

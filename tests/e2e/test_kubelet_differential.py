@@ -1,9 +1,10 @@
-"""The real kubelet and the fake one, played the same stories, tell the same.
+"""Plays the same stories of plain pods with the real kubelet and the fake one, and compares the
+statuses.
 
-A hundred short lives of plain pods: edits, edits in a row, typos, crashes, probes, slow stops,
-batch policies. Compared is what decisions are made of: the generation that was seen, which image is
-shown, up or down, Ready, and how it ended. A story that differs on a machine as busy as a hundred
-pods make it is played once more, in calm. `KUBELET_STORY=17,28` plays two.
+The hundred stories are edits, series of edits, typing errors, crashes, probes, slow stops and batch
+policies. The comparison covers the basis of decisions: observed generation, shown image, running or
+not, Ready, and the end. A story with a difference on the busy machine is repeated with fewer
+others. `KUBELET_STORY=17,28` plays two stories.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ TWIN = "twin-0"
 
 
 class Stage:
-    """Where both kubelets play: the pods `real-N` and `fake-N` of one namespace."""
+    """Plays stories with both kubelets, as pods `real-N` and `fake-N` of one namespace."""
 
     def __init__(self, pods: Pods, history: History, node: RealNode, fake: FakeKubelet) -> None:
         self._pods = pods
@@ -41,7 +42,7 @@ class Stage:
         self._fake = fake
 
     def play(self, one: Story) -> tuple[list[str], list[str]]:
-        """Stories as the real kubelet told them, and the fake one."""
+        """Plays a story and returns the lines of the real kubelet and of the fake one."""
         with ThreadPoolExecutor(2) as pool:
             real = pool.submit(self._life, one, f"real-{one.number}", self._kill_real)
             fake = pool.submit(self._life, one, f"fake-{one.number}", self._kill_fake, TWIN)
@@ -90,7 +91,7 @@ class Stage:
 
 @pytest.fixture
 def stage(cluster: Cluster, kube: Kube, namespace: str, real_node: RealNode) -> Iterator[Stage]:
-    """Both kubelets, and a watch of what they write."""
+    """Both kubelets, and a watch of their pods."""
     history = History(kube, namespace).start()
     fake = FakeKubelet(
         cluster.kubeconfig, (TWIN,), context=cluster.context, tainted=True, levers=Scripted()
@@ -110,8 +111,8 @@ def test_both_kubelets_tell_the_same_stories(stage: Stage, note: list[str]) -> N
     again = [
         one for one, (real, fake) in zip(stories, played, strict=True) if not alike(real, fake)
     ]
-    # A status that lives for a few milliseconds is seen or not: what differs is played again, with
-    # fewer at once, and in the end alone.
+    # A watch may miss a status that lasts a few milliseconds. So stories with a difference are
+    # played again, with fewer at once, and finally alone.
     differ, left = [], again
     for at_once in (CALM, 1, 1):
         with ThreadPoolExecutor(at_once) as pool:

@@ -1,6 +1,8 @@
-"""The policy `tapp-lean-pods` on a real API server: what it cuts, and how such pods live.
+"""The policy `tapp-lean-pods` on a real API server: the text that it cuts, and the life of lean
+pods.
 
-With `E2E_POLICIES=lean` the whole suite runs with it. Here it comes and goes under running pods.
+With `E2E_POLICIES=lean` all tests run with the policy. These tests install and delete it while pods
+run.
 """
 
 from __future__ import annotations
@@ -26,28 +28,28 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def lean(install: Callable[..., None]) -> None:
-    """The policy, in force for the test."""
+    """Installs the policy for the test."""
     install(LEAN)
 
 
 def copies(app: App) -> list[Json]:
-    """Metacontroller's notes of each pod, by number."""
+    """Returns Metacontroller's annotation of each pod, sorted by number."""
     pods = [pod for _, pod in sorted(app.pods.items())]
     return [json.loads(pod["metadata"]["annotations"][LAST_APPLIED]) for pod in pods]
 
 
 def are_lean(app: App) -> bool:
-    """True if no pod has a copy of its spec, nor a history."""
+    """Returns True if no pod has a copy of its spec, or managedFields."""
     histories = [pod["metadata"].get("managedFields") for pod in app.pods.values()]
     return not any(histories) and not any("spec" in copy for copy in copies(app))
 
 
-# --- what it cuts ---------------------------------------------------------------------------------
+# --- the cut text ---------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("lean")
 def test_only_a_spec_is_cut_whatever_the_strings_say(kube: Kube) -> None:
-    """The CEL and the simulator's Python say the same."""
+    """The CEL expression and the simulator's Python must give the same result."""
     for text, left in [*CUT, *((text, text) for text in LEFT_ALONE)]:
         pod = pod_with(text, OURS, OWNER)
         assert stored(kube, pod)["annotations"] == {LAST_APPLIED: left, "other": "1"}
@@ -56,7 +58,7 @@ def test_only_a_spec_is_cut_whatever_the_strings_say(kube: Kube) -> None:
 
 @pytest.mark.usefixtures("lean")
 def test_a_very_long_copy_is_cut_too(kube: Kube) -> None:
-    """An API server gives a policy so much time and no more."""
+    """The API server limits the cost of a policy, which a long text may exceed."""
     long = {"annotations": {"a": 'x"},"spec":{' * 8_000}}
     text = copy_of({"a": {"b": "y" * 60_000}}, **long)
     assert len(text) > 150_000
@@ -84,7 +86,7 @@ def test_pods_of_others_keep_all_they_have(kube: Kube) -> None:
 
 @pytest.mark.usefixtures("lean")
 def test_lean_pods_live_as_the_others_do(app: App) -> None:
-    """Created, kept without a write, updated in place, relabelled, recreated, deleted."""
+    """Lean pods are created, kept without a write, updated in place, replaced and deleted."""
     app.apply(tapp()).settle()
     assert app.wrote(*each("create Pod", "web", 0, 1, 2))
     assert are_lean(app)
@@ -101,13 +103,13 @@ def test_lean_pods_live_as_the_others_do(app: App) -> None:
     assert app.wrote(*each("delete Pod", "web", 0, 1, 2))
 
 
-# --- it comes and goes ----------------------------------------------------------------------------
+# --- installed and deleted while pods run ---------------------------------------------------------
 
 
 def test_pods_that_were_there_before_are_cut_at_their_next_write(
     app: App, install: Callable[..., None]
 ) -> None:
-    """Installing it writes nothing and restarts nothing; a history that is there stays."""
+    """The installation must write and restart nothing. Existing managedFields stay."""
     app.apply(tapp()).settle()
     app.wrote(*each("create Pod", "web", 0, 1, 2))
     install(LEAN)
@@ -147,12 +149,14 @@ def test_lean_pods_live_on_when_it_is_taken_away(
     assert are_lean(app)
 
 
-# --- other people ---------------------------------------------------------------------------------
+# --- other writers --------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("lean")
 def test_somebody_uses_server_side_apply_on_a_lean_pod(app: App, kube: Kube) -> None:
-    """A history begins with it: what they applied is theirs, until they apply it no more."""
+    """The apply starts managedFields, so that the user owns the label until the next apply omits
+    it.
+    """
     app.apply(tapp()).settle()
     app.wrote(*each("create Pod", "web", 0, 1, 2))
     metadata: Json = {"name": "web-1", "namespace": app.namespace}
@@ -183,7 +187,9 @@ def test_somebody_uses_server_side_apply_on_a_lean_pod(app: App, kube: Kube) -> 
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("lean")
 def test_a_real_kubelet_updates_lean_pods(real: Trial) -> None:
-    """Nobody tells when it last reported; what it reports proves the update all the same."""
+    """The time of the kubelet's last report is cut, so the report itself has to prove the
+    update.
+    """
     real.began("1")
     app = real.app
     app.wrote(*each("create Pod", "web", 0, 1, 2))

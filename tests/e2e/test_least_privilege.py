@@ -1,7 +1,8 @@
-"""The rights that docs/security.md gives Metacontroller: enough for a TApp's life, and all needed.
+"""The role that docs/security.md gives Metacontroller: sufficient for a TApp's life, and without a
+spare right.
 
-The whole suite runs with them (metacontroller.py). Here the API server's audit log says which of
-them were used, and the real Metacontroller is run without each of them in turn.
+All tests run with this role (metacontroller.py). Here the API server's audit log tells the rights
+in use, and the real Metacontroller runs without each of the rules in turn.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 Right = tuple[str, str, str]
 """Group, resource (with its subresource) and verb."""
 NOT_ENFORCED = {("apps.tkestack.io", "tapps/finalizers", "update")}
-"""Checked by an admission plugin only that this API server does not run."""
+"""Rights that only an admission plugin checks, which this API server does not run."""
 GATE = "apps.tkestack.io/InPlaceUpdateReady"
 HISTORY = ("apps/v1", "controllerrevisions")
 SECONDS = 8.0
-"""Seconds for which a life that cannot go on is waited for; one that can takes less."""
+"""Seconds to wait for a TApp that must not become complete. A TApp with all rights needs less."""
 
 
 def rights(rules: list[Json]) -> set[Right]:
-    """Rights of the rules, one by one."""
+    """Returns the single rights of the rules."""
     return {
         (group, resource, verb)
         for rule in rules
@@ -44,13 +45,13 @@ def rights(rules: list[Json]) -> set[Right]:
 
 
 def right(request: Write) -> Right:
-    """Rights that a request needs."""
+    """Returns the right that a request needs."""
     resource = "/".join(part for part in (request.resource, request.subresource) if part)
     return request.group, resource, request.verb
 
 
 def stored(image: str = "app:1", **container: Any) -> Json:
-    """A template with a claim and the readiness gate."""
+    """Returns a template with a mounted claim and the readiness gate."""
     made = template(image, readinessGates=[{"conditionType": GATE}])
     made["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
     made["spec"]["containers"][0] |= container
@@ -58,7 +59,7 @@ def stored(image: str = "app:1", **container: Any) -> Json:
 
 
 def whole() -> Json:
-    """A TApp that uses all that the service can do."""
+    """Returns a TApp that uses all functions of the service."""
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     return tapp(
         replicas=2,
@@ -70,13 +71,15 @@ def whole() -> Json:
 
 
 def owned(found: Json) -> bool:
-    """True if an object has a controller again."""
+    """Returns True if an object has a controller."""
     return any(each.get("controller") for each in found["metadata"].get("ownerReferences") or [])
 
 
 @pytest.fixture
 def enforced(cluster: Cluster, tapps: Controller) -> Cluster:
-    """The cluster, where what is asked for can be read and Metacontroller has our role."""
+    """The cluster; skips unless its audit log is readable and the real Metacontroller has this
+    role.
+    """
     if cluster.audit is None:
         pytest.skip("the audit log of this cluster cannot be read")
     if metacontroller_manifests({}) is not None or not isinstance(tapps, RealMetacontroller):
@@ -85,7 +88,7 @@ def enforced(cluster: Cluster, tapps: Controller) -> Cluster:
 
 
 def asked(cluster: Cluster, since: int = 0) -> list[Write]:
-    """Requests of Metacontroller, its test definitions left out."""
+    """Returns the requests of Metacontroller, without those about test definitions."""
     assert cluster.audit is not None
     found = cluster.audit.asked(since, USER)
     return [each for each in found if each.resource and each.group != "e2e.fake"]
@@ -94,7 +97,9 @@ def asked(cluster: Cluster, since: int = 0) -> list[Write]:
 def test_a_tapp_lives_and_ends_with_them_and_uses_each(
     enforced: Cluster, app: App, hook_proxy: HookProxy
 ) -> None:
-    """Claims, a drain, new pods, an orphan that is found again, refused syncs, the end."""
+    """The life includes claims, a drain, new pods, adopted orphans, refused syncs and the
+    deletion.
+    """
     app.apply(whole()).settle()
     app.patch(template=stored("app:2")).settle()
     app.patch(template=stored("app:2", env=[{"name": "A", "value": "1"}])).settle()
@@ -113,7 +118,8 @@ def test_a_tapp_lives_and_ends_with_them_and_uses_each(
     refused = {right(each) for each in requests if each.code == 403}
     assert refused == set()
     used = {right(each) for each in requests}
-    # A newer API server lists in the answer to a watch; an older one is asked for a list.
+    # A newer API server sends the list in the response to a watch; an older one gets a list
+    # request.
     used |= {(group, resource, "list") for group, resource, verb in used if verb == "watch"}
     assert used - rights(ROLE["rules"]) == set()
     assert rights(ROLE["rules"]) - used - NOT_ENFORCED == set()
@@ -123,7 +129,7 @@ def test_a_tapp_lives_and_ends_with_them_and_uses_each(
 def without(
     request: pytest.FixtureRequest, enforced: Cluster, kube: Kube, tapps: Controller
 ) -> Iterator[set[Right]]:
-    """Metacontroller, started anew without one rule; it has all of them again afterwards."""
+    """Restarts Metacontroller without one rule, and restores the role afterwards."""
     assert isinstance(tapps, RealMetacontroller)
     assert enforced.audit is not None
     less = copy.deepcopy(ROLE)
@@ -148,7 +154,10 @@ NEEDED = [
 def test_without_one_of_them_something_is_refused(
     request: pytest.FixtureRequest, without: set[Right], enforced: Cluster
 ) -> None:
-    """And but for events, which nothing waits for, the TApp does not get what it asks for."""
+    """A right that is never missed is not needed.
+
+    Only Events are optional for a TApp to become complete.
+    """
     assert enforced.audit is not None
     mark = enforced.audit.mark()
     app = request.getfixturevalue("app")
@@ -158,8 +167,8 @@ def test_without_one_of_them_something_is_refused(
     else:
         with pytest.raises(AssertionError, match="the TApp is complete"):
             app.settle(SECONDS)
-    # Not those of earlier tests: a namespace that is being deleted refuses what is created in it.
-    # In `default` are the events of what is registered.
+    # Requests of earlier tests do not count: a namespace in deletion refuses new objects. The
+    # namespace `default` has the Events of the registered controllers.
     ours = [
         each for each in asked(enforced, mark) if each.namespace in ("", "default", app.namespace)
     ]

@@ -1,8 +1,8 @@
-"""The limits of the API server that the service knows, one by one, on the real API server.
+"""The limits of the API server that the service knows, on the real API server.
 
-Each field of the table is accepted at its limit and refused beyond it. Annotations have a limit on
-their sum, which Metacontroller's copy of a pod takes most of: no pod goes for a template whose next
-pod would exceed that limit, unless the policy `tapp-lean-pods` cuts the copy.
+Each field in the table is accepted at its limit and refused beyond it. Annotations together have a
+limit, most of which Metacontroller's copy of the pod uses. A pod is not deleted if the pod after it
+would exceed this limit, unless the policy `tapp-lean-pods` cuts the copy.
 """
 
 from __future__ import annotations
@@ -27,35 +27,38 @@ EVERYBODY = {"template": "default", "forceUpdate": {"maxUnavailable": "100%"}}
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_the_api_server_has_each_limit_of_the_table(kube: Kube, namespace: str, name: str) -> None:
-    """Accepted at the limit, and refused beyond it for that field."""
+    """A wrong limit would block valid pods, or delete pods that cannot be created again."""
     made, accepted, refused, _ = LIMITS[name]
-    if accepted is not None:  # a class and an account would have to exist
+    if accepted is not None:  # otherwise a class or an account would have to exist
         tried(kube, namespace, made(accepted))
     with pytest.raises(KubeError) as refusal:
         tried(kube, namespace, made(refused))
-    # Admission looks for a class or an account before the name is checked.
+    # Admission looks up a class or an account before the API server checks the name.
     assert refusal.value.status == (422 if accepted is not None else 403), str(refusal.value)
 
 
 def large(length: int, image: str = "app:2") -> Json:
-    """A template with a variable of so many characters."""
+    """Returns a template with a variable of `length` characters."""
     made = template(image)
     made["spec"]["containers"][0]["env"] = [{"name": "LARGE", "value": "x" * length}]
     return made
 
 
 def annotation_bytes(pod: Json) -> int:
-    """Bytes of a pod's annotations as the API server counts them."""
+    """Returns the bytes of a pod's annotations as the API server counts them."""
     return sum(len(key) + len(text) for key, text in pod["metadata"]["annotations"].items())
 
 
 def rolled(app: App, length: int) -> None:
-    """Every instance is to run a template of the pool with so long a variable."""
+    """Assigns a template of the pool with a variable of `length` characters to all instances."""
     app.patch(templatePool={"large": large(length)}, **POOL)
 
 
 def test_the_annotations_of_new_pods_count_to_the_byte(app: App) -> None:
-    """At the limit all instances roll; with one byte more all keep their pods, and it is said."""
+    """At the limit all instances are replaced.
+
+    With one more byte all keep their pods, and a condition says so.
+    """
     strategy = {"updateStrategy": EVERYBODY}
     app.apply(tapp(templatePool={"large": large(1_000)}, **POOL, **strategy)).settle()
     app.wrote(*each("create Pod", "web", 0, 1, 2))
@@ -75,7 +78,10 @@ def test_the_annotations_of_new_pods_count_to_the_byte(app: App) -> None:
 
 
 def test_the_policy_cuts_a_copy_up_to_its_limit(kube: Kube, install: Callable[..., None]) -> None:
-    """Whatever is in the copy; far beyond the limit the API server leaves it as it is."""
+    """The policy cuts any content.
+
+    The API server refuses a copy far beyond the limit before the policy.
+    """
     install(LEAN)
     for letter in ("x", "<", "é"):
         empty, one = (len(copy_of({"a": text}).encode()) for text in ("", letter))
@@ -91,7 +97,7 @@ def test_the_policy_cuts_a_copy_up_to_its_limit(kube: Kube, install: Callable[..
 
 
 def test_a_cut_copy_lets_larger_templates_roll(app: App, install: Callable[..., None]) -> None:
-    """One pod that was made under the policy shows that the others may go, too."""
+    """A pod that was created under the policy proves that the other pods can be replaced."""
     app.apply(tapp(updateStrategy=EVERYBODY)).settle()
     before = app.uids()
     rolled(app, 270_000)
@@ -106,7 +112,7 @@ def test_a_cut_copy_lets_larger_templates_roll(app: App, install: Callable[..., 
 
 
 def test_no_pod_goes_for_an_image_that_no_kubelet_starts(app: App, kube: Kube) -> None:
-    """The API server accepts the name, so only the service keeps the container running."""
+    """The API server accepts such a name, so only the service can keep the container running."""
     app.apply(tapp()).settle()
     before = app.uids()
     odd = template("App:2")

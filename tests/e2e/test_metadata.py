@@ -1,6 +1,6 @@
-"""Labels and annotations that somebody has set on a pod, on the real API server.
+"""Labels and annotations that another writer set on a pod, on the real API server.
 
-The real Metacontroller merges the answer into the pod, with its own copy of what it wrote last.
+The real Metacontroller merges the response into the pod, based on its copy of its last write.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ ROLE = {"app": "web", "role": "replica"}
 
 
 def made(image: str = "app:1", **parts: Json) -> Json:
-    """A template with a label `role` and an annotation `note`."""
+    """Returns a template with a label `role` and an annotation `note`."""
     found = template(image)
     found["metadata"] = {"labels": ROLE, "annotations": {"note": "first"}, **parts}
     return found
 
 
 def metadata(app: App, number: int) -> tuple[Any, Any]:
-    """The label and the annotation of a pod; None for none."""
+    """Returns the label and the annotation of a pod; None if a key is missing."""
     found = app.pod(number)["metadata"]
     return found["labels"].get("role"), found["annotations"].get("note")
 
 
 @pytest.mark.parametrize("history", [10, 0], ids=["with a history", "without"])
 def test_what_a_program_has_set_on_its_pod_stays(app: App, history: int) -> None:
-    """Through edits of a sidecar, of another label, and a default that is written out."""
+    """Updates of another container and another label, and a written default, must not reset the
+    values.
+    """
     app.apply(tapp(template=made(), revisionHistoryLimit=history)).settle()
     uids = app.uids()
     app.edit(0, {"metadata": {"labels": {"role": "master"}, "annotations": {"note": "mine"}}})
@@ -56,7 +58,7 @@ def test_what_a_program_has_set_on_its_pod_stays(app: App, history: int) -> None
     assert app.uids() == uids
     assert app.idle()
     app.patch(template=made("app:3", labels={**ROLE, "role": "standby"})).settle()
-    # Without a record nobody knows whether the template has changed a key that somebody has set.
+    # Without a revision, the service cannot know whether the template has changed a foreign key.
     first = "standby" if history else "master"
     assert [metadata(app, number)[0] for number in range(3)] == [first, "standby", "standby"]
     assert metadata(app, 0)[1] == "mine"
@@ -64,7 +66,10 @@ def test_what_a_program_has_set_on_its_pod_stays(app: App, history: int) -> None
 
 
 def test_a_label_that_somebody_has_removed_stays_away(app: App) -> None:
-    """Until the template says something else; a key that the template loses goes from all."""
+    """The label returns only with another value in the template.
+
+    A key that the template loses leaves all pods.
+    """
     app.apply(tapp(template=made())).settle()
     app.edit(1, {"metadata": {"labels": {"role": None}}})
     app.until(lambda: "label 'role' was removed" in app.condition("MetadataEdited"), "it is said")

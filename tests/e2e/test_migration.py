@@ -1,4 +1,6 @@
-"""`python -m migration` on a real API server, with what the old controller leaves behind."""
+"""Runs `python -m migration` on a real API server with objects as the old controller leaves
+them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ SPEC: Json = {
 
 
 def environment() -> dict[str, str]:
-    """The environment with the control plane's kubectl first on PATH."""
+    """Returns the environment with the control plane's kubectl first in PATH."""
     path = f"{build.bin_dir()}{os.pathsep}{os.environ['PATH']}"
     if shutil.which("kubectl", path=path) is None:
         pytest.skip("no kubectl")
@@ -44,7 +46,7 @@ def environment() -> dict[str, str]:
 def register(
     cluster: Cluster, tapps: Controller, hook_proxy: HookProxy
 ) -> Iterator[Callable[[], None]]:
-    """Removes the CompositeController, and gives the function that registers it again."""
+    """Unregisters the CompositeController, and yields a function that registers it again."""
     if cluster.hook_in_cluster:
         pytest.skip("the CompositeController belongs to the cluster here")
     (manifest,) = documents(COMPOSITE)
@@ -58,15 +60,15 @@ def register(
 
     try:
         tapps.unregister(manifest["metadata"]["name"])
-        time.sleep(1)  # Metacontroller has to notice that the CompositeController is gone.
+        time.sleep(1)  # Metacontroller has to observe the deletion of the CompositeController
         yield put_back
-    finally:  # All later tests of this process need the CompositeController.
+    finally:  # all later tests of this process need the CompositeController
         put_back()
 
 
 @dataclass
 class OldApp:
-    """A TApp with two pods and a claim that another controller made, and the command for it."""
+    """A TApp with two pods and a claim of another controller, and the migration command for it."""
 
     cluster: Cluster
     kube: Kube
@@ -74,7 +76,7 @@ class OldApp:
     uid: str = ""
 
     def create(self) -> None:
-        """Creates all of it."""
+        """Creates the TApp, its pods and its claim."""
         meta: Json = {"namespace": self.namespace}
         tapp = self.kube.create(
             {
@@ -104,23 +106,23 @@ class OldApp:
         )
 
     def pod(self, name: str) -> Json | None:
-        """A pod, if it is there."""
+        """Returns a pod, or None if it does not exist."""
         return self.kube.find("v1", "pods", self.namespace, name)
 
     def adopted(self) -> bool:
-        """True if every pod carries a revision of ours."""
+        """Returns True if every pod has a revision label of this service."""
         found = [self.pod(name) or {"metadata": {}} for name in PODS]
         labels = [each["metadata"].get("labels") or {} for each in found]
         return all(each.get("tapp_template_hash_key", "").startswith("v1-") for each in labels)
 
     def claim(self) -> Json:
-        """The claim's metadata."""
+        """Returns the metadata of the claim."""
         found = self.kube.get("v1", "persistentvolumeclaims", self.namespace, "data-web-0")
         metadata: Json = found["metadata"]
         return metadata
 
     def migrate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs the command as its users do."""
+        """Runs the command as users do."""
         where = [f"--kubeconfig={self.cluster.kubeconfig}", "-n", self.namespace]
         if self.cluster.context:
             where.append(f"--context={self.cluster.context}")
@@ -136,7 +138,7 @@ class OldApp:
 
 @pytest.fixture
 def app(cluster: Cluster, kube: Kube, namespace: str, kubelet: FakeKubelet) -> Iterator[OldApp]:  # noqa: ARG001 - runs the pods
-    """The old application."""
+    """The application of the old controller."""
     old = OldApp(cluster, kube, namespace)
     yield old
     kube.delete(GROUP, "tapps", namespace, "web")
@@ -169,7 +171,7 @@ def test_metacontroller_takes_over_and_nothing_restarts(
     (manifest,) = documents(COMPOSITE)
     where = manifest["apiVersion"], "compositecontrollers", None, manifest["metadata"]["name"]
     if app.kube.find(*where) is None:
-        return  # the simulator's Metacontroller is registered nowhere
+        return  # the simulator's Metacontroller has no object in the cluster
     refused = app.migrate("--apply")
     assert refused.returncode == 2
     assert "CompositeController 'tapp-controller' exists already" in refused.stderr
@@ -196,10 +198,10 @@ def test_a_kept_claim_outlives_its_tapp(register: Callable[[], None], app: OldAp
 def test_pods_that_were_let_go_of_can_be_taken_back(
     register: Callable[[], None], cluster: Cluster, app: OldApp
 ) -> None:
-    """docs/migration.md, "If the order went wrong"."""
+    """This is the section "If the order went wrong" of docs/migration.md."""
     app.create()
     before = {name: app.pod(name) for name in PODS}
-    # What Metacontroller does to a child with the right owner and without the label.
+    # Metacontroller does this to a child with the right owner and without the label.
     for name in PODS:
         path = app.kube.path("v1", "pods", app.namespace, name)
         app.kube.patch(path, {"metadata": {"ownerReferences": None}})
@@ -225,7 +227,7 @@ def test_pods_that_were_let_go_of_can_be_taken_back(
 def test_adopted_pods_are_updated_in_place(
     register: Callable[[], None], app: OldApp, cluster: Cluster
 ) -> None:
-    """One write adopts a pod, and it goes on running; the next one updates its image."""
+    """One write adopts a running pod, and the next one updates its image."""
     app.create()
     until(lambda: all(started(app.pod(name)) for name in PODS), "the pods run")
     before = {name: app.pod(name) for name in PODS}
@@ -240,7 +242,7 @@ def test_adopted_pods_are_updated_in_place(
         return seen and status.get("updatedReplicas") == status.get("availableReplicas") == 2
 
     def written() -> list[str]:
-        """Metacontroller's accepted writes to pods since the mark."""
+        """Returns Metacontroller's accepted writes to pods since the mark."""
         log = cluster.audit
         found = log.writes(mark, user=USER, namespace=app.namespace) if log else []
         return sorted(f"{w.verb} {w.name}" for w in found if w.accepted and w.resource == "pods")
@@ -263,6 +265,6 @@ def test_adopted_pods_are_updated_in_place(
 
 
 def started(pod: Json | None) -> str:
-    """The ID of the pod's container, once it runs."""
+    """Returns the id of the pod's container if the container is ready, or an empty string."""
     statuses = ((pod or {}).get("status") or {}).get("containerStatuses") or [{}]
     return str(statuses[0].get("containerID", "")) if statuses[0].get("ready") else ""

@@ -1,7 +1,7 @@
-"""The monitoring component at work: a real Prometheus watches a roll, an outage and a bad image.
+"""The monitoring component: a real Prometheus watches a rollout, an outage and an invalid image.
 
-What the dashboard asks is asked of its HTTP API, with the labels that the operator would give. It
-needs Debian's `prometheus` on PATH; what is asked of TApps, kube-state-metrics as well.
+The tests send the dashboard's queries to the HTTP API, with the labels that the operator would set.
+They need Debian's `prometheus` in PATH. Queries about TApps also need kube-state-metrics.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Kubectl = Callable[..., str]
 
 NAMESPACE = "shop"
 QUERIES = on_dashboard(
-    # As Grafana fills them in: four scrapes, one namespace chosen, and all TApps.
+    # The values that Grafana would insert: four scrapes, one selected namespace, and all TApps.
     {"$__rate_interval": f"{4 * SECONDS}s", "$namespace": NAMESPACE, "$tapp": ".*"}
 )
 HOOKS = {
@@ -54,7 +54,7 @@ METACONTROLLER = {
 
 @dataclass
 class Run:
-    """What was watched; moments are in seconds since the epoch."""
+    """The observations of a run. Moments are in seconds since the epoch."""
 
     prometheus: Prometheus
     lacks: dict[str, str]
@@ -62,23 +62,23 @@ class Run:
     begun: float = field(default_factory=time.time)
     moments: dict[str, float] = field(default_factory=dict)
     logged: Counter[str] = field(default_factory=Counter)
-    """Actions by the service's log, up to the moment `rolled`."""
+    """Counts of actions in the service's log up to the moment `rolled`."""
 
     def need(self, query: str) -> None:
-        """Skips where nothing here tells what is asked for."""
+        """Skips the test if no target serves the metrics of a query."""
         for start, reason in self.lacks.items():
             if start in query:
                 pytest.skip(reason)
 
     def mark(self, moment: str, query: str, value: float) -> None:
-        """Waits until a query has this value, and for the alerts after it: that is the moment."""
+        """Waits until a query has this value and alerts are evaluated, and records the moment."""
         if not any(start in query for start in self.lacks):
             self.prometheus.until(query, value)
         time.sleep(2 * SECONDS)
         self.moments[moment] = time.time()
 
     def alerts(self, moment: str) -> set[tuple[str, str, str]]:
-        """Name, state and TApp of every alert at a moment."""
+        """Returns name, state and TApp of all alerts at a moment."""
         found = self.prometheus.at("ALERTS", self.moments[moment])
         return {
             (labels["alertname"], labels["alertstate"], labels.get("tapp", ""))
@@ -89,7 +89,7 @@ class Run:
 
 @pytest.fixture(scope="module", autouse=True)
 def binary(cluster: Cluster) -> str:
-    """Prometheus; where it cannot run, nothing is begun."""
+    """The path of Prometheus; skips if Prometheus or the necessary rights are missing."""
     found = shutil.which("prometheus")
     if found is None:
         pytest.skip("no prometheus on PATH (Debian: prometheus)")
@@ -100,7 +100,7 @@ def binary(cluster: Cluster) -> str:
 
 @pytest.fixture(scope="module")
 def service(workspace: Path, hook_proxy: HookProxy) -> Iterator[HookService]:
-    """A replica that has counted nothing yet, and is asked during this module."""
+    """A replica with fresh counters that answers the hooks during this module."""
     directory = workspace / "monitored"
     directory.mkdir()
     made = HookService(directory).start()
@@ -113,7 +113,7 @@ def service(workspace: Path, hook_proxy: HookProxy) -> Iterator[HookService]:
 def states(
     cluster: Cluster, kube: Kube, kubectl: Kubectl, workspace: Path
 ) -> Iterator[KubeStateMetrics | None]:
-    """kube-state-metrics as docs/monitoring.md says: by its commands, with no other rights."""
+    """Runs kube-state-metrics as docs/watch.md says, with the rights of the documented commands."""
     binary = kube_state_metrics()
     if binary is None:
         yield None
@@ -144,7 +144,7 @@ def prometheus(
     states: KubeStateMetrics | None,
     workspace: Path,
 ) -> Iterator[Prometheus]:
-    """Prometheus, scraping all that is there."""
+    """Prometheus with all available targets."""
     targets = [Target("tapp-hooks", service.url.removeprefix("http://"), HOOKS)]
     if tapps.metrics:
         targets.append(Target("tapp-system/tapp-metacontroller", tapps.metrics, METACONTROLLER))
@@ -159,7 +159,7 @@ def prometheus(
 def app(
     cluster: Cluster, kube: Kube, hook_proxy: HookProxy, running_kubelet: FakeKubelet
 ) -> Iterator[App]:
-    """A TApp in a namespace of this module's own, and the kubelet's levers at rest afterwards."""
+    """A TApp in the namespace of this module. The kubelet's levers are reset at the end."""
     metadata = {"name": NAMESPACE}
     kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     wait_namespace_ready(kube, NAMESPACE)
@@ -170,7 +170,7 @@ def app(
 
 @pytest.fixture(scope="module")
 def lacks(tapps: Controller, states: KubeStateMetrics | None) -> dict[str, str]:
-    """The start of a metric's name -> why nothing here tells these."""
+    """For prefixes of metrics without a target: the reason why no target serves them."""
     found = {}
     if states is None:
         found["kube_tapp_"] = "no kube-state-metrics: `E2E_KUBE_STATE_METRICS=1 make e2e-binaries`"
@@ -188,7 +188,9 @@ def run(
     running_kubelet: FakeKubelet,
     lacks: dict[str, str],
 ) -> Run:
-    """30 instances: created, rolled with a pause, two killed in an outage, a bad image."""
+    """Creates 30 instances, updates them with a pause, kills two in an outage, and sets an invalid
+    image.
+    """
     made, levers = Run(prometheus, lacks), running_kubelet.levers
     levers.reset()
     levers.pull_seconds_by_image["app:2"] = 1.0
@@ -223,7 +225,7 @@ def run(
 
 
 def actions(log: str) -> Counter[str]:
-    """How many of each the service says that it decided."""
+    """Returns the counts of actions in the service's log, without Keep."""
     found: Counter[str] = Counter()
     for line in log.splitlines():
         if line.startswith("{"):
@@ -235,7 +237,10 @@ def actions(log: str) -> Counter[str]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("place", QUERIES)
 def test_what_the_dashboard_asks_has_an_answer(run: Run, place: str) -> None:
-    """At some time of the run: what is wrong with no TApp any more is not there."""
+    """Each query has a result at some time of the run.
+
+    Problems that no TApp has any more give no series.
+    """
     run.need(QUERIES[place])
     assert run.prometheus.over(QUERIES[place], run.begun, run.moments["broken"])
 
@@ -276,7 +281,7 @@ COUNTS = ("TApps", "Not Ready", "Not available", "Degraded", "Paused", "Newest s
     ],
 )
 def test_the_counts_of_tapps_at(run: Run, moment: str, shown: dict[str, int]) -> None:
-    """No answer is shown as 0."""
+    """The dashboard shows 0 for a query without a result."""
     run.need("kube_tapp_")
     at = run.moments[moment]
     found = {title: run.prometheus.value(QUERIES[f"{title} A"], at) for title in COUNTS}
@@ -314,7 +319,8 @@ def test_nothing_fires_before_its_time(run: Run) -> None:
 @pytest.mark.parametrize(
     ("moment", "pending"),
     [
-        # Not yet at `created`: to a counter that begins nothing was added, so nobody has asked.
+        # At `created` an alert would be pending: a new counter has no increase yet, which looks
+        # like no syncs.
         ("rolled", set()),
         ("away", {("TAppHooksDown", ""), ("TAppNotSynced", "web")}),
         ("killed", set()),
@@ -324,7 +330,7 @@ def test_nothing_fires_before_its_time(run: Run) -> None:
 def test_an_alert_is_pending_while_its_cause_lasts(
     run: Run, moment: str, pending: set[tuple[str, str]]
 ) -> None:
-    """And while all is well there is none, so none can fire later."""
+    """While all is well no alert is pending, so none can fire later."""
     if "kube_tapp_" in run.lacks:
         pending = {(name, tapp) for name, tapp in pending if not tapp}
     assert run.alerts(moment) == {(name, "pending", tapp) for name, tapp in pending}

@@ -1,4 +1,6 @@
-"""Deletions that do not end, on a real API server: a TApp says so, also one in deletion."""
+"""Deletions that do not end, on a real API server: the TApp reports them, even during its own
+deletion.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def test_a_pod_that_a_finalizer_keeps_makes_the_tapp_degraded_until_the_pod_goes
 
 
 def test_a_tapp_that_is_being_deleted_says_what_it_waits_for(app: App) -> None:
-    """Metacontroller writes the status that the finalize hook answers."""
+    """Metacontroller writes the status from the response of the finalize hook."""
     app.apply(tapp(template=template(terminationGracePeriodSeconds=1))).settle()
     keep(app, 1)
     app.kube.delete("apps.tkestack.io/v1", "tapps", app.namespace, "web")
@@ -61,7 +63,9 @@ def test_a_tapp_that_is_being_deleted_says_what_it_waits_for(app: App) -> None:
 def test_a_tapp_that_is_being_deleted_names_finalizers_of_others(
     app: App, propagation: str
 ) -> None:
-    """After Metacontroller's finalizer is gone, the hook is still asked, and its status written."""
+    """Metacontroller calls the hook and writes the status even after it has removed its own
+    finalizer.
+    """
     app.apply(tapp(template=template(terminationGracePeriodSeconds=1))).settle()
     keep(app, 1)
     found = app.found

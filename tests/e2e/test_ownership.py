@@ -1,7 +1,6 @@
-"""Lost ownership on a real API server: what is seen, what is said, and what brings it back.
+"""Lost ownership on a real API server: its detection, its message and its repair.
 
-test_commands.py types what docs/troubleshooting.md, "Lost ownership", has for those without the
-plugin.
+test_commands.py types the commands of docs/mend.md, "Lost ownership", for users without the plugin.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from .test_claims import collector_has_worked, owners, stored
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 Kubectl = Callable[..., str]
 LONG = 90.0
-"""Patience takes thirty seconds, and the next sync."""
+"""Seconds to wait: the service reports lost ownership after thirty seconds, with the next sync."""
 
 
 def reasons(app: App) -> list[str]:
-    """The reason of Degraded, and of Ready if it is True or says something else."""
+    """Returns the reasons of Degraded and of Ready."""
     said = [app.condition(type).split(":")[0] for type in ("Degraded", "Ready")]
     return [each_one.split(" ")[-1] for each_one in said]
 
@@ -52,7 +51,7 @@ def test_retained_claims_of_a_tapp_that_was_made_again(app: App, plugin: Plugin)
 def test_pods_that_were_orphaned_and_one_whose_label_is_removed(
     app: App, kubectl: Kubectl, plugin: Plugin
 ) -> None:
-    """What has another owner by then is left alone."""
+    """A pod that has another owner in the meantime must stay unchanged."""
     app.apply(tapp()).settle()
     pods = app.uids()
     app.delete(propagationPolicy="Orphan")
@@ -88,7 +87,7 @@ def test_pods_that_were_orphaned_and_one_whose_label_is_removed(
 
 
 def test_an_image_that_a_person_set_is_said_and_left(app: App, kubectl: Kubectl) -> None:
-    """The API server's own managedFields tell who did it."""
+    """The managedFields of the API server tell who set the image."""
     app.apply(tapp()).settle()
     app.news()
     kubectl("-n", app.namespace, "set", "image", "pod/web-1", "main=hand:1")

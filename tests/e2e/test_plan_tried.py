@@ -1,4 +1,6 @@
-"""`kubectl tapp plan` tries one pod of each new template on the API server, by a dry run."""
+"""Tests that `kubectl tapp plan` tries a pod of each new template on the API server, by a
+dry run.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ Json = dict[str, Any]
 
 
 def container(**fields: Any) -> Json:
-    """A pod spec whose container has these fields."""
+    """Returns a pod spec whose container has these fields."""
     return {"containers": [{"name": "app", "image": "app:2", **fields}]}
 
 
@@ -130,7 +132,7 @@ INVALID: dict[str, Json] = {
     "preStop with two handlers": container(lifecycle={"preStop": {
         "exec": {"command": ["a"]}, "httpGet": {"port": 80}}}),
 }  # fmt: skip
-"""Pod specs that the API server refuses, by its own rules or by those of the CRD."""
+"""Pod specs that the API server refuses, by its own rules or by rules of the CRD."""
 MORE: dict[str, Json] = {
     "a class of volumes with a blank": {"volumeClaimTemplates": [{
         "metadata": {"name": "data"},
@@ -161,7 +163,7 @@ def edited(spec: Json) -> Json:
 def test_pods_that_the_api_server_refuses_are_refused_by_the_plan(
     app: App, cluster: Cluster, plugin: Plugin
 ) -> None:
-    """All of them, and no pod that it takes."""
+    """The plan must refuse all invalid specs and no valid spec."""
     app.apply(tapp(replicas=2))
     app.settle()
     targets = {"kubeconfig": str(cluster.kubeconfig), "namespace": app.namespace}
@@ -196,7 +198,9 @@ def test_pods_that_the_api_server_refuses_are_refused_by_the_plan(
 
 
 def test_admission_and_rights_are_told_from_an_invalid_spec(app: App, plugin: Plugin) -> None:
-    """A quota that is full, PodSecurity, a missing ServiceAccount, and a user without rights."""
+    """The reasons are a used-up quota, PodSecurity, a missing ServiceAccount, and a user without
+    rights.
+    """
     app.apply(tapp(replicas=2))
     app.settle()
     file = plugin.directory / "web.yaml"
@@ -225,7 +229,7 @@ def test_admission_and_rights_are_told_from_an_invalid_spec(app: App, plugin: Pl
 
 
 def test_preferences_of_the_user_break_no_command(app: App, plugin: Plugin) -> None:
-    """The real kubectl with `get --show-labels`, and a plan of its server-side apply."""
+    """The preferences set `get --show-labels`, and server-side apply for the plan."""
     app.apply(tapp(replicas=2))
     app.settle()
     file, place = plugin.directory / "web.yaml", plugin.directory / "kuberc"

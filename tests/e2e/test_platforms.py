@@ -1,4 +1,6 @@
-"""What platforms do to an installation: what they store, where its pods run, what they refuse."""
+"""Effects of platforms on an installation: stored objects, placement of pods, and refused
+user ids.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,14 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: restricted-v2}
 spec: {policyName: restricted-v2, validationActions: [Deny]}
 """
-"""Plays OpenShift, where each namespace has ids of its own and no other is taken."""
+"""A policy in place of OpenShift, where each namespace has a range of user ids and refuses
+others.
+"""
 
 
 @pytest.fixture(scope="module")
 def fresh(workspace: Path) -> Iterator[Fresh]:
-    """An empty control plane with three nodes, and Metacontroller's kinds."""
+    """An empty control plane with three nodes and Metacontroller's kinds."""
     with fresh_cluster(workspace) as made:
         made.do("kubectl", "create", "-f", definition_files(os.environ)[-1])
         yield made
@@ -55,7 +59,7 @@ def fresh(workspace: Path) -> Iterator[Fresh]:
 
 @pytest.fixture
 def shipped(fresh: Fresh, tmp_path: Path) -> Path:
-    """All that we ship, with all components, as far as an empty cluster has the kinds."""
+    """A file with all shipped manifests and components whose kinds an empty cluster has."""
     lacking = {"shards"} | ({"admission-policies"} if fresh.kube.minor < 36 else set())
     names = [name for name in components() if name not in lacking]
     found = [each for each in composed(names, IMAGE) if not each["apiVersion"].startswith(FOREIGN)]
@@ -65,7 +69,7 @@ def shipped(fresh: Fresh, tmp_path: Path) -> Path:
 
 
 def differing(wanted: Any, stored: Any, path: str = "") -> list[str]:
-    """Places of a manifest whose value is not what is stored there."""
+    """Returns the places of a manifest whose stored value differs."""
     if isinstance(wanted, dict):
         inside = stored if isinstance(stored, dict) else {}
         return [
@@ -84,7 +88,7 @@ def differing(wanted: Any, stored: Any, path: str = "") -> list[str]:
 
 @pytest.mark.parametrize("side", ["--server-side=false", "--server-side"])
 def test_what_is_stored_is_what_was_applied(fresh: Fresh, shipped: Path, side: str) -> None:
-    """To the field: else Argo CD would find it out of sync, and apply it again and again."""
+    """Otherwise Argo CD would report a difference and apply the manifests again and again."""
     force = ["--force-conflicts"] if side == "--server-side" else []
     fresh.until_done("kubectl", "apply", side, *force, "-f", shipped)
     wanted = list(yaml.load_all(shipped.read_text(), yaml.CSafeLoader))
@@ -112,7 +116,9 @@ def test_what_is_stored_is_what_was_applied(fresh: Fresh, shipped: Path, side: s
 def test_two_replicas_are_on_two_nodes(
     fresh: Fresh, shipped: Path, labels: list[dict[str, str]], nodes: int
 ) -> None:
-    """By the real scheduler; never on a node with Windows, and both run where there is one node."""
+    """The real scheduler must use no Windows node, and must start both replicas on a single
+    node.
+    """
     for number, given in enumerate(labels):
         whole = {LINUX: "linux", ZONE: None, **given}
         fresh.kube.patch(f"/api/v1/nodes/fake-{number}", {"metadata": {"labels": whole}})
@@ -150,10 +156,10 @@ def test_no_id_is_fixed_that_openshift_would_refuse(
 
 
 def pods(fresh: Fresh) -> list[Json]:
-    """The service's pods."""
+    """Returns the pods of the service."""
     return fresh.kube.list_all("v1", "pods", NAMESPACE)
 
 
 def placed(fresh: Fresh) -> list[str]:
-    """The nodes of those that have one."""
+    """Returns the nodes of the service's pods that have one."""
     return [each["spec"]["nodeName"] for each in pods(fresh) if each["spec"].get("nodeName")]
