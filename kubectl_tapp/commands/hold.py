@@ -1,6 +1,6 @@
 """`kubectl tapp hold` and `release`: set and remove the annotations of a hold on pods.
 
-docs/design.md, "Hold", says how the service treats these pods.
+docs/hold.md says how the service treats these pods.
 """
 
 from enum import StrEnum

@@ -156,7 +156,7 @@ class Verb:
     def note_finished(self, ids: list[int]) -> None:
         """Adds a note about instances that have finished: starting them does not run them again.
 
-        Source: docs/design.md, "Completed and finished instances".
+        Source: docs/finished.md.
         """
         statuses = (self.tapp.get("status") or {}).get("statuses") or {}
         ended = [id for id in ids if statuses.get(str(id)) in ("Succ", "Failed")]

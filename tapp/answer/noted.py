@@ -1,8 +1,7 @@
 """The notes in the TApp's status: data of this sync that later syncs need.
 
 Nothing that a decision depends on stays in the memory of a worker, so any replica of the service
-may handle the next sync (docs/design.md, "What is remembered"). `tapp/words/notes.py` defines the
-form of each note.
+may handle the next sync. `tapp/words/notes.py` defines the form of each note.
 """
 
 from typing import Any

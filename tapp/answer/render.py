@@ -2,9 +2,11 @@
 
 Metacontroller applies the response immediately. An existing pod is never answered with its
 template: admission has changed the pod, and the API server would refuse most of the differences as
-an update (docs/design.md, "What is answered for a pod that exists"). The response repeats what
-Metacontroller applied last (`Manifest.projected`), with only the intended changes. The manifests
-share parts with the observed objects, so no function here changes its arguments.
+an update. The response repeats what Metacontroller applied last (`Manifest.projected`), with only
+the intended changes. The policy `tapp-lean-pods` cuts the spec out of what was applied. The
+response for such a pod is its metadata, and an update in place adds the containers whose image
+changes. The manifests share parts with the observed objects, so no function here changes its
+arguments.
 """
 
 from collections.abc import Mapping

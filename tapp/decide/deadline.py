@@ -1,6 +1,6 @@
 """The progress of a rollout, and its deadline (`spec.progressDeadlineSeconds`).
 
-docs/design.md, "The deadline". A rollout is under way from the first instance that has to be
+docs/progress.md, "The deadline". A rollout is under way from the first instance that has to be
 updated, or is new, until all instances that should run are available. Its progress is a pair:
 
     begun       wanted instances that need nothing more (their verdict is done)

@@ -172,8 +172,7 @@ def with_parts(  # noqa: PLR0913 - the parts that rules add after the partition
 def gives_way(pod: Pod, update: Progress, remembered: str = "") -> bool:
     """Returns True if a completed pod is replaced, False if the instance has finished with it.
 
-    docs/design.md, "Completed and finished instances". `remembered` is the status of the instance
-    in the last sync.
+    docs/finished.md. `remembered` is the status of the instance in the last sync.
     """
     if pod.failed_by_service or pod.refused_by_kubelet or ended_by_update(pod, update):
         return True

@@ -1,8 +1,8 @@
 """Instances as the history has them: template, claims and Service of an older revision.
 
-docs/design.md, "The partition". A record of the history has a template and, unless it was too
-large, the claim templates and `spec.serviceName` of its time. A pod of a kept instance is created
-of all of these, so that it comes back as it was.
+docs/partition.md. A record of the history has a template and, unless it was too large, the claim
+templates and `spec.serviceName` of its time. A pod of a kept instance is created of all of these,
+so that it comes back as it was.
 """
 
 from typing import NamedTuple

@@ -1,7 +1,7 @@
 """Markers: labels and annotations that the service writes on pods that stay, to ask for something.
 
-docs/design.md, "Pod status", "Lost nodes" and "Hold". A marker never restarts a container. In this
-order, the first rule that applies to a pod gives the step before its verdict:
+docs/leaving-services.md, docs/lost-nodes.md and docs/hold.md. A marker never restarts a container.
+In this order, the first rule that applies to a pod gives the step before its verdict:
 
 1. The node of the pod is silent: the pod waits, and gets a marker when the node counts as lost.
 2. An update restarts containers of a pod that serves: the pod first leaves its Services.

@@ -1,6 +1,6 @@
 """The order in which pods are created and deleted with `podManagementPolicy: OrderedReady`.
 
-docs/design.md, "One after another". A pod is created when all lower numbers that should run are
+docs/order.md, "One after another". A pod is created when all lower numbers that should run are
 available, and no update of this sync takes one of them down. Of the pods beyond `spec.replicas` the
 highest is deleted first, under the same condition, and the next one when the highest is gone.
 

@@ -1,7 +1,7 @@
 """The partition: which instances stay at an older revision, and what that revision is.
 
-docs/design.md, "The partition". The group of a partition are all instances with the rolling
-template. Of a group of `n`, `k` instances are kept and the others run the newest revision:
+docs/partition.md. The group of a partition are all instances with the rolling template. Of a group
+of `n`, `k` instances are kept and the others run the newest revision:
 
     k = min(partition, n)                 for a number
     k = ceil(n * percentage / 100)        for a percentage, one less if that were all of several

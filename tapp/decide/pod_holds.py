@@ -1,9 +1,9 @@
 """Pods on hold: pods that their program or a person asks the service to leave alone.
 
-docs/design.md, "Hold". A hold keeps back the verdict of an instance if the verdict touches the pod
-(update, replace or delete: the *pending action*). The service writes the pending action to the pod
-and since when it is pending. A time limit counts from that time, which the service has written by
-its own clock, so neither a pod nor a node can extend or shorten it.
+docs/hold.md. A hold keeps back the verdict of an instance if the verdict touches the pod (update,
+replace or delete: the *pending action*). The service writes the pending action to the pod and since
+when it is pending. A time limit counts from that time, which the service has written by its own
+clock, so neither a pod nor a node can extend or shorten it.
 """
 
 from collections.abc import Iterable

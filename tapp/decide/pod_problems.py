@@ -1,9 +1,9 @@
 """Finds why no pod could be created of an instance's template, while the instance has its old pod.
 
 An instance that loses its pod for such a template never gets another one. So it keeps its pod until
-the author repairs the spec (docs/design.md, "Templates of which no pod can be made"). An instance
-without a pod has nothing to lose: it is tried, unless the service knows for certain that the API
-server refuses its pod. Only the API server knows what admission adds.
+the author repairs the spec (docs/invalid-templates.md). An instance without a pod has nothing to
+lose: it is tried, unless the service knows for certain that the API server refuses its pod. Only
+the API server knows what admission adds.
 """
 
 from collections import Counter

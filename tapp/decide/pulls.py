@@ -1,7 +1,7 @@
 """Image pulls before updates (`prePull`): a node gets new images before containers there stop.
 
-docs/design.md, "The image first". A *puller* is a pod of our own on the node. It mounts the new
-images as volumes, so the kubelet pulls them and runs nothing of them. When the container of the
+docs/in-place.md, "Pull the image first". A *puller* is a pod of our own on the node. It mounts the
+new images as volumes, so the kubelet pulls them and runs nothing of them. When the container of the
 puller has been created, the node has all images of the puller, and the update goes on.
 
 At most `max_pullers` pullers of a TApp exist at once, in the order of the updates. How long an

@@ -1,8 +1,8 @@
 """Resizes of running pods (`resources: InPlace`): what each pod lacks, and for how long.
 
-docs/design.md, "Resources of containers". The PATCH of a pod's subresource `resize` is no part of
-an answer: the service sends it after the answer. If the PATCH is lost, the next sync notices and
-decides the same again. The status notes since when each resize is due (`status.resizing`):
+docs/resize.md. The PATCH of a pod's subresource `resize` is no part of an answer: the service sends
+it after the answer. If the PATCH is lost, the next sync notices and decides the same again. The
+status notes since when each resize is due (`status.resizing`):
 
 * after `AGAIN` seconds the PATCH is sent once more;
 * after `OVERDUE_AFTER` seconds a condition names the pod;

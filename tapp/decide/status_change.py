@@ -1,8 +1,8 @@
 """Changes of the status of one pod: its readiness gates, and that its node is lost.
 
-docs/design.md, "Pod status". A pure function of the pod and the time. The composite hook has
-decided and says so in annotations of the pod. These annotations are checked against the pod itself,
-so that a wrong annotation changes nothing.
+docs/leaving-services.md. A pure function of the pod and the time. The composite hook has decided
+and says so in annotations of the pod. These annotations are checked against the pod itself, so that
+a wrong annotation changes nothing.
 """
 
 from collections.abc import Mapping

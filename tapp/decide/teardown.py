@@ -1,7 +1,7 @@
 """Tears a TApp down: decides which children stay while the TApp is being deleted.
 
-docs/design.md, "Finalize". `tear_down` is the entry point. It needs no valid spec, because a TApp
-with an invalid spec must be deletable, too. It decides from the observation alone, so a repeated or
+docs/deletion.md. `tear_down` is the entry point. It needs no valid spec, because a TApp with an
+invalid spec must be deletable, too. It decides from the observation alone, so a repeated or
 overtaken call does no harm. In this order, the first group of objects that exists is waited for:
 pods (on silent nodes, on hold, or ending), then claims that go with the TApp, then
 ControllerRevisions. Services stay as long as there are pods, because clients may use them.

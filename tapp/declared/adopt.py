@@ -2,7 +2,7 @@
 
 Such a pod has no revision of this service; the old controller wrote decimal hashes. So the pod is
 compared field by field: it matches if it has everything that the template says. Whatever the pod
-has in addition (defaults, injected sidecars, tokens) does not count (docs/design.md, "Revisions").
+has in addition (defaults, injected sidecars, tokens) does not count (docs/history.md, "Revisions").
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Service name and claim templates of a spec, which a ControllerRevision records.
 
 A revision consists of a pod template and of these. The history records both, so that an instance
-that a partition keeps gets its next pod as before (docs/design.md, "The partition").
+that a partition keeps gets its next pod as before (docs/partition.md).
 """
 
 from typing import Any

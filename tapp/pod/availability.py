@@ -1,6 +1,6 @@
 """Availability of a pod: whether it has been Ready for `minReadySeconds`, and Ready is reliable.
 
-Entry point: `available_in`. docs/design.md, "When Ready counts", has the rule. In short:
+Entry point: `available_in`. docs/progress.md, "When Ready counts", has the rule. In short:
 
     available_at = max(probed_at, since + minReadySeconds)
 

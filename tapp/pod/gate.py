@@ -1,7 +1,7 @@
 """The readiness gates of this service: when a gate may open, and when an update may begin.
 
 A pod with one of the gates in `vocabulary.GATES` leaves its Services before an update in place, and
-returns after it (docs/design.md, "Pod status"):
+returns after it (docs/leaving-services.md):
 
     annotation `drain` -> gate False -> out of the Services -> grace period -> update -> gate True
 

@@ -1,4 +1,4 @@
-"""The hold on a pod: what its annotations and its label say (docs/design.md, "Hold").
+"""The hold on a pod: what its annotations and its label say (docs/hold.md).
 
 A user sets the annotation `hold` to keep the service from changing the pod. The service writes the
 pending action and its time into further annotations, and labels the pod.

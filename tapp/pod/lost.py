@@ -1,7 +1,7 @@
 """Lost nodes: since when a node is silent, and whether so many are silent that no pod is moved.
 
 A hook of Metacontroller does not receive Nodes, so the TApp's own pods show the state of their
-nodes (docs/design.md, "Lost nodes"). `observed_silence` says since when a node is silent according
+nodes (docs/lost-nodes.md). `observed_silence` says since when a node is silent according
 to one pod. `lost_in` says when the node counts as lost:
 
     lost_at = silent since + limit

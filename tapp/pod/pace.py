@@ -1,7 +1,7 @@
 """Back-off of replacements: how long a failed pod stays before a new pod replaces it.
 
 If a kubelet refuses a pod (no cpu left, a forbidden sysctl), it would refuse the new pod, too. So
-the wait doubles with each failed pod in a row (docs/design.md, "Completed and finished instances"):
+the wait doubles with each failed pod in a row (docs/finished.md):
 
     due = end of the pod + min(LONGEST, FIRST * 2 ** (failures - 1))
 

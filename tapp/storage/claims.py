@@ -3,7 +3,7 @@
 Entry points: `Claims` says which claims an instance's pod uses. `plan_claims` says which claims the
 response contains. A claim holds data, so it is deleted only if
 `persistentVolumeClaimRetentionPolicy` says so. Any other claim stays, even if no instance needs it
-(docs/design.md, "Claims").
+(docs/claims.md).
 """
 
 from collections.abc import Collection, Iterable

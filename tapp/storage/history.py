@@ -3,7 +3,7 @@
 Entry point: `plan_history`. A record (ControllerRevision) holds one content of one template
 (`records.py`) and is never changed. If a content needs a higher number, as after a rollback, a new
 record is created. The old record is deleted when a later sync observes the new one. Labels and
-annotations identify a record, never its name (docs/design.md, "History").
+annotations identify a record, never its name (docs/history.md, "History").
 
 These records are kept:
 

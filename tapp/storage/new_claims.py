@@ -28,7 +28,7 @@ def claim_document(tapp: TApp, claim: NewClaim, spec: Any, namespace_uid: str) -
 
     The claim has two owners: the Namespace, and the TApp, which Metacontroller adds. The garbage
     collector deletes an object only when all of its owners are gone, so the claim and its data
-    survive the deletion of the TApp (docs/design.md, "Claims").
+    survive the deletion of the TApp (docs/claims.md).
     """
     metadata = claim.template.get("metadata") or {}
     document: Document = {

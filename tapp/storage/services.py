@@ -3,7 +3,7 @@
 Entry point: `plan_services`. Each instance's Service has the name of the instance's pod and selects
 that pod only. A Service whose spec Metacontroller has never written belongs to somebody else,
 whatever its labels are, and is left alone. A Service is deleted only if it certainly is a Service
-of this TApp and no instance needs it (docs/design.md, "A Service each").
+of this TApp and no instance needs it (docs/service-each.md).
 """
 
 from collections.abc import Mapping

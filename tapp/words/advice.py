@@ -26,13 +26,13 @@ _OF_PROGRESS: Final = (
     Advice(Reason.UPDATING, (Type.PROGRESSING,), "instances are being updated", WAIT),
     Advice(
         Reason.DELETING, (Type.PROGRESSING, Type.READY),
-        "pods are ending. If the TApp is [being deleted](design.md#finalize), the message names "
-        "what it waits for, and Available is Unknown",
+        "pods are ending. If the TApp is [being deleted](deletion.md#the-end-of-a-tapp), the "
+        "message names what it waits for, and Available is Unknown",
         WAIT,
     ),
     Advice(
         Reason.PULLING, (Type.PROGRESSING,),
-        "nodes [pull images](design.md#the-image-first) before any container stops", WAIT,
+        "nodes [pull images](in-place.md#pull-the-image-first) before any container stops", WAIT,
     ),
     Advice(
         Reason.WAITING_FOR_BUDGET, (Type.PROGRESSING,),
@@ -42,19 +42,19 @@ _OF_PROGRESS: Final = (
     ),
     Advice(
         Reason.WAITING_FOR_ORDER, (Type.PROGRESSING,),
-        "instances wait for an instance that [comes first](design.md#one-after-another), such as "
+        "instances wait for an instance that [comes first](order.md#one-after-another), such as "
         "one with a lower number under `podManagementPolicy: OrderedReady`",
         "Repair the instance that comes first: {why} names it and says what is wrong with it.",
     ),
     Advice(
         Reason.WAITING_FOR_INSTANCES, (Type.PROGRESSING,),
         "pods are not available yet. After half a minute the message says "
-        "[what each pod waits for](design.md#what-a-pod-waits-for), and since when",
+        "[what each pod waits for](progress.md#what-a-pod-waits-for), and since when",
         "Wait. If it takes too long, see `kubectl describe pod`.",
     ),
     Advice(
         Reason.HELD, (Type.PROGRESSING,),
-        "only [pods on hold](design.md#hold) are left: they have the annotation "
+        "only [pods on hold](hold.md) are left: they have the annotation "
         "`apps.tkestack.io/hold`",
         "Wait for the program that has set the holds, or remove them with {release}. {why} shows "
         "their reasons.",
@@ -67,8 +67,8 @@ _OF_PROGRESS: Final = (
     Advice(
         Reason.PROGRESS_DEADLINE_EXCEEDED, (Type.PROGRESSING, Type.STALLED),
         "a rollout has made no progress for "
-        "[`spec.progressDeadlineSeconds`](design.md#the-deadline); the message says what it waits "
-        "for. The rollout continues by itself as soon as it can",
+        "[`spec.progressDeadlineSeconds`](progress.md#the-deadline); the message says what it "
+        "waits for. The rollout continues by itself as soon as it can",
         f"{_UNDO}, or set another image with {{image}}. Or change `progressDeadlineSeconds` "
         "(0: no deadline).",
     ),
@@ -80,7 +80,7 @@ _OF_PROGRESS: Final = (
     Advice(
         Reason.NODES_SILENT, (Type.DEGRADED,),
         "the TApp is being deleted, and the nodes of these pods have stopped reporting. The pods "
-        "go when their nodes report again or are [lost](design.md#lost-nodes)",
+        "go when their nodes report again or are [lost](lost-nodes.md)",
         "Bring the nodes back, or delete the Node objects of machines that are gone.",
     ),
     Advice(
@@ -91,7 +91,7 @@ _OF_PROGRESS: Final = (
     ),
     Advice(
         Reason.REACHED, (Type.READY,),
-        "Ready is True: a rollout has reached [the partition](design.md#the-partition) "
+        "Ready is True: a rollout has reached [the partition](partition.md) "
         "`spec.updateStrategy.partition`. The message names the instances that keep an older "
         "revision",
         f"Continue the rollout with {{advance}}. {_UNDO} if the new revision is bad.",
@@ -101,8 +101,8 @@ _OF_PROGRESS: Final = (
         Reason.BROKEN, (Type.DEGRADED,),
         "an instance has Failed; its node has stopped reporting (without `forceDeletePod`); a "
         "container keeps crashing, cannot start, or has failed for good while others of its pod "
-        "run; a pod has waited [too long](design.md#what-a-pod-waits-for) for a node, its kubelet, "
-        "volumes, or the start of its containers; or its kubelet refuses it",
+        "run; a pod has waited [too long](progress.md#what-a-pod-waits-for) for a node, its "
+        "kubelet, volumes, or the start of its containers; or its kubelet refuses it",
         f"{_UNDO}, or set another image with {{image}}: the service updates broken instances at "
         "once. {why} says what is wrong with each instance.",
     ),
@@ -154,7 +154,7 @@ _REFUSED: Final = (
     ),
     Advice(
         Reason.NOT_RECORDED, (Type.REVISIONS_NOT_FOUND,),
-        "instances without a pod are [kept](design.md#the-partition) at a revision that the "
+        "instances without a pod are [kept](partition.md) at a revision that the "
         "history no longer has. They wait",
         f"Lower the partition with {{advance}}, so that they get the newest template. {_UNDO} if "
         "it is theirs, or put the ControllerRevision back.",
@@ -162,10 +162,10 @@ _REFUSED: Final = (
     Advice(
         Reason.BLOCKED, (Type.CREATION_BLOCKED,),
         "the instance's claim is still being deleted; or "
-        "[no pod could be made](design.md#templates-of-which-no-pod-can-be-made) from its "
-        "template; or a [placeholder](design.md#own-values) has no value that its field can take; "
+        "[no pod could be made](invalid-templates.md) from its "
+        "template; or a [placeholder](values.md) has no value that its field can take; "
         "or one variable stands in `env` twice, and cannot be merged; or something is "
-        "[beyond a limit](design.md#templates-of-which-no-pod-can-be-made) of the API server, or "
+        "[beyond a limit](invalid-templates.md) of the API server, or "
         "an image is no reference. No pod is deleted, and none is updated",
         "Wait for the claim; shorten the TApp's name; write a name once; correct or set the value "
         "that the message quotes; put the volume or claim template back, or remove the mount. "
@@ -206,7 +206,7 @@ _REFUSED: Final = (
     Advice(
         Reason.NO_SERVICE, (Type.SERVICES_NOT_CREATED,),
         "a Service has not been as requested for 30 seconds; or a Service of that name has another "
-        "owner; or `serviceTemplate` [makes no Service](design.md#a-service-each)",
+        "owner; or `serviceTemplate` [makes no Service](service-each.md)",
         "Read the message and the Events of the TApp: {describe}. Delete a Service that is in the "
         "way.",
     ),
@@ -220,7 +220,7 @@ _REFUSED: Final = (
     Advice(
         Reason.EDITED, (Type.METADATA_EDITED,),
         "a user or a program has changed or removed a label or an annotation of a pod that its "
-        "template has. [The pod keeps it](design.md#in-place) until its value in the template "
+        "template has. [The pod keeps it](in-place.md) until its value in the template "
         "changes. The TApp is not Degraded",
         "Nothing, if a program intends it. Otherwise write the value back, or replace the pod with "
         "{restart}.",
@@ -239,8 +239,8 @@ _REFUSED: Final = (
     ),
     Advice(
         Reason.PULL_FAILED, (Type.IMAGES_NOT_PULLED,),
-        "with [`prePull`](design.md#the-image-first): a node cannot pull an image; the message "
-        "quotes the registry",
+        "with [`prePull`](in-place.md#pull-the-image-first): a node cannot pull an image; the "
+        "message quotes the registry",
         f"Correct the image with {{image}}, or give the template the pull secret. {_UNDO} if the "
         "image does not exist.",
     ),
@@ -314,7 +314,7 @@ _REFUSED: Final = (
     ),
     Advice(
         Reason.GUARDED, (Type.MOST_NODES_SILENT,),
-        "[more than half of the nodes](design.md#lost-nodes) have stopped reporting. No instance "
+        "[more than half of the nodes](lost-nodes.md) have stopped reporting. No instance "
         "is started on another node",
         "See whether the control plane is cut off. Pods on those nodes keep running.",
     ),
@@ -332,7 +332,7 @@ _REFUSED: Final = (
     Advice(
         Reason.NOT_A_HOLD, (Type.INVALID_HOLD_FOR,),
         "an annotation `apps.tkestack.io/hold-for` of a pod is neither `update` nor `delete`. The "
-        "[hold](design.md#hold) prevents both",
+        "[hold](hold.md) prevents both",
         "Correct or remove the annotation.",
     ),
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """Notes: data that a sync keeps for later syncs, in the TApp's status or in a gate's condition.
 
 The service has no memory of its own, so everything that has to last is written into maps of the
-status (docs/design.md, "What is remembered"). This module encodes and decodes the keys of these
-maps. Other notes are plain instance numbers, or ranges of them (`ranges.py`).
+status. This module encodes and decodes the keys of these maps. Other notes are plain instance
+numbers, or ranges of them (`ranges.py`).
 
 Users and older versions may have written anything. A text that is no note is decoded as None or
 left out, and is never an error.

@@ -140,7 +140,7 @@ VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"
 
 
 class PendingAction(StrEnum):
-    """Pending action of a pod on hold: values of the annotation WANTED (docs/design.md, "Hold")."""
+    """Pending action of a pod on hold: values of the annotation WANTED (docs/hold.md)."""
 
     UPDATE = "Update"  # An update in place: containers may restart, the pod stays.
     RECREATE = "Recreate"  # A replacement: the pod is deleted, and a new pod is created.
@@ -149,7 +149,7 @@ class PendingAction(StrEnum):
 
 
 class InstanceStatus(StrEnum):
-    """Values of `status.statuses` (docs/design.md, "Completed and finished instances")."""
+    """Values of `status.statuses` (docs/finished.md)."""
 
     NOT_CREATED = "NotCreated"
     PENDING = "Pending"
@@ -165,7 +165,7 @@ class InstanceStatus(StrEnum):
 
 
 class AppStatus(StrEnum):
-    """Values of `status.appStatus` (docs/design.md, "Completed and finished instances")."""
+    """Values of `status.appStatus` (docs/finished.md)."""
 
     PENDING = "Pending"
     RUNNING = "Running"

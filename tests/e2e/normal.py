@@ -13,7 +13,7 @@ Json = dict[str, Any]
 LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
 IN_PLACE = "apps.tkestack.io/in-place-update"
 FAILURES = "apps.tkestack.io/failures"
-"""If a cache lags, the first failure of a series may be lost with its pod (docs/design.md)."""
+"""If a cache lags, the first failure of a series may be lost with its pod (docs/finished.md)."""
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 CONTAINER = re.compile(r"containerd://[0-9a-f]{64}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")

@@ -55,7 +55,7 @@ def test_templates_of_all_instances_are_filled_in_by_one_sync() -> None:
 
 
 def test_thousand_instances_of_ten_kilobytes_are_below_the_limit() -> None:
-    """The size that docs/design.md promises: ten placeholders in a template of 10 KB."""
+    """The size that docs/values.md promises: ten placeholders in a template of 10 KB."""
     variables = [{"name": f"V{n}", "value": "x" * 960} for n in range(10)]
     reading = [{"name": f"P{n}", "value": "$(tapp.index)"} for n in range(10)]
     found = World(tapp(replicas=1_000, template=template(container={"env": variables + reading})))

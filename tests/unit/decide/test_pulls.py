@@ -1,4 +1,7 @@
-"""Pulling images before an update (docs/design.md, "The image first"): decisions and messages."""
+"""Pulling images before an update: decisions and messages.
+
+docs/in-place.md, "Pull the image first", has the rules.
+"""
 
 import copy
 
