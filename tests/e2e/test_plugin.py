@@ -1,7 +1,7 @@
-"""`kubectl tapp` as a person has it: found by the real kubectl, on a real API server.
+"""Calls `kubectl tapp` through the real kubectl on a real API server.
 
-How it completes words, what users are told who may not see everything, and in whose words. What it
-shows of TApps is compared with docs/kubectl-tapp.md by test_commands.py.
+The tests cover completion, messages for users with few rights, and the source of messages.
+test_commands.py compares the output about TApps with docs/kubectl-tapp.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ USER = "jane"
 
 @dataclass(frozen=True)
 class Said:
-    """What a call said."""
+    """The exit code and output of a call."""
 
     code: int
     out: str
@@ -32,13 +32,13 @@ class Said:
 
 @dataclass(frozen=True)
 class Kubectl:
-    """kubectl with the plugin on its PATH."""
+    """Runs kubectl with the plugin in its PATH."""
 
     plugin: Plugin
     namespace: str
 
     def __call__(self, *arguments: str, **environment: str) -> Said:
-        """`kubectl ARGUMENTS`."""
+        """Runs `kubectl ARGUMENTS`."""
         done = subprocess.run(
             ["kubectl", *arguments],
             env={**self.plugin.environment, "COLUMNS": "140", **environment},
@@ -51,7 +51,7 @@ class Kubectl:
         return Said(done.returncode, done.stdout, done.stderr)
 
     def tapp(self, *arguments: str) -> Said:
-        """`kubectl tapp ARGUMENTS` in the test's namespace."""
+        """Runs `kubectl tapp ARGUMENTS` in the test's namespace."""
         return self("tapp", *arguments, "-n", self.namespace)
 
     def completed(self, *words: str) -> list[str]:
@@ -62,7 +62,7 @@ class Kubectl:
 
 @pytest.fixture
 def kubectl(plugin: Plugin, app: App) -> Kubectl:
-    """kubectl, the plugin beside it, as the cluster's administrator."""
+    """The real kubectl with the plugin, as the cluster's administrator."""
     return Kubectl(plugin, app.namespace)
 
 
@@ -86,7 +86,7 @@ def jane(kube: Kube, app: App) -> str:
 
 
 def test_kubectl_completes_the_words_of_the_plugin(app: App, kubectl: Kubectl) -> None:
-    """Commands, names, instances, flags, namespaces; what cobra makes of them."""
+    """Commands, names, instances, flags and namespaces pass through cobra's completion."""
     app.apply(tapp(replicas=3))
     assert {"status", "why", "list", "migrate"} <= set(kubectl.completed(""))
     assert sorted(kubectl.completed("sta")) == [":4", "start", "status"]
@@ -101,7 +101,7 @@ def test_kubectl_completes_the_words_of_the_plugin(app: App, kubectl: Kubectl) -
 def test_whoever_may_not_see_the_pods_is_shown_what_the_tapp_tells(
     app: App, kubectl: Kubectl, jane: str
 ) -> None:
-    """The reads that are refused are named; nothing is guessed from what is not seen."""
+    """The output must name the refused reads, and must not guess the missing objects."""
     app.apply(tapp(replicas=2))
     app.settle()
     said = kubectl.tapp("status", "web", "--as", jane)
@@ -139,7 +139,9 @@ def test_where_there_is_no_cluster_kubectls_word_is_one_sentence(
 def test_what_keeps_a_pod_from_being_made_is_said_in_the_api_servers_words(
     app: App, kubectl: Kubectl, kube: Kube, tapps: Controller
 ) -> None:
-    """A name that another's pod has, a quota, an account and a priority that do not exist."""
+    """Causes are the name of another pod, a quota, a missing account and a missing priority
+    class.
+    """
     app.apply(tapp(replicas=2))
     app.settle()
     body: Json = {"containers": [{"name": "x", "image": "app:1"}]}

@@ -1,4 +1,4 @@
-"""What `kubectl tapp plan -f` takes for the result of an apply, and what comes of it."""
+"""Compares the result that `kubectl tapp plan -f` predicts for an apply with the real result."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 Json = dict[str, Any]
 POOL = {"a": template("app:2"), "b": template("app:3")}
 FULL = tapp(replicas=4, templatePool=POOL, templates={"1": "a", "2": "b"}, statuses={"3": "Killed"})
-"""A template each for two instances, and one that is stopped."""
+"""A TApp with a separate template for each of two instances, and one killed instance."""
 
 
 def without(*paths: str) -> Json:
-    """The same without some fields of its spec."""
+    """Returns the TApp `FULL` without some fields of its spec."""
     document = copy.deepcopy(FULL)
     for path in paths:
         *above, last = path.split("/")
@@ -53,14 +53,16 @@ WAYS: dict[str, tuple[list[str], list[str], bool | None]] = {
     "by the client, then by the server": ([], SERVER, True),
     "by the server, then by the client": (SERVER, [], False),
 }
-"""How it was applied, how it is then, and what the plan is told."""
+"""Options of the first apply, options of the second apply, and the option of the plan."""
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_apply_makes_what_was_planned(
     app: App, cluster: Cluster, plugin: Plugin, way: str
 ) -> None:
-    """Whatever the file drops, by the client and by the server."""
+    """Client-side and server-side apply treat dropped fields differently, and the plan must follow
+    both.
+    """
     first, then, asked = WAYS[way]
     targets = {"kubeconfig": str(cluster.kubeconfig), "namespace": app.namespace}
     if cluster.context:
@@ -84,12 +86,12 @@ def test_an_apply_makes_what_was_planned(
 
 
 def _meant(tapp: dict[str, Any]) -> dict[str, Any]:
-    """A spec without maps that have no entry: absent, `{}` and null mean the same."""
+    """Returns a spec without empty maps: absent, `{}` and null mean the same."""
     return {key: value for key, value in tapp["spec"].items() if value not in (None, {})}
 
 
 def test_the_plan_says_which_apply_is_meant(app: App, plugin: Plugin) -> None:
-    """And what it starts: the instance whose entry the file drops."""
+    """The plan also names the instance that starts because the file drops its entry."""
     file = plugin.directory / "web.yaml"
     for options, said in ((SERVER, "--server-side` would"), ([], "apply` (client-side)")):
         _apply(plugin, file, FULL, options)
@@ -102,7 +104,7 @@ def test_the_plan_says_which_apply_is_meant(app: App, plugin: Plugin) -> None:
 
 
 def test_conflicts_and_old_versions_are_one_sentence(app: App, plugin: Plugin) -> None:
-    """Neither the advice nor the patch that kubectl prints with them."""
+    """The output must contain neither the advice nor the patch that kubectl prints."""
     file = plugin.directory / "web.yaml"
     _apply(plugin, file, FULL, SERVER)
     app.settle()
@@ -132,6 +134,6 @@ def _apply(plugin: Plugin, file: Path, document: Json, options: list[str]) -> No
 
 
 def _short(spec: Json) -> Json:
-    """What the cases change."""
+    """Returns the fields that the cases change."""
     pool = sorted(spec.get("templatePool") or {})
     return {"pool": pool, **{key: spec.get(key) for key in ("templates", "statuses", "replicas")}}

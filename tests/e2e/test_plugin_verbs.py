@@ -1,4 +1,6 @@
-"""Each verb of `kubectl tapp` on a real API server: written, waited for, guarded, interrupted."""
+"""Runs each verb of `kubectl tapp` on a real API server: with a wait, a guard or an
+interruption.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def spec_of(app: App) -> Json:
-    """The TApp's spec."""
+    """Returns the spec of the TApp."""
     assert app.found is not None
     spec: Json = app.found["spec"]
     return spec
@@ -30,7 +32,9 @@ def spec_of(app: App) -> Json:
 def test_the_guard_refuses_what_changed_meanwhile(
     app: App, cluster: Cluster, kubectl: Kubectl
 ) -> None:
-    """A foreign edit of the spec, not one of the metadata or the status."""
+    """The guard must refuse after a foreign edit of the spec, but not of the metadata or the
+    status.
+    """
     app.apply(tapp(replicas=2)).settle()
     targets = {"kubeconfig": str(cluster.kubeconfig), "namespace": app.namespace}
     if cluster.context:
@@ -52,7 +56,7 @@ def test_the_guard_refuses_what_changed_meanwhile(
 
 
 def test_a_person_is_asked(app: App, plugin: Plugin) -> None:
-    """Who says no, interrupts, or is overtaken at the question has written nothing."""
+    """A no, an interruption or another edit before the answer must write nothing."""
     app.apply(tapp(replicas=2)).settle()
     question = "Apply? [y/N]"
     Person(plugin, "kill", "web", "0").reads(question).types("n\n").ends(5)
@@ -69,7 +73,7 @@ def test_a_person_is_asked(app: App, plugin: Plugin) -> None:
 def test_an_interrupted_wait_leaves_what_is_written(
     app: App, plugin: Plugin, levers: Levers
 ) -> None:
-    """The roll-out goes on without the command."""
+    """The rollout continues without the command."""
     app.apply(tapp(replicas=2)).settle()
     levers.pull_seconds_by_image["app:2"] = 15
     person = Person(plugin, "set", "image", "web", "main=app:2", "--wait", "-y")
@@ -101,9 +105,9 @@ READING = ("status", "why", "plan", "history", "wait", "list")
 
 
 def test_everyday_commands_work_as_the_page_has_them(app: App, plugin: Plugin) -> None:
-    """Every line is run as it is written, the writing ones with `-y`; the plain one does the same.
+    """Each documented line must work, and its plain kubectl line must do the same.
 
-    After the plugin's line the plain one beside it finds nothing to change.
+    Lines that write run with `-y`. After them, the plain line finds nothing to change.
     """
     lines = everyday()
     assert len(lines) > 15

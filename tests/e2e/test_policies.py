@@ -1,4 +1,4 @@
-"""The two admission policies on a real API server; `tapp-lean-pods` alone: test_lean_pods.py."""
+"""Both admission policies on a real API server. test_lean_pods.py tests `tapp-lean-pods` alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_exactly_the_templates_that_nothing_names_are_deleted(
 
 
 def two_protocols(image: str = "app:1") -> Json:
-    """A template whose container has one port on TCP and UDP."""
+    """Returns a template whose container has one port for TCP and UDP."""
     made = template(image)
     made["spec"]["containers"][0]["ports"] = [
         {"name": "dns", "containerPort": 53, "protocol": "UDP"},
@@ -52,7 +52,7 @@ def ports(pod: Json) -> list[str]:
 def test_an_unused_template_leaves_the_pool_as_the_tapp_is_written(
     app: App, install: Callable[..., None]
 ) -> None:
-    """Both policies at work."""
+    """Both policies are in force."""
     install()
     app.apply(*example("unused-templates/1-create")).settle()
     assert app.wrote(*each("create Pod", "tidy", 0, 1, 2))
@@ -76,7 +76,10 @@ def test_one_port_on_tcp_and_udp_with_the_policy(app: App, install: Callable[...
 
 
 def test_one_port_on_tcp_and_udp_without_the_policy(app: App, install: Callable[..., None]) -> None:
-    """The pods run, a condition tells, nobody else suffers; its advice, followed, repairs it."""
+    """The pods run, a condition reports the ports, and other instances go on.
+
+    Its advice repairs the TApp.
+    """
     mixed = {"templatePool": {"dns": two_protocols()}, "templates": {"1": "dns"}}
     app.apply(tapp(**mixed))
     app.until(lambda: app.statuses == "Running Running Running", "all run")

@@ -1,4 +1,6 @@
-"""Instances that may end, on a real kubelet: what an update ended is not finished."""
+"""Instances whose containers may end, on a real kubelet: a container that an update ended is not
+finished.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,20 @@ from .realnode.workloads import container, environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 LATE = 240.0
-"""Seconds for kubelet and control plane on a busy machine."""
+"""Seconds to wait for the kubelet and the control plane on a busy machine."""
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Never"])
 def test_a_typo_takes_one_batch_instance_and_not_all(real: Trial, policy: str) -> None:
-    """The update ends the process and the pull fails: the instance is broken, not finished."""
+    """The update ends the process and the pull fails.
+
+    An instance that counted as finished would let the rollout continue.
+    """
     pod = {"restartPolicy": policy}
     real.began("1", pod=pod)
     real.change("missing", **pod)
     real.app.until(lambda: image("missing") in real.app.condition("Degraded"), "it failed", LATE)
-    real.wait(10)  # A second instance would be updated by now.
+    real.wait(10)  # by now a second instance would have been updated
     assert real.never_fewer_than(2)
     assert real.tags() == "missing 1 1"
     assert "Succ" not in real.app.statuses
@@ -46,7 +51,7 @@ def test_a_pull_that_recovers_finishes_the_update(real: Trial, policy: str) -> N
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Never"])
 def test_the_kubelet_restarts_between_kill_and_start(real: Trial, policy: str) -> None:
-    """It finds a container that has ended, of an image that nobody wants any more."""
+    """The kubelet finds an ended container with an image that the spec no longer has."""
     pod = {"restartPolicy": policy, "terminationGracePeriodSeconds": 3}
     slow = {"lifecycle": {"preStop": {"exec": {"command": ["sleep", "2"]}}}}
     real.began(container("1", **slow), pod=pod)
@@ -62,7 +67,7 @@ def test_the_kubelet_restarts_between_kill_and_start(real: Trial, policy: str) -
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Never"])
 def test_what_ran_to_its_end_is_finished(real: Trial, policy: str) -> None:
-    """On the image that the template wants: no instance gets another pod to run it again."""
+    """With the image of the template, no instance may run a second time."""
     pod = {"restartPolicy": policy}
     real.began("1", pod=pod)
     real.change("ends", **pod)
@@ -75,7 +80,9 @@ def test_what_ran_to_its_end_is_finished(real: Trial, policy: str) -> None:
 
 
 def test_a_container_that_waits_for_its_next_start_is_updated_in_place(real: Trial) -> None:
-    """With OnFailure the kubelet shows its back-off as terminated, and starts it again."""
+    """With OnFailure the kubelet shows a container in back-off as terminated, and starts it
+    again.
+    """
     pod = {"restartPolicy": "OnFailure"}
     real.began("1", replicas=1, pod=pod)
     born = real.app.uids()
@@ -87,7 +94,7 @@ def test_a_container_that_waits_for_its_next_start_is_updated_in_place(real: Tri
 
 
 def rule(action: str, *codes: int) -> Json:
-    """A restart policy rule of a container, about these exit codes."""
+    """Returns a restart policy rule of a container for these exit codes."""
     return {"action": action, "exitCodes": {"operator": "In", "values": list(codes)}}
 
 
@@ -103,7 +110,7 @@ OWN: dict[str, Json] = {
 @pytest.mark.since(35, "restart policies of containers by default")
 @pytest.mark.parametrize("own", OWN.values(), ids=OWN)
 def test_containers_that_never_run_again_finish_their_instance(real: Trial, own: Json) -> None:
-    """By their own word, while the pod's policy is Always: no instance is run a second time."""
+    """The containers have their own policy, while the pod's policy is Always."""
     real.began(container("1", **own))
     assert real.app.pod(0)["spec"]["restartPolicy"] == "Always"
     real.change(container("ends", **own))
@@ -117,7 +124,10 @@ def test_containers_that_never_run_again_finish_their_instance(real: Trial, own:
 @pytest.mark.since(36, "rules of containers and RestartAllContainers by default")
 @pytest.mark.parametrize("action", ["Restart", "RestartAllContainers"])
 def test_a_rule_starts_containers_again_in_their_pod(real: Trial, action: str) -> None:
-    """Alone, or with all others, init containers too; the instance has not ended meanwhile."""
+    """The kubelet restarts one container, or all with the init containers.
+
+    The instance has not ended.
+    """
     own = {"restartPolicy": "Never", "restartPolicyRules": [rule(action, 3)]}
     pod = {"initContainers": [container("1", "first", env=environment(EXIT_AFTER=0))]}
     real.began(container("1", **own), replicas=1, pod=pod)
@@ -132,7 +142,7 @@ def test_a_rule_starts_containers_again_in_their_pod(real: Trial, action: str) -
 
 @pytest.mark.since(36, "RestartAllContainers by default")
 def test_a_pod_that_begins_anew_as_a_whole_is_no_update_crash_loop_or_end(real: Trial) -> None:
-    """Its kubelet does that at once, as often as the rule says: nobody else has to do anything."""
+    """The kubelet restarts all containers as often as the rule says, so nothing else has to act."""
     own = {"restartPolicy": "Never", "restartPolicyRules": [rule("RestartAllContainers", 137)]}
     pod = {"initContainers": [container("1", "first", env=environment(EXIT_AFTER=0))]}
     real.began(container("1", **own), container("1", "side"), pod=pod)

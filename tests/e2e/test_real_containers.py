@@ -1,4 +1,4 @@
-"""Which containers an update restarts for real, and which it leaves alone."""
+"""Tests which containers an update restarts on a real kubelet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def restarts(real: Trial) -> dict[str, int]:
-    """Container -> the restarts of all instances' containers of that name."""
+    """Returns the restarts of the containers of all instances, by container name."""
     counts: dict[str, int] = {}
     for pod in real.app.pods.values():
         for group in ("initContainerStatuses", "containerStatuses"):
@@ -29,7 +29,7 @@ def restarts(real: Trial) -> dict[str, int]:
 
 
 def test_one_of_two_containers(real: Trial) -> None:
-    """The other one's process lives through it."""
+    """The process of the other container must survive the update."""
     real.began(container("1"), container("1", "side"))
     born = real.app.uids()
     kept = {each.id for each in real.witness.now(real.app.namespace) if each.container == "main"}
@@ -49,7 +49,7 @@ def test_both_containers_in_one_edit(real: Trial) -> None:
 
 
 def test_a_restartable_init_container(real: Trial) -> None:
-    """A sidecar is updated in place, beside a main container that runs on."""
+    """A sidecar is updated in place while the main container continues to run."""
 
     def sidecar(tag: str) -> dict[str, Any]:
         return {"initContainers": [container(tag, "side", restartPolicy="Always")]}
@@ -64,7 +64,7 @@ def test_a_restartable_init_container(real: Trial) -> None:
 
 
 def test_a_plain_init_container_takes_a_new_pod(real: Trial) -> None:
-    """The kubelet would take its new image and never run it."""
+    """The kubelet would accept the new image, but would never run it."""
 
     def first(tag: str) -> dict[str, Any]:
         return {"initContainers": [container(tag, "first", env=environment(EXIT_AFTER=0))]}
@@ -89,7 +89,7 @@ def test_labels_alone_restart_nothing(real: Trial) -> None:
 
 @pytest.mark.parametrize("other", [image("2-again"), "mirror.local/app:2"])
 def test_the_same_image_under_another_name(real: Trial, other: str) -> None:
-    """The kubelet restarts the container, and goes on to show the first name that it knows."""
+    """The kubelet restarts the container, but the status keeps the first name that it knows."""
     real.began("2")
     born = real.app.uids()
     real.roll(other)
@@ -102,7 +102,9 @@ def test_the_same_image_under_another_name(real: Trial, other: str) -> None:
 
 
 def test_ephemeral_containers_stay_through_an_update_and_hold_nothing_up(real: Trial) -> None:
-    """They are a person's: the service neither removes nor counts them; one cannot start."""
+    """They belong to a user, so the service neither removes nor counts them, even if one cannot
+    start.
+    """
     real.began("1")
     born = real.app.uids()
     for number, tag in ((0, "missing"), (1, "1")):
@@ -117,7 +119,7 @@ def test_ephemeral_containers_stay_through_an_update_and_hold_nothing_up(real: T
 
 
 def resize(real: Trial, number: int, cpu: str) -> None:
-    """As a person or a vertical autoscaler does it: another limit and request of one container."""
+    """Sets another CPU limit and request of a container, and waits for the kubelet."""
     where = "/spec/containers/0/resources"
     kinds = ("limits", "requests")
     patch = [{"op": "replace", "path": f"{where}/{kind}/cpu", "value": cpu} for kind in kinds]
@@ -131,12 +133,12 @@ def resize(real: Trial, number: int, cpu: str) -> None:
 
 
 def sized(tag: str, cpu: str) -> Json:
-    """A container of an image, with its limits."""
+    """Returns a container with an image and limits."""
     return container(tag, resources={"limits": {"cpu": cpu, "memory": "64Mi"}})
 
 
 def test_a_person_resizes_an_instance(real: Trial) -> None:
-    """The pod's own resources stay as the person set them, until the template changes them."""
+    """The user's resources stay until the template changes them."""
     real.began(sized("1", "200m"))
     born = real.app.uids()
     resize(real, 1, "300m")

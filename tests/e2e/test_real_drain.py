@@ -1,7 +1,7 @@
-"""Updates in place behind a Service: with the readiness gate no request is lost.
+"""Updates in place behind a Service: with the readiness gate, no request is lost.
 
-Each pod has an address of its own and serves HTTP; told to end, it finishes what it has begun. A
-client asks those in turn that the Service's EndpointSlices call ready.
+Each pod has an address and serves HTTP. After SIGTERM it finishes its current requests. A client
+sends requests in turn to the endpoints that the EndpointSlices of the Service show as ready.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ from .served import GRACE, INSTANCES, Served, gates
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 OLD_GATE = "tkestack.io/InPlaceUpdate"
 LONG = 6
-"""Seconds of a drain that a test wants to be in the middle of."""
+"""Grace period in seconds, so that a test can act while an instance leaves the Service."""
 
 
 def without_status(found: Json) -> Json:
-    """What a write of the pod itself could change, of the pod after it."""
+    """Returns the parts of a pod that a write of the pod itself, and not of its status, can
+    change.
+    """
     meta = {key: found["metadata"][key] for key in found["metadata"] if key != "resourceVersion"}
     return {"metadata": meta, "spec": found["spec"]}
 
 
 @pytest.fixture(scope="module")
 def network(running_node: RealNode) -> Iterator[None]:
-    """Addresses for pods; before they go, the pods do."""
+    """Gives addresses to pods, and waits at the end until they are deleted."""
     with PodNetwork.for_pods(running_node):
         yield
 
 
 @pytest.fixture
 def served(network: None, real: Trial, note: list[str]) -> Iterator[Served]:  # noqa: ARG001
-    """See Served; the client asks from the fixture on."""
+    """A TApp behind a Service; its client sends requests from the beginning."""
     one = Served(real, note)
     with one.client:
         yield one
@@ -70,7 +72,7 @@ def test_no_request_is_lost(served: Served, note: list[str]) -> None:
 def test_no_instance_is_in_its_services_before_its_startup_probe_says_so(
     served: Served, note: list[str]
 ) -> None:
-    """Readiness passes early, and the kubelet still calls the container before it started."""
+    """Readiness passes early, while the kubelet does not count the container as started yet."""
     served.began(startupProbe=BOOT).change("late").settle()
     found = served.unstarted()
     note.append(f"in the slices without a started container: {found or 'none'}")
@@ -81,11 +83,11 @@ def test_no_instance_is_in_its_services_before_its_startup_probe_says_so(
 
 
 def test_the_drain_counts_from_when_the_instance_has_left(served: Served) -> None:
-    """A kubelet that is late with Ready does not cost the clients their time to notice.
+    """If the kubelet publishes Ready late, clients still need the grace period after it.
 
-    When it publishes that, a second may have passed since the time that it gives. Containers that
-    are younger than ten seconds are not Ready for a moment when a kubelet starts anew, and what is
-    not Ready is updated without a drain.
+    The time in the condition may be a second old when the kubelet publishes it. A restarted kubelet
+    briefly marks containers younger than ten seconds as not Ready, and instances that are not Ready
+    are updated without leaving the Service first. So the test waits ten seconds.
     """
     served.began().real.wait(10)
     kubelet = served.real.node.kubelet
@@ -103,7 +105,7 @@ def test_the_drain_counts_from_when_the_instance_has_left(served: Served) -> Non
 
 
 def test_an_edit_in_the_middle_of_a_drain(served: Served) -> None:
-    """The instance goes to the newest template; the one in between never runs there."""
+    """The instance must get the newest template, and must not run the one in between."""
     served.began(grace=LONG).change("2").until_drained().change("3").settle()
     served.report("an edit in the middle of a drain")
     assert served.real.tags() == "3 3 3 3"
@@ -114,7 +116,7 @@ def test_an_edit_in_the_middle_of_a_drain(served: Served) -> None:
 
 
 def test_a_rollback_in_the_middle_of_a_drain(served: Served) -> None:
-    """The gate opens again, and no container was stopped."""
+    """The gate must open again without any container being stopped."""
     served.began(grace=LONG).change("2").until_drained().change("1").settle()
     served.report("a rollback in the middle of a drain")
     assert served.real.tags() == "1 1 1 1"
@@ -125,7 +127,7 @@ def test_a_rollback_in_the_middle_of_a_drain(served: Served) -> None:
 
 
 def test_a_pause_in_the_middle_of_a_drain(served: Served) -> None:
-    """The instance serves on with its old image while the roll is paused."""
+    """While the rollout is paused, the instance must serve with its old image."""
     served.began(grace=LONG).change("2").until_drained()
     served.app.patch(updateStrategy={"paused": True})
     served.app.until(lambda: served.is_open(0), "0 is open again", 120)
@@ -141,7 +143,9 @@ def test_a_pause_in_the_middle_of_a_drain(served: Served) -> None:
 
 
 def test_a_kill_in_the_middle_of_a_drain(served: Served) -> None:
-    """It goes at once, the others are updated, and when started it begins with an open gate."""
+    """The instance ends at once, the others are updated, and its next pod starts with an
+    open gate.
+    """
     served.began(grace=LONG).change("2").until_drained()
     served.app.patch(statuses={"0": "Killed"})
     served.app.until(lambda: 0 not in served.app.pods, "0 is gone", 120)
@@ -156,9 +160,10 @@ def test_a_kill_in_the_middle_of_a_drain(served: Served) -> None:
 def test_an_update_costs_two_writes_of_the_pod_and_two_of_its_status(
     served: Served, cluster: Cluster
 ) -> None:
-    """Drain and update; the gate closed and open.
+    """The writes are the annotation and the update of the pod, and the gate in its status, closed
+    and open.
 
-    Metacontroller follows each write of a status by one of the pod that changes nothing.
+    After each write of a status, Metacontroller writes the pod once more without a change.
     """
     served.began(gate=OLD_GATE)
     log = cluster.audit
@@ -175,7 +180,7 @@ def test_an_update_costs_two_writes_of_the_pod_and_two_of_its_status(
             made.setdefault(write.name, Counter())["idle" if idle else write.what] += 1
             last[write.name] = left
     served.report(f"writes of each pod: {dict(made['web-0'])}")
-    # A busy Metacontroller joins an idle write with the next one.
+    # A busy Metacontroller merges a write without a change with the next one.
     idle_writes = {name: writes.pop("idle", 0) for name, writes in made.items()}
     assert max(idle_writes.values()) <= 2
     expected = {"update pods": 2, "update pods/status": 2}

@@ -1,9 +1,8 @@
-"""Games on a real node that hold their pods: a roll reaches each when its match is over.
+"""Games on a real node that hold their pods: a rollout updates each when its match is over.
 
-A game plays matches, each of its own length, and reads what is wanted of it in a file that its
-kubelet brings up to date. If a match ends and something is wanted, it says so in its own file
-system, and plays no further; the test is the matchmaker, who looks there and removes the hold. A
-game that is stopped in a match ends with exit code 9.
+A game plays matches of a fixed length. It reads its pending action from a file that the kubelet
+updates. If there is an action at the end of a match, the game writes a file and stops playing. The
+test then removes the hold, like a matchmaker. A game that is stopped in a match exits with code 9.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .realnode.workloads import container, environment, tag_of
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
 
 SECONDS = {0: 12, 1: 5, 2: 19, 3: 8}
-"""Instance -> how long its matches take."""
+"""Length of the matches in seconds, by instance number."""
 GAME = """
 over() { [ -f /run/over ] || exit 9; exit 0; }
 trap over TERM
@@ -39,7 +38,7 @@ CUT_OFF = 9
 
 
 def game(tag: str) -> tuple[Json, Json]:
-    """The container of a game, and what else its pod has."""
+    """Returns the container of a game, and further fields of its pod."""
     asked = {"fieldPath": f"metadata.annotations['{WANTED}']"}
     volume = {"name": "told", "downwardAPI": {"items": [{"path": "wanted", "fieldRef": asked}]}}
     main = container(
@@ -52,7 +51,7 @@ def game(tag: str) -> tuple[Json, Json]:
 
 
 class Matchmaker(threading.Thread):
-    """Holds all games, and lets go of those that say that their match is over."""
+    """Removes the holds of games that report the end of their match."""
 
     def __init__(self, real: Trial) -> None:
         super().__init__(daemon=True)
@@ -80,7 +79,7 @@ def began(real: Trial) -> Trial:
 
 
 def exit_codes(real: Trial) -> dict[int, int]:
-    """How the process before ended in each pod, as its kubelet says."""
+    """Returns the exit code of the previous process in each pod, from the kubelet's status."""
     found = {}
     for id in SECONDS:
         ended = real.container(id).get("lastState", {}).get("terminated")
@@ -115,7 +114,7 @@ def test_a_roll_waits_for_each_match_and_cuts_nobody_off(real: Trial, note: list
 
 
 def test_without_a_hold_matches_are_cut_off(real: Trial) -> None:
-    """The same roll of the same games: what the test above looks for does happen."""
+    """This shows that the test with holds would notice a stopped match."""
     began(real)
     main, pod = game("2")
     real.roll(main, seconds=120, **pod)

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(600),
     pytest.mark.since(35, "image volumes by default"),
-    pytest.mark.usefixtures("network"),  # which pullers need, as other pods do
+    pytest.mark.usefixtures("network"),  # pullers need the network, as other pods do
 ]
 PULLER = "apps.tkestack.io/puller"
 FIRST: Json = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"prePull": True}}
@@ -28,26 +28,28 @@ SLOW = 6.0
 
 @pytest.fixture(scope="module")
 def network(running_node: RealNode) -> Iterator[None]:
-    """Addresses for pods that do not share the host's; before they go, the pods do."""
+    """Gives addresses to pods that do not use the host's network, and waits at the end until they
+    are deleted.
+    """
     with PodNetwork.for_pods(running_node):
         yield
 
 
 def publish(real: Trial, *tags: str) -> None:
-    """Images that the node does not have and the registry does."""
+    """Offers images in the registry that the node does not have."""
     for tag in tags:
         real.node.registry.images.add(image(tag), {"VERSION": tag})
         real.node.registry.published.add(image(tag))
 
 
 def pullers(real: Trial) -> list[Json]:
-    """The pods that pull."""
+    """Returns the pods that pull images."""
     kube = real.app.kube
     return kube.list_all("v1", "pods", real.app.namespace, labelSelector=PULLER)
 
 
 def away(real: Trial) -> float:
-    """The longest time in which an instance did not serve, in seconds."""
+    """Returns the longest time in seconds in which an instance did not serve."""
     longest, since = 0.0, dict[str, float]()
     for moment in real.witness.timeline:
         serving = {each.pod for each in moment.running if each.serving}
@@ -61,7 +63,7 @@ def away(real: Trial) -> float:
 
 
 def test_an_instance_is_not_away_while_its_image_is_pulled(real: Trial, note: list[str]) -> None:
-    """An image of 100 MB, from a registry on the same machine that takes two seconds to begin."""
+    """The image has 100 MB, and the registry on this machine waits two seconds before each pull."""
     found = []
     real.began("1", replicas=2)
     real.node.registry.delay = 2
@@ -90,7 +92,7 @@ def test_a_tag_that_does_not_exist_takes_nothing_down(real: Trial) -> None:
     assert image("tpyo") in message
     assert "not found" in message
     assert real.app.condition("Degraded").startswith("True ImagesNotPulled")
-    real.wait(40)  # longer than pullers are waited for that cannot run
+    real.wait(40)  # longer than the service waits for pullers that cannot run
     assert real.tags() == "1 1 1"
     assert real.never_fewer_than(3)
     real.roll("2")
@@ -173,7 +175,7 @@ def test_a_quota_that_leaves_no_room_for_pullers_stops_no_update(real: Trial) ->
 
 
 def test_what_runs_in_a_puller_is_restricted(real: Trial) -> None:
-    """The API server's own admission, at its strictest level, takes the pod."""
+    """The API server's admission accepts the pod at its strictest level."""
     publish(real, "s1")
     real.began("1", updateStrategy=FIRST)
     real.node.registry.delay = 4

@@ -1,9 +1,10 @@
-"""From an empty cluster to a running TApp, on a real node: what is installed runs as it is shipped.
+"""Installs a release on an empty cluster with a real node, and runs a TApp: nothing differs from a
+user's install.
 
-The image is built as a release's is, and so is Metacontroller's, of the binary that the environment
-names. Nothing of the manifests is changed: the node takes every pod, and Services have addresses
-and names. Without that binary the simulator's Metacontroller runs on this host, and asks the
-service by its Service's address.
+The image is built like a release's. Metacontroller's image is built from the binary that the
+environment names. The manifests are unchanged: the node takes all pods, and Services have addresses
+and names. Without that binary, the simulator's Metacontroller runs on this host and calls the
+service by the address of its Service.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ PROXIED = json.dumps(
         {"name": "NO_PROXY", "value": ".svc,198.18.0.0/15"},
     ]
 )
-"""Metacontroller behind a proxy that takes nothing, but for Services and the API server."""
+"""Variables of Metacontroller for a proxy that refuses everything, except Services and the API
+server.
+"""
 THEIR_IMAGE = "FROM scratch\nCOPY metacontroller /usr/bin/metacontroller\n"
 
 
@@ -61,12 +64,12 @@ class Product:
 
     dist: Path
     archives: list[Path]
-    """Images, as a node loads them."""
+    """Archives of images that a node can load."""
 
 
 @pytest.fixture(scope="module")
 def product(workspace: Path, note: list[str]) -> Iterator[Product]:
-    """The release and its images, Metacontroller's among them where its binary is at hand."""
+    """The release and its images. Metacontroller's image is included if its binary is available."""
     problem = shipped.missing() or missing(backend())
     if problem is not None:
         if os.environ.get("E2E_REAL_NODE") == "1":
@@ -88,13 +91,13 @@ def product(workspace: Path, note: list[str]) -> Iterator[Product]:
 
 
 def backend() -> str:
-    """The kind of cluster that the environment asks for."""
+    """Returns the kind of cluster that the environment chooses."""
     choice = choose(os.environ)
     return "none" if isinstance(choice, str) else choice.backend
 
 
 def their_image(dist: Path) -> str:
-    """The image of Metacontroller that the release names."""
+    """Returns the image of Metacontroller that the release names."""
     documents = yaml.safe_load_all((dist / "install-with-metacontroller.yaml").read_text())
     (found,) = [each for each in documents if each and each["kind"] == "StatefulSet"]
     (container,) = found["spec"]["template"]["spec"]["containers"]
@@ -103,11 +106,11 @@ def their_image(dist: Path) -> str:
 
 @pytest.fixture
 def whole(product: Product, workspace: Path) -> Iterator[WholeCluster]:
-    """An empty cluster of one node, which has the images."""
+    """An empty cluster of one node that has the images."""
     choice = choose(os.environ)
     assert not isinstance(choice, str)
     assert choice.binaries is not None
-    # Where the real Metacontroller is missing, there is a program that just runs.
+    # Without the real Metacontroller, its image contains a program that only runs.
     names = [f"docker.io/library/{each}" for each in (example_image(), OTHER, theirs.IMAGE)]
     directory = Path(tempfile.mkdtemp(dir=workspace))
     with WholeCluster(choice.binaries, directory, names) as made:
@@ -117,13 +120,13 @@ def whole(product: Product, workspace: Path) -> Iterator[WholeCluster]:
 
 
 def example_image() -> str:
-    """The image that the example runs."""
+    """Returns the image of the example."""
     (container,) = yaml.safe_load(EXAMPLE.read_text())["spec"]["template"]["spec"]["containers"]
     return str(container["image"])
 
 
 def control(whole: WholeCluster) -> str:
-    """Lets a Metacontroller run where none was installed; returns which one runs."""
+    """Starts a Metacontroller unless the release installed one, and returns its description."""
     if binary_from(os.environ) is not None:
         return "the real Metacontroller, in the cluster"
     whole.control()
@@ -131,7 +134,9 @@ def control(whole: WholeCluster) -> str:
 
 
 def example_runs(whole: WholeCluster, begun: float) -> str:
-    """The example, applied and waited for as the README says; returns how long it took since."""
+    """Applies the example and waits for it as the README says; returns the time since `begun` as
+    text.
+    """
     which = control(whole)
     whole.do("kubectl", "apply", "-f", EXAMPLE)
     whole.do("kubectl", "wait", "tapp/same", "--for=condition=Ready", "--timeout=5m")
@@ -141,7 +146,7 @@ def example_runs(whole: WholeCluster, begun: float) -> str:
 
 
 def service_pods(whole: WholeCluster) -> list[Json]:
-    """The service's pods that are not about to go."""
+    """Returns the service's pods that are not being deleted."""
     found = whole.kube.list_all(
         "v1", "pods", "tapp-system", labelSelector="app.kubernetes.io/name=tapp-hooks"
     )
@@ -149,13 +154,15 @@ def service_pods(whole: WholeCluster) -> list[Json]:
 
 
 def has_no_privilege(whole: WholeCluster) -> bool:
-    """Asked of the kernel: the user, no capability, no new privilege, seccomp, read-only root."""
+    """Asserts by the kernel's data: user, no capability, no new privileges, seccomp and a read-only
+    root.
+    """
     for pod in service_pods(whole):
         (process,) = whole.node.witness.processes("tapp-system", pod["metadata"]["name"])
         lines = (line.partition(":") for line in (process / "status").read_text().splitlines())
         status = {key: value.split() for key, _, value in lines}
-        # The image's user; of an image a kubelet takes no group, and 0 without capabilities may
-        # do no more than read what everybody may.
+        # The user is from the image. The kubelet takes no group from an image, and without
+        # capabilities group 0 has only the rights of all users.
         assert (status["Uid"], status["Gid"]) == (["65532"] * 4, ["0"] * 4)
         assert {int(status[each][0], 16) for each in ("CapEff", "CapPrm", "CapBnd")} == {0}
         assert (status["NoNewPrivs"], status["Seccomp"]) == (["1"], ["2"])
@@ -167,7 +174,9 @@ def has_no_privilege(whole: WholeCluster) -> bool:
 
 
 def answers_as_this_checkout_does(whole: WholeCluster) -> bool:
-    """Every replica, to the calls that a real Metacontroller made, at the same second."""
+    """Asserts that every replica answers the recorded calls of a real Metacontroller like this
+    checkout.
+    """
     for pod, file in itertools.product(service_pods(whole), FILES):
         record = json.loads(file.read_text())
         body, path = json.dumps(record["request"]).encode(), f"/{record['hook']}"
@@ -186,7 +195,7 @@ def answers_as_this_checkout_does(whole: WholeCluster) -> bool:
 
 
 def test_one_command_of_helms(whole: WholeCluster, product: Product, note: list[str]) -> None:
-    """Installed, used, changed and removed, while the instances' containers run."""
+    """Helm installs, upgrades and uninstalls the release while the instances' containers run."""
     chart = product.dist / CHART
     install = ("helm", "install", "tapp", chart, *HELM, "--create-namespace", "--wait")
     wanted = ("--set", "metacontroller.enabled=true", "--set-json", f"metacontroller.env={PROXIED}")
@@ -213,7 +222,7 @@ def test_one_command_of_helms(whole: WholeCluster, product: Product, note: list[
     before = {each["metadata"]["uid"] for each in service_pods(whole)}
     whole.node.witness.begin("tapp-system", "hooks")
     whole.do("kubectl", "create", "secret", "generic", "tapp-hooks-token", *HELM, *TOKEN)
-    # The simulator's Metacontroller sends no token.
+    # the simulator's Metacontroller sends no token
     real = binary_from(os.environ) is not None
     setting = "components.bearerToken=true" if real else "settings.TAPP_LOG_LEVEL=debug"
     changed = ("--reset-then-reuse-values", "--wait", "--set", setting)
@@ -240,7 +249,7 @@ def test_one_command_of_helms(whole: WholeCluster, product: Product, note: list[
 
 
 def images(whole: WholeCluster) -> list[str]:
-    """The images that run, by instance."""
+    """Returns the running images, by instance."""
     found = whole.kube.list_all("v1", "pods", "default", labelSelector="app=same")
     running = [each["status"].get("containerStatuses") or [{}] for each in found]
     return [str(each[0].get("image", "")).rpartition("/")[2] for each in running]
@@ -255,13 +264,15 @@ case "$(basename "$0") $1" in
 "kind delete") : > "$CLUSTERS" ;;
 esac
 """
-"""For docker and kind: the cluster is there, and the image is in its node."""
+"""A program in place of docker and kind: the cluster exists, and its node has the image."""
 
 
 def test_make_kind(
     whole: WholeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: list[str]
 ) -> None:
-    """Its own commands, but for Docker and kind; what it says that may be tried; and again."""
+    """Runs the script's own commands, but for docker and kind, then the commands that it suggests,
+    and the script again.
+    """
     for tool in ("docker", "kind"):
         (tmp_path / tool).write_text(STAND_IN)
         (tmp_path / tool).chmod(0o755)
@@ -297,7 +308,7 @@ def test_make_kind(
 
 
 def registered(whole: WholeCluster) -> bool:
-    """True if Metacontroller knows of TApps."""
+    """Returns True if the CompositeController exists."""
     try:
         return whole.kube.find(API, "compositecontrollers", None, CONTROLLER) is not None
     except KubeError:

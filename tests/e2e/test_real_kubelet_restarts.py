@@ -1,7 +1,7 @@
-"""A kubelet that is away for a while in the middle of an update, and then starts anew.
+"""A kubelet that stops during an update and starts again.
 
-Since Kubernetes 1.35 (KEP-4781) it goes on with `started` and Ready as they were published, and
-also for a container that is not the published one: just started, and seen by no probe.
+Since Kubernetes 1.35 (KEP-4781) the kubelet keeps `started` and Ready as published. It does so even
+for a container that replaced the published one, has just started and was not probed yet.
 """
 
 from __future__ import annotations
@@ -17,16 +17,21 @@ from .realnode.workloads import PROBE, container, tag_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 AWAY = 12
-"""Seconds: a kubelet calls it no restart of its own if a container is younger than ten."""
+"""Seconds without a kubelet.
+
+It recognizes its restart only for containers older than ten seconds.
+"""
 LATE = "serves-late"
 BUSY: Json = {"postStart": {"exec": {"command": ["sleep", "6"]}}}
-"""Keeps the kubelet from publishing what it has started, and from probing it."""
+"""A hook that keeps the kubelet from publishing and probing the started container."""
 PATIENT = PROBE | {"failureThreshold": 30}
 
 
 @pytest.fixture
 def away(real: Trial, cluster: Cluster) -> Callable[[], None]:
-    """Kills the kubelet for a while, in which nobody gives its node up."""
+    """Returns a function that kills the kubelet for a while, during which the control plane does
+    not act on its node.
+    """
     plane = cluster.control_plane
     assert plane is not None
 

@@ -1,7 +1,7 @@
-"""Nodes that are lost: instances start elsewhere, unless most nodes seem to be lost.
+"""Lost nodes: instances start on other nodes, unless most nodes seem to be lost.
 
-Two instances are on the real node, two on fake ones. The real kubelet is stopped, its containers
-run on.
+Two instances are on the real node, two on fake ones. The real kubelet is stopped while its
+containers continue to run.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from .realnode.workloads import Published, container, real_template
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 LOST = "apps.tkestack.io/lost-node"
 LIMIT = 5
-"""Seconds of silence after which a node is lost to the TApps here."""
+"""Seconds of silence after which the TApps in these tests count a node as lost."""
 SOON = 10.0
 NODES = ("lost-0", "lost-1", "lost-2", "lost-3")
 ON_REAL = (2, 3)
-"""The instances on the real node, the last ones: those that go when the TApp gets smaller."""
+"""The instances on the real node. They have the highest numbers, so scaling down deletes them."""
 
 
 def mobile(made: Json) -> Json:
-    """The TApp, its instances leaving nodes that are lost."""
+    """Lets the instances of a TApp leave lost nodes, and returns the TApp."""
     made["metadata"]["annotations"] = {"apps.tkestack.io/lost-node-seconds": str(LIMIT)}
     made["spec"]["forceDeletePod"] = True
     return made
 
 
 def apart() -> Json:
-    """Anti-affinity: a node each, while there are enough."""
+    """Returns an anti-affinity that gives each pod its own node if there are enough nodes."""
     term = {
         "topologyKey": "kubernetes.io/hostname",
         "labelSelector": {"matchLabels": {"app": "web"}},
@@ -50,13 +50,15 @@ def apart() -> Json:
 
 
 def expression(key: str, *values: str) -> Json:
-    """A node selector's term: one of these values, or any."""
+    """Returns a term of a node selector for these values of a label, or for any value."""
     wanted = {"operator": "In", "values": list(values)} if values else {"operator": "Exists"}
     return {"matchExpressions": [{"key": key, **wanted}]}
 
 
 def spread() -> Json:
-    """A TApp of four: 0 and 1 on a fake node each, 2 and 3 on the real one while it is there."""
+    """Returns a TApp of four: 0 and 1 on fake nodes, 2 and 3 on the real node while it is
+    available.
+    """
     prefers = [{"weight": 100, "preference": expression(REAL)}]
     there = real_template(
         container(),
@@ -76,18 +78,18 @@ def spread() -> Json:
 
 
 def nodes(app: App) -> dict[int, str]:
-    """Number -> the node of its pod, "" before it has one."""
+    """Returns the node of each pod by instance number; empty before the pod has a node."""
     return {number: pod["spec"].get("nodeName", "") for number, pod in app.pods.items()}
 
 
 def is_going(pod: Json) -> bool:
-    """True if the pod is Terminating."""
+    """Returns True if the pod is Terminating."""
     return "deletionTimestamp" in pod["metadata"]
 
 
 @pytest.fixture
 def moving(real: Trial) -> Trial:
-    """The TApp of `spread`, complete and where it should be."""
+    """The TApp of `spread`, complete and on its expected nodes."""
     app = real.app.apply(spread()).settle()
     placed = nodes(app)
     assert {placed[number] for number in ON_REAL} == {real.node.name}, placed
@@ -97,7 +99,9 @@ def moving(real: Trial) -> Trial:
 
 
 def silence(real: Trial) -> float:
-    """Stops the kubelet, waits until none of its pods is Ready, and returns when it was stopped."""
+    """Stops the kubelet, waits until none of its pods is Ready, and returns the time of the
+    stop.
+    """
     real.node.silence()
     stopped = time.monotonic()
     real.app.until(lambda: not any(map(real.ready, ON_REAL)), "none of its pods is Ready", 60)
@@ -105,7 +109,7 @@ def silence(real: Trial) -> float:
 
 
 def story(real: Trial, number: int, stopped: float) -> dict[str, float]:
-    """Fate of an instance whose node was lost, in seconds since the kubelet was stopped."""
+    """Returns the steps of an instance on a lost node, in seconds since the kubelet was stopped."""
     published = real.history.of(f"web-{number}")
     old = published[0].pod["metadata"]["uid"]
     mine = [each for each in published if each.pod["metadata"]["uid"] == old]
@@ -131,7 +135,10 @@ def story(real: Trial, number: int, stopped: float) -> dict[str, float]:
 
 
 def test_instances_leave_a_lost_node(moving: Trial, cluster: Cluster, note: list[str]) -> None:
-    """Within seconds of the limit; and when the node is back, it ends what it still ran."""
+    """They leave within seconds of the limit.
+
+    When the node returns, its kubelet ends the old containers.
+    """
     app = moving.app
     born = app.uids()
     stopped = silence(moving)
@@ -162,7 +169,7 @@ def test_instances_leave_a_lost_node(moving: Trial, cluster: Cluster, note: list
 
 @pytest.mark.parametrize("how", ["kill", "scale down", "delete"])
 def test_what_ends_on_a_lost_node_does_not_get_stuck(moving: Trial, how: str) -> None:
-    """Nobody there answers a deletion, so the pod is made Failed first."""
+    """No kubelet confirms the deletion, so the service sets the pod to Failed first."""
     app = moving.app
     silence(moving)
     if how == "kill":
@@ -182,14 +189,16 @@ def test_what_ends_on_a_lost_node_does_not_get_stuck(moving: Trial, how: str) ->
 
 
 def is_shut(app: App, node: str) -> bool:
-    """True if the node has taints beside the one of all these nodes: a new one has, for a while."""
+    """Returns True if the node has a taint in addition to that of all fake nodes, as a new node has
+    for a while.
+    """
     taints = app.kube.get("v1", "nodes", None, node)["spec"].get("taints") or []
     return [each["key"] for each in taints] != [FAKE]
 
 
 @pytest.fixture
 def kubelets(cluster: Cluster, app: App) -> Iterator[FakeKubelet]:
-    """Four more fake nodes, for one TApp; they go after it."""
+    """Four additional fake nodes for one TApp, which is deleted before them."""
     with FakeKubelet(cluster.kubeconfig, NODES, context=cluster.context, tainted=True) as made:
         app.until(lambda: not any(is_shut(app, node) for node in NODES), "the nodes are open")
         yield made
@@ -201,7 +210,10 @@ def kubelets(cluster: Cluster, app: App) -> Iterator[FakeKubelet]:
 
 
 def test_nothing_moves_while_most_nodes_are_silent(app: App, kubelets: FakeKubelet) -> None:
-    """It is more likely that the network is broken; once half of them are heard of, it goes on."""
+    """A broken network is more likely.
+
+    The service acts as soon as half of the nodes report again.
+    """
     required = {"nodeSelectorTerms": [expression("kubernetes.io/hostname", *NODES)]}
     affinity = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required},

@@ -1,4 +1,4 @@
-"""A node that is silent, and restarts of kubelet and containerd in the middle of a roll."""
+"""A silent node, and restarts of kubelet and containerd during a rollout."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def lost(real: Trial) -> None:
-    """Silences the node, and waits until the cluster has given it up."""
+    """Silences the node, and waits until the control plane treats it as lost."""
     real.node.silence()
     real.app.until(lambda: not node_is_ready(real.app.kube, real.node.name), "the node is lost", 60)
     real.app.until(lambda: not any(map(real.ready, real.app.pods)), "no pod is Ready", 120)
 
 
 def test_a_silent_node_is_no_licence(real: Trial) -> None:
-    """Nobody serves as far as the cluster knows, and yet all run; once back, one goes at a time."""
+    """No pod is Ready in the API, but all containers run.
+
+    After the node's return, the budget must still hold.
+    """
     real.began("1", replicas=4)
     born = real.app.uids()
     lost(real)
@@ -49,7 +52,10 @@ def test_the_node_goes_silent_in_the_middle_of_a_roll(real: Trial) -> None:
 
 @pytest.mark.parametrize("part", ["kubelet", "containerd"])
 def test_a_restart_in_the_middle_of_a_roll(real: Trial, part: str) -> None:
-    """Killed, as a machine does that has no memory left; the containers live on."""
+    """The process is killed, as on a machine without free memory.
+
+    The containers continue to run.
+    """
     slow = {"env": environment(TERM_SECONDS=1)}
     pod = {"terminationGracePeriodSeconds": 4}
     real.began(container("1", **slow), replicas=4, pod=pod)
@@ -67,7 +73,7 @@ def test_a_restart_in_the_middle_of_a_roll(real: Trial, part: str) -> None:
 
 
 def test_the_kubelet_is_away_while_the_wanted_image_changes_twice(real: Trial) -> None:
-    """It never saw the image in between."""
+    """The kubelet has never seen the image in between."""
     real.began("1")
     real.change("2").node.kubelet.stop()
     real.change("3").wait(2)
@@ -78,7 +84,9 @@ def test_the_kubelet_is_away_while_the_wanted_image_changes_twice(real: Trial) -
 
 
 def test_a_pull_is_slow(real: Trial) -> None:
-    """The old container is gone while the new image is pulled: it counts against the budget."""
+    """While the new image is pulled the old container has ended, so the instance counts against the
+    budget.
+    """
     real.node.registry.publish("late-slow")
     real.node.registry.delay = 3
     real.began("1").roll("late-slow")

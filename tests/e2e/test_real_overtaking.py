@@ -1,7 +1,7 @@
-"""Updates that overtake each other on a real kubelet, which turns to one spec at a time.
+"""Updates that overtake each other on a real kubelet, which handles one spec at a time.
 
-It publishes the newest generation with the container of the spec before, running and ready, and
-only then kills that container, for its whole grace period.
+The kubelet publishes the newest generation while the container of the previous spec is running and
+ready. Only then it kills that container, which takes the whole grace period.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from .realnode.workloads import PROBE, container, environment
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 GRACE = 6
 DEAF = {"env": environment(IGNORE_TERM=1)}
-"""A container that does not hear SIGTERM, and lives for its whole grace period."""
+"""Fields of a container that ignores SIGTERM, and so lives for its whole grace period."""
 
 
 def deaf(tag: str, **fields: Any) -> Json:
-    """A container of this image that ignores SIGTERM."""
+    """Returns a container of this image that ignores SIGTERM."""
     return container(tag, **DEAF, **fields)
 
 
 @pytest.mark.parametrize("probe", [{}, {"readinessProbe": PROBE}], ids=["no probe", "readiness"])
 def test_a_second_edit_while_the_first_kills(real: Trial, probe: Json) -> None:
-    """The image in between runs for a moment, and is no finished update."""
+    """The image in between runs for a moment, which must not count as a finished update."""
     pod = {"terminationGracePeriodSeconds": GRACE}
     real.began(deaf("1", **probe), pod=pod)
     real.change(deaf("2", **probe), **pod).wait(2)
@@ -37,7 +37,7 @@ def test_a_second_edit_while_the_first_kills(real: Trial, probe: Json) -> None:
 
 
 def test_back_and_forth_while_the_first_image_is_killed(real: Trial) -> None:
-    """The wanted image runs all the time: in a container that is being killed."""
+    """The wanted image runs all the time, but in a container that is being killed."""
     pod = {"terminationGracePeriodSeconds": GRACE}
     real.began(deaf("1"), pod=pod)
     real.change(deaf("2"), **pod).wait(2)
@@ -62,14 +62,14 @@ def test_an_edit_while_a_liveness_probe_restarts_the_old_image(real: Trial) -> N
     alive = {"livenessProbe": PROBE | {"failureThreshold": 1}}
     real.began(deaf("1", **alive), pod=pod)
     real.spoil(0)
-    real.wait(2.5)  # the probe has failed, and the container is being killed
+    real.wait(2.5)  # by now the probe has failed, and the container is being killed
     real.roll(deaf("2", **alive), **pod)
     assert real.never_fewer_than(2)
     assert real.tags() == "2 2 2"
 
 
 def test_an_edit_while_an_instance_is_in_its_post_start_hook(real: Trial) -> None:
-    """The kubelet turns to the new image when the hook of the old one has ended."""
+    """The kubelet handles the new image only after the hook of the old one has ended."""
     pod = {"terminationGracePeriodSeconds": GRACE}
     hook = {"lifecycle": {"postStart": {"exec": {"command": ["sleep", "4"]}}}}
     real.began(deaf("1", **hook), pod=pod)
@@ -86,7 +86,7 @@ def test_an_edit_while_an_instance_is_in_its_post_start_hook(real: Trial) -> Non
     "tags", [("2-again", "3"), ("3", "2-again")], ids=["and on", "and back under another name"]
 )
 def test_another_name_of_the_same_image_is_overtaken(real: Trial, tags: tuple[str, str]) -> None:
-    """The kubelet's word for such a container is another image than the spec's, for good."""
+    """The status of such a container never shows the image of the spec."""
     pod = {"terminationGracePeriodSeconds": 3}
     real.began(deaf("2"), pod=pod)
     real.change(deaf(tags[0]), **pod).wait(1.5)
@@ -97,7 +97,7 @@ def test_another_name_of_the_same_image_is_overtaken(real: Trial, tags: tuple[st
 
 
 def test_two_deaf_containers_are_killed_one_after_the_other(real: Trial) -> None:
-    """Between the two kills nothing is published that looks finished."""
+    """No status between the two kills may look like a finished update."""
     pod = {"terminationGracePeriodSeconds": 3}
     real.began(deaf("1"), deaf("1", name="side"), pod=pod, counted=("main", "side"))
     real.change(deaf("2"), deaf("1", name="side"), **pod).wait(1)

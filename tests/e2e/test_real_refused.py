@@ -1,4 +1,4 @@
-"""Pods that the kubelet refuses or cannot start: the pace of the attempts, and what is said."""
+"""Pods that the kubelet refuses or cannot start: the rate of the attempts, and the messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SYSCTL = {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"
 
 
 def too_large(tag: str) -> Json:
-    """A container that asks for more than the node has."""
+    """Returns a container that requests more than the node has."""
     return container(tag, resources={"requests": {"cpu": "900"}})
 
 
@@ -23,8 +23,10 @@ def too_large(tag: str) -> Json:
 def test_a_pod_that_the_kubelet_refuses_is_replaced_ever_more_slowly(
     real: Trial, refused: str
 ) -> None:
-    """It stays to be looked at, a condition says what is refused, and a new template heals it."""
-    # Named nodes are how a pod gets past the scheduler, as it does in a race for the last place.
+    """The refused pod stays for diagnosis, a condition names the reason, and a new template repairs
+    the instance.
+    """
+    # With a node name the pod bypasses the scheduler, as in a race for the last place on a node.
     pod: dict[str, Any] = {"nodeName": real.node.name}
     real.began("1", pod=pod)
     if refused == "OutOfcpu":
@@ -38,19 +40,19 @@ def test_a_pod_that_the_kubelet_refuses_is_replaced_ever_more_slowly(
     degraded = real.app.condition("Degraded")
     assert degraded.startswith("True ")
     assert refused in degraded
-    # Between two tries there is none for a moment.
+    # Between two attempts there is no pod for a moment.
     real.app.until(
         lambda: real.app.pods.get(0, {}).get("status", {}).get("reason") == refused,
         "the next one is refused, too",
         60,
     )
-    # The patch is a merge: what the template before had must be taken out by name.
+    # A merge patch must remove each field of the previous template explicitly.
     real.roll("2", seconds=60, **pod, securityContext=None)
     assert real.never_fewer_than(2)
 
 
 def test_an_instance_heals_by_itself_when_the_kubelet_takes_it_after_all(real: Trial) -> None:
-    """The node's place was taken by somebody else, who goes."""
+    """Another pod used the node's CPU, and is deleted."""
     other = container("1", resources={"requests": {"cpu": "1"}})
     taken = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "other"}}
     big = container("1", resources={"requests": {"cpu": "1200m"}})

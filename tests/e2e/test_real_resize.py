@@ -1,4 +1,4 @@
-"""`resources: InPlace` on a real node: the service resizes pods, with the component's account."""
+"""`resources: InPlace` on a real node: the service resizes pods with the component's account."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RESTART = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
 def account(
     kube: Kube, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
-    """The component's account and role in the cluster; token and CA as a pod would have them."""
+    """The component's account and role in the cluster, with token and CA as a pod gets them."""
     place = tmp_path_factory.mktemp("account")
     with account_of(kube, cluster, COMPONENT, ACCOUNT, place) as account:
         yield account
@@ -41,20 +41,20 @@ def account(
 
 @pytest.fixture(scope="module")
 def resizing(account: Path, kube: Kube, workspace: Path) -> Iterator[HookService]:
-    """Two replicas of the service with the component, two workers each."""
+    """Two replicas of the service with the component, and two workers each."""
     with replicas(kube, workspace / "resizing", account, "TAPP_RESIZE") as service:
         yield service
 
 
 @pytest.fixture
 def sized(real: Trial, hook_proxy: HookProxy, resizing: HookService) -> Iterator[Trial]:
-    """A TApp whose syncs are answered by these replicas."""
+    """A TApp whose syncs go to these replicas."""
     with hook_proxy.led_to(resizing.url):
         yield real
 
 
 def asking(cpu: str, requests: str = "20m", **more: Any) -> Json:
-    """A container with its limit; it requests less, so the pod is Burstable."""
+    """Returns a container with a CPU limit and a smaller request, so that the pod is Burstable."""
     resources = {
         "limits": {"cpu": cpu, "memory": "64Mi"},
         "requests": {"cpu": requests, "memory": "16Mi"},
@@ -63,23 +63,23 @@ def asking(cpu: str, requests: str = "20m", **more: Any) -> Json:
 
 
 def began(real: Trial, first: Json, **more: Any) -> Trial:
-    """Three instances that are resized one at a time."""
+    """Creates three instances that are resized one at a time."""
     strategy = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"resources": "InPlace"}}
     return real.began(first, updateStrategy=strategy, **more)
 
 
 def limit_of(pod: Json) -> str:
-    """The cpu limit in the spec of a pod."""
+    """Returns the CPU limit in the spec of a pod."""
     return str(pod["spec"]["containers"][0]["resources"]["limits"]["cpu"])
 
 
 def limits(real: Trial) -> list[str]:
-    """The cpu limit of each container, as its kubelet tells of it."""
+    """Returns the CPU limit of each container from the kubelet's status."""
     return [real.container(number)["resources"]["limits"]["cpu"] for number in range(3)]
 
 
 def asked(cluster: Cluster, mark: int, real: Trial) -> set[str]:
-    """What the account has asked of the API server."""
+    """Returns the account's requests to the API server."""
     assert cluster.audit is not None
     found = cluster.audit.asked(mark, USER)
     return {write.what for write in found if write.namespace == real.app.namespace}
@@ -110,15 +110,15 @@ def test_a_container_whose_policy_restarts_it_counts_in_the_budget(sized: Trial)
 
 
 def reading(of: str = "") -> Json:
-    """A variable that has the cpu limit of a container, in thousandths."""
+    """Returns a variable with the CPU limit of a container in millicores."""
     reference = {"resource": "limits.cpu", "divisor": "1m"} | ({"containerName": of} if of else {})
     return {"name": "SIZE", "valueFrom": {"resourceFieldRef": reference}}
 
 
 def test_a_container_restarts_for_resources_that_it_reads(sized: Trial) -> None:
-    """A process keeps the environment that it was started with, and a volume is brought up to date.
+    """A process keeps the environment of its start, while the kubelet updates a volume.
 
-    The container beside it, which reads nothing, runs on.
+    The other container reads no resources and continues to run.
     """
     item = {"path": "cpu", "resourceFieldRef": reading("main")["valueFrom"]["resourceFieldRef"]}
     volumes = [{"name": "info", "downwardAPI": {"items": [item]}}]
@@ -129,7 +129,7 @@ def test_a_container_restarts_for_resources_that_it_reads(sized: Trial) -> None:
         reader = container("r1", "reader", env=[reading("main")])
         return main, reader
 
-    # An image that was loaded into the node has no digest, and so no other name.
+    # An image that was loaded into the node has no digest, so it cannot get another name.
     sized.node.registry.publish("r1")
     strategy = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"resources": "InPlace"}}
     sized.began(*made("200m"), pod={"volumes": volumes}, updateStrategy=strategy)
@@ -141,7 +141,7 @@ def test_a_container_restarts_for_resources_that_it_reads(sized: Trial) -> None:
         assert {"SIZE=300"} == {e for e in sized.environment(number) if e.startswith("SIZE=")}
         assert sized.container(number)["restartCount"] == 0
         assert sized.container(number, 1)["restartCount"] == 1
-    # The kubelet writes the files of a volume anew within its sync of about a minute.
+    # The kubelet updates the files of a volume in its sync, about once a minute.
     sized.app.until(
         lambda: all(sized.file(number, "/info/cpu") == "300" for number in range(3)),
         "the volumes are brought up to date",
@@ -168,10 +168,10 @@ def test_the_kubelet_is_killed_in_the_middle(sized: Trial) -> None:
 
 @pytest.mark.parametrize("part", ["kubelet", "containerd"])
 def test_a_restart_of_the_node_while_it_restarts_a_container(sized: Trial, part: str) -> None:
-    """The kubelet may have raised the container's limit only, which is too much for its pod then.
+    """The kubelet may have raised only the container's limit, which then exceeds its pod's limit.
 
-    Such a container never starts (Kubernetes 1.36, cgroup v1): it is named, the others run on, and
-    a new pod helps.
+    Such a container never starts (Kubernetes 1.36, cgroup v1). A condition names it, the others
+    continue to run, and a replacement repairs the instance.
     """
     slow: Json = {"env": environment(TERM_SECONDS=1), "resizePolicy": RESTART}
     began(sized, asking("200m", **slow), pod=GRACE)
@@ -208,7 +208,7 @@ def test_metacontroller_is_killed_in_the_middle(sized: Trial, tapps: Controller)
 
 
 def test_a_container_restarts_for_it_out_of_its_services(sized: Trial) -> None:
-    """The gate is closed before it stops, and open again when the new one runs."""
+    """The gate must be closed before the container stops, and open again when the new one runs."""
     pod = {"readinessGates": [{"conditionType": GATE}]}
     strategy = {"resources": "InPlace", "gracePeriodSeconds": 2}
     first, second = (asking(cpu, resizePolicy=RESTART) for cpu in ("200m", "300m"))
@@ -226,7 +226,10 @@ def test_a_container_restarts_for_it_out_of_its_services(sized: Trial) -> None:
 
 
 def test_a_node_that_is_full_gives_it_when_there_is_room(sized: Trial) -> None:
-    """The kubelet says Deferred; the instance runs on, the others wait, and nothing is replaced."""
+    """The kubelet reports Deferred.
+
+    The instance continues to run, the others wait, and no pod is replaced.
+    """
     began(sized, asking("200m"))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     kube, space = sized.app.kube, sized.app.namespace
@@ -257,7 +260,7 @@ def test_a_node_that_is_full_gives_it_when_there_is_room(sized: Trial) -> None:
 
 
 def room(real: Trial) -> int:
-    """How much cpu nobody on the node has asked for, in thousandths."""
+    """Returns the unrequested CPU of the node in millicores."""
     kube = real.app.kube
     node = kube.get("v1", "nodes", None, real.node.name)
     asked = [
@@ -277,7 +280,7 @@ def milli(quantity: str) -> int:
 
 
 def pending(real: Trial) -> dict[int, str]:
-    """Instance -> why its kubelet has not begun to resize its pod."""
+    """Returns for each waiting instance why its kubelet has not begun the resize."""
     found = {number: conditions(pod) for number, pod in real.app.pods.items()}
     return {
         number: each["PodResizePending"]["reason"]
@@ -287,7 +290,10 @@ def pending(real: Trial) -> dict[int, str]:
 
 
 def test_more_than_the_node_has_means_a_new_pod_within_the_budget(sized: Trial) -> None:
-    """The API server refuses the resize; a new pod has no room either, so the others run on."""
+    """The API server refuses the resize.
+
+    The new pod does not fit either, so the other instances must continue to run.
+    """
     began(sized, asking("200m"))
     born = sized.app.uids()
     huge = asking("2000")

@@ -1,4 +1,4 @@
-"""Containers that start again in their pods, with the image that they have, on a real kubelet."""
+"""Restarts of containers in their pods with the same image, on a real kubelet."""
 
 from __future__ import annotations
 
@@ -23,13 +23,17 @@ GRACE = {"terminationGracePeriodSeconds": 4}
 
 @pytest.fixture(autouse=True)
 def published(real: Trial) -> None:
-    """Images that come from a registry: those that are loaded into a node have no digest there."""
+    """Publishes images in the registry, because images that are loaded into a node have no
+    digest.
+    """
     for tag in ("r1", "r2", "r3"):
         real.node.registry.publish(tag)
 
 
 def asking(*containers: Json | str, restart: str, only: str = "", **pod: Any) -> Json:
-    """The template, with a text that asks for a restart: of all containers, or of one."""
+    """Returns the template with an annotation that requests a restart of all containers, or
+    of one.
+    """
     made = real_template(*containers, **pod)
     key = f"{RESTART}.{only}" if only else RESTART
     made["metadata"]["annotations"] = {key: restart}
@@ -37,20 +41,20 @@ def asking(*containers: Json | str, restart: str, only: str = "", **pod: Any) ->
 
 
 def counts(real: Trial, index: int = 0, group: str = "containerStatuses") -> list[int]:
-    """How often a container of each instance was started again."""
+    """Returns the restart count of a container in each instance."""
     found = sorted(real.app.pods.items())
     return [int(status_of(pod, index, group)["restartCount"]) for _, pod in found]
 
 
 def contents(real: Trial) -> set[str]:
-    """The digests of what runs."""
+    """Returns the digests of the running images."""
     found = real.app.pods.values()
     return {str(status_of(pod)["imageID"]).rpartition("@")[2] for pod in found}
 
 
 @pytest.mark.parametrize("policy", ["IfNotPresent", "Never"])
 def test_restarts_in_a_row_need_no_registry(real: Trial, policy: str) -> None:
-    """Of both containers; and an update that follows, back to plain names, is one restart."""
+    """Both containers restart. A later update back to plain names is one restart."""
     images = (("r1", "main"), ("r3", "side"))
     real.began(*(container(*each) for each in images), container("r2", "other"))
     both = [container(*each, imagePullPolicy=policy) for each in images]
@@ -72,7 +76,7 @@ def test_restarts_in_a_row_need_no_registry(real: Trial, policy: str) -> None:
 
 
 def test_a_tag_that_means_another_image_by_now_changes_nothing(real: Trial) -> None:
-    """With pull policy Always, too: the registry is asked for the digest."""
+    """The kubelet pulls the digest, even with pull policy Always."""
     registry = real.node.registry
     registry.publish("moving")
     body = container("moving", imagePullPolicy="Always")
@@ -87,7 +91,7 @@ def test_a_tag_that_means_another_image_by_now_changes_nothing(real: Trial) -> N
 
 
 def test_one_container_of_two(real: Trial) -> None:
-    """The native sidecar; the process beside it lives through it."""
+    """The sidecar restarts, and the process of the main container survives."""
     sidecar = {"initContainers": [container("r1", "side", restartPolicy="Always")]}
     real.began("r1", pod=sidecar)
     kept = {each.id for each in real.witness.now(real.app.namespace) if each.container == "main"}
@@ -107,7 +111,7 @@ def test_another_image_and_a_restart_are_one(real: Trial) -> None:
 
 
 def test_a_second_edit_while_the_first_kills(real: Trial) -> None:
-    """Whatever runs in the end was started after the last edit."""
+    """All containers at the end must have started after the last edit."""
     deaf = container("r1", **DEAF)
     real.began(deaf, pod=GRACE)
     real.app.patch(template=asking(deaf, restart="1", **GRACE))
@@ -120,7 +124,7 @@ def test_a_second_edit_while_the_first_kills(real: Trial) -> None:
 
 
 def test_what_the_environment_reads_is_new(real: Trial) -> None:
-    """A label restarts the one container that reads it; the other one lives through it."""
+    """A label restarts the container that reads it; the other container survives."""
 
     def labelled(tier: str) -> Json:
         made = real_template(container("r1", env=[TIER]), container("r1", "side"))
@@ -147,13 +151,13 @@ def test_instances_that_are_asked_by_their_pods(real: Trial) -> None:
 
 @pytest.mark.parametrize("fails", ["liveness", "crash"])
 def test_an_instance_fails_at_that_moment(real: Trial, fails: str) -> None:
-    """The older spec starts its container once more, just before the newest one does."""
+    """The kubelet starts the container of the older spec once more, just before the newest one."""
     alive = {"livenessProbe": PROBE | {"failureThreshold": 1}} if fails == "liveness" else {}
     deaf = container("r1", **DEAF, **alive)
     real.began(deaf, pod=GRACE)
     if fails == "liveness":
         real.spoil(0)
-        real.wait(2.5)  # the probe has failed, and the container is being killed
+        real.wait(2.5)  # by now the probe has failed, and the container is being killed
     else:
         real.kill(0)
     before = {each.id for each in real.witness.now(real.app.namespace)}

@@ -1,4 +1,4 @@
-"""Instances become available again after their containers have been replaced for real."""
+"""Availability of instances after their containers were replaced on a real kubelet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENT = PROBE | {"periodSeconds": 4, "failureThreshold": 30}
     ids=["startup", "readiness", "startup and readiness", "readiness with a delay"],
 )
 def test_an_instance_is_not_trusted_before_its_probe_has_run(real: Trial, probes: Json) -> None:
-    """The kubelet reports the restarted container as started and ready until then."""
+    """Until then the kubelet reports the restarted container as started and ready."""
     real.began(container("1", **probes))
     real.roll(container("slow", **probes))
     assert real.never_fewer_than(2)
@@ -34,7 +34,7 @@ def test_an_instance_is_not_trusted_before_its_probe_has_run(real: Trial, probes
 
 @pytest.mark.parametrize("seconds", [0, 5], ids=["at once", "minReadySeconds"])
 def test_ready_before_the_startup_probe_has_run_is_not_believed(real: Trial, seconds: int) -> None:
-    """Readiness passes at once, and the kubelet still calls the container before it started."""
+    """Readiness passes at once, while the kubelet does not count the container as started yet."""
     probes = {"startupProbe": BOOT, "readinessProbe": PROBE}
     real.began(container("1", **probes), replicas=4, minReadySeconds=seconds)
     real.roll(container("late", **probes), seconds=180)
@@ -43,7 +43,7 @@ def test_ready_before_the_startup_probe_has_run_is_not_believed(real: Trial, sec
 
 
 def test_a_hook_that_delays_the_startup_probe_delays_trust(real: Trial) -> None:
-    """The kubelet shows the container, and probes it, when its postStart hook has ended."""
+    """The kubelet publishes and probes the container only after its postStart hook."""
     fields: Json = {"startupProbe": BOOT | {"periodSeconds": 4}, "readinessProbe": PROBE}
     fields["lifecycle"] = {"postStart": {"exec": {"command": ["sleep", "7"]}}}
     real.began(container("1", **fields))
@@ -53,7 +53,7 @@ def test_a_hook_that_delays_the_startup_probe_delays_trust(real: Trial) -> None:
 
 
 def test_min_ready_seconds_count_from_the_start_of_the_container(real: Trial) -> None:
-    """Ready never turns False without a probe: a crash would look like years of service."""
+    """Without a probe, Ready stays True through a crash, so its time would look long enough."""
     real.began("1", minReadySeconds=5)
     real.change("crash")
     real.app.until(lambda: real.container(0)["restartCount"] >= 3, "0 has crashed twice more", 90)
@@ -66,7 +66,10 @@ def test_min_ready_seconds_count_from_the_start_of_the_container(real: Trial) ->
 
 @pytest.mark.parametrize("probes", [{}, {"readinessProbe": PROBE}], ids=["no probe", "readiness"])
 def test_the_pause_between_two_instances_is_never_too_short(real: Trial, probes: Json) -> None:
-    """By the witness's clock. Ready's time is cut to the second, here as for every workload."""
+    """The witness measures the pauses.
+
+    Kubernetes truncates the time of Ready to seconds for all workloads.
+    """
     wanted, cut = 2, 1 if probes else 0
     real.began(container("1", **probes), replicas=6, minReadySeconds=wanted)
     real.roll(container("2", **probes))
@@ -83,7 +86,7 @@ def test_an_image_that_crashes_late_is_caught_by_min_ready_seconds(real: Trial) 
 
 
 def test_a_probe_that_a_crashing_image_has_passed_is_not_enough(real: Trial) -> None:
-    """The first probe runs at once, and the kubelet tells of the crash a second after it."""
+    """The first probe runs at once, and the kubelet reports the crash a second later."""
     real.began(container("1", readinessProbe=PROBE), minReadySeconds=4)
     real.change(container("crash", readinessProbe=PROBE)).wait(15)
     assert real.tags() == "crash 1 1"
@@ -133,7 +136,7 @@ def test_an_image_that_takes_too_much_memory_stops_the_roll(real: Trial) -> None
     ids=["slow", "ignored", "preStop"],
 )
 def test_containers_that_end_slowly(real: Trial, fields: Json) -> None:
-    """The next one waits until the new container runs, however long the old one takes to end."""
+    """The next instance must wait until the new container runs, even if the old one ends slowly."""
     pod = {"terminationGracePeriodSeconds": 5}
     real.began(container("1", **fields), pod=pod)
     real.roll(container("2", **fields), **pod)

@@ -1,4 +1,4 @@
-"""Status and conditions tell of containers that a real kubelet runs."""
+"""Status and conditions of a TApp whose containers a real kubelet runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def test_updating_ends_with_the_update(real: Trial) -> None:
-    """An instance that is not Ready later on is not Updating any more."""
+    """An instance that becomes unready later must not be shown as Updating."""
     probed = {"readinessProbe": PROBE}
     real.began(container("1", **probed)).roll(container("2", **probed))
     real.spoil(1)
@@ -25,7 +25,7 @@ def test_updating_ends_with_the_update(real: Trial) -> None:
 
 
 def said(real: Trial, seconds: float) -> set[str]:
-    """All that Degraded says meanwhile."""
+    """Returns all texts of the condition Degraded within a time."""
     found, end = set(), time.monotonic() + seconds
     while time.monotonic() < end:
         found.add(real.app.condition("Degraded"))
@@ -36,10 +36,11 @@ def said(real: Trial, seconds: float) -> set[str]:
 def test_a_crash_loop_is_degraded_throughout_until_the_next_template_repairs_it(
     real: Trial,
 ) -> None:
-    """Also while the kubelet shows the back-off as terminated; with exit code, count and time.
+    """The condition has exit code, count and time, even while the kubelet shows the back-off as
+    terminated.
 
-    The first restart follows at once, and only the second one makes a loop of it. The repair is in
-    place, and at once: the back-off belongs to the image that crashed.
+    The first restart follows at once, so only the second one counts as a loop. The repair happens
+    in place and at once, because the back-off belongs to the image that crashed.
     """
     real.began("1", minReadySeconds=4)
     born = real.app.uids()
@@ -54,7 +55,7 @@ def test_a_crash_loop_is_degraded_throughout_until_the_next_template_repairs_it(
 
 
 def test_a_failed_pull_names_the_image_and_the_answer(real: Trial) -> None:
-    """The kubelet's reason alternates with CrashLoopBackOff; the container never crashed."""
+    """The kubelet's reason alternates with CrashLoopBackOff, but the container never crashed."""
     real.began("1").change("missing")
     real.app.until(lambda: image("missing") in real.app.condition("Degraded"), "it is named", 120)
     words = said(real, 25)
@@ -65,7 +66,7 @@ def test_a_failed_pull_names_the_image_and_the_answer(real: Trial) -> None:
 
 @pytest.mark.parametrize("kind", ["sidecar", "second container"])
 def test_a_stuck_container_beside_the_main_one_is_named(real: Trial, kind: str) -> None:
-    """The kubelet shows a sidecar that it has ended and cannot pull as terminated, Completed."""
+    """The kubelet shows a sidecar that it stopped and cannot pull as terminated, Completed."""
 
     def pod(tag: str) -> dict[str, object]:
         side = container(tag, "side")
@@ -83,7 +84,7 @@ def test_a_stuck_container_beside_the_main_one_is_named(real: Trial, kind: str) 
 
 
 def test_a_stuck_init_container_is_named(real: Trial) -> None:
-    """Of a new pod: a plain init container is nothing that can be changed in place."""
+    """The pod is new, because a plain init container cannot be updated in place."""
     real.began("1", pod={"initContainers": [container("ends", "first")]})
     real.change("1", initContainers=[container("missing", "first")])
     real.app.until(lambda: "first" in real.app.condition("Degraded"), "it is named", 120)

@@ -1,7 +1,7 @@
-"""A cluster is upgraded under a TApp: API server, controllers and kubelet, on the real node.
+"""Upgrades of API server, controllers and kubelet under a TApp on the real node.
 
-From the version before the newest, or for a kubelet the oldest. Where their binaries are not there
-(`E2E_KUBERNETES=1.36 make e2e-binaries`) the tests are skipped with one line.
+The upgrades begin at the version before the newest, or for a kubelet at the oldest. Without their
+binaries (`E2E_KUBERNETES=1.36 make e2e-binaries`) the tests are skipped with one line.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ GRACE = {"terminationGracePeriodSeconds": 4}
 
 
 def slow(tag: str) -> Json:
-    """A container that takes a second to stop."""
+    """Returns a container that takes a second to stop."""
     return container(tag, env=environment(TERM_SECONDS=1), readinessProbe=PROBE)
 
 
 def binaries_of(wanted: str) -> Path:
-    """The place of a version's binaries; skips where they are not."""
+    """Returns the directory of a version's binaries; skips the test if they do not exist."""
     part = build.kubernetes(wanted)
     if not all((part.bin_dir / name).exists() for name in part.names):
         pytest.skip(f"no Kubernetes {wanted}: E2E_KUBERNETES={wanted} make e2e-binaries")
@@ -40,7 +40,7 @@ def binaries_of(wanted: str) -> Path:
 
 @pytest.fixture
 def plane(cluster: Cluster, real: Trial) -> Iterator[LocalControlPlane]:
-    """The control plane; in the end all is again what it was."""
+    """The control plane. At the end it has its first version again."""
     found = cluster.control_plane
     assert found is not None
     if build.kubernetes_version() != build.kubernetes_version(build.NEWEST):
@@ -55,7 +55,9 @@ def plane(cluster: Cluster, real: Trial) -> Iterator[LocalControlPlane]:
 
 @pytest.fixture
 def kubelet_is(real: Trial, plane: LocalControlPlane) -> Callable[[str], None]:
-    """Another kubelet takes over the node, and the cluster knows it: of this version."""
+    """Returns a function that replaces the kubelet by a version and waits until the API server
+    shows it.
+    """
     assert plane.binaries
 
     def become(version: str) -> None:
@@ -73,13 +75,13 @@ def kubelet_is(real: Trial, plane: LocalControlPlane) -> Callable[[str], None]:
 
 
 def ran(real: Trial, number: int | None = None) -> set[str]:
-    """The containers that run, or those of one instance."""
+    """Returns the ids of the running containers, of all instances or of one."""
     found = real.witness.now(real.app.namespace)
     return {each.id for each in found if number is None or each.pod == f"web-{number}"}
 
 
 def begin_to_roll(real: Trial, tag: str) -> None:
-    """Another image for all, and the first has it."""
+    """Sets another image and waits until the first instance has it."""
     before = sum(real.app.restarts().values())
     real.change(slow(tag), **GRACE)
     real.app.until(lambda: sum(real.app.restarts().values()) > before, "it has begun", 60)
@@ -88,7 +90,9 @@ def begin_to_roll(real: Trial, tag: str) -> None:
 def test_the_control_plane_is_upgraded_in_the_middle_of_a_roll(
     real: Trial, plane: LocalControlPlane, kubelet_is: Callable[[str], None]
 ) -> None:
-    """The API server first, on the same data, then the controllers; the kubelet when it is over."""
+    """The API server comes first, on the same data, then the controllers, and the kubelet after the
+    rollout.
+    """
     real.node.kubelet.stop()
     plane.become(binaries_of(BEFORE))
     kubelet_is(BEFORE)
@@ -113,7 +117,7 @@ def test_the_control_plane_is_upgraded_in_the_middle_of_a_roll(
 def test_a_kubelet_that_is_older_works_and_is_upgraded_in_the_middle_of_a_roll(
     real: Trial, kubelet_is: Callable[[str], None], version: str
 ) -> None:
-    """Under the newest control plane; nothing of the instance on hold restarts meanwhile."""
+    """The control plane is the newest. An instance on hold must not restart in the meantime."""
     kubelet_is(version)
     real.began(slow("1"), replicas=4, pod=GRACE)
     born = real.app.uids()

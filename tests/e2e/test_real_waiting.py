@@ -1,4 +1,6 @@
-"""Pods on a real kubelet that wait, or will never serve: what the TApp says, and what it moves."""
+"""Pods on a real kubelet that wait or never become available: messages, and moves to other
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,18 @@ LATE = 240.0
 
 
 def alone(*containers: Json | str, **pod: object) -> Json:
-    """A TApp of one instance on the real node."""
+    """Returns a TApp of one instance on the real node."""
     return tapp(replicas=1, template=real_template(*containers, **pod))
 
 
 def open_gate(real: Trial) -> None:
-    """Another controller opens its gate, and leaves out the time, as some do."""
+    """Opens the readiness gate without a time, as some controllers do."""
     known = {"type": GATE, "status": "True", "lastTransitionTime": None}
     real.app.edit(0, [{"op": "add", "path": "/status/conditions/-", "value": known}], "status")
 
 
 def test_a_gate_without_a_time_keeps_no_instance_on_a_lost_node(real: Trial) -> None:
-    """The API server stores null; the time of Ready counts."""
+    """The API server stores null, so the time of Ready must count."""
     gates = [{"conditionType": GATE}]
     app = real.app.apply(mobile(alone("1", readinessGates=gates)))
     app.until(lambda: app.statuses == "Pending" and "0" in app.condition("Progressing"), "it waits")
@@ -53,7 +55,7 @@ def test_a_gate_without_a_time_keeps_no_instance_on_a_lost_node(real: Trial) -> 
 
 @pytest.mark.parametrize("moves", [True, False])
 def test_a_node_that_dies_before_its_kubelet_sees_the_pod(real: Trial, moves: bool) -> None:
-    """Bound, and never acknowledged: it is said, and with forceDeletePod the instance moves."""
+    """The pod is bound, but no kubelet acknowledges it. With forceDeletePod, the instance moves."""
     real.node.silence()
     made = mobile(alone("1"))
     made["spec"]["forceDeletePod"] = moves

@@ -1,7 +1,7 @@
-"""Real calls of the hook, small and scrubbed: recorded once, replayed everywhere.
+"""Records real calls of the hooks, reduced and scrubbed, for replays without a cluster.
 
-`tests/contract/test_recorded.py` replays them without a cluster. Here it is checked that a real
-cluster still asks in that way. To record them anew, with the real Metacontroller:
+`tests/contract/test_recorded.py` replays them. This test checks that a real cluster still sends
+such calls. To record them again with the real Metacontroller:
 
     E2E_RECORD=1 METACONTROLLER_BIN=... make e2e E2E_ARGS='-k recording'
 """
@@ -35,36 +35,39 @@ OPEN: Json = {"operator": "Exists", "effect": "NoSchedule", "key": "spot"}
 
 
 def pods(request: Json) -> list[Json]:
-    """The pods of a request."""
+    """Returns the pods of a request."""
     return list(request["children"]["Pod.v1"].values())
 
 
 def version(request: Json) -> str:
-    """The version of its TApp's image."""
+    """Returns the tag of the TApp's image."""
     image: str = request["parent"]["spec"]["template"]["spec"]["containers"][0]["image"]
     return image.partition(":")[2]
 
 
 def new_images(request: Json) -> int:
-    """How many pods have been given the new image."""
+    """Returns the number of pods with the new image."""
     return sum(pod["spec"]["containers"][0]["image"] == "app:2" for pod in pods(request))
 
 
 def settled(request: Json) -> bool:
-    """True if the TApp's status says that all is well."""
+    """Returns True if two pods exist and the status counts them as available."""
     status = request["parent"].get("status") or {}
     return bool(status.get("availableReplicas") == 2 and len(pods(request)) == 2)
 
 
 EITHER_WAY = {".parent.metadata.finalizers[]"}
-"""An event of the Namespace makes Metacontroller customize a parent before its first sync."""
+"""An event of the Namespace lets Metacontroller customize a parent before its first sync."""
 OURS = (
     ".parent.status.",
     ".children.ControllerRevision.apps/v1",
     ".related.StorageClass.storage.k8s.io/v1",
 )
-"""What the service itself wrote or asked for: newer versions do more than was recorded."""
-# Name -> (hook, what it is about, which of its calls).
+"""Paths that the service itself wrote or requested.
+
+Newer versions do more than the recorded one.
+"""
+# For each name: the hook, a description, and a function that selects the call.
 WANTED: dict[str, tuple[str, str, Callable[[Json], bool]]] = {
     "customize": ("customize", "before the first sync", lambda _: True),
     "created": ("sync", "a TApp that was just created", lambda r: not pods(r)),
@@ -77,7 +80,7 @@ WANTED: dict[str, tuple[str, str, Callable[[Json], bool]]] = {
 
 
 def choose(calls: list[Call], name: str) -> Json:
-    """The first call that fits, as a record."""
+    """Returns the first call that fits, as a record."""
     hook, about, fits = WANTED[name]
     for call in calls:
         if call.status == 200 and call.path == f"/{hook}":
@@ -89,7 +92,7 @@ def choose(calls: list[Call], name: str) -> Json:
 
 
 def timeless(answer: Json) -> Json:
-    """The answer without since when a roll is on, and when it will be late: calls keep no time."""
+    """Returns the response without times of the rollout, which depend on the time of the call."""
     given = answer.get("status") or {}
     status = {key: item for key, item in given.items() if key != "progressed"}
     if status == given:
@@ -99,7 +102,7 @@ def timeless(answer: Json) -> Json:
 
 @pytest.fixture
 def recent(needs: Callable[[int, str], None]) -> None:
-    """The records are of a cluster that tells this, and of pods as they come."""
+    """Skips unless pods have `observedGeneration` and are plain, as in the records."""
     needs(34, "status.observedGeneration of pods")
     if lean_everywhere():
         pytest.skip("the records are of plain pods")
@@ -109,7 +112,7 @@ def recent(needs: Callable[[int, str], None]) -> None:
 def test_recording(
     app: App, hook_proxy: HookProxy, levers: Levers, cluster: Cluster, tapps: Controller
 ) -> None:
-    """Creation, an update in place, and the end."""
+    """The calls are those of a creation, an update in place and a deletion."""
     levers.pull_seconds = 0.3
     hook_proxy.reset()
     spec = {"template": template(tolerations=[OPEN]), "volumeClaimTemplates": [CLAIM]}
@@ -124,7 +127,8 @@ def test_recording(
         record = choose(calls, name) | {"now": int(time.time())}
         record["kubernetes"] = plane.version if plane is not None else "unknown"
         assert timeless(replay(record)) == timeless(record["answer"]), name
-        # What is kept has no registration: older ones declared less, and are answered as ever.
+        # The record has no registration. Older registrations declared less, and their responses
+        # must stay the same.
         record = Scrubber(app.namespace).record(record)
         record["answer"] = replay(record)
         file = RECORDED / f"real-{name}.json"

@@ -1,4 +1,4 @@
-"""A release: made whole, installed, upgraded and removed on a real API server that has nothing."""
+"""Builds a release, and installs, upgrades and removes it on an empty real API server."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from .released import (
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PREVIOUS = "18f57e17ed8ea9a8fd1fa454e6efe74921bbdedb"
-"""The commit of what was there before there were releases."""
+"""The last commit without releases."""
 WRITTEN = "4af0fc8e04a82d6d518be2c67706828511f9bb09"
-"""The last commit with a chart that was written by a program."""
+"""The last commit whose chart was written by a program."""
 OLDER_CHART = """\
 import sys
 from pathlib import Path
@@ -61,13 +61,13 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def fresh(workspace: Path) -> Iterator[Fresh]:
-    """A cluster of this test's own."""
+    """An empty cluster for one test."""
     with fresh_cluster(workspace) as made:
         yield made
 
 
 def runs(fresh: Fresh, name: str = "web") -> dict[str, str]:
-    """A TApp of three instances, ready; returns its pods."""
+    """Creates a TApp of three instances, waits until it is ready, and returns its pods."""
     fresh.established()
     fresh.kube.apply(placed(name))
     fresh.until(lambda: fresh.ready(name), "the TApp is ready")
@@ -75,20 +75,23 @@ def runs(fresh: Fresh, name: str = "web") -> dict[str, str]:
 
 
 def placed(name: str) -> dict[str, object]:
-    """The TApp's manifest."""
+    """Returns the manifest of the TApp."""
     made = tapp(name)
     made["metadata"]["namespace"] = "default"
     return made
 
 
 def untouched(fresh: Fresh, mark: int) -> bool:
-    """True if nobody has written a pod of the namespace `default`, but for its status."""
+    """Asserts that no pod of the namespace `default` was written, except for statuses.
+
+    Returns True.
+    """
     found = fresh.plane.audit.writes(mark, resource="pods", namespace="default")
     assert [f"{each.user} {each.what} {each.name}" for each in found if not each.subresource] == []
     return True
 
 
-# --- what is in it --------------------------------------------------------------------------------
+# --- contents -------------------------------------------------------------------------------------
 
 
 def test_everything_is_there_and_its_checksums_are_right(dist: Path) -> None:
@@ -110,7 +113,7 @@ def test_everything_is_there_and_its_checksums_are_right(dist: Path) -> None:
 
 
 def plugin_of(dist: Path) -> Path:
-    """The archive of the plugin for this platform."""
+    """Returns the plugin's archive for this platform."""
     (found,) = dist.glob(f"kubectl-tapp-{VERSION}-*.tar.gz")
     return found
 
@@ -118,7 +121,7 @@ def plugin_of(dist: Path) -> Path:
 def test_the_plugins_archive_needs_no_python_and_starts_fast(
     dist: Path, tmp_path: Path, note: list[str]
 ) -> None:
-    """And `kubectl_complete-tapp` beside it completes, by its name alone."""
+    """`kubectl_complete-tapp` in the archive must find the plugin by its name alone."""
     with tarfile.open(plugin_of(dist)) as packed:
         packed.extractall(tmp_path, filter="data")
     place = tmp_path / "kubectl-tapp"
@@ -140,14 +143,14 @@ def test_the_plugins_archive_needs_no_python_and_starts_fast(
 
 
 def the_archives_page(fresh: Fresh, dist: Path, place: Path) -> str:
-    """The page that the plugin of the archive serves to a browser."""
+    """Returns the page that the plugin of the archive serves to a browser."""
     with tarfile.open(plugin_of(dist)) as packed:
         packed.extractall(place, filter="data")
     command = [place / "kubectl-tapp" / "kubectl-tapp", "web", "web", "--no-browser", "--port", "0"]
     environment = {
         "PATH": fresh.path,
         "KUBECONFIG": str(fresh.kubeconfig),
-        "HOME": str(place),  # where kubectl keeps what it found; else here
+        "HOME": str(place),  # the place of kubectl's cache, which is otherwise in this directory
     }
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -178,9 +181,10 @@ def test_it_names_the_image_and_nothing_of_this_machine(dist: Path) -> None:
 def test_an_upgrade_and_a_rollback_bring_the_definition_with_them(
     fresh: Fresh, dist: Path, tmp_path: Path
 ) -> None:
-    """Waited for. An upgrade whose pods find no node fails, and the pods that are there stay.
+    """Helm waits for upgrades. If the new pods find no node, the upgrade fails and the old pods
+    stay.
 
-    What was installed is seen on the archive's page.
+    The page of the archive's plugin shows the installed version.
     """
     wait = ("--wait", "--timeout", "60s")
     on = ("--create-namespace", "--set", "metacontroller.enabled=true")
@@ -196,7 +200,7 @@ def test_an_upgrade_and_a_rollback_bring_the_definition_with_them(
     file.write_text(file.read_text().replace("    - ta\n", "    - ta\n    - tapplet\n"))
 
     def state() -> tuple[list[str], int]:
-        """Names that kubectl may call TApps, and how many pods of the service are ready."""
+        """Returns the short names of TApps, and the number of ready pods of the service."""
         found = fresh.kube.get("apiextensions.k8s.io/v1", "customresourcedefinitions", None, TAPPS)
         service = fresh.kube.get("apps/v1", "deployments", "tapp-system", "tapp-hooks")
         return found["spec"]["names"]["shortNames"], service["status"]["readyReplicas"]
@@ -220,7 +224,7 @@ def test_an_upgrade_and_a_rollback_bring_the_definition_with_them(
 def test_an_upgrade_from_the_chart_that_a_program_wrote(
     fresh: Fresh, dist: Path, tmp_path: Path
 ) -> None:
-    """With values that were set then, the image as a text; no pod of a TApp is touched."""
+    """Values of the old chart stay, with the image as a text. No pod of a TApp may be written."""
     older = checkout_of(WRITTEN, tmp_path)
     made = subprocess.run(
         [sys.executable, "-c", OLDER_CHART, tmp_path / "tapp", IMAGE],
@@ -258,7 +262,9 @@ def test_an_upgrade_from_the_chart_that_a_program_wrote(
 
 
 def test_the_manifests_life(fresh: Fresh, dist: Path) -> None:
-    """Applied until the new kinds are served; deleted in the wrong order; applied again; gone."""
+    """They are applied until the new kinds are served, deleted in the wrong order, applied again
+    and removed.
+    """
     apply = ("kubectl", "apply", "--server-side", "-f")
     fresh.until_done(*apply, dist / "install-with-metacontroller.yaml")
     fresh.serve()
@@ -276,7 +282,7 @@ def test_the_manifests_life(fresh: Fresh, dist: Path) -> None:
     assert fresh.pods("web") == before
     assert untouched(fresh, mark)
 
-    fresh.until_done(*apply, dist / "install.yaml")  # its namespace is still on its way out
+    fresh.until_done(*apply, dist / "install.yaml")  # the namespace is still being deleted
     fresh.control()
     fresh.until(lambda: fresh.ready("web"), "the TApp is ready")
     assert untouched(fresh, mark)
@@ -286,12 +292,12 @@ def test_the_manifests_life(fresh: Fresh, dist: Path) -> None:
     assert fresh.run("kubectl", "get", "crd", TAPPS).returncode != 0
 
 
-# --- from what was there before -------------------------------------------------------------------
+# --- from a version without releases --------------------------------------------------------------
 
 
 @pytest.fixture
 def previous(tmp_path: Path) -> Path:
-    """The repository as it was before."""
+    """The repository at the last commit without releases."""
     return checkout_of(PREVIOUS, tmp_path)
 
 
@@ -299,7 +305,7 @@ def previous(tmp_path: Path) -> Path:
 def test_an_upgrade_from_before_touches_no_pod(
     fresh: Fresh, dist: Path, previous: Path, way: str
 ) -> None:
-    """Definition, registration and service are the new ones; both services answer for a while."""
+    """Definition, registration and service are new, and both services answer for a while."""
     apply = ("kubectl", "apply", "--server-side")
     fresh.do(*apply, "-f", REPOSITORY / "tests/e2e/metacontroller-crds.yaml")
     kustomization = ("-k", previous / "metacontroller" / "base")
