@@ -129,7 +129,7 @@ def bare(child: Document) -> Document:
     }
 
 
-# --- what the author asked for and what there is --------------------------------------------------
+# --- spec and observed objects --------------------------------------------------------------------
 
 
 def template_name(spec: Document, id: int) -> str:

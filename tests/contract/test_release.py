@@ -28,7 +28,7 @@ def on_path() -> Iterator[None]:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """The chart, as far as it concerns Metacontroller."""
+    """Creates a chart directory that contains only Chart.yaml."""
     (tmp_path / "tapp").mkdir()
     shutil.copy(chart.CHART / "Chart.yaml", tmp_path / "tapp")
     return tmp_path / "tapp"

@@ -1,4 +1,4 @@
-"""Admission that changes pods: what it added stays, nothing is fought over, and idle means idle."""
+"""Admission that changes pods: the service keeps its additions and does not write against them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def two_containers(image: str) -> Json:
 def through_a_life(
     app: App, made: Callable[[str], Json], images: str, *, notes: tuple[int, int] = (0, 0)
 ) -> None:
-    """Create, idle, update in place, idle, scale: with the writes this takes, and no other.
+    """Creates, updates in place and scales a TApp, and asserts that no further write happens.
 
-    `notes` tells how many writes more a new and an updated pod takes: only the API server knows
-    what admission makes of an image, and of lists that Metacontroller replaces as a whole; its own
-    copy of the pod takes note of that once. Lean pods have no copy that could.
+    `notes` are the numbers of additional writes for a new and for an updated pod. Only the API
+    server knows how admission changes images and lists that Metacontroller replaces as a whole.
+    Metacontroller updates its copy of the pod once for that. Lean pods have no such copy.
     """
     if lean_everywhere():
         notes = (0, 0)

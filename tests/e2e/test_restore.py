@@ -1,4 +1,4 @@
-"""A TApp that is restored from a backup: with its status a finished batch stays finished."""
+"""Restores a TApp from a backup: with its status, a finished batch stays finished."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_ITS_OWN_CLUSTER = ("uid", "resourceVersion", "ownerReferences", "finalizers")
 
 
 @pytest.mark.parametrize("with_status", [True, False], ids=["with status", "without"])
-def test_a_finished_batch_is_restored(  # noqa: PLR0913, PLR0917 - what a restore takes
+def test_a_finished_batch_is_restored(  # noqa: PLR0913, PLR0917 - the parts of a restore
     app: App,
     kubelet: FakeKubelet,
     tapps: Controller,
@@ -30,7 +30,10 @@ def test_a_finished_batch_is_restored(  # noqa: PLR0913, PLR0917 - what a restor
     tmp_path: Path,
     with_status: bool,
 ) -> None:
-    """What happens with and without docs/troubleshooting.md, "Backup and restore"."""
+    """The test runs the commands of docs/mend.md, "Backup and restore".
+
+    Without the status, the batch runs again.
+    """
     place = ["-n", app.namespace]
     app.apply(*example("batch"))
     app.until(lambda: app.statuses == "Running Running Running Running", "all run").quiet()
@@ -67,7 +70,10 @@ def test_a_finished_batch_is_restored(  # noqa: PLR0913, PLR0917 - what a restor
 
 
 def restored(found: Json) -> Json:
-    """An object as Velero makes it anew: of the metadata it keeps name, labels and annotations."""
+    """Returns an object as Velero creates it.
+
+    Its metadata has name, labels and annotations only.
+    """
     spec = {key: item for key, item in found["spec"].items() if key != "nodeName"}
     if found["kind"] == "Pod":
         spec["volumes"] = [each_one for each_one in spec["volumes"] if "projected" not in each_one]
@@ -90,7 +96,10 @@ def restored(found: Json) -> Json:
 def test_restored_pods_and_claims_are_taken_over(
     app: App, tapps: Controller, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """They have no owner and the label of the old TApp: said, and made good by one command."""
+    """They have no owner and the label of the old TApp.
+
+    The status reports that, and one command repairs it.
+    """
     app.apply(stored()).settle()
     kinds = (("v1", "persistentvolumeclaims"), ("v1", "pods"))
     saved = [each_one for kind in kinds for each_one in app.kube.list_all(*kind, app.namespace)]
@@ -127,7 +136,9 @@ def test_restored_pods_and_claims_are_taken_over(
 def test_a_restore_without_pods_makes_them_and_finds_the_claims(
     app: App, tapps: Controller, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """With `--exclude-resources pods`: nothing is in the way, and only claims wait for a hand."""
+    """With `--exclude-resources pods` no foreign pod is in the way, and only the claims need the
+    command.
+    """
     app.apply(stored()).settle()
     saved = app.kube.list_all("v1", "persistentvolumeclaims", app.namespace)
     whole = app.found or {}

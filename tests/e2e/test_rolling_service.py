@@ -1,6 +1,6 @@
-"""The service's own Deployment rolls while TApps roll: replicas come and go, of one release or two.
+"""A rollout of the service's own Deployment during rollouts of TApps, with one release or two.
 
-The proxy plays the Service: calls go to the replicas in turn.
+The proxy acts as the Service: it calls the replicas in turn.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .rolling import Roll
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 INSTANCES, BUDGET = (500, 50) if FULL else (100, 10)
 LAG = 0.5
-"""Seconds until nobody calls a replica that ends; its preStop hook waits ten times that."""
+"""Seconds until no call goes to a replica that ends. Its preStop hook waits ten times that."""
 OLDER = "d007207"
-"""A commit of two hundred changes ago, with the registration of today."""
+"""A commit of two hundred changes ago with the present registration."""
 
 
 @pytest.fixture(autouse=True)
 def one_target(hook_proxy: HookProxy, cluster: Cluster) -> Iterator[None]:
-    """Afterwards all calls go to the one service again."""
+    """Sends all calls to the usual service again after the test."""
     if cluster.hook_in_cluster:
         pytest.skip("the hook in the cluster is not ours to replace")
     before = hook_proxy.target
@@ -41,7 +41,7 @@ def one_target(hook_proxy: HookProxy, cluster: Cluster) -> Iterator[None]:
 
 
 def answered(app: App, proxy: HookProxy) -> Counter[int]:
-    """Status -> how many calls about this TApp were answered with it; 0 where none was."""
+    """Returns the number of calls about this TApp by status; 0 for calls without a response."""
     mine = app.namespace.encode()
     return Counter(call.status for call in proxy.calls if mine in call.request)
 
@@ -49,7 +49,7 @@ def answered(app: App, proxy: HookProxy) -> Counter[int]:
 def test_no_call_fails_while_each_replica_is_replaced_again_and_again(
     app: App, levers: Levers, hook_proxy: HookProxy, tmp_path: Path, note: list[str]
 ) -> None:
-    """As the Deployment does it: first the new one is ready, then the old one ends."""
+    """As in a Deployment, a new replica is ready before an old one ends."""
     made: list[HookService] = []
 
     def another() -> HookService:
@@ -89,7 +89,7 @@ def test_no_call_fails_while_each_replica_is_replaced_again_and_again(
 def test_two_releases_answer_in_turn(
     app: App, levers: Levers, hook_proxy: HookProxy, tmp_path: Path
 ) -> None:
-    """What one has decided, the other one goes on with; neither undoes what the other one wrote."""
+    """Each release must continue the decisions of the other one, and must not revert its writes."""
     older = HookService(tmp_path, workers=1, checkout=checkout_of(OLDER, tmp_path))
     try:
         hook_proxy.others = [older.start().url]
@@ -97,7 +97,7 @@ def test_two_releases_answer_in_turn(
         hook_proxy.reset()
         rolling.begin().end()
         assert answered(app, hook_proxy).keys() == {200}
-        hook_proxy.others = []  # what only one of them notes in the status would come and go
+        hook_proxy.others = []  # notes of only one release would appear and disappear
         app.nudge()
         app.quiet()
         rolling.wrote_once()

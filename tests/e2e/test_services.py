@@ -1,4 +1,6 @@
-"""A Service for each instance, on a real API server, which fills in, refuses, and has others."""
+"""A Service for each instance, on a real API server with defaults, refusals and foreign
+Services.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +14,30 @@ from .kube import Json
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600), pytest.mark.usefixtures("exposing")]
 NAMES = ["web-0", "web-1"]
 LATE = 60.0
-"""Longer than what is missing is waited for before it is said (30 s)."""
+"""Seconds to wait for a message; the service reports a missing Service after 30 s."""
 
 
 def exposed(port: int = 80, **spec: Any) -> Json:
-    """A TApp of two instances with a Service each."""
+    """Returns a TApp of two instances with a Service each."""
     template = {"spec": {"ports": [{"port": port}], **spec}}
     return tapp(replicas=2, serviceTemplate=template)
 
 
 def plain(app: App, name: str) -> Json:
-    """A Service that somebody made."""
+    """Returns a Service of a user."""
     metadata = {"name": name, "namespace": app.namespace}
     spec = {"ports": [{"port": 9}], "selector": {"app": "mine"}}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
 def services(app: App) -> dict[str, Json]:
-    """Name -> Service."""
+    """Returns the Services by name."""
     listed = app.kube.list_all("v1", "services", app.namespace)
     return {found["metadata"]["name"]: found for found in listed}
 
 
 def refused(app: App) -> str:
-    """The condition's message."""
+    """Returns the message of the condition."""
     return app.condition("ServicesNotCreated")
 
 
@@ -93,7 +95,9 @@ def test_an_edit_reaches_the_services_and_no_pod(app: App) -> None:
 
 
 def test_a_service_of_somebody_else_is_left_alone(app: App) -> None:
-    """One that was there before, and one that `kubectl expose pod` gives an instance's labels."""
+    """One exists before the TApp, and one has an instance's labels, as after `kubectl
+    expose pod`.
+    """
     app.kube.apply(plain(app, "web-0"))
     app.apply(exposed())
     app.until(lambda: "instances 0 since" in refused(app), "it is said", LATE)
@@ -101,7 +105,9 @@ def test_a_service_of_somebody_else_is_left_alone(app: App) -> None:
     assert services(app)["web-0"]["spec"]["selector"] == {"app": "mine"}
     assert len(app.pods) == 2
     app.kube.delete("v1", "services", app.namespace, "web-0")
-    app.nudge()  # that one was never shown, so its end is no event: the retry may take minutes
+    # No request contained that Service, so its deletion is no event, and the retry may take
+    # minutes.
+    app.nudge()
     app.until(lambda: refused(app) == "", "it gets its own", LATE)
     labels = app.pod(1)["metadata"]["labels"]
     app.patch(serviceTemplate=None).quiet()

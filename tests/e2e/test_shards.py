@@ -1,7 +1,7 @@
-"""Two shards, each with a real Metacontroller: who serves what, and how a TApp moves to the other.
+"""Two shards, each with a real Metacontroller: their TApps, and moves of a TApp between them.
 
-Registrations, labels and policy are those of metacontroller/components/shards and
-metacontroller/overlays/shard, as kustomize builds them.
+kustomize builds registrations, labels and policy from metacontroller/components/shards and
+metacontroller/overlays/shard.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INSTANCES, BUDGET = (1000, 100) if FULL else (6, 2)
 
 
 def the_flag(manifest: Json) -> str:
-    """Which registrations a Metacontroller is to serve, as its manifest says."""
+    """Returns the flag in a manifest that selects the registrations of a Metacontroller."""
     (container,) = manifest["spec"]["template"]["spec"]["containers"]
     (found,) = [each for each in container["args"] if each.startswith("--target-label-selector")]
     return str(found)
@@ -49,7 +49,7 @@ def shards(
     workspace: Path,
     hook_proxy: HookProxy,
 ) -> Iterator[None]:
-    """The TApps with the label `b` have a Metacontroller of their own."""
+    """Runs a second Metacontroller for the TApps with the label `b`."""
     (default,) = documents(SHIPPED[0])
     component = yaml.safe_load((MANIFESTS / "components/shards/kustomization.yaml").read_text())
     ((operation,),) = [yaml.safe_load(each["patch"]) for each in component["patches"]]
@@ -80,7 +80,7 @@ def shards(
 
 @pytest.fixture
 def policy(kube: Kube) -> Iterator[None]:
-    """The label changes together with the finalizer, or not at all."""
+    """Installs the policy that the label changes only together with the finalizer."""
     shipped = documents(MANIFESTS / "components/shards/one-at-a-time.yaml")
     for document in shipped:
         kube.apply(document)
@@ -91,7 +91,7 @@ def policy(kube: Kube) -> Iterator[None]:
 
 
 def costs() -> str:
-    """Memory and CPU time that each Metacontroller has taken so far."""
+    """Returns the memory and CPU time of each Metacontroller so far, as text."""
     found = []
     for each_one in Process.running:
         if each_one.name.startswith("metacontroller"):
@@ -104,19 +104,19 @@ def costs() -> str:
 
 
 def finalizers(app: App) -> list[str]:
-    """Who is in charge, by the TApp's finalizers."""
+    """Returns the controllers in charge of the TApp according to its finalizers."""
     found = app.found or {"metadata": {}}
     listed = found["metadata"].get("finalizers") or []
     return [each.removeprefix(FINALIZER) for each in listed if each.startswith(FINALIZER)]
 
 
 def asked_by(app: App) -> set[str]:
-    """The registrations that have called the hooks about this TApp."""
+    """Returns the registrations that have called the hooks about this TApp."""
     return {json.loads(call)["controller"]["metadata"]["name"] for call in app.calls()}
 
 
 def refused(app: App, kube: Kube, patch: Json) -> str:
-    """What the API server says to a patch of the TApp that it does not take."""
+    """Returns the API server's message to a refused patch of the TApp."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
@@ -128,7 +128,7 @@ def refused(app: App, kube: Kube, patch: Json) -> str:
 
 
 def to(shard: str | None) -> Json:
-    """The patch of docs/sizing.md, "Shards", that hands a TApp over."""
+    """Returns the patch of docs/size.md, "Shards", that moves a TApp."""
     name = OTHER if shard else DEFAULT
     return {"metadata": {"labels": {LABEL: shard}, "finalizers": [f"{FINALIZER}{name}"]}}
 
@@ -139,7 +139,7 @@ def to(shard: str | None) -> Json:
 def test_each_has_its_own(
     app: App, levers: Levers, labels: dict[str, str], name: str, note: list[str]
 ) -> None:
-    """From the first call to the last, and no finalizer stays behind; what either costs is told."""
+    """Only one registration calls the hooks, no finalizer remains, and the costs are reported."""
     rolling = Roll(app, levers, instances=INSTANCES, budget=BUDGET).create(**labels)
     rolling.begin().end().wrote_once()
     note.append(f"{INSTANCES} instances of {name}: {costs()}")
@@ -151,7 +151,10 @@ def test_each_has_its_own(
 
 @pytest.mark.usefixtures("policy")
 def test_a_tapp_moves_in_mid_roll_and_back(app: App, levers: Levers, kube: Kube) -> None:
-    """By one patch; no pod is touched but by the roll, which the other one ends."""
+    """One patch moves the TApp.
+
+    Only the rollout writes pods, and the other Metacontroller completes it.
+    """
     rolling = Roll(app, levers).create().begin(pull_seconds=1)
     bare: Json = {"metadata": {"labels": {LABEL: "b"}}}
     told = refused(app, kube, bare)
@@ -171,7 +174,7 @@ def test_a_tapp_moves_in_mid_roll_and_back(app: App, levers: Levers, kube: Kube)
 
 
 def test_a_label_that_is_changed_without_the_policy_stops_no_pod(app: App, kube: Kube) -> None:
-    """The one in charge finalizes, and that hands over; the claims stay, whatever their policy."""
+    """Finalizing hands the TApp over. The claims stay, even with the policy Delete."""
     app.apply(tapp(persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"})).settle()
     assert app.wrote(*each("create Pod", "web", 0, 1, 2))
     born = app.uids()

@@ -1,4 +1,4 @@
-"""Pods as a real API server stores them, field by field: the table of defaults is checked by it."""
+"""Compares pods as a real API server stores them with the simulator's table of defaults."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 Json = dict[str, Any]
 _NUMBERS = itertools.count(1)
 _SECONDS = 3
-"""The default of tolerations in these clusters, where others have 300."""
+"""The default seconds of tolerations in these clusters. Other clusters have 300."""
 
 
 class _NoChance:
-    """Chance without any: the API server's own is compared without."""
+    """A random generator that always chooses the first letter."""
 
     def choices(self, letters: str, k: int) -> str:
         return letters[0] * k
 
 
 def stored(kube: Kube, namespace: str, spec: Json) -> Json:
-    """The spec that a pod has which was created with this one, and its QoS class."""
+    """Creates a pod and returns its stored spec with the QoS class."""
     name = f"p{next(_NUMBERS)}"
     pod = {
         "apiVersion": "v1",
@@ -45,7 +45,9 @@ def stored(kube: Kube, namespace: str, spec: Json) -> Json:
 
 
 def simulated(spec: Json, minor: int) -> Json:
-    """The same in the simulator, as Kubernetes of this minor version has it."""
+    """Returns the spec and QoS class that the simulator stores for this minor version of
+    Kubernetes.
+    """
     admission = Admission(_NoChance())  # type: ignore[arg-type]
     admission.adds_pod_limits = minor >= 37
     pod = admission.pod_create({"kind": "Pod", "metadata": {}, "spec": spec})
@@ -53,7 +55,9 @@ def simulated(spec: Json, minor: int) -> Json:
 
 
 def _without_chance(value: Any) -> Any:
-    """The same without the random part of the token volume's name, and with common seconds."""
+    """Removes the random part of token volumes' names, and replaces the tests' seconds by the usual
+    ones.
+    """
     if isinstance(value, dict):
         return {key: _without_chance(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -65,7 +69,7 @@ def _without_chance(value: Any) -> Any:
 
 
 def different(one: Any, other: Any, path: str = "") -> list[str]:
-    """Where two values differ."""
+    """Returns the places where two values differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         return [
             line
@@ -80,14 +84,14 @@ def different(one: Any, other: Any, path: str = "") -> list[str]:
 
 
 def known(kube: Kube, spec: Any) -> bool:
-    """Tell whether this Kubernetes has its fields: of images' and files' contents since 1.35."""
+    """Returns True if this Kubernetes knows the fields: contents of images and files since 1.35."""
     return kube.minor >= 35 or not any(key in repr(spec) for key in ("fileKeyRef", "'reference'"))
 
 
 def test_the_simulator_stores_what_a_real_api_server_stores(kube: Kube, namespace: str) -> None:
-    """Each sample, each spelling of it, and each pod that is close to one.
+    """The pods are samples, their spellings, and pods that almost equal a sample.
 
-    Before 1.37 empty resources of a pod decide its QoS class.
+    Before 1.37 empty resources of a pod decide its QoS class, so these samples are skipped.
     """
     account = {"metadata": {"name": "other", "namespace": namespace}}
     kube.create({"apiVersion": "v1", "kind": "ServiceAccount", **account})
@@ -114,7 +118,7 @@ def test_the_simulator_stores_what_a_real_api_server_stores(kube: Kube, namespac
 def test_a_real_api_server_refuses_what_the_simulated_one_does(
     kube: Kube, namespace: str, name: str
 ) -> None:
-    """Of the same field."""
+    """Both must refuse the same field."""
     manifest, path = IMPOSSIBLE[name]
     with pytest.raises(KubeError) as refusal:
         kube.create({**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}})
@@ -123,7 +127,7 @@ def test_a_real_api_server_refuses_what_the_simulated_one_does(
 
 
 def test_a_default_that_is_written_out_makes_the_same_pod(kube: Kube, namespace: str) -> None:
-    """For a real API server, whatever our table says."""
+    """This holds for the real API server, independent of the table."""
     seen: dict[str, Json] = {}
 
     def of(spec: Json) -> Json:

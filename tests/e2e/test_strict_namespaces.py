@@ -1,4 +1,4 @@
-"""`prePull` in namespaces of quotas and policies, with the real API server's words."""
+"""`prePull` in namespaces with quotas and policies of a real API server."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ RESTRICTED_V2 = (
     "(!has(object.spec.securityContext) || !has(object.spec.securityContext.runAsUser)) && "
     "object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.runAsUser))"
 )
-"""OpenShift gives out user ids, and refuses others."""
+"""The rule of OpenShift, which assigns user ids and refuses others."""
 SIZED = (
     "object.spec.containers.all(c, [c.resources.?requests, c.resources.?limits].all(kinds, "
     "kinds.hasValue() && ['cpu', 'memory'].all(kind, kind in kinds.value())))"
 )
-"""What many clusters demand of every container."""
+"""A common rule of clusters: all containers need requests and limits."""
 NO_VOLUMES = "!has(object.spec.volumes) || !object.spec.volumes.exists(v, has(v.image))"
 
 
 def sized(image: str) -> Json:
-    """A template that names its resources."""
+    """Returns a template with requests and limits."""
     container: Json = {"name": "main", "resources": {"requests": LITTLE, "limits": LITTLE}}
     return builders.template(image, container=container, terminationGracePeriodSeconds=1)
 
 
 def is_refused(app: App, spec: Json) -> bool:
-    """True if the namespace refuses such a pod by now."""
+    """Returns True if the namespace refuses such a pod."""
     path = app.kube.path("v1", "pods", app.namespace)
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tried"}, "spec": spec}
     try:
@@ -49,13 +49,13 @@ def is_refused(app: App, spec: Json) -> bool:
 
 
 def pullers(app: App) -> list[Json]:
-    """The pods that pull."""
+    """Returns the pods that pull images."""
     listed = app.kube.list_all("v1", "pods", app.namespace)
     return [pod for pod in listed if is_puller(pod)]
 
 
 def rolls(app: App, image: str) -> float:
-    """Rolls to an image, one instance after another; the seconds until the first is written."""
+    """Updates all instances to an image, and returns the seconds until the first update."""
     begun = time.monotonic()
     app.patch(template=sized(image))
     app.until(lambda: image in app.images(), f"{image} begins", 90)
@@ -67,7 +67,7 @@ def rolls(app: App, image: str) -> float:
 def test_pods_that_pull_are_taken_where_much_is_demanded(
     app: App, levers: Levers, demand: Demand
 ) -> None:
-    """By a compute quota, and by what plays restricted-v2: nothing is late, nothing is refused."""
+    """With a compute quota and the rule of OpenShift, nothing is delayed or refused."""
     hard = {f"{kind}.cpu": "4" for kind in ("requests", "limits")}
     hard |= {f"{kind}.memory": "4Gi" for kind in ("requests", "limits")}
     app.quota("compute", **hard)
@@ -85,14 +85,14 @@ def test_pods_that_pull_are_taken_where_much_is_demanded(
     app.settle(120)
     assert app.images() == "app:2 app:2 app:2"
     assert app.condition("PullersNotRun") == ""
-    app.writes()  # none was refused
+    app.writes()  # fails if a write was refused
 
 
 @pytest.mark.since(35, "image volumes by default")
 def test_pods_that_pull_and_are_refused_cost_one_roll_half_a_minute(
     app: App, demand: Demand, plugin: Plugin
 ) -> None:
-    """The first, and none after it for an hour; `why` tells of no pull, and nobody asks again."""
+    """Only the first rollout waits, and for an hour the service creates no puller again."""
     demand(NO_VOLUMES)
     image = {"volumes": [{"name": "v", "image": {"reference": "app:1"}}]}
     app.until(lambda: is_refused(app, {**sized("app:1")["spec"], **image}), "it is in force")
@@ -102,7 +102,7 @@ def test_pods_that_pull_and_are_refused_cost_one_roll_half_a_minute(
     app.until(lambda: "PullingImages" in app.condition("Progressing"), "it waits", 20)
     assert "first pulls" not in plugin.run("why", "web", "0")
     rolls(app, "app:2")
-    assert time.monotonic() - begun < 90  # all of it; TAPP_PULL_SECONDS are ten minutes
+    assert time.monotonic() - begun < 90  # for the whole rollout; TAPP_PULL_SECONDS is ten minutes
     said = app.condition("PullersNotRun")
     assert said.endswith("; a later one tries again")
     assert app.condition("Degraded").startswith("False ")

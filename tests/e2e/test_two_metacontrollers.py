@@ -1,6 +1,6 @@
-"""Two replicas of the real Metacontroller: one leads, and the other one takes over in mid-roll.
+"""Two replicas of the real Metacontroller: the second one takes over during a rollout.
 
-For the election they have exactly the rights of the overlay high-availability.
+Their rights for the election are exactly those of the overlay high-availability.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 LEASES = REPOSITORY / "metacontroller" / "overlays" / "high-availability" / "leases.yaml"
 LEASE = ("coordination.k8s.io/v1", "leases", ACCOUNT, "metacontroller")
 ELECTING = ("--leader-election", f"--leader-election-namespace={ACCOUNT}")
-"""Outside a cluster the namespace has to be said; in one it is that of the pod."""
+"""Outside of a cluster the flag must name the namespace. In a pod it is the pod's namespace."""
 Pair = tuple[RealMetacontroller, RealMetacontroller]
 Start = Callable[..., Pair]
 
 
 @pytest.fixture
 def line(tapps: Controller, workspace: Path) -> Iterator[Line]:  # noqa: ARG001 - has an account
-    """The first one's way to the API server."""
+    """The connection of the first replica to the API server."""
     found = Line(workspace / "metacontroller.kubeconfig", workspace / "line.kubeconfig")
     yield found
     found.close()
@@ -43,7 +43,7 @@ def line(tapps: Controller, workspace: Path) -> Iterator[Line]:  # noqa: ARG001 
 def start(
     tapps: Controller, kube: Kube, workspace: Path, hook_proxy: HookProxy, line: Line
 ) -> Iterator[Start]:
-    """Starts two Metacontrollers with these flags, the first alone until it works."""
+    """Returns a function that starts two Metacontrollers, the second one when the first works."""
     running: list[RealMetacontroller] = []
 
     def both(*flags: str, asked: Callable[[], bool] = lambda: True) -> Pair:
@@ -70,29 +70,29 @@ def start(
 
 
 def leader(kube: Kube) -> str:
-    """The holder of the lease, if there is one."""
+    """Returns the holder of the lease, or an empty string."""
     found = kube.find(*LEASE) or {}
     return str((found.get("spec") or {}).get("holderIdentity") or "")
 
 
 @pytest.fixture
 def pair(start: Start, kube: Kube) -> Pair:
-    """Two that elect a leader; the first leads."""
+    """Two Metacontrollers with leader election, of which the first leads."""
     return start(*ELECTING, asked=lambda: leader(kube) != "")
 
 
 def until_synced(app: App, proxy: HookProxy) -> float:
-    """Waits for the next call that begins from now on; returns after how many seconds it came."""
+    """Waits for the next call and returns the seconds until it came."""
     begun = time.monotonic()
     before = proxy.begun
     app.until(lambda: proxy.begun > before, "somebody asks again", PATIENCE)
     return time.monotonic() - begun
 
 
-def test_the_leader_is_killed(  # noqa: PLR0913, PLR0917 - who takes part
+def test_the_leader_is_killed(  # noqa: PLR0913, PLR0917 - all participants
     pair: Pair, app: App, levers: Levers, kube: Kube, hook_proxy: HookProxy, note: list[str]
 ) -> None:
-    """The other one takes over when the lease has run out, and nothing is done twice."""
+    """The other replica takes over when the lease has expired, and no write is repeated."""
     rolling = Roll(app, levers).begin(pull_seconds=2)
     before = leader(kube)
     pair[0].process.stop(kill=True)
@@ -101,7 +101,7 @@ def test_the_leader_is_killed(  # noqa: PLR0913, PLR0917 - who takes part
     rolling.end().wrote_once()
 
 
-def test_the_node_of_the_leader_is_lost(  # noqa: PLR0913, PLR0917 - who takes part
+def test_the_node_of_the_leader_is_lost(  # noqa: PLR0913, PLR0917 - all participants
     pair: Pair,
     line: Line,
     app: App,
@@ -110,7 +110,7 @@ def test_the_node_of_the_leader_is_lost(  # noqa: PLR0913, PLR0917 - who takes p
     hook_proxy: HookProxy,
     note: list[str],
 ) -> None:
-    """It runs on without a network, and ends by itself before another one may lead."""
+    """The leader has no network, and must end before the other replica leads."""
     rolling = Roll(app, levers).begin(pull_seconds=2)
     before, begun = leader(kube), time.monotonic()
     line.cut()
@@ -129,7 +129,7 @@ def test_the_node_of_the_leader_is_lost(  # noqa: PLR0913, PLR0917 - who takes p
 def test_the_leader_ends_in_order(
     pair: Pair, app: App, levers: Levers, hook_proxy: HookProxy, note: list[str]
 ) -> None:
-    """Its lease has to run out as well: Metacontroller does not give it back."""
+    """The lease must expire even then, because Metacontroller does not release it."""
     rolling = Roll(app, levers).begin(pull_seconds=2)
     pair[0].process.stop()
     note.append(f"leader ended: the next sync after {until_synced(app, hook_proxy):.1f} s")
@@ -139,11 +139,11 @@ def test_the_leader_ends_in_order(
 def test_the_leader_is_stopped_and_goes_on_beside_its_successor(  # noqa: PLR0913, PLR0917
     pair: Pair, app: App, levers: Levers, kube: Kube, hook_proxy: HookProxy, note: list[str]
 ) -> None:
-    """It wakes up with an answer from before in its hands, while another one leads."""
+    """It continues with an old response while the other replica leads."""
     rolling = Roll(app, levers).begin(pull_seconds=2)
     before, held = leader(kube), hook_proxy.hold()
     until_synced(app, hook_proxy)
-    time.sleep(0.5)  # it is decided, and not answered
+    time.sleep(0.5)  # the service has decided the call, and the proxy holds the response
     pair[0].process.signal(signal.SIGSTOP)
     held.set()
     seconds = until_synced(app, hook_proxy)
@@ -157,7 +157,7 @@ def test_the_leader_is_stopped_and_goes_on_beside_its_successor(  # noqa: PLR091
 def test_their_rights_are_all_needed_and_enough(
     pair: Pair, cluster: Cluster, app: App, kube: Kube
 ) -> None:
-    """The election's requests, by the API server's audit log."""
+    """The audit log has the requests of the election."""
     if cluster.audit is None:
         pytest.skip("the audit log of this cluster cannot be read")
     assert all(each.process.alive for each in pair)
@@ -173,7 +173,10 @@ def test_their_rights_are_all_needed_and_enough(
 def test_two_that_elect_nobody(
     start: Start, app: App, levers: Levers, hook_proxy: HookProxy, note: list[str]
 ) -> None:
-    """The chart refuses it, as all is asked and tried twice. Each write is guarded, even so."""
+    """The chart refuses this setup, because both replicas send all requests.
+
+    Each write is guarded even so.
+    """
     start()
     hook_proxy.reset()
     rolling = Roll(app, levers).begin()

@@ -1,4 +1,4 @@
-"""Uninstalling in the wrong order is refused, or harms nothing and can be made good."""
+"""Uninstallation in the wrong order is refused, or has no effect that cannot be reverted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DRY = {"dryRun": ["All"]}
 
 @pytest.fixture(autouse=True)
 def ours(cluster: Cluster) -> None:
-    """Only where all of the cluster is ours."""
+    """Skips unless the cluster belongs to the tests."""
     if cluster.backend != "local":
         pytest.skip("takes apart what others rely on")
 
@@ -35,13 +35,13 @@ def ours(cluster: Cluster) -> None:
 
 
 def change(kube: Kube, **metadata: Json) -> None:
-    """Labels or annotations of TApp's definition."""
+    """Sets labels or annotations of TApp's definition."""
     kube.patch(kube.path(*DEFINITIONS, None, TAPPS), {"metadata": metadata})
 
 
 @pytest.fixture
 def guarded(kube: Kube) -> Iterator[Kube]:
-    """The shipped policy in force; taken out, and the definition as it was, afterwards."""
+    """Installs the shipped policy, and restores the definition at the end."""
     for each in documents(GUARD):
         kube.apply(each)
     until(lambda: refusal(kube) is not None, "the policy comes into force", PATIENCE)
@@ -52,7 +52,7 @@ def guarded(kube: Kube) -> Iterator[Kube]:
 
 
 def refusal(kube: Kube, name: str = TAPPS) -> str | None:
-    """The reason why a definition cannot be deleted, asked in a dry run; None where it can be."""
+    """Returns why a definition cannot be deleted (dry run), or None if it can."""
     try:
         assert kube.delete(*DEFINITIONS, None, name, **DRY)
     except KubeError as error:
@@ -61,10 +61,10 @@ def refusal(kube: Kube, name: str = TAPPS) -> str | None:
 
 
 def test_the_definition_cannot_be_deleted_by_the_way(guarded: Kube) -> None:
-    """The refusal says what would happen, and what to type if it is meant.
+    """The message says what a deletion would do, and the command that allows it.
 
-    A deletion of a whole collection, which names nothing, is refused all the same; other
-    definitions are let go.
+    The deletion of a whole collection, which has no name, is refused as well. Other definitions can
+    be deleted.
     """
     why = refusal(guarded)
     assert why is not None
@@ -88,7 +88,7 @@ def test_the_definition_cannot_be_deleted_by_the_way(guarded: Kube) -> None:
 
 @pytest.fixture
 def registration(tapps: Controller, hook_proxy: HookProxy) -> Iterator[Json]:
-    """The shipped CompositeController; registered again afterwards."""
+    """The shipped CompositeController, which is registered again at the end."""
     (shipped,) = documents(SHIPPED[0])
     yield shipped
     tapps.register(shipped, hook_proxy.url)
@@ -97,7 +97,10 @@ def registration(tapps: Controller, hook_proxy: HookProxy) -> Iterator[Json]:
 def test_without_its_registration_a_tapp_runs_on_until_it_is_back(
     app: App, tapps: Controller, hook_proxy: HookProxy, registration: Json
 ) -> None:
-    """Nothing is deleted, nothing is done; and a TApp that was deleted meanwhile goes then."""
+    """No pod changes.
+
+    A TApp that was deleted in the meantime ends when the registration returns.
+    """
     app.apply(tapp()).settle()
     before = app.uids()
     tapps.unregister(registration["metadata"]["name"])

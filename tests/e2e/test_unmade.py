@@ -1,4 +1,6 @@
-"""What no pod can be made of: what the real API server refuses, and that no pod goes for it."""
+"""Templates from which no pod can be created: the real API server refuses them, and no pod is
+deleted for them.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,9 @@ WORDS = ("Duplicate value", "must be unique", "Not found", "must not already", "
 
 
 def tried(kube: Kube, namespace: str, made: Json) -> None:
-    """A dry run of a pod of a template.
+    """Creates a pod of a template in a dry run.
 
-    Raises:
-        KubeError: it is refused.
+    Raises KubeError if the API server refuses the pod.
     """
     pod = {"apiVersion": "v1", "kind": "Pod", **made}
     pod["metadata"] = {**made.get("metadata", {}), "name": "probe", "namespace": namespace}
@@ -32,7 +33,7 @@ def tried(kube: Kube, namespace: str, made: Json) -> None:
 def test_the_api_server_refuses_what_the_service_refuses(
     kube: Kube, namespace: str, made: Json
 ) -> None:
-    """For what is said twice, or is not there, whatever else it has to say."""
+    """The message must be about a duplicate or a missing object, among others."""
     with pytest.raises(KubeError) as refusal:
         tried(kube, namespace, made)
     assert refusal.value.status == 422
@@ -43,12 +44,12 @@ def test_the_api_server_refuses_what_the_service_refuses(
 def test_the_api_server_takes_what_the_service_takes(
     kube: Kube, namespace: str, made: Json
 ) -> None:
-    """A name or a number twice is no mistake everywhere."""
+    """A repeated name or number is not everywhere a mistake."""
     tried(kube, namespace, made)
 
 
 def mounting(*names: str, image: str = "app:1", **spec: Any) -> Json:
-    """A template that mounts these, and differs in more than its image from any other."""
+    """Returns a template that mounts these volumes and differs from any other in its command."""
     made = template(image, **spec)
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     (main,) = made["spec"]["containers"]
@@ -57,7 +58,7 @@ def mounting(*names: str, image: str = "app:1", **spec: Any) -> Json:
 
 
 def test_what_admission_adds_is_no_mistake(reshape: Reshape, app: App) -> None:
-    """A mount whose volume a policy adds: a new TApp is made, and rolls."""
+    """A policy adds the volume of a mount, so the service must create and update the TApp."""
 
     def added(pod: Json) -> bool:
         return any(volume["name"] == "certs" for volume in pod["spec"]["volumes"])

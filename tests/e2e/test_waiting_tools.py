@@ -1,4 +1,4 @@
-"""What others that apply a TApp or wait for it see of its status: kubectl, and helm by kstatus."""
+"""The status as tools see it that apply a TApp or wait for it: kubectl, and helm with kstatus."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNSEEN = {"observedGeneration": -1}
 
 
 def test_a_tapp_that_was_just_created_is_not_taken_for_current(kube: Kube, namespace: str) -> None:
-    """Whoever creates or watches it reads that nobody has answered."""
+    """A tool must not read the missing status of a new TApp as current."""
     document = tapp("unseen", replicas=0)
     document["metadata"]["namespace"] = namespace
     created = kube.create(document)
@@ -39,7 +39,7 @@ def test_a_tapp_that_was_just_created_is_not_taken_for_current(kube: Kube, names
 def test_who_applies_a_tapp_has_nothing_to_say_about_its_status(
     app: App, kubectl: Kubectl, way: tuple[str, ...]
 ) -> None:
-    """A default in a status is no field that anybody owns, and no difference."""
+    """The default in the status must belong to no field manager and be no difference."""
     text = yaml.safe_dump(tapp())
 
     def apply(verb: str) -> str:
@@ -64,7 +64,7 @@ def test_who_applies_a_tapp_has_nothing_to_say_about_its_status(
 def helm(
     cluster: Cluster, app: App, tmp_path: Path
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Installs or upgrades a chart of one TApp, and waits for it."""
+    """Returns a function that installs or upgrades a chart with one TApp, and waits for it."""
     binary = shutil.which(
         "helm", path=os.pathsep.join((str(build.helm().bin_dir), os.environ["PATH"]))
     )
@@ -90,7 +90,9 @@ def helm(
 def test_helm_waits_for_a_tapp_as_kubectl_tapp_does(
     app: App, levers: Levers, helm: Callable[..., subprocess.CompletedProcess[str]], note: list[str]
 ) -> None:
-    """Until it is Ready; not for one that is Stalled; and again for what mends it."""
+    """Helm waits until the TApp is Ready, fails if it is Stalled, and waits again for the
+    repair.
+    """
     begun = time.monotonic()
     done = helm("install", tapp())
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""`kubectl tapp web` on a real API server, with the real kubectl, in a real browser."""
+"""`kubectl tapp web` on a real API server, with the real kubectl and a real browser."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KUBERC: Json = {
 def served(
     app: App, plugin: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The command, and the address that it prints, for a user whose kuberc hides everything."""
+    """The process and the printed address, for a user whose kuberc hides all objects."""
     (tmp_path / "kuberc").write_text(json.dumps(KUBERC))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("KUBERC", str(tmp_path / "kuberc"))
@@ -60,7 +60,7 @@ def served(
 def test_a_roll_a_kill_and_a_canary_on_the_page(
     page: Page, app: App, plugin: Plugin, served: tuple[subprocess.Popen[str], str], tmp_path: Path
 ) -> None:
-    """Changes made there are made, what others do is seen, and Ctrl-C leaves no kubectl behind."""
+    """The page makes its changes and shows foreign ones, and Ctrl-C leaves no kubectl process."""
     process, address = served
     page.set_default_timeout(60_000)
     page.goto(address)

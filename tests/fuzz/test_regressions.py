@@ -1,4 +1,4 @@
-"""What the fuzzer has found, each as a test of its own."""
+"""Findings of the fuzzer, each with a test."""
 
 import json
 from typing import Any
@@ -61,7 +61,7 @@ def test_a_status_that_is_no_utf_8_is_no_bug(place: str, odd: str) -> None:
 
 @pytest.mark.parametrize("name", ['we"b', "we\nb", "wéb", "we\\b", "%b", "web-2147483647"])
 def test_new_pods_of_a_strange_name_have_each_their_own(name: str) -> None:
-    """All of them got the number that stands in for the instance's in the rendered text."""
+    """All pods had got the placeholder of the instance number in the rendered text."""
     parent = tapp(replicas=3)
     parent["metadata"]["name"] = name
     answer = json.loads(SERVICE.post("/sync", as_sent(request(parent))))
@@ -71,7 +71,7 @@ def test_new_pods_of_a_strange_name_have_each_their_own(name: str) -> None:
 
 @pytest.mark.parametrize("path", HOOKS)
 def test_options_is_no_method_of_ours(path: str) -> None:
-    """Flask answered it by itself, in HTML."""
+    """Flask itself had answered the request in HTML."""
     assert SERVICE.check(path, b"", REQUEST_METHOD="OPTIONS") == 405
 
 
@@ -150,7 +150,9 @@ def test_an_error_does_not_quote_a_whole_name() -> None:
 @pytest.mark.parametrize("section", ["initContainers", "volumes", "tolerations"])
 @pytest.mark.parametrize("value", [0, 0.0, "", False, {}])
 def test_an_empty_value_of_another_type_is_no_list(section: str, value: Any) -> None:
-    """It was taken for an empty list here, and iterated over there."""
+    """One function had accepted the value as an empty list, and another one had iterated
+    over it.
+    """
     parent = tapp(template=template(**{section: value}))
     for claims in ([], [claim_template()]):
         parent["spec"]["volumeClaimTemplates"] = claims
@@ -170,7 +172,7 @@ def _asked(status: bytes) -> bytes:
 
 @pytest.mark.parametrize("conditions", ['["x"]', '[["a"]]', "[5]", '[{"type":5}]'])
 def test_conditions_that_are_none_are_left_alone(conditions: str) -> None:
-    """They were read as no conditions at all, and an internal error followed."""
+    """The service had read such conditions as an empty list, which caused an internal error."""
     body = _asked(b'{"phase":"Running","conditions":' + conditions.encode() + b"}")
     assert SERVICE.check("/pod-status", body) == 200
     assert json.loads(SERVICE.post("/pod-status", body))["status"]["conditions"] == json.loads(

@@ -1,7 +1,4 @@
-"""`python -m migration`: what it writes, what it refuses, and what it tells a person.
-
-A fake kubectl stands in for the cluster; it understands the few commands that the migration uses.
-"""
+"""`python -m migration`: its writes, its refusals and its messages."""
 
 from collections.abc import Sequence
 

@@ -37,9 +37,8 @@ def test_a_pod_whose_deletion_failed_waits_for_the_budget_like_any_other() -> No
 
 
 def test_an_instance_with_a_half_ended_pod_holds_the_budget_until_somebody_helps() -> None:
-    """One of two containers has ended under OnFailure: never Ready again, and not finished either.
-
-    The roll-out waits for it, says so, and goes on when its pod is deleted.
+    """With OnFailure, the pod of an ended and a running container never becomes Ready again, and is
+    not finished.
     """
     cluster = at_rest(3)
     body = cluster.spec["template"]
@@ -74,9 +73,8 @@ def test_a_container_that_would_crash_while_it_is_being_stopped_stops_once() -> 
 
 @pytest.mark.parametrize("seconds", [7.0, 9.0, 12.0, 14.0])
 def test_a_roll_back_waits_for_the_container_that_is_being_stopped(seconds: float) -> None:
-    """It has the wanted image, runs and is Ready; its kubelet still stops it for the one before.
-
-    Whoever believes that status, which is of an older spec, takes another instance as well.
+    """The container has the wanted image and is Ready, but its kubelet still stops it for the
+    previous spec.
     """
     cluster = at_rest()
     cluster.set_stop(3.0, 137)

@@ -1,4 +1,4 @@
-"""Alerts and dashboard: they parse, ask for what is served, and say what they should in time."""
+"""The alerts and the dashboard: they parse, query existing metrics, and alert in time."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ TARGET = {"namespace", "pod", "container", "job", "instance", "endpoint", "servi
 """Labels that the operator's configuration gives everything that a monitor finds."""
 
 
-# --- what is asked --------------------------------------------------------------------------------
+# --- queries --------------------------------------------------------------------------------------
 
 
 EVERY_QUERY = pytest.mark.parametrize("query", queries().values(), ids=queries())
@@ -57,7 +57,7 @@ def groupings(query: str) -> set[str]:
     return {label for each in lists for label in re.findall(r"\w+", each)}
 
 
-# --- what there is --------------------------------------------------------------------------------
+# --- existing metrics -----------------------------------------------------------------------------
 
 
 def exposed(text: str) -> Labels:
@@ -70,7 +70,7 @@ def exposed(text: str) -> Labels:
 
 
 def served() -> Labels:
-    """What the service exposes after a sync and a refusal."""
+    """Returns the metrics that the service exposes after a sync and a refusal."""
     client = create_app(Settings(log_level="ERROR")).test_client()
     assert client.post("/sync", json=request(tapp())).status_code == 200
     client.post("/sync", json=request(tapp()))
@@ -79,7 +79,9 @@ def served() -> Labels:
 
 
 def configured() -> Labels:
-    """What kube-state-metrics makes of a TApp by our configuration."""
+    """Returns the metrics of a TApp that kube-state-metrics would expose with the shipped
+    configuration.
+    """
     (resource,) = STATES["spec"]["resources"]
     common = {f"customresource_{part}" for part in resource["groupVersionKind"]}
     common |= set(resource["labelsFromPath"])
@@ -92,7 +94,7 @@ def configured() -> Labels:
 
 
 def recorded(name: str) -> Labels:
-    """What the real thing exposed."""
+    """Returns the metrics that the real program exposed."""
     return exposed((HERE / "recorded" / name).read_text())
 
 
@@ -148,7 +150,7 @@ def test_the_dashboard_can_be_read() -> None:
 
 
 def test_the_picture_in_the_docs_is_of_these_panels() -> None:
-    """Where they change, it is of the past: a screenshot of Grafana takes its place."""
+    """If the panels change, the screenshot of Grafana in the documentation is outdated."""
     drawn = ET.parse(PICTURE).iter("{http://www.w3.org/2000/svg}text")
     titles = [element.text for element in drawn if element.get("class") == "t"]
     assert {panel["title"] for panel in panels()} <= set(titles)
@@ -184,7 +186,7 @@ def test_every_alert_is_tried() -> None:
 
 
 def promtool(*arguments: str) -> str:
-    """What promtool says; skips where this machine has none."""
+    """Returns the output of promtool; skips the test if this machine does not have it."""
     command = shutil.which("promtool")
     if command is None:
         pytest.skip("no promtool on PATH (Debian: prometheus)")

@@ -1,4 +1,6 @@
-"""What Prometheus is told to scrape: by the right scheme in any order of components, and let in."""
+"""The scrape configuration for Prometheus: the scheme in any order of components, and the network
+policy.
+"""
 
 import pytest
 import yaml

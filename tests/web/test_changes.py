@@ -19,16 +19,7 @@ CANARY = {"templatePool": {"canary": template("shop", "shop:2.0")}}
 
 @dataclass(frozen=True)
 class Case:
-    """A change: what is typed, and what becomes of it.
-
-    Attributes:
-        change: the button.
-        done: whether it is done.
-        fields: name of a field -> what is typed or chosen there, by the order of the form.
-        spec: of the TApp before.
-        chosen: instances that are chosen in the grid before.
-        plan: what the plan says.
-    """
+    """A change: the typed input and the expected result."""
 
     change: str
     done: Callable[[Served], bool]

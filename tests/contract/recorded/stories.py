@@ -99,7 +99,7 @@ def in_place_begins() -> Life:
 
 
 def recreate_begins() -> Life:
-    """The moment in which the first of two pods is deleted to be made anew."""
+    """Returns the moment in which the first of two pods is deleted for its replacement."""
     new = template(container={"env": [{"name": "A", "value": "1"}]})
     return born(replicas=2).begin_patch(template=new)
 

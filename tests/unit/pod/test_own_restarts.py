@@ -1,6 +1,5 @@
-"""Containers with restart policies and rules of their own: which run again, as the kubelet decides.
-
-Sources: getPhase in pkg/kubelet, ContainerShouldRestart in pkg/api/v1/pod.
+"""Containers with their own restart policies and rules: the kubelet's decision which of them run
+again.
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ def rule(operator: str, *codes: int, action: str = "Restart") -> Document:
 
 
 def own_policy(policy: str, *rules: Document) -> Document:
-    """Returns container fields with a restart policy of its own."""
+    """Returns container fields with a restart policy."""
     return {"restartPolicy": policy, **({"restartPolicyRules": [*rules]} if rules else {})}
 
 
