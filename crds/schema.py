@@ -77,7 +77,8 @@ def _kubernetes_schemas() -> dict[str, Schema]:
 def _schema_of_field(field: FieldInfo, kubernetes_schema: Schema) -> Schema:
     """Returns the schema of a field.
 
-    `kubernetes_schema` replaces an opaque map. For a model it maps field names to such schemas.
+    `kubernetes_schema` is used for a field that is an opaque map. For a field that is a model, it
+    maps the names of the model's fields to their Kubernetes schemas.
     """
     kind = field.annotation
     alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)

@@ -93,7 +93,11 @@ def _bar(history: list[tuple[float, Snapshot]], start: float, seconds: float, fi
 
 
 def _most_important(snapshots: list[Snapshot]) -> Snapshot | None:
-    """Returns the snapshot that matters most, so that a short one is not lost in a column."""
+    """Returns the snapshot with the most important state.
+
+    A column of the chart stands for several snapshots, and a short important one must not be
+    hidden.
+    """
     for state in STATES_BY_IMPORTANCE:
         for snapshot in snapshots:
             if snapshot.state == state:

@@ -271,7 +271,10 @@ def _snapshot(pod: Document | None, state: str, template: str) -> Snapshot:
 
 
 def _finalize_moment(call: HookCall) -> Moment:
-    """Returns the observations of a finalize call, which deletes every pod."""
+    """Returns the observations and decisions of a finalize call.
+
+    The call deletes every pod that is not being deleted yet.
+    """
     moment = Moment(call.time)
     for number, pod in _pods(call.request).items():
         leaving = pod["metadata"].get("deletionTimestamp") is not None

@@ -1,1 +1,1 @@
-"""The HTTP shell around `tapp`: Metacontroller's hook contract, settings, logs, metrics."""
+"""The HTTP service around `tapp`: Metacontroller's hook protocol, settings, logs and metrics."""

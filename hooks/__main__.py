@@ -1,7 +1,8 @@
-"""`python -m hooks [OPTION...]`: the service under gunicorn, which takes the options.
+"""`python -m hooks [OPTION...]`: starts the service under gunicorn, which takes the options.
 
-gunicorn reads WEB_CONCURRENCY before any configuration, and ends with a traceback if that is empty
-or no number. So the variables of the door are read here first. Raises SystemExit with a sentence.
+gunicorn reads WEB_CONCURRENCY before any configuration, and ends with a traceback if it is empty or
+no number. So this module checks the variables of the address first. Raises SystemExit with a
+sentence for the user if one is invalid.
 """
 
 import os

@@ -1,8 +1,8 @@
 """The Flask application: its routes, and the status code of each error.
 
-Metacontroller deletes every child that an answer leaves out, so an error is never a 200. A bad
-request gets a 4xx with the path of the error in the request. Any other error gets a 500 without a
-traceback in the body.
+Metacontroller deletes every child that a response leaves out, so an error must never be a 200. A
+bad request gets a 4xx with the path of the error in the request. Any other error gets a 500, and
+its traceback is only in the log.
 """
 
 import secrets
@@ -131,7 +131,7 @@ def namespace_of(body: bytes) -> str:
 
 
 class _Hooks:
-    """The hooks of one process, as functions from request bodies to answers."""
+    """The hooks of one process, as functions from a request's body to the response's body."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class _Hooks:
         record: Callable[[Plan, Conditions], None],
         resizer: Callable[[Plan], None],
     ) -> None:
-        """`record` writes Events and `resizer` resizes pods, both after each sync."""
+        """`record` writes Events, and `resizer` resizes pods; both are called after each sync."""
         self._options, self._clock, self._pacer = settings.options, clock, pacer
         self._record, self._resizer = record, resizer
         self._memo, self._turns = Memo(settings.memo_bytes), Turns()
@@ -161,9 +161,11 @@ class _Hooks:
         return answering
 
     def _sync(self, body: bytes) -> tuple[bytes, float]:
-        """Answers a sync after the pacer's delay, during which it takes no turn from others.
+        """Handles a sync after the delay of the pacer.
 
-        The time of the decision is that of the arrival, because the observation is from then.
+        The request takes a place in `_turns` only after the delay, so it blocks no other request
+        while it waits. The decision uses the time at which the request arrived, because the
+        observed objects are from that time.
         """
         now, pieces = self._clock(), in_pool(split, body, self._memo)
         paced = paced_request(pieces, len(body))
@@ -227,7 +229,7 @@ def _recorder(settings: Settings) -> Callable[[Plan, Conditions], None]:
     # Without the component nothing of its client is imported.
     from hooks.service.cluster import Cluster  # noqa: PLC0415
 
-    return Recorder(Cluster(settings.events_account).create, socket.gethostname()).tell
+    return Recorder(Cluster(settings.events_account).create, socket.gethostname()).queue
 
 
 def _resizer(settings: Settings) -> Callable[[Plan], None]:
@@ -238,11 +240,11 @@ def _resizer(settings: Settings) -> Callable[[Plan], None]:
     from hooks.service.cluster import Cluster  # noqa: PLC0415
     from hooks.service.resizes import Resizer  # noqa: PLC0415
 
-    return Resizer(Cluster(settings.events_account, component="resize").resize).ask
+    return Resizer(Cluster(settings.events_account, component="resize").resize).queue
 
 
 def _add_probes(app: Flask) -> None:
-    """Adds the pages for GET requests, which need no token."""
+    """Adds the routes for GET requests, such as /healthz, which need no token."""
 
     @app.get("/healthz")
     @app.get("/readyz", endpoint="readyz")

@@ -1,4 +1,4 @@
-"""The customize hook: selects the other objects that a sync needs to see."""
+"""The customize hook: selects the further objects that a sync needs."""
 
 from typing import Any
 
@@ -7,7 +7,10 @@ from tapp.world import Declared
 
 
 def customize(parent: Parent, has_claims: bool, declared: Declared) -> dict[str, Any]:
-    """Requests the objects that claims need. Metacontroller caches them for each generation."""
+    """Returns the related objects that claims need: the Namespace, and perhaps StorageClasses.
+
+    Metacontroller calls this hook once for each generation of a TApp, and caches the result.
+    """
     if not has_claims:
         return {"relatedResources": []}
     # The Namespace is the second owner of the claims.

@@ -1,4 +1,4 @@
-"""The decisions of a sync for a person: the answer of `POST /plan`, and counts for the log."""
+"""Explains the decisions of a sync: the response of `POST /plan`, and counts for the log."""
 
 from collections import Counter
 from typing import Any
@@ -15,10 +15,10 @@ _LONGEST = 1_000  # Characters of a text that quotes the author, which is there 
 
 
 def explain(plan: Plan) -> dict[str, Any]:
-    """Returns the answer of `POST /plan` (docs/endpoints.md).
+    """Returns the response of `POST /plan` (docs/endpoints.md).
 
-    An invalid budget is null. `services` are there if the registration has them, and `claims.grow`
-    if a claim grows.
+    An invalid budget is null. `services` exists if the CompositeController declares Services, and
+    `claims.grow` exists if a claim grows.
     """
     budgets, storage = plan.budgets, plan.findings.storage
     claims, history, services = storage.claims, storage.history, storage.services
@@ -82,7 +82,7 @@ def counts(plan: Plan) -> dict[str, dict[str, int]]:
 
 
 def holds(plan: Plan) -> dict[str, int]:
-    """Counts holds: pods that get a new pending action, and pods whose time limit has passed."""
+    """Counts pods on hold whose pending action is new, and those whose time limit has passed."""
     found = {"asked": 0, "expired": 0}
     for case in plan.notable:
         pod, decision = case.instance.pod, case.decision

@@ -1,4 +1,4 @@
-"""The finalize hook: decides what may stay while a TApp is being deleted."""
+"""The finalize hook: decides which children stay while a TApp is being deleted."""
 
 from typing import Any
 
@@ -15,7 +15,10 @@ from tapp.world import Options
 def finalize(
     request: Request[Parent], options: Options, now: float
 ) -> tuple[dict[str, Any], Teardown]:
-    """Answers a finalize call with `status`, the `children` that stay, and `finalized`."""
+    """Handles a finalize call.
+
+    The response has `status`, the `children` that stay, and `finalized`.
+    """
     decided = tear_down(
         request.parent,
         request.part_of_spec(ClaimPolicy),

@@ -1,6 +1,6 @@
-"""The hook of the DecoratorController on pods: decides on the status of one pod.
+"""The hook of the DecoratorController for pods: decides on the status of one pod.
 
-Metacontroller writes the answered `status` as a whole if it differs from the observed one (its
+Metacontroller replaces the pod's whole status by the one in the response if they differ (its
 documentation, "DecoratorController", and pkg/controller/decorator).
 """
 
@@ -39,10 +39,10 @@ _decode_status = msgspec.json.Decoder(dict[str, Any] | None).decode
 
 
 def answer_pod_status(body: bytes, now: float) -> Document:
-    """Answers a decorator's sync call about the pod in `object`.
+    """Handles a sync call of the DecoratorController about the pod in `object`.
 
-    The answer has `status` and, if time alone may change it, `resyncAfterSeconds`. Raises WireError
-    if the request is no such request.
+    The response has `status`. If the passing of time may change the status, it also has
+    `resyncAfterSeconds`. Raises WireError if the body is no such request.
     """
     text = decoded(_decode_request, body, "").object
     pod = observe_alone(text, "object")

@@ -1,8 +1,10 @@
-"""The sync hook: from the request to the answer. To follow a sync, begin here.
+"""The sync hook: from the request to the response.
 
-1. `Request` reads bytes into values (`hooks/wire/`).
-2. `make_plan` decides everything, as a pure function of these values (`tapp/plan.py`).
-3. `tapp/answer/` makes the documents of the answer: the conditions, the status, the children.
+Begin here to follow a sync.
+
+1. `Request` reads bytes into values (`hooks/wire/`). 2. `make_plan` makes all decisions, as a pure
+function of these values (`tapp/plan.py`). 3. `tapp/answer/` makes the JSON of the response: the
+conditions, the status, the children.
 """
 
 from typing import Any, NamedTuple
@@ -29,7 +31,10 @@ def decide(request: Request[TApp], options: Options, now: float) -> Plan:
 
 
 def sync(request: Request[TApp], options: Options, now: float) -> Synced:
-    """Answers a sync call. Raises NamespaceMissingError as `desired_children` does."""
+    """Handles a sync call.
+
+    Raises NamespaceMissingError as `desired_children` does.
+    """
     plan = decide(request, options, now)
     conditions = conditions_of(plan)
     answer: dict[str, Any] = {

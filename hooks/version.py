@@ -1,3 +1,3 @@
-"""The service's version; CHANGELOG.md's newest entry says the same."""
+"""The version of the service, which is also that of the newest entry in CHANGELOG.md."""
 
 VERSION = "0.1.0"

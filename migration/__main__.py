@@ -231,7 +231,11 @@ def _apply(kubectl: Kubectl, changes: Sequence[Change], say: Say) -> int:
 
 
 def _write(kubectl: Kubectl, change: Change) -> str:
-    """Sends one patch, and repeats a guarded patch on the newer object after a conflict."""
+    """Sends one patch, and returns the outcome for the user.
+
+    If the API server refuses a guarded patch because the object has changed, the patch is repeated
+    for the newer object.
+    """
     child, body = change.child, change.patch
     for tries in range(1, _MAX_TRIES + 1):
         try:
@@ -251,7 +255,11 @@ def _write(kubectl: Kubectl, change: Change) -> str:
 
 
 def _rebased(body: Json, newer: Json) -> Json:
-    """Returns a guarded patch for a newer version of the object: its owners and the new one."""
+    """Returns a guarded patch for a newer version of the object.
+
+    The patch adds the new owner to the owners of that version. It is guarded by the
+    resourceVersion, so the API server refuses it if the object changes again.
+    """
     added = body["metadata"]["ownerReferences"][-1]
     owners = newer["metadata"].get("ownerReferences") or []
     others = [owner for owner in owners if owner.get("uid") != added["uid"]]

@@ -35,7 +35,7 @@ class Child:
     name: str
 
     def __str__(self) -> str:
-        """`pod shop/web-0`."""
+        """Kind, namespace and name: `pod shop/web-0`."""
         return f"{_KINDS[self.resource]} {self.namespace}/{self.name}"
 
 

@@ -110,7 +110,7 @@ def _options(each: Any, name: str) -> list[str]:
 
 
 def _records(each: Any, name: str) -> Iterator[tuple[str, str]]:
-    """Yields the form and the help of each argument and option of a command.
+    """Yields each argument and option of a command as it is written, with its help text.
 
     Options that all commands share are yielded only for the main command.
     """

@@ -153,7 +153,10 @@ def bundled() -> list[Distribution]:
 
 
 def pack(whole: Path, archive: Path) -> None:
-    """Packs regular files only, because krew does not unpack links."""
+    """Packs the files of a directory into an archive.
+
+    Links are packed as the files that they point to, because krew does not unpack links.
+    """
     with tarfile.open(archive, "w:gz", dereference=True) as packed:
         for file in sorted(each for each in whole.rglob("*") if each.is_file()):
             packed.add(file, f"{NAME}/{file.relative_to(whole)}", filter=_normalized)

@@ -30,10 +30,13 @@ _SOCKET: Final = "gunicorn.socket"  # Key in the WSGI environment if a gunicorn 
 
 
 class Bodies:
-    """The request bodies that one worker is receiving, or holds until their responses are made."""
+    """The request bodies in the memory of one worker, and the limit of their size.
+
+    A body counts from its first byte until its response is made.
+    """
 
     def __init__(self, limit: int, seconds: float) -> None:
-        """Sets the limits: `limit` bytes for one body and for all bodies of the worker together.
+        """Sets the limits: `limit` bytes for one body, and for the sum of all bodies of the worker.
 
         A body may take `seconds` to arrive, and a client may take `seconds` to read its response.
         """
@@ -65,9 +68,9 @@ class Bodies:
             self._held -= received.tell()
 
     def bound(self, request: Request, response: Response) -> None:
-        """Limits the time to read the response, and closes the connection after an unread body.
+        """Limits the time to read the response, and closes the connection if a body is unread.
 
-        gunicorn could not find the next request behind an unread body.
+        gunicorn could not find the beginning of the next request after an unread body.
         """
         if _SOCKET not in request.environ:
             return

@@ -8,7 +8,7 @@ LONGEST: Final = 500  # Characters of a text in an error body: the text may quot
 
 
 class RefusedError(Exception):
-    """A request is answered with an HTTP error."""
+    """A request that the service refuses with an HTTP error."""
 
     def __init__(self, code: int, message: str, path: str = "") -> None:
         """Stores the status code, the message, and the path of the invalid field.

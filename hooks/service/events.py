@@ -1,6 +1,6 @@
 """Writes Events in the background, with the limits of client-go's event recorder.
 
-`Recorder.tell` puts the Events of a sync into a queue. One thread in each worker creates the Events
+`Recorder.queue` puts the Events of a sync into a queue. One thread in each worker creates the Events
 one after the other, so no sync waits for the API server. A token bucket for each TApp limits its
 Events, as client-go's spam filter does. A full queue drops its oldest Event. The metric
 `tapp_hook_events_total` counts Events that were limited or dropped.
@@ -78,7 +78,7 @@ class Recorder:
         self._logged = float("-inf")
         self._pid = 0
 
-    def tell(self, plan: Plan, conditions: Conditions) -> None:
+    def queue(self, plan: Plan, conditions: Conditions) -> None:
         """Queues the Events of a sync. Does not wait for the API server, and never raises."""
         try:
             tapp = plan.world.tapp

@@ -1,4 +1,4 @@
-"""The health check of the container image: exits with 0 if the service on this machine answers."""
+"""The health check of the container image: exits with 0 if the service responds."""
 
 import http.client
 import os

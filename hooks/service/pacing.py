@@ -133,14 +133,17 @@ class Pacer:
                 self._answers.popitem(last=False)
 
     def _due(self, request: PacedRequest) -> float:
-        """Returns the time of the clock at which the request may be decided."""
+        """Returns the time by `clock` at which the request may be decided."""
         at, intent = self._answers.get(request.uid, (0.0, None))
         if intent != request.intent:
             return at
         return at + min(self._longest, self._seconds_per_pod * request.pods)
 
     def _enter(self, size: int) -> bool:
-        """Counts a request as waiting and returns True, or returns False at a limit."""
+        """Counts a request as waiting and returns True.
+
+        Returns False if so many requests wait that this one must not wait, too.
+        """
         with self._lock:
             if self._waiting >= MOST or self._bytes + size > MOST_BYTES:
                 return False

@@ -61,7 +61,7 @@ class Resizer:
         self._asked: OrderedDict[str, tuple[float, Document]] = OrderedDict()
         self._pid = 0
 
-    def ask(self, plan: Plan) -> None:
+    def queue(self, plan: Plan) -> None:
         """Queues the resizes of a sync. Does not wait for the API server, and never raises."""
         try:
             for patch in patches(plan):
@@ -128,9 +128,9 @@ class Resizer:
                     self._forget(patch)
 
     def _forget(self, patch: Patch) -> None:
-        """Lets the next sync send a resize of the pod without a pause.
+        """Lets the next sync send a resize of this pod again immediately.
 
-        The next sync sees the current state of the pod.
+        The next sync knows the current state of the pod.
         """
         with self._lock:
             self._asked.pop(patch.document["metadata"]["uid"], None)

@@ -137,5 +137,5 @@ class Settings(BaseSettings):
 
     @property
     def options(self) -> Options:
-        """Returns the settings that decisions depend on."""
+        """Returns the settings that decisions of the service depend on."""
         return Options(**{each.name: getattr(self, each.name) for each in fields(Options)})

@@ -1,4 +1,4 @@
-"""Limits how many decisions of a worker run at a time, in all and of each namespace.
+"""Limits how many decisions a worker makes at the same time, in all and for each namespace.
 
 A request first waits for a free place of its namespace, and then for a free place of the worker.
 Both queues are in order of arrival. A namespace has fewer places than the worker, so one namespace
@@ -22,9 +22,9 @@ MOST_OF_A_NAMESPACE: Final = MOST // 2  # The most of these requests that one na
 
 
 class Turns:
-    """Limits how many decisions run at the same time in one worker, in all and for a namespace.
+    """Limits how many decisions one worker makes at the same time, in all and for one namespace.
 
-    Further requests wait in order of arrival. Requests beyond `MOST` are refused.
+    Further requests wait in order of arrival. If `MOST` requests wait, others are refused.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
-"""Reads the child resources that the CompositeController in a request declares.
+"""Reads from a request which kinds of children its CompositeController declares.
 
-An object of a kind that the controller does not declare must not be answered: Metacontroller would
-create it and never see it again. Services and growing claims are components of the installation.
+The response must not contain an object of a kind that the controller does not declare:
+Metacontroller would create the object and never observe it. Services and growing claims are
+components that a user may leave out of the installation.
 """
 
 import msgspec
@@ -36,9 +37,9 @@ _decode = msgspec.json.Decoder(_Controller | None).decode
 
 
 def declared(controller: Raw) -> Declared:
-    """Returns the declarations of a controller (JSON, or null).
+    """Returns the kinds that a CompositeController declares.
 
-    A controller that cannot be read declares pods and claims alone.
+    `controller` is its JSON, or null. If it cannot be read, it counts as declaring pods and claims.
     """
     try:
         found = as_deep_as_readable(_decode, controller)

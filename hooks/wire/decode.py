@@ -24,10 +24,10 @@ The pattern always matches: a pattern that may fail would be tried again at each
 
 
 def shallow(text: bytes) -> bytes:
-    """Returns the JSON with null for each object and list that is nested deeper than `LEVELS`.
+    """Returns a JSON text in which everything nested deeper than `LEVELS` is replaced by null.
 
     The time is linear in the length of the text. An invalid text stays invalid, unless the error is
-    in a part that is cut off.
+    in a replaced part.
     """
     kept, level, end = list[bytes](), 0, 0
     for found in _BRACKET.finditer(text):
@@ -52,17 +52,20 @@ _MISSING = re.compile(r"Object missing required field `(.+)`")
 
 
 class WireError(ValueError):
-    """A request that is not one of Metacontroller's."""
+    """A request that Metacontroller would not send, with the path of the error."""
 
     def __init__(self, path: str, message: str) -> None:
-        """`path` is the place, such as `parent.metadata.uid`; `message` the error and a remedy."""
+        """`path` is the path of the invalid field, such as `parent.metadata.uid`.
+
+        `message` says what is wrong and what to do about it.
+        """
         super().__init__(f"{path}: {message}" if path else message)
         self.path = path
         self.message = message
 
 
 def decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
-    """Decodes a text; parts that are nested too deeply are left out.
+    """Decodes JSON; parts that are nested too deeply are replaced by null.
 
     Raises WireError with the path of the error.
     """
@@ -79,7 +82,7 @@ def decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
 
 
 def as_deep_as_readable(decode: Callable[[Any], T], raw: bytes | Raw) -> T:
-    """Decodes a text, or its `shallow` form if the text is nested too deeply."""
+    """Decodes JSON, or its `shallow` form if it is nested too deeply."""
     try:
         return decode(raw)
     except RecursionError:
@@ -87,7 +90,7 @@ def as_deep_as_readable(decode: Callable[[Any], T], raw: bytes | Raw) -> T:
 
 
 def child_path(kind: Kind, key: str) -> str:
-    """Returns the path of a child in the request."""
+    """Returns the path of a child in the request, for an error."""
     return f"children[{kind.key!r}][{key!r}]"
 
 
@@ -108,9 +111,9 @@ def by_name(
 ) -> dict[str, T]:
     """Reads the children of a kind, and returns them by name.
 
-    `texts` is by key in the request. `read` takes the JSON and the path of a child, and returns its
-    name, its namespace and the value. Raises WireError if a child has no name, has the name of
-    another child, or cannot be read.
+    `texts` maps the keys of the request to the JSON of the children. `read` takes the JSON and the
+    path of a child, and returns its name, its namespace and the value. Raises WireError if a child
+    has no name, has the name of another child, or cannot be read.
     """
     found: dict[str, T] = {}
     for key, raw in texts.items():
@@ -124,5 +127,5 @@ def by_name(
 
 
 def refuse_twice(path: str, name: str) -> NoReturn:
-    """Raises WireError for a child with the name of another child."""
+    """Raises WireError for a child that has the same name as another child."""
     raise WireError(f"{path}.metadata.name", f"{name!r} stands in the request twice")

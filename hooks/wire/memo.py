@@ -1,16 +1,16 @@
-"""The cache of this service: decoded specs and pods of each TApp, from sync to sync.
+"""The cache of this service: the decoded specs and pods of each TApp, between syncs.
 
-At the next sync of a TApp, its spec and all but a few of its pods are byte for byte the same. So a
-worker keeps what it has made of each text, under the length and the hash of that text (Python's,
-with another key in each process). Nothing else is an input to a cached value, so an answer is the
-same with the cache and without it. `Memo.of` looks a TApp up, `Memo.keep` remembers it.
+In the next sync of a TApp, its spec and most of its pods have the same JSON as before. So a worker
+keeps the decoded values, under the length and the hash of their JSON (Python's hash, which has
+another key in each process). A cached value depends on nothing else, so a response is the same with
+and without the cache. `Memo.of` returns the values of a TApp, `Memo.keep` stores them.
 
-A worker cannot ask how much memory a value takes. It estimates that from the length of the text
-that the value was made from (`pod_bytes`, `spec_bytes`), and forgets the TApps that it has not seen
-for the longest time when the sum is above the limit. The factors were measured
-(tests/unit/hooks/test_memo_size.py), as the most that a spec takes, and what pods usually take.
+A worker cannot measure how much memory a value takes. It estimates the memory from the length of
+the JSON (`pod_bytes`, `spec_bytes`). If the sum exceeds the limit, the worker drops the TApps whose
+last sync is the longest ago. The factors of the estimate were measured
+(tests/unit/hooks/test_memo_size.py): the maximum for a spec, and the usual value for a pod.
 
-Cached values never change, so threads share them without a lock. The lock is for the table.
+Cached values never change, so threads share them without a lock. The lock protects the table.
 """
 
 import threading
@@ -35,17 +35,18 @@ def pod_bytes(text: bytes) -> int:
 
 
 def spec_bytes(text: bytes, filled_in: Iterable[tuple[Template, Template]]) -> int:
-    """Estimates the memory of a cached spec, in bytes, from its JSON and its filled in templates.
+    """Estimates the memory of a cached spec, in bytes, from its JSON and its filled-in templates.
 
-    `filled_in` is the result of `Templates.filled_templates`. Of a filled-in template, only its
-    hashes, its labels, annotations and images are kept: its pod spec is made again when a pod is.
+    `filled_in` is the result of `Templates.filled_templates`. The cache keeps only the hashes,
+    labels, annotations and images of a filled-in template. Its pod spec is filled in again when a
+    pod is created.
     """
     own = sum([_own_bytes(*pair) for pair in filled_in])
     return 10_000 + 40 * len(text) + own
 
 
 def _own_bytes(written: Template, own: Template) -> int:
-    """Estimates the memory of what a filled in template does not share with the written one."""
+    """Estimates the memory of the parts of a filled-in template that its written form lacks."""
     found = 1_500
     for part in ("labels", "annotations", "images"):
         entries, shared = getattr(own, part), getattr(written, part)
@@ -67,19 +68,21 @@ _decode_name = msgspec.json.Decoder(AppName).decode
 
 
 class Cached(Generic[T]):
-    """A value that was made from a text, of which only the length and the hash are kept.
+    """A value that was made from a text.
 
-    `size` is the memory that the value takes, in bytes, as estimated.
+    Only the length and the hash of the text are kept.
+
+    `size` is the estimated memory of the value in bytes.
     """
 
     __slots__ = ("hash", "length", "size", "value")
 
     def __init__(self, text: bytes, value: T, size: int) -> None:
-        """Remembers the text by its length and hash."""
+        """Stores the value with the length and the hash of the text."""
         self.length, self.hash, self.value, self.size = len(text), hash(text), value, size
 
     def is_of(self, text: bytes) -> bool:
-        """Returns True if the value was made from exactly this text."""
+        """Returns True if the value was made from a text with the same length and hash."""
         return self.length == len(text) and self.hash == hash(text)
 
 
@@ -97,8 +100,8 @@ class CachedSpec(Cached[Templates]):
 class CachedApp:
     """The cached values of one TApp.
 
-    `pods` are by their keys in the request. `spec` is None if it is not known. `size` is the memory
-    that all of them take, in bytes, as estimated.
+    `pods` maps the keys of the request to the pods. `spec` is None if the spec is not cached.
+    `size` is the estimated memory of all values in bytes.
     """
 
     __slots__ = ("app", "pods", "size", "spec")
@@ -106,7 +109,7 @@ class CachedApp:
     def __init__(
         self, app: AppName, spec: CachedSpec | None, pods: Mapping[str, Cached[ObservedPod]]
     ) -> None:
-        """Puts together what one request has shown of a TApp."""
+        """Stores the values that were decoded from one request."""
         self.app, self.spec, self.pods = app, spec, pods
         self.size = sum([cached.size for cached in pods.values()])
         self.size += 0 if spec is None else spec.size
@@ -116,7 +119,10 @@ class Memo:
     """The cached TApps of one worker, up to a limit."""
 
     def __init__(self, limit: int) -> None:
-        """Starts empty. `limit` is in bytes, for the whole process; with 0 nothing is cached."""
+        """Starts empty.
+
+        `limit` is the bytes for this process; 0 turns the cache off.
+        """
         self._limit = limit
         self._size = 0
         self._apps: OrderedDict[AppName, CachedApp] = OrderedDict()
@@ -124,11 +130,11 @@ class Memo:
 
     @property
     def size(self) -> int:
-        """The memory that all cached values take, in bytes, as estimated."""
+        """The estimated memory of all cached values in bytes."""
         return self._size
 
     def of(self, parent: Mapping[str, Raw]) -> CachedApp:
-        """Returns the cached values of a TApp, found by its name; without any if it is new."""
+        """Returns the cached values of a TApp, by its name; empty ones if there are none."""
         try:
             app = as_deep_as_readable(_decode_name, parent.get("metadata", b"{}"))
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -140,7 +146,7 @@ class Memo:
         return found or CachedApp(app, None, {})
 
     def keep(self, cached: CachedApp) -> None:
-        """Replaces the cached values of a TApp, and forgets other TApps if there is no room."""
+        """Stores the values of a TApp, and drops those of other TApps if the limit is exceeded."""
         with self._lock:
             before = self._apps.pop(cached.app, None)
             self._size -= 0 if before is None else before.size

@@ -1,7 +1,7 @@
 """Reads the JSON of a pod into a `Pod`.
 
-A pod that the API server accepts can be read. Another one is read as far as possible and says what
-is wrong, because a hook that fails would stop the whole TApp.
+Every pod that the API server accepts can be read. Of any other pod the valid parts are read, and
+the pod says which part is wrong. An error would stop the syncs of the whole TApp.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,10 @@ _decode_pod = msgspec.json.Decoder(PodObject).decode
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """A pod of a request. It refers to nothing of the request, so a memo may keep it."""
+    """A pod of a request.
+
+    It keeps no reference to the request, so a memo may store it.
+    """
 
     key: str  # the pod's key in the request
     pod: Pod
@@ -32,14 +35,18 @@ class ObservedPod:
 
     @property
     def may_be_kept(self) -> bool:
-        """Returns True for a small object: only unreadable pods and pods of others are large."""
+        """Returns True if the memo may store the pod.
+
+        Unreadable pods and pods of other controllers may be large, so they are not stored.
+        """
         return not self.pod.foreign and not self.pod.unreadable
 
 
 class Manifests(Mapping[str, Manifest]):
-    """The manifests of the pods of a request, by name; each is decoded when it is looked up.
+    """The manifests of the pods of a request, by the name of the pod.
 
-    Only pods that the answer writes to are looked up, which are few.
+    A manifest is decoded when it is looked up. That happens only for the few pods that the response
+    changes.
     """
 
     def __init__(self, pods: Mapping[str, ObservedPod], texts: Mapping[str, Raw]) -> None:
@@ -60,10 +67,11 @@ class Manifests(Mapping[str, Manifest]):
 
 
 def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> ObservedPod:
-    """Reads a pod of a composite hook's request.
+    """Reads a pod in the request of a composite hook.
 
-    `key` is the pod's key in the request, and `prefix` is `APP-`, with which the names of instances
-    begin. Raises WireError if the text is no JSON, or the pod has no name or another namespace.
+    `key` is the pod's key in the request. `prefix` is `APP-`, the beginning of the names of the
+    instances' pods. Raises WireError if the text is no JSON, or if the pod has no name or another
+    namespace than the TApp.
     """
     path = child_path(POD, key)
     pod, manifest = _read(text, path)
@@ -73,7 +81,7 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
 
 
 def observe_alone(text: bytes | Raw, path: str) -> Pod:
-    """Reads the pod of a decorator hook's request, which has no TApp.
+    """Reads the pod in the request of a decorator hook, which contains no TApp.
 
     Raises WireError if the text is no JSON, or the pod has no name.
     """
@@ -97,7 +105,10 @@ def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:
 
 
 def _split(text: bytes | Raw, path: str) -> tuple[PodObject, str]:
-    """Returns the parts of a pod, and why some are unreadable, or ""."""
+    """Returns the parts of a pod, and why some parts are unreadable.
+
+    The second value is empty if all parts are readable.
+    """
     try:
         return _decode_pod(text), ""
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -116,9 +127,9 @@ _decode_status = msgspec.json.Decoder(PodStatus | None).decode
 
 
 def _salvaged(text: bytes | Raw, path: str) -> PodObject:
-    """Reads the valid parts of a pod with an unexpected shape.
+    """Reads the valid parts of a pod that has an unexpected shape.
 
-    Raises WireError without a name: nothing else tells which pod the answer has to keep.
+    Raises WireError if the pod has no name, because the response could not keep the pod then.
     """
     skeleton = decoded(_decode_skeleton, text, path)
     metadata = skeleton.metadata

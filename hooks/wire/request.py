@@ -1,7 +1,7 @@
-"""Reads the requests of the composite hooks: bytes to a `World`.
+"""Reads the requests of the composite hooks from bytes into a `World`.
 
-Hook protocols v1 and v2 differ only in the keys of the children. Keys are not read, because names
-come from the objects. Source: Metacontroller pkg/controller/composite/api.
+The hook protocols v1 and v2 differ only in the keys of the children. The keys are not used, because
+the names come from the objects. Source: Metacontroller, pkg/controller/composite/api.
 """
 
 from collections.abc import Callable, Mapping
@@ -66,17 +66,22 @@ _decode_named = msgspec.json.Decoder(_Named).decode
 
 
 class Request(Generic[P]):
-    """A sync or finalize request that was checked: each object has a name.
+    """A checked sync or finalize request, in which every object has a name.
 
-    Children are by name; `plain` has those of each kind of `PLAIN`. `spec` is the templates of the
-    parent; None for a model without a spec. `read` counts the pods that were not in the memo. The
-    other attributes are those of `World`.
+    Attributes:
+        plain: kind of `PLAIN` -> name -> child; all other children are by name, too.
+        spec: the templates of the TApp; None if the model has no spec.
+        read: number of pods that were not in the memo.
+
+    The other attributes are those of `World`.
     """
 
     def __init__(self, body: bytes | Pieces, model: type[P], memo: Memo) -> None:
-        """Reads a request. `model` is `TApp`, or `Parent` to ignore the spec.
+        """Reads a request.
 
-        Raises WireError with the path of what is wrong.
+        `model` is `TApp`, or `Parent` to ignore the spec.
+
+        Raises WireError with the path of the first invalid field.
         """
         self._pieces = pieces = split(body, memo) if isinstance(body, bytes) else body
         self.parent, self.spec = _parent(pieces, model)
@@ -117,7 +122,10 @@ class Request(Generic[P]):
         return {key: value for key, value in status.items() if key != "observedGeneration"}
 
     def part_of_spec(self, part: type[M]) -> M:
-        """Returns a part of the spec of a TApp that need not be valid; defaults if unreadable."""
+        """Returns a part of a TApp's spec, although the rest of the spec may be invalid.
+
+        Returns the defaults if the part itself is invalid.
+        """
         try:
             return part.model_validate(_field(self._pieces, "spec") or {})
         except (ValidationError, WireError):
@@ -162,9 +170,9 @@ def templates_of(parent: TApp) -> Templates:
 
 
 def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
-    """Reads a customize request: the parent, whether it may have claims, and the declared kinds.
+    """Reads a customize request: the TApp, True if it may have claims, and the declared kinds.
 
-    Raises WireError if it is no such request.
+    Raises WireError if the body is no such request.
     """
     request = decoded(_decode_customize, body, "")
     # Metacontroller sends this request before finalize, too, and a TApp with an invalid spec must
@@ -198,7 +206,10 @@ _FIELDS = ("apiVersion", "kind", "metadata")  # The fields that every parent has
 
 
 def _status(pieces: Pieces) -> Any:
-    """Returns the parent's status; None if unreadable, because each sync replaces it."""
+    """Returns the parent's status, or None if it is unreadable.
+
+    An unreadable status is no error, because each sync replaces the status.
+    """
     try:
         return _field(pieces, "status")
     except WireError:
@@ -222,7 +233,7 @@ def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Cached[ObservedPod
 
 
 def _revision(raw: Raw, path: str) -> tuple[str, str | None, RevisionObject]:
-    """Reads a ControllerRevision; of an unexpected shape only its name."""
+    """Reads a ControllerRevision; if it has an unexpected shape, reads only its name."""
     try:
         item: RevisionObject = _decode_revision(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -234,7 +245,10 @@ def _revision(raw: Raw, path: str) -> tuple[str, str | None, RevisionObject]:
 def _claim(
     answer: Callable[[ClaimObject], Document], raw: Raw, path: str
 ) -> tuple[str, str | None, tuple[ClaimObject, Document]]:
-    """Reads a claim, and makes the answer that leaves it as it is by `answer`."""
+    """Reads a claim, and builds the response that leaves it unchanged with the function `answer`.
+
+    Returns the claim's name, its namespace, and the claim with its response.
+    """
 
     def answered(text: bytes | Raw) -> tuple[ClaimObject, Document]:
         claim: ClaimObject = _decode_claim(text)
@@ -258,7 +272,12 @@ def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -
 
 
 def _storage_classes(related: Mapping[str, Mapping[str, Raw]] | None) -> dict[str, bool] | None:
-    """Returns readable StorageClass -> whether its claims may grow; None without StorageClasses."""
+    """Returns StorageClass -> True if its claims may grow.
+
+    Returns None if the request has no StorageClasses.
+
+    Unreadable StorageClasses are left out.
+    """
     shown = (related or {}).get("StorageClass.storage.k8s.io/v1")
     if shown is None:
         return None
@@ -279,7 +298,11 @@ def _validated(model: type[M], document: Mapping[str, Any]) -> M:
 
 
 def _path(document: Any, places: tuple[int | str, ...]) -> str:
-    """Returns the path of an error, without additions of pydantic such as the type of a union."""
+    """Returns the path of an invalid field in the document.
+
+    pydantic's path also contains types of a union, which are not in the document; they are left
+    out.
+    """
     path = ""
     for place in places:
         if not isinstance(document, (dict, list)):

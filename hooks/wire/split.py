@@ -1,7 +1,7 @@
-"""Splits a request into the parent's fields, the JSON of each child, and the rest.
+"""Splits a request into the fields of the parent, the JSON of each child, and the other fields.
 
-Children are not parsed. From request to request all but a few pods stay the same, byte for byte,
-and a text that the memo knows need not be parsed again (`memo.py`).
+Children are not parsed here. Between two requests most pods keep the same JSON, and JSON that the
+memo knows need not be parsed again (`memo.py`).
 """
 
 import msgspec
@@ -33,7 +33,7 @@ _decode_kinds = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class Pieces(msgspec.Struct, frozen=True):
-    """The pieces of a request."""
+    """The parts of a request, most of them as JSON that is not parsed yet."""
 
     parent: dict[str, Raw]  # field of the parent -> JSON
     children: dict[Kind, dict[str, Raw]]  # each kind of `EVERY` -> key in the request -> JSON
@@ -43,7 +43,10 @@ class Pieces(msgspec.Struct, frozen=True):
 
 
 def split(body: bytes, memo: Memo) -> Pieces:
-    """Splits a request. Raises WireError if it is no request of Metacontroller's."""
+    """Splits a request.
+
+    Raises WireError if the body is no request of Metacontroller.
+    """
     request = decoded(_decode_request, body, "")
     try:
         children = _decode_only_children(request.children)

@@ -80,7 +80,7 @@ class BackOff:
         return since + entry[0]
 
     def last_attempt(self, key: str) -> float:
-        """Returns the time of the key's last attempt; 0 without an attempt."""
+        """Returns the time of the last attempt for this key; 0 if there was none."""
         return self._entries[key][1] if key in self._entries else 0.0
 
     def delay_of(self, key: str) -> float:

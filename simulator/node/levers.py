@@ -105,7 +105,7 @@ class Levers:
         ), self.stop_code
 
     def moment(self, time: float) -> float:
-        """Returns the time when a kubelet does an action that is due at `time`."""
+        """Returns the time at which a kubelet carries out an action that is due at `time`."""
         return time
 
     def seconds_until_ready(self, image: str) -> float:
@@ -130,7 +130,10 @@ class Levers:
         return self.lever_name(image) in self.unready_images or self.ready_seconds > 0
 
     def spontaneous_exit(self, pod: Object, container: str, image: str, *, once: bool) -> Exit:
-        """Returns seconds from its start to the end of a container and the exit code, or None."""
+        """Returns (seconds, exit code) of a container that ends without being stopped, or None.
+
+        The seconds count from the container's start. `once` is True for an init container.
+        """
         image = self.lever_name(image)
         if image in self.exit_code_by_image:
             return self.crash_seconds, self.exit_code_by_image[image]

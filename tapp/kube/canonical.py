@@ -1,10 +1,9 @@
-"""Canonical form of templates: different notations of the same template
-have the same form and hash.
+"""Canonical form of templates: two notations of one template have the same form and hash.
 
 So a changed notation (`1000m` or `1`, a field left out or empty) never restarts a pod. Sources:
 Kubernetes' quantity format (apimachinery, resource.Quantity) and the `omitempty` tags of core/v1.
-`tapp/declared/revision.py` hashes this form. Another form of a template would restart all of its
-pods, so test vectors freeze the output.
+`tapp/declared/revision.py` hashes this form. If the form of a template changed, all of its pods
+would restart, so test vectors freeze the output.
 """
 
 import re
@@ -96,8 +95,9 @@ def quantity(value: str | float) -> str | float:
 
 
 def _in_units(number: int, units: dict[str, int], base: int) -> str:
-    """Returns a number in the largest unit of which it is a whole multiple; `units` are
-    ascending.
+    """Returns a number in the largest unit of which it is a whole multiple.
+
+    `units` are sorted, the smallest unit first.
     """
     if number == 0:
         return "0"
@@ -123,16 +123,18 @@ def canonical(value: Any) -> Any:
 
 
 def comparable(value: Any) -> Any:
-    """Returns the canonical form with quantities as numbers: equal if and
-    only if the meaning is equal.
+    """Returns a canonical form in which two specs are equal if and only if they mean the same.
+
+    Quantities are numbers in this form.
     """
     return _walk(value, "", _number, {})
 
 
 @dataclass(frozen=True)
 class Forms:
-    """The two functions that return canonical forms. Their results are
-    shared and must not be changed.
+    """The two functions that return canonical forms.
+
+    The results share parts with each other, so the caller must not change them.
     """
 
     canonical: Form = canonical
@@ -140,8 +142,9 @@ class Forms:
 
     @classmethod
     def of_copies(cls, spec: Any) -> Self:
-        """Returns functions for copies of `spec` that share parts with it: the forms of these parts
-        are computed here, once.
+        """Returns functions that are fast for copies of `spec` which share parts with it.
+
+        The forms of all parts of `spec` are computed here, once.
         """
         return cls(_of_copies(spec, quantity), _of_copies(spec, _number))
 

@@ -1,4 +1,4 @@
-"""Limit of the nesting of JSON: functions recurse into templates, one call for each level."""
+"""The limit for nested JSON: functions that recurse into templates need one call per level."""
 
 from typing import Any, Final
 
@@ -7,8 +7,9 @@ DEEPEST: Final = 100
 
 
 def is_too_deep(value: Any) -> bool:
-    """Returns True if objects and lists are nested more than `DEEPEST`
-    levels deep; does not recurse.
+    """Returns True if objects and lists are nested more than `DEEPEST` levels deep.
+
+    The function itself does not recurse.
     """
     level: list[Any] = [[value]]
     for _ in range(DEEPEST + 1):

@@ -45,7 +45,7 @@ def without_repeats(containers: Sequence[Document]) -> list[Document]:
 
 @dataclass(frozen=True)
 class _Variable:
-    """The meaning of a variable's name at a position in the list."""
+    """The meaning that a variable's name has at one position in the list."""
 
     value: Any  # Value; None if the entry has a `valueFrom`.
     stays: bool  # True if this entry is the last of its name, so that it is kept.
@@ -123,7 +123,9 @@ def _references(item: Document) -> set[str]:
 
 
 def _end_of_references(value: str) -> int:
-    """Returns the end of the last reference. In the text behind it, the expression would search for
-    the end of each `$(` in vain, which takes quadratic time.
+    """Returns the position after the last reference in a value.
+
+    The regular expression is not applied to the text after that position: it would search for the
+    end of each `$(` there, which takes quadratic time.
     """
     return value.rfind(")") + 1

@@ -67,7 +67,10 @@ _FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def _text(fits: Callable[[str], bool], rule: str) -> Rule:
-    """Returns the rule for a text field; an empty text counts as a field that is not set."""
+    """Returns the rule for a text field.
+
+    An empty text is valid, because it means that the field is not set.
+    """
 
     def check(value: Any) -> str:
         return rule if isinstance(value, str) and value and not fits(value) else ""
@@ -124,7 +127,7 @@ _PORT, _NO_PORT, _ID = _number(1, 65_535), _number(0, 65_535), _number(0, _LARGE
 
 
 class _Entries:
-    """The rules for keys and values of a map of texts."""
+    """The rules for the keys and the values of a map such as labels."""
 
     def __init__(self, key: Rule, value: Rule) -> None:
         self.key, self.value = key, value
@@ -193,10 +196,10 @@ TABLES: Final[Mapping[str, Any]] = {
 
 
 def limit_problem(kind: str, document: Mapping[str, Any]) -> str:
-    """Returns the first value of an object that exceeds a limit, with path
-    and limit; "" if all are valid.
+    """Returns the first value of an object that exceeds a limit, with its path and the limit.
 
-    Parts with another type than in Kubernetes are skipped: the CRD or the API server refuses them.
+    Returns an empty string if all values are valid. Values of a wrong type are skipped, because the
+    CRD or the API server refuses them.
     """
     return _limit_problem(document, TABLES[kind], "")
 
@@ -248,12 +251,12 @@ def _entries_problem(value: Any, limits: _Entries, path: str) -> str:
 
 
 def length_in_go(value: Any) -> int:
-    """Returns the bytes of a value's JSON as Go encodes it."""
+    """Returns the length of a value's JSON in bytes, as Go encodes it."""
     return go_length(msgspec.json.encode(value))
 
 
 def go_length(text: bytes) -> int:
-    """Returns the bytes of a JSON text as Go would encode it.
+    """Returns the length that a JSON text has in bytes if Go encodes it.
 
     Go encodes each of `<`, `>`, `&`, U+2028 and U+2029 with six bytes.
     """
@@ -265,5 +268,5 @@ _LONGER_IN_GO = ((b"<", 5), (b">", 5), (b"&", 5), ("\u2028".encode(), 3), ("\u20
 
 
 def bytes_of(annotations: Mapping[str, str]) -> int:
-    """Returns the bytes of annotations, keys and values, as the API server counts them."""
+    """Returns the size of annotations in bytes, as the API server counts it: keys and values."""
     return sum([len(key.encode()) + len(text.encode()) for key, text in annotations.items()])

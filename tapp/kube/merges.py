@@ -24,8 +24,9 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def kubectl_applied(live: Document, wanted: Document) -> Document:
-    """Returns a custom resource after `kubectl apply`: maps are merged by key, lists are
-    replaced.
+    """Returns a custom resource as it is after `kubectl apply`.
+
+    Maps are merged by key, and lists are replaced.
     """
     annotations = (live.get("metadata") or {}).get("annotations") or {}
     last = msgspec.json.decode(annotations.get(KUBECTL_APPLIED, "{}"))

@@ -28,8 +28,9 @@ def is_label_value(text: str) -> bool:
 
 
 def is_label_key(text: str) -> bool:
-    """Returns True for a valid key of a label: a name, with or without a prefix
-    (IsQualifiedName).
+    """Returns True for a valid key of a label (IsQualifiedName).
+
+    A key is a name, with or without a prefix.
     """
     prefix, slash, name = text.rpartition("/")
     return (not slash or is_subdomain(prefix)) and _QUALIFIED.fullmatch(name) is not None

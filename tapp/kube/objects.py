@@ -198,7 +198,7 @@ class KubeletResources(msgspec.Struct, frozen=True, gc=False):
 
 
 class RanImage(msgspec.Struct, frozen=True):
-    """The image that a container ran when an update in place changed or restarted the container."""
+    """The container that an update in place replaces or restarts, and its image."""
 
     id: str = ""  # Its containerID; empty if it had none.
     image: str = ""  # The image in the spec that this container was started with; empty if unknown.
@@ -210,7 +210,7 @@ class RanImage(msgspec.Struct, frozen=True):
 
 
 class InPlaceRecord(msgspec.Struct, frozen=True):
-    """The record of an update in place, an annotation of the pod."""
+    """The record of an update in place, which an annotation of the pod contains."""
 
     # When it was written, RFC 3339, by the clock of the service; empty if the kubelet reports the
     # generation that it has seen, because the time is not needed then.
@@ -245,7 +245,10 @@ decode_managers = msgspec.json.Decoder(list[ManagedField] | None).decode
 
 
 def encode_record(record: InPlaceRecord, revision: str) -> str:
-    """Returns the record of an update as JSON with sorted keys. The revision is only for people."""
+    """Returns the record of an update as JSON with sorted keys.
+
+    The revision is included for people; the service does not read it.
+    """
     document: dict[str, Any] = {"revision": revision}
     document["containers"] = {
         name: {"id": ran.id, "image": ran.image}
@@ -261,7 +264,7 @@ def encode_record(record: InPlaceRecord, revision: str) -> str:
 
 
 def readable_conditions(text: bytes) -> list[Condition]:
-    """Returns the conditions in a list that can be decoded; none if the text is no list."""
+    """Returns those conditions of a list that can be decoded; none if the text is no list."""
     found = []
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         for raw in decode_list(text):

@@ -33,8 +33,9 @@ _FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
 
 
 def repetition(spec: Document) -> str:
-    """Returns the first entry of a canonical pod spec that an earlier one
-    excludes, or an empty string.
+    """Returns an entry of a pod spec that must not occur together with an earlier one.
+
+    Returns an empty string if there is no such entry. The pod spec is canonical.
     """
     if found := _twice(spec, _OF_A_POD):
         return f"spec.{found}"
@@ -51,7 +52,7 @@ def repetition(spec: Document) -> str:
 
 
 def mounts_without_volume(spec: Document) -> dict[str, str]:
-    """Returns the volumes that containers mount and the spec lacks: name -> first container."""
+    """Returns volume -> first container that mounts it, for volumes that the spec lacks."""
     volumes = {*_texts(spec, "volumes", "name")}
     found: dict[str, str] = {}
     for _, container in _containers(spec):
@@ -90,9 +91,7 @@ def _texts(holder: Document, field: str, key: str) -> list[str]:
 
 
 def _mounted_and_device(container: Document) -> str:
-    """Returns a name or path that a container uses for a file system and
-    a device, or an empty string.
-    """
+    """Returns a name or path that a container uses as a file system and as a device, or ""."""
     for of_mount, of_device in (("name", "name"), ("mountPath", "devicePath")):
         mounts = {*_texts(container, "volumeMounts", of_mount)}
         for text in _texts(container, "volumeDevices", of_device):
@@ -102,7 +101,7 @@ def _mounted_and_device(container: Document) -> str:
 
 
 def _no_device(spec: Document, container: Document) -> str:
-    """Returns a device whose volume is no claim, or an empty string."""
+    """Returns a device of a container whose volume is no claim, or an empty string."""
     devices = {*_texts(container, "volumeDevices", "name")}
     for volume in maps_of(spec.get("volumes")) if devices else ():
         name = volume.get("name")

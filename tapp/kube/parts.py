@@ -1,4 +1,4 @@
-"""Access to parts of JSON that anybody may have written: a part of another type counts as empty."""
+"""Access to parts of JSON that may have any type; a part of a wrong type counts as empty."""
 
 from typing import Any
 

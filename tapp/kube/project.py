@@ -1,9 +1,10 @@
-"""The desired object that leaves an existing object unchanged.
+"""Computes the desired object that makes Metacontroller leave an existing object unchanged.
 
-Metacontroller merges the desired object D of a response into the observed object O. It uses the D
-of last time, L (an annotation on O), to know which fields to remove. It writes nothing if D equals
-L as JSON and the merge does not change O. `project(O, L)` returns the values of O in the shape of
-L. That always merges to O, and equals L from its second use on (Metacontroller, pkg/dynamic/apply).
+Metacontroller merges the desired object D of a response into the observed object O. From the
+previous D, called L (an annotation on O), it knows which fields to remove. It writes nothing if D
+equals L as JSON and the merge does not change O. `project(O, L)` returns the values of O in the
+shape of L. The merge of that result never changes O. The result equals L except the first time
+(Metacontroller, pkg/dynamic/apply).
 """
 
 from typing import Any
@@ -26,8 +27,9 @@ def merge_key(*lists: Any) -> str | None:
 
 
 def project(observed: Any, applied: Any) -> Any:
-    """Returns the values of `observed` in the shape of `applied`. Both
-    stay unchanged and share parts.
+    """Returns the values of `observed` in the shape of `applied`.
+
+    The result shares parts with both arguments, which stay unchanged.
     """
     if isinstance(observed, dict) and isinstance(applied, dict):
         return {
@@ -56,9 +58,9 @@ _NESTED = (dict, list)
 def duplicate_merge_key(value: Any) -> str | None:
     """Returns the path of the first list in which two items share a merge key, or None.
 
-    For example `.containers[web].ports`, if a port is listed for TCP and UDP. Metacontroller merges
-    such items into one. So every response for an object that it has applied would be an illegal
-    change (metacontroller/metacontroller#371).
+    An example is `.containers[web].ports`, if a port is listed for TCP and UDP. Metacontroller
+    merges such items into one. If it has applied such a list before, every response for the object
+    would be an invalid change (metacontroller/metacontroller#371).
     """
     if isinstance(value, dict):
         for key, item in value.items():

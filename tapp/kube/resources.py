@@ -1,6 +1,4 @@
-"""Resources of containers and pods: comparison, defaults, QoS classes and the limits of a
-resize.
-"""
+"""Resources of containers and pods: comparison, defaults, QoS classes and limits of a resize."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,17 +13,17 @@ Sizes = dict[tuple[str, str], int]
 
 
 def canonical_resources(resources: Any) -> Any:
-    """Returns a container's `resources` in a canonical form: equal resources have the same one.
+    """Returns a container's `resources` in a canonical form, which is the same for equal resources.
 
-    A limit without a request is also the request (core/v1, SetDefaults_Pod). So a pod has requests
-    that its template need not contain. Returns {} if the container has no resources.
+    A request that is missing is set to the limit (core/v1, SetDefaults_Pod), because the API server
+    does so in the pod and not in the template. Returns {} if the container has no resources.
     """
     found = comparable({"resources": resources}).get("resources") or {}
     return with_requests(found)
 
 
 def with_requests(resources: Any) -> Any:
-    """Returns a container's `resources` with the requests that follow from its limits."""
+    """Returns a container's `resources` with each missing request set to its limit."""
     limits = resources.get("limits") if isinstance(resources, dict) else None
     if not isinstance(limits, dict):
         return resources
@@ -34,7 +32,7 @@ def with_requests(resources: Any) -> Any:
 
 
 def rounded(amount: Any) -> Any:
-    """Returns an amount rounded up to thousandths (core/v1, SetDefaults_ResourceList)."""
+    """Returns a quantity rounded up to thousandths (core/v1, SetDefaults_ResourceList)."""
     billionths = nano(str(amount)) if isinstance(amount, str | int | float) else None
     if not billionths or billionths % 10**6 == 0:
         return amount
@@ -42,11 +40,11 @@ def rounded(amount: Any) -> Any:
 
 
 def with_pod_resources(spec: dict[str, Any]) -> dict[str, Any]:
-    """Returns a pod spec whose own `resources` have Kubernetes'
-    defaults; the same spec without any.
+    """Returns a pod spec whose pod-level `resources` have Kubernetes' defaults.
 
-    Limits of huge pages are those of the containers. Requests are those of the containers, or else
-    the pod's limits (core/v1, defaultHugePagePodLimits and defaultPodRequests).
+    Returns `spec` itself if the pod has no resources of its own. Limits of huge pages are those of
+    the containers. Requests are those of the containers, or else the pod's limits (core/v1,
+    defaultHugePagePodLimits and defaultPodRequests).
     """
     resources = spec.get("resources")
     if not isinstance(resources, dict):
@@ -93,16 +91,16 @@ def with_pod_limits(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def compare(left: Any, right: Any) -> int:
-    """Returns -1, 0 or 1 if the first amount is smaller, equal or larger.
+    """Returns -1, 0 or 1 if the first quantity is smaller, equal or larger.
 
-    An amount that is no quantity counts as 0.
+    An invalid quantity counts as 0.
     """
     first, second = _size(left), _size(right)
     return (first > second) - (first < second)
 
 
 def is_amount(value: Any) -> bool:
-    """Returns True if the API server can read a value as a quantity."""
+    """Returns True if the API server accepts a value as a quantity."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return False
     return nano(str(value).strip()) is not None
@@ -167,20 +165,22 @@ def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 
 def removed_sizes(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
-    """Returns the sizes that would be removed, sorted. A resize cannot
-    do that (ValidatePodResize).
+    """Returns the requests and limits that would be removed, sorted.
+
+    A resize cannot remove them (ValidatePodResize).
     """
     return sorted(old.keys() - new.keys())
 
 
 def not_resizable(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
-    """Returns the sizes that would change although a resize cannot change their resource."""
+    """Returns the requests and limits that would change although a resize cannot change them."""
     return [key for key in sorted(new) if key[1] not in RESIZABLE and old.get(key) != new[key]]
 
 
 def requests_beyond_limits(sizes: Sizes) -> list[str]:
-    """Returns the resources whose request is larger than their limit; the
-    API server refuses such a pod.
+    """Returns the resources whose request is larger than their limit.
+
+    The API server refuses a pod with such a resource.
     """
     return [
         name
@@ -190,7 +190,7 @@ def requests_beyond_limits(sizes: Sizes) -> list[str]:
 
 
 def sizes_of(resources: Any) -> Sizes:
-    """Returns all sizes of a container's `resources`."""
+    """Returns all requests and limits of a container's `resources`."""
     found: Sizes = {}
     for kind in ("limits", "requests"):
         for name, value in _part({"resources": resources}, kind).items():

@@ -39,17 +39,15 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
     rules: tuple[Rule, ...] = ()
 
     def action(self, exit_code: int) -> str:
-        """Returns the action of the first rule that applies to an exit
-        code; empty if no rule does.
-        """
+        """Returns the action of the first rule that applies to an exit code; "" if no rule does."""
         found = (rule.action for rule in self.rules if (exit_code in rule.codes) is rule.within)
         return next(found, "")
 
     def restarts_after(self, exit_code: int | None) -> bool:
-        """Returns True if a container restarts after it has ended with an exit code.
+        """Returns True if the kubelet restarts a container that has ended with this exit code.
 
-        None stands for an end without an exit code of its own, such as a failed probe. The kubelet
-        applies no rule to it, and it counts as a failure.
+        `exit_code` is None if the container's end has no exit code, as after a failed probe. No
+        rule applies to such an end, and it counts as a failure.
         """
         if exit_code is not None and self.action(exit_code) in ACTIONS:
             return True
@@ -62,7 +60,10 @@ def restarts_in(spec: Mapping[str, Any], container: Mapping[str, Any]) -> Restar
 
 
 def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
-    """Returns the rules of a container; `policy` is the pod's, for a container without its own."""
+    """Returns the rules of a container.
+
+    `policy` is the pod's policy, which counts if the container has no own one.
+    """
     own = container.get("restartPolicy")
     if not isinstance(own, str) or not own:
         return Restarts(policy)
@@ -72,7 +73,7 @@ def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
 
 
 def _rule(rule: Any) -> Rule | None:
-    """Returns a rule; None if the API server would refuse it."""
+    """Returns a restart rule; None if the API server would refuse the rule."""
     exits = rule.get("exitCodes") if isinstance(rule, dict) else None
     if not isinstance(exits, dict) or exits.get("operator") not in OPERATORS:
         return None

@@ -117,9 +117,7 @@ def _encoded_map(value: Document, field: str) -> Document:
 
 
 def _amount(value: Any) -> Any:
-    """Returns a quantity in the API server's notation; a value that is no
-    quantity is returned as it is.
-    """
+    """Returns a quantity in the API server's notation; an invalid one stays as it is."""
     if isinstance(value, str):
         return quantity(value.strip())
     return quantity(value) if isinstance(value, int | float) else value
@@ -136,7 +134,7 @@ def _is_absent(key: str, value: Any) -> bool:
 
 
 class _Kind(NamedTuple):
-    """A type of core/v1."""
+    """A type of core/v1: the defaults of its fields, and the types of their values."""
 
     defaults: Any = MappingProxyType({})  # Field -> default.
     parts: Any = MappingProxyType({})  # Field -> type of its value, or of the entries of its list.
@@ -256,7 +254,8 @@ KINDS: Final = {
 
 
 def stored_spec(spec: Document) -> Document:
-    """Returns a pod spec as it is stored if no admission changes it;
+    """Returns a pod spec as the API server stores it if admission does not change it.
+
     `spec` itself stays unchanged.
     """
     filled: Document = _filled(encoded(spec), "PodSpec")
@@ -277,7 +276,7 @@ def stored_spec(spec: Document) -> Document:
 
 
 def stored_claim(spec: Document) -> Document:
-    """Returns a claim's spec as it is stored if no admission changes it."""
+    """Returns a claim's spec as the API server stores it if admission does not change it."""
     filled: Document = _filled(encoded(spec), "ClaimSpec")
     return filled
 
@@ -285,8 +284,8 @@ def stored_claim(spec: Document) -> Document:
 def admitted_spec(spec: Document) -> Document:
     """Returns a stored spec with the fields that the plugins ServiceAccount and Priority fill in.
 
-    Only values that depend on nothing but the pod are filled in. In a cluster whose PriorityClasses
-    give another priority, the API server refuses a spec that has these values.
+    Only values that depend on the pod alone are filled in. If the PriorityClasses of a cluster give
+    the pod another priority, the API server refuses a spec with these values.
     """
     account = spec.get("serviceAccountName") or "default"
     filled = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **spec}

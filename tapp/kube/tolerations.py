@@ -1,5 +1,6 @@
-"""Tolerations: how long a pod tolerates a taint of its node
-(Kubernetes, "Taints and Tolerations").
+"""Tolerations: how long a pod tolerates a taint of its node.
+
+Source: Kubernetes' documentation, "Taints and Tolerations".
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,10 +18,10 @@ SECONDS = 300
 
 
 def seconds_of(tolerations: Iterable[Toleration], taint: Mapping[str, Any]) -> float | None:
-    """Returns the seconds for which a taint is tolerated: 0 if it is
-    not, None if there is no limit.
+    """Returns the seconds for which a taint is tolerated, or None if there is no limit.
 
-    The first matching toleration decides (k8s.io/component-helpers, GetMatchingTolerations).
+    Returns 0 if the taint is not tolerated. The first matching toleration decides
+    (k8s.io/component-helpers, GetMatchingTolerations).
     """
     for item in tolerations:
         if _tolerates(item, taint):
@@ -50,10 +51,10 @@ def is_limited(tolerations: Iterable[Toleration]) -> bool:
 
 
 def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
-    """Returns the tolerations without a limit for the taints of a silent node.
+    """Returns the tolerations, changed to tolerate a silent node without a time limit.
 
-    A toleration of all taints keeps its limit, because it is meant for other taints, too.
-    Tolerations without a limit are put before it, since the first matching one decides.
+    A toleration of all taints keeps its limit, because it also serves other taints. Tolerations
+    without a limit are put before it, because the first matching one decides.
     """
     items = [
         {key: value for key, value in item.items() if key != "tolerationSeconds"}
@@ -65,10 +66,11 @@ def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
 
 
 def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> list[Toleration]:
-    """Returns the tolerations of a pod that is made from a template with the given ones.
+    """Returns the tolerations of a pod that is created from a template with `tolerations`.
 
     `seconds` is the cluster's default limit for a silent node. If this service moves pods from lost
-    nodes (`moved`), they tolerate a silent node without a limit, so that nobody else evicts them.
+    nodes (`moved`), the pods tolerate a silent node without a limit, so that Kubernetes does not
+    evict them.
     """
     if moved:
         return with_defaults(without_limit(tolerations), None)
@@ -76,9 +78,10 @@ def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> 
 
 
 def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> list[Toleration]:
-    """Returns the tolerations with those that the plugin DefaultTolerationSeconds adds.
+    """Returns the tolerations after the admission plugin DefaultTolerationSeconds.
 
-    `seconds` is the limit; None means no limit.
+    The plugin adds tolerations for the taints of a silent node, with the limit `seconds`; None
+    means no limit.
     """
     items = list(tolerations)
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
@@ -92,13 +95,16 @@ def _exists(key: str) -> Toleration:
 
 
 def _is_about(toleration: Toleration, key: str) -> bool:
-    """Returns True if the plugin adds no toleration of a taint because of this one."""
+    """Returns True if a toleration covers the taint `key`, so that the plugin adds none for it."""
     effects = (NO_EXECUTE, None, "")
     return toleration.get("key") in (key, None, "") and toleration.get("effect") in effects
 
 
 def _limit(tolerations: list[Toleration], key: str) -> float | None:
-    """Returns the limit of the toleration of a taint; None without a limit or such a toleration."""
+    """Returns the seconds for which the taint `key` is tolerated.
+
+    Returns None without a limit, and also if no toleration covers the taint.
+    """
     if not any(_is_about(item, key) for item in tolerations):
         return None
     return seconds_of(tolerations, {"key": key, "effect": NO_EXECUTE})

@@ -19,9 +19,9 @@ _UNKNOWN_FIELDS = bytes(objects.NOTHING)
 
 
 def write_times(managed_fields: Raw) -> tuple[str, str]:
-    """Returns when the kubelet last wrote the status, and when an update was last written.
+    """Returns the times of the kubelet's last write of the status, and of the last update in place.
 
-    Both are RFC 3339; an empty text stands for never.
+    Both are RFC 3339; an empty text means never.
     """
     kubelet = spec = ""
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
@@ -37,11 +37,11 @@ def write_times(managed_fields: Raw) -> tuple[str, str]:
 
 
 def image_writers(managed_fields: Raw) -> dict[str, str]:
-    """Returns container name -> field manager of its image, if that is not this service.
+    """Returns container name -> field manager of its image, if another manager has set the image.
 
     Managed fields attribute the changes of admission to the sender of the request. The entry of
-    this service is the one that has its labels. Returns no writers if the managed fields cannot be
-    read.
+    this service is the one that contains its labels. Returns no writers if the managed fields
+    cannot be read.
     """
     found: dict[str, str] = {}
     try:
@@ -58,9 +58,9 @@ def image_writers(managed_fields: Raw) -> dict[str, str]:
 
 
 def metadata_writers(managed_fields: Raw, part: str) -> dict[str, str]:
-    """Returns key -> field manager, for the labels or annotations that another manager wrote last.
+    """Returns key -> field manager, for labels or annotations that another manager wrote last.
 
-    `part` is `labels` or `annotations`. Empty if the managed fields cannot be read.
+    `part` is `labels` or `annotations`. Returns an empty map if the managed fields cannot be read.
     """
     found: dict[str, str] = {}
     try:
@@ -74,8 +74,9 @@ def metadata_writers(managed_fields: Raw, part: str) -> dict[str, str]:
 
 
 def _of_others(managed_fields: Raw) -> Iterator[tuple[str, Any]]:
-    """Yields field manager and fields of each entry except that of this
-    service, which has its labels.
+    """Yields field manager and fields of each entry of `managedFields` except this service's.
+
+    The entry of this service is the one that contains its labels.
     """
     for entry in objects.decode_managers(managed_fields) or ():
         if entry.subresource:

@@ -64,7 +64,7 @@ class Component:
             self._judge.ask(patch)
         self._asked += 1
         worker = self._workers[self._asked % len(self._workers)]
-        worker.ask(plan)
+        worker.queue(plan)
         self._world.clock.after(self.pause, worker.send)
 
     def resize(self, namespace: str, name: str, patch: Document) -> bool:

@@ -102,7 +102,7 @@ def until(before: dict[str, float], **expected: int) -> None:
 
 def test_event_has_all_required_fields(server: ApiServer, recorder: Recorder) -> None:
     before = counted()
-    recorder.tell(*new_event(1))
+    recorder.queue(*new_event(1))
     until(before, created=1)
     ((path, authorization, event),) = server.posts
     assert path == "/apis/events.k8s.io/v1/namespaces/shop/events"
@@ -134,7 +134,7 @@ def test_event_about_one_instance_is_related_to_its_pod(
     world = settled(replicas=2).change(template=template("nginx:2"))
     asked = Request(as_sent(world.request()), TApp, Memo(0))
     found = make_plan(world_of(asked), Options(), NOW)
-    recorder.tell(found, conditions_of(found))
+    recorder.queue(found, conditions_of(found))
     server.until(2)
     related = {event["reason"]: event.get("related") for _, _, event in server.posts}
     uid = world.pod(0)["metadata"]["uid"]
@@ -161,7 +161,7 @@ def test_event_is_written_refused_or_retried_depending_on_the_status_code(
 ) -> None:
     server.answers = answers
     before = counted()
-    recorder.tell(*new_event(1))
+    recorder.queue(*new_event(1))
     until(before, **{outcome: 1})
     assert len(server.posts) == posts
 
@@ -178,10 +178,10 @@ def test_event_is_retried_while_the_api_server_has_not_read_its_roles(
     )
     server.answers = [403, 403]
     before = counted()
-    recorder.tell(*new_event(1))
+    recorder.queue(*new_event(1))
     until(before, created=1)
     server.answers = [403] * 5
-    recorder.tell(*new_event(2))
+    recorder.queue(*new_event(2))
     until(before, created=1, failed=1)
     assert len(server.posts) == 8
 
@@ -189,8 +189,8 @@ def test_event_is_retried_while_the_api_server_has_not_read_its_roles(
 def test_event_is_not_written_twice(server: ApiServer, recorder: Recorder) -> None:
     before = counted()
     for _ in range(5):
-        recorder.tell(*new_event(1))
-    recorder.tell(*new_event(2))
+        recorder.queue(*new_event(1))
+    recorder.queue(*new_event(2))
     until(before, created=2)
     assert len(server.posts) == 2
 
@@ -199,10 +199,10 @@ def test_two_replicas_write_the_same_event_once(
     server: ApiServer, account: Path, recorder: Recorder
 ) -> None:
     before = counted()
-    recorder.tell(*new_event(1))
+    recorder.queue(*new_event(1))
     until(before, created=1)
     other = Recorder(Cluster(account, server.environ).create, "tapp-hooks-abc-2")
-    other.tell(*new_event(1))
+    other.queue(*new_event(1))
     until(before, created=1, exists=1)
     other.close()
     assert len(server.events) == 1
@@ -212,9 +212,9 @@ def test_refused_event_is_written_by_a_later_sync(server: ApiServer, recorder: R
     """The role may have been installed in the meantime."""
     server.answers = [403]
     before = counted()
-    recorder.tell(*new_event(1))
+    recorder.queue(*new_event(1))
     until(before, refused=1)
-    recorder.tell(*new_event(1))
+    recorder.queue(*new_event(1))
     until(before, refused=1, created=1)
 
 
@@ -223,7 +223,7 @@ def test_retry_after_header_does_not_lengthen_the_pause(
 ) -> None:
     server.answers, server.retry_after = [429], "3600"
     before = counted()
-    recorder.tell(*new_event(1))
+    recorder.queue(*new_event(1))
     until(before, created=1)
 
 
@@ -233,10 +233,10 @@ def test_hanging_api_server_delays_no_sync_and_fills_a_limited_queue(
     server.hang = 3600
     made = Recorder(Cluster(account, server.environ).create, "one", queued=10)
     before, plans = counted(), [new_event(generation) for generation in range(1, 21)]
-    made.tell(*plans[0])
+    made.queue(*plans[0])
     server.until(1)
     for each in plans[1:]:
-        made.tell(*each)
+        made.queue(*each)
     assert counted_since(before) == {"dropped": 9}  # ten are queued, and one is being sent
     made.close(0.2)
     assert counted_since(before) == {"dropped": 19}
@@ -250,14 +250,14 @@ def test_tapp_may_write_25_events_at_once_and_then_one_in_five_minutes(
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: now[0])
     before = counted()
     for generation in range(1, 31):
-        made.tell(*new_event(generation))
+        made.queue(*new_event(generation))
     until(before, created=25, limited=5)
-    made.tell(*decided(tapp(generation=31, replicas=2, templates={"0": "typo", "1": "typo"})))
+    made.queue(*decided(tapp(generation=31, replicas=2, templates={"0": "typo", "1": "typo"})))
     until(before, created=25, limited=6)
     for minutes, later in ((4, 0), (6, 1), (6, 1), (11, 2), (37, 7)):
         now[0] = minutes * 60
         for generation in range(100 * minutes, 100 * minutes + 6):
-            made.tell(*new_event(generation))
+            made.queue(*new_event(generation))
         assert counted_since(before)["limited"] > 6
         end = time.monotonic() + 60
         while counted_since(before)["created"] < 25 + later:
@@ -274,10 +274,10 @@ def test_a_limited_event_is_written_if_a_later_sync_still_has_it(
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: now[0])
     before = counted()
     for generation in range(1, 27):
-        made.tell(*new_event(generation))
+        made.queue(*new_event(generation))
     until(before, created=25, limited=1)
     now[0] = events.SECONDS_PER_EVENT
-    made.tell(*new_event(26))
+    made.queue(*new_event(26))
     until(before, created=26, limited=1)
     made.close()
 
@@ -291,13 +291,13 @@ def test_limits_of_the_tapps_with_the_latest_events_are_remembered(
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
     before = counted()
     for name in ("a", "b"):
-        made.tell(*new_event_of("shop", name, 1))
-        made.tell(*new_event_of("shop", name, 2))
+        made.queue(*new_event_of("shop", name, 1))
+        made.queue(*new_event_of("shop", name, 2))
     until(before, created=2, limited=2)
-    made.tell(*new_event_of("shop", "c", 1))
-    made.tell(*new_event_of("shop", "b", 3))
+    made.queue(*new_event_of("shop", "c", 1))
+    made.queue(*new_event_of("shop", "b", 3))
     until(before, created=3, limited=3)
-    made.tell(*new_event_of("shop", "a", 3))
+    made.queue(*new_event_of("shop", "a", 3))
     until(before, created=4, limited=3)
     made.close()
 
@@ -313,7 +313,7 @@ def test_recreated_tapp_shares_the_limit_of_its_name(account: Path, server: ApiS
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
     before = counted()
     for generation in range(1, 31):
-        made.tell(*new_event_of("a", "web", generation))
+        made.queue(*new_event_of("a", "web", generation))
     until(before, created=25, limited=5)
     made.close()
 
@@ -322,9 +322,9 @@ def test_tapp_at_its_limit_does_not_limit_other_tapps(account: Path, server: Api
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
     before = counted()
     for generation in range(1, 31):
-        made.tell(*new_event_of("a", "web", generation))
-    made.tell(*new_event_of("a", "db", 1))
-    made.tell(*new_event_of("b", "web", 1))
+        made.queue(*new_event_of("a", "web", generation))
+    made.queue(*new_event_of("a", "db", 1))
+    made.queue(*new_event_of("b", "web", 1))
     until(before, created=27, limited=5)
     made.close()
 
@@ -342,16 +342,16 @@ def test_full_queue_drops_its_oldest_event() -> None:
 
     made = Recorder(create, "one", queued=3)
     before = counted()
-    made.tell(*new_event_of("shop", "web-0", 1))
+    made.queue(*new_event_of("shop", "web-0", 1))
     assert first.wait(60)
     for number in range(1, 6):
-        made.tell(*new_event_of("shop", f"web-{number}", 1))
+        made.queue(*new_event_of("shop", f"web-{number}", 1))
     assert counted_since(before) == {"dropped": 2}
     go_on.set()
     until(before, created=4, dropped=2)
     assert written == ["web-0", "web-3", "web-4", "web-5"]
-    made.tell(*new_event_of("shop", "web-1", 1))
-    made.tell(*new_event_of("shop", "web-5", 1))
+    made.queue(*new_event_of("shop", "web-1", 1))
+    made.queue(*new_event_of("shop", "web-5", 1))
     until(before, created=5, dropped=2)
     made.close()
 
@@ -371,13 +371,13 @@ def test_events_are_written_after_the_api_server_restarts_with_another_ca(
     server: ApiServer, account: Path, recorder: Recorder
 ) -> None:
     before = counted()
-    recorder.tell(*new_event(1))
+    recorder.queue(*new_event(1))
     until(before, created=1)
     server.stop()
-    recorder.tell(*new_event(2))
+    recorder.queue(*new_event(2))
     until(before, created=1, failed=1)
     with api_server(account, server.port) as again:
-        recorder.tell(*new_event(3))
+        recorder.queue(*new_event(3))
         until(before, created=2, failed=1)
         assert len(again.events) == 1
 
@@ -396,13 +396,13 @@ def test_server_with_a_certificate_of_another_ca_gets_no_token(
 def test_forked_process_starts_its_own_thread(
     server: ApiServer, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder.tell(*new_event(1))
+    recorder.queue(*new_event(1))
     server.until(1)
     first = recorder._thread
     recorder.close()
     with monkeypatch.context() as forked:
         forked.setattr(os, "getpid", lambda: -1)
-        recorder.tell(*new_event(2))
+        recorder.queue(*new_event(2))
         server.until(2)
         assert recorder._thread is not first
         recorder.close()
@@ -416,7 +416,7 @@ def test_error_in_the_creation_of_events_is_counted_and_not_raised(
 
     monkeypatch.setattr(events, "events", broken)
     before = counted()
-    recorder.tell(*new_event(1))
+    recorder.queue(*new_event(1))
     assert counted_since(before) == {"failed": 1}
 
 

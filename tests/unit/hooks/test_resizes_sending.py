@@ -82,7 +82,7 @@ def test_resize_request_has_the_path_the_token_and_the_patch(
     server: ApiServer, resizer: Resizer
 ) -> None:
     before, of = counted(), tapp_to_resize()
-    resizer.ask(decided(of))
+    resizer.queue(decided(of))
     until(before, resized=1)
     ((path, authorization, patch),) = server.posts
     assert path == "/api/v1/namespaces/shop/pods/web-0/resize"
@@ -96,10 +96,10 @@ def test_same_resize_is_sent_again_only_after_a_pause(
 ) -> None:
     before, of = counted(), tapp_to_resize()
     for _ in range(3):
-        resizer.ask(decided(of))
+        resizer.queue(decided(of))
     until(before, resized=1)
     clock.now += resizes.PAUSE + 1
-    resizer.ask(decided(of))
+    resizer.queue(decided(of))
     until(before, resized=2)
     assert len(server.posts) == 2
 
@@ -108,9 +108,9 @@ def test_resize_to_other_resources_is_sent_without_a_pause(
     server: ApiServer, resizer: Resizer
 ) -> None:
     before, of = counted(), tapp_to_resize()
-    resizer.ask(decided(of))
+    resizer.queue(decided(of))
     of.change(template=template_with_resources({"requests": {"cpu": "3", "memory": "1Gi"}})).sync()
-    resizer.ask(decided(of))
+    resizer.queue(decided(of))
     until(before, resized=2)
     assert len(server.posts) == 2
 
@@ -124,9 +124,9 @@ def test_outcome_of_a_resize_depends_on_the_status_code(
 ) -> None:
     server.answers = [code]
     before, of = counted(), tapp_to_resize()
-    resizer.ask(decided(of))
+    resizer.queue(decided(of))
     until(before, **{outcome: 1})
-    resizer.ask(decided(of))
+    resizer.queue(decided(of))
     if outcome == "overtaken":  # the pod has changed, so there is no pause
         until(before, overtaken=1, resized=1)
     else:
@@ -139,14 +139,14 @@ def test_missing_role_counts_as_failed_and_not_as_refused(
     server.answers = [403]
     server.words = 'User "x" cannot patch resource "pods/resize" in API group ""'
     before = counted()
-    resizer.ask(decided(tapp_to_resize()))
+    resizer.queue(decided(tapp_to_resize()))
     until(before, failed=1)
 
 
 def test_unreachable_api_server_counts_as_failed(server: ApiServer, resizer: Resizer) -> None:
     server.stop()
     before = counted()
-    resizer.ask(decided(tapp_to_resize()))
+    resizer.queue(decided(tapp_to_resize()))
     until(before, failed=1)
 
 
@@ -159,7 +159,7 @@ def test_full_queue_drops_resizes(
     client = Cluster(account, server.environ, "resize")
     made = Resizer(client.resize, queued=1)
     of = tapp_with_resizing(replicas=4, updateStrategy={"maxUnavailable": 4})
-    made.ask(decided(of.change(template=template_with_resources(MORE))))
+    made.queue(decided(of.change(template=template_with_resources(MORE))))
     end = time.monotonic() + 60
     while counted()["dropped"] == before["dropped"] and time.monotonic() < end:
         time.sleep(0.01)
@@ -182,9 +182,9 @@ def test_resize_that_has_waited_too_long_is_dropped(clock: Clock) -> None:
     of = tapp_with_resizing(replicas=2, updateStrategy={"maxUnavailable": 2}).change(
         template=template_with_resources(MORE)
     )
-    made.ask(decided(of))
+    made.queue(decided(of))
     until(before, resized=1, dropped=1)
-    made.ask(decided(of))
+    made.queue(decided(of))
     until(before, resized=2, dropped=1)
     made.close()
     assert sent == ["web-0", "web-1"]
@@ -192,7 +192,7 @@ def test_resize_that_has_waited_too_long_is_dropped(clock: Clock) -> None:
 
 def test_error_while_reading_a_plan_is_counted_and_not_raised(resizer: Resizer) -> None:
     before, broken = counted(), Any
-    resizer.ask(broken)  # type: ignore[arg-type]
+    resizer.queue(broken)  # type: ignore[arg-type]
     until(before, failed=1)
 
 
