@@ -148,7 +148,7 @@ def _find_foreign_pods(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
 
 
 def _find_lost_label(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
-    """Warns if pods have a StatefulSet's label of their name, and their template lacks it."""
+    """Warns if pods have the name label of a StatefulSet, and their template lacks it."""
     spec = tapp.get("spec") or {}
     templates = [spec.get("template"), *(spec.get("templatePool") or {}).values()]
     labels = [((each or {}).get("metadata") or {}).get("labels") or {} for each in templates]

@@ -1,8 +1,8 @@
 """Writes Events in the background, with the limits of client-go's event recorder.
 
-`Recorder.queue` puts the Events of a sync into a queue. One thread in each worker creates the Events
-one after the other, so no sync waits for the API server. A token bucket for each TApp limits its
-Events, as client-go's spam filter does. A full queue drops its oldest Event. The metric
+`Recorder.queue` puts the Events of a sync into a queue. One thread in each worker creates the
+Events one after the other, so no sync waits for the API server. A token bucket for each TApp limits
+its Events, as client-go's spam filter does. A full queue drops its oldest Event. The metric
 `tapp_hook_events_total` counts Events that were limited or dropped.
 """
 

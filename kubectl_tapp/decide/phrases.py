@@ -60,9 +60,9 @@ def budget_block(view: Inspection) -> list[str]:
 
 
 def continuation_block(view: Inspection) -> list[str]:
-    """Returns how updates that a partition or a pause keeps back go on, after an empty line.
+    """Returns how the user continues updates that a partition or a pause holds back.
 
-    The list is empty if nothing is kept back.
+    The first line is empty. The list is empty if no update is held back.
     """
     plan = view.plan
     found = [f"partition: {kept}"] if (kept := kept_back(plan)) else []

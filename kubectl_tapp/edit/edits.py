@@ -200,7 +200,10 @@ def with_partition(tapp: Document, value: int | str) -> Document:
 
 
 def with_canary_budget(tapp: Document, value: int | str) -> Document:
-    """Sets forceUpdate.maxUnavailable, the budget of instances off the rolling template."""
+    """Sets the budget of the instances that do not run the rolling template.
+
+    The field is `forceUpdate.maxUnavailable`.
+    """
     return put(tapp, ("spec", "updateStrategy", "forceUpdate", "maxUnavailable"), value)
 
 

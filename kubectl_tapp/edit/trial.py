@@ -61,7 +61,7 @@ class TrialResults:
 def try_children(
     cluster: ClusterAccess, observed: Observed, edited: Document, toleration_seconds: int
 ) -> TrialResults:
-    """Asks the API server by a dry run for an object of each new template, and returns the results.
+    """Creates one object of each new template in a dry run, and returns the API server's answers.
 
     `toleration_seconds` is an option of the service that changes its pods. Raises KubectlError if
     the API server cannot be reached.

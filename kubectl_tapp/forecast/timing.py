@@ -114,9 +114,9 @@ def _samples_of(pod: Document) -> Samples:
 
 
 def _end_of_replaced(pod: Document, container: Document) -> float | None:
-    """Returns when the container ended that an update in place replaced by this one.
+    """Returns when the predecessor of a container ended, if an update in place replaced it.
 
-    None if no update has replaced a container.
+    Returns None if no update has replaced a container.
     """
     annotations = pod["metadata"].get("annotations") or {}
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))

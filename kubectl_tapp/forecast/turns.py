@@ -45,8 +45,9 @@ class SimulatedUpdates:
     def is_repeating(self, plan: Plan) -> bool:
         """Returns True if the remaining updates only repeat those simulated so far.
 
-        True if each budget that instances wait for was used `SIMULATED_BUDGETS` times, and each
-        template and image that they wait for has started somewhere: a new one might fail.
+        That is so if two conditions hold. Each budget that instances wait for was used
+        `SIMULATED_BUDGETS` times. Each template and image that they wait for has started in some
+        instance, because a new one might fail.
         """
         for case in plan.notable:
             instance = case.instance

@@ -99,8 +99,8 @@ class Follower(ABC):
     def since(self, version: str, *, hidden: bool = False) -> dict[str, Any]:
         """Returns the changes since `version`, in order, and the version that they lead to.
 
-        The only change is the whole model if `version` is empty, too old, or of another follower.
-        `hidden`: the page is in a tab that nobody sees, and asks again less often.
+        If `version` is empty, too old, or of another follower, the only change is the whole model.
+        `hidden` is True if nobody sees the tab of the page, so that the page polls less often.
         """
         with self._lock:
             until = time.monotonic() + (_IDLE_HIDDEN if hidden else _IDLE_VISIBLE)

@@ -18,7 +18,10 @@ def reminders_block(view: Inspection) -> list[str]:
 
 
 def reminders(view: Inspection) -> list[str]:
-    """Returns the reminders that the decisions of the service do not know."""
+    """Returns the reminders that do not follow from the service's decisions.
+
+    They are about templates that are left over, and about a label that the next pods will lack.
+    """
     tapp = view.observed.tapp
     lost = lost_label(tapp, view.observed.pods)
     return [*left_over(tapp), *([lost] if lost else [])]

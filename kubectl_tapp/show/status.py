@@ -185,7 +185,7 @@ class Changes:
     """Prints the changes of a TApp since the previous look."""
 
     def __init__(self, view: Inspection) -> None:
-        """`view` is the first look, which the caller has shown completely."""
+        """`view` is the first inspection, which the caller has already shown completely."""
         self._rows = {row.id: _row_text(row) for row in view.rows}
         self._waits = {text for text, _ in reasons_by_instances(view)}
         self._head = headline(view)

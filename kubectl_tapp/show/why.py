@@ -85,10 +85,10 @@ def explain_instances(view: Inspection, ids: Iterable[int]) -> list[Explanation]
 
 
 def _hold_line_start(view: Inspection, id: int) -> str:
-    """Returns the beginning of the line about the pod's hold, or an empty string without a reason.
+    """Returns the beginning of the line about the pod's hold, or an empty string without a hold.
 
-    The caller appends the command that removes the hold. If the hold delays something now, the
-    verdict's text has the reason of the hold already, and this line does not repeat the reason.
+    The caller appends the command that removes the hold. The line leaves out the reason of the hold
+    if the verdict's text already has it, because the hold delays an action now.
     """
     instance, decision = view.cases[id].instance, view.cases[id].decision
     hold = None if instance.pod is None else instance.pod.spec.hold
