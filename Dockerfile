@@ -6,7 +6,7 @@ RUN python -m venv /venv \
 
 FROM python:3.14.6-slim-trixie
 # One arena for all of glibc's threads, and large request buffers that are kept between calls but
-# given back above 32 MiB: measured in docs/performance.md.
+# given back above 32 MiB: measured in tests/bench/README.md.
 ENV PATH=/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \

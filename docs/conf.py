@@ -22,6 +22,7 @@ include_patterns = [
     "docs/*.md",
     "examples/README.md",
     "tests/e2e/README.md",
+    "tests/bench/README.md",
 ]
 root_doc = "docs/index"
 

@@ -12,6 +12,7 @@ from release.kustomize import INSTALL, ROOT, build, components, composed
 from tests.contract.charts import only, rendered, tools, unpacked
 from tests.contract.pages import rows, section
 
+BENCH = ROOT / "tests" / "bench" / "README.md"
 SIZE, VALUES = ROOT / "docs" / "sizing.md", ROOT / "charts" / "tapp" / "values.yaml"
 DEFAULTS = Settings()
 UNITS = {"KB": 1000, "MB": 1000**2, "GB": 1000**3, "MiB": 1 << 20}
@@ -104,20 +105,28 @@ def test_resource_requests_of_the_service_cover_the_documented_load() -> None:
     pods = amount(size("the cache of each worker"))
     each = 5_000 * pods + memory_of_request(500 * amount(size("each request").partition(";")[2]))
     assert 0.7 * memory < process() + workers() * each <= memory
-    (row,) = [cells for cells in rows(text("performance.md")) if cells[:1] == ["1,000"]][:1]
+    (row,) = [cells for cells in rows(BENCH.read_text(encoding="utf-8")) if cells[0] == "1,000"][:1]
     milliseconds = float(row[2].removesuffix(" ms"))
     assert 8 * milliseconds / 1000 == pytest.approx(cpu, rel=0.1)
-
-
-def text(page: str) -> str:
-    """Returns a page of the documentation."""
-    return (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
 def memory_of_metacontroller(pods: int, synced: int) -> float:
     """Returns the memory of Metacontroller for this many pods, and pods in syncs."""
     each, more = amount(size("each pod of the cluster")), amount(size("each pod of the TApps"))
     return amount(size("the process", 1)) + pods * each + synced * more
+
+
+def test_memory_in_the_table_of_sizes_follows_the_rules() -> None:
+    """One TApp has all pods, and each worker answers a request of all pods."""
+    table = rows(section(SIZE, "How much for how many pods"))
+    assert [cells[0] for cells in table] == ["50", "500", "2,000", "10,000"]
+    cache, body = amount(size("the cache")), amount(size("each request").partition(";")[2])
+    for first, _, of_service, of_metacontroller, *_ in table:
+        pods = int(first.replace(",", ""))
+        needed = process() + workers() * (pods * cache + memory_of_request(pods * body))
+        assert amount(of_service) == pytest.approx(needed, rel=0.02)
+        known = memory_of_metacontroller(pods, pods)
+        assert amount(of_metacontroller) == pytest.approx(known, rel=0.02)
 
 
 def test_memory_limit_of_metacontroller_covers_the_largest_documented_cluster() -> None:

@@ -113,7 +113,7 @@ def service(workspace: Path, hook_proxy: HookProxy) -> Iterator[HookService]:
 def states(
     cluster: Cluster, kube: Kube, kubectl: Kubectl, workspace: Path
 ) -> Iterator[KubeStateMetrics | None]:
-    """Runs kube-state-metrics as docs/watch.md says, with the rights of the documented commands."""
+    """Runs kube-state-metrics as docs/monitoring.md says, with the rights of its commands."""
     binary = kube_state_metrics()
     if binary is None:
         yield None

@@ -1,6 +1,7 @@
 """Lost ownership on a real API server: its detection, its message and its repair.
 
-test_commands.py types the commands of docs/mend.md, "Lost ownership", for users without the plugin.
+test_commands.py types the commands of docs/troubleshooting.md, "Lost ownership", for users without
+the plugin.
 """
 
 from __future__ import annotations
