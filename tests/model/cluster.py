@@ -116,7 +116,7 @@ class Cluster:
         self.world.cluster.update(self.world.kinds.of(live), {**live, "spec": spec})
 
     def set_lost_node_seconds(self, seconds: int | None) -> None:
-        """Sets the TApp's time until a node counts as lost; None: the setting of the service."""
+        """Sets the TApp's annotation with the seconds until a node is lost; None removes it."""
         text = None if seconds is None else str(seconds)
         self.world.patch("TApp", NAME, {"metadata": {"annotations": {LOST_NODE_SECONDS: text}}})
 
@@ -139,7 +139,7 @@ class Cluster:
         self.annotate(id, HOLD_FOR, only if reason else None)
 
     def release_all(self, *, asked_only: bool = False) -> None:
-        """Removes the holds of all pods, or of those with a pending action."""
+        """Removes the holds of all pods; with `asked_only`, only of pods with a pending action."""
         for pod in self.world.list("Pod"):
             if note(pod, HOLD) and (note(pod, WANTED) or not asked_only):
                 self.hold(int(pod["metadata"]["name"].rpartition("-")[2]), "")
@@ -160,9 +160,7 @@ class Cluster:
                 self.judge.resizes.touched.add(pod["metadata"]["uid"])
 
     def delete_as_metacontroller(self, id: int) -> None:
-        """Deletes a pod with a write that counts as Metacontroller's and that no hook has
-        requested.
-        """
+        """Deletes a pod as Metacontroller, although no hook has requested it."""
         self.world.store.delete(self.world.kinds.find("Pod"), "default", f"{NAME}-{id}")
 
     # Kubelets and nodes.
@@ -242,7 +240,10 @@ class Cluster:
         self.world.kubelet.levers.resizes = resize
 
     def set_resizing(self, seconds: float, pends: str, ids: Collection[int]) -> None:
-        """Sets the seconds of a resize, and the reason for which resizes of some pods fail."""
+        """Sets how long a resize takes, and why the resizes of some pods fail.
+
+        `pends` is the reason, and `ids` are the instances of these pods.
+        """
         levers, names = self.world.kubelet.levers, {f"{NAME}-{id}" for id in ids}
         levers.resize_seconds = seconds
         self.judge.resizes.troubled |= bool(pends)
@@ -255,7 +256,7 @@ class Cluster:
         levers.resize_fails = lambda pod: "no" if pends == "fails" and is_meant(pod) else ""
 
     def install_resize(self, *, installed: bool) -> None:
-        """Installs or removes the component resize, which needs another service."""
+        """Installs or removes the component resize; the hook is then another service."""
         self._hook.inner = service(self._keep_finished, resize=installed)
         self.judge.resizes.installed = installed
 
@@ -298,7 +299,7 @@ class Cluster:
             self.world.cache.resume(self.world.kinds.find(kind))
 
     def set_decorator(self, *, served: bool, seconds: float) -> None:
-        """Sets whether the DecoratorController reaches its hook, and the seconds of a response."""
+        """Sets whether the DecoratorController reaches its hook, and how long a response takes."""
         self._hook.writes_status = served
         for each in self.world.decorators:
             each.hook_seconds = seconds
@@ -405,7 +406,10 @@ class Cluster:
             raise ViolationError(f"P6: claims {before} have become {after}, policy {policy}")
 
     def _waits_for(self, held: list[Document], spec: Document) -> None:
-        """Checks that the deletion of the TApp waits for pods on hold."""
+        """Checks that the pods on hold still exist, with the pending action Delete.
+
+        A pod that has ended, or whose hold has a time limit, may be gone.
+        """
         there = {pod["metadata"]["uid"]: pod for pod in self.world.list("Pod")}
         limit = spec.get("deletionHoldTimeoutSeconds")
         for pod in held:
@@ -418,10 +422,10 @@ class Cluster:
 
 
 def _may_count_as_ended_by_update(pod: Document) -> bool:
-    """Returns True if a pod ended soon after an update that names cannot show (docs/guarantees.md).
+    """Returns True if a pod ended soon after an update that image names cannot prove.
 
-    These are updates to another tag of the same image and restarts with the same image; before
-    Kubernetes 1.34 all updates.
+    Such updates are those to another tag of the same image, restarts with the same image, and
+    before Kubernetes 1.34 all updates (docs/guarantees.md).
     """
     record = (pod["metadata"].get("annotations") or {}).get(RECORD, "")
     same = {name for image in specs.SAME for name in _both(image)}
@@ -436,7 +440,7 @@ def _may_count_as_ended_by_update(pod: Document) -> bool:
 
 
 def _half_ended(pod: Document) -> bool:
-    """Returns True if a container has ended for good and another one runs."""
+    """Returns True if a container of the pod has ended for good while another one runs."""
     spec = pod["spec"]
     policies = {one.get("restartPolicy") or spec.get("restartPolicy") for one in spec["containers"]}
     ended = ["terminated" in item["state"] for item in pod["status"].get("containerStatuses") or []]

@@ -70,7 +70,7 @@ def is_as_specified(world: World, resizes: ResizeJudge, *, mirror: bool) -> None
 
 
 def _has_services(world: World, spec: Document, numbers: set[int]) -> None:
-    """Checks that each instance has its Service as the template says, and that no other exists."""
+    """Checks that each instance has the Service of the template, and that no other one exists."""
     template, killed = spec.get("serviceTemplate"), spec.get("statuses") or {}
     kept = (spec.get("serviceRetentionPolicy") or {}).get("whenKilled") != "Delete"
     wanted = {id for id in numbers if template and (kept or killed.get(str(id)) != "Killed")}
@@ -84,7 +84,10 @@ def _has_services(world: World, spec: Document, numbers: set[int]) -> None:
 
 
 def _has_resources(resizes: ResizeJudge, pod: Document, body: Document, mode: str | None) -> None:
-    """Checks the resources of spec and containers; ignored resources of the template may differ."""
+    """Checks the resources of a pod's spec and of its containers.
+
+    With `resources: Ignore` they may differ from the template's.
+    """
     name = pod["metadata"]["name"]
     if resizes.is_under_way(pod):
         raise ViolationError(f"P3: {name} has not the resources of its spec")
@@ -100,7 +103,7 @@ def _has_resources(resizes: ResizeJudge, pod: Document, body: Document, mode: st
 
 
 def _has_started_with(world: World, pod: Document, body: Document) -> None:
-    """Checks that containers have restarted since a request, and with the label that they read."""
+    """Checks that containers have restarted since the request, with the labels that they read."""
     worker = world.kubelet.worker(pod)
     assert worker is not None
     labels, asked = body["metadata"]["labels"], body["metadata"].get("annotations") or {}

@@ -1,9 +1,9 @@
 """Judges holds on the true cluster: a program that has started its work is not interrupted.
 
-`tests/holds.py` judges for each response that pods which the sync saw on hold are left alone. A
-hold that is set after the sync's request and before the deletion comes too late. A careful program
-sets its hold while its pod has no label, and starts its work when the pod has the label. From then
-on no write of Metacontroller may interrupt it, whatever the sync saw.
+`tests/holds.py` judges each response alone: pods that the request shows on hold do not change. A
+hold that is set between the request and the deletion comes too late. A careful program sets its
+hold while its pod has no label of the hold, and starts its work when the pod has the label. From
+then on no write of Metacontroller may interrupt it, even if the request did not show the hold.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class HoldJudge:
     _call: HookCall | None = None
 
     def on_call(self, call: HookCall) -> None:
-        """Stores the call that decides Metacontroller's writes until the next call."""
+        """Stores the hook call on which Metacontroller's writes depend until the next call."""
         if call.hook in ("sync", "finalize"):
             self._call = call
 
     def check(self, event: Event, *, mine: bool) -> None:
-        """Judges a change of a pod; `mine` if Metacontroller has written it."""
+        """Judges a change of a pod; `mine` is True if Metacontroller has written it."""
         old, new = event.old, event.new
         if mine and old is not None and self._call is not None:
             self._judge(old, new, self._call)

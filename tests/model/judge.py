@@ -163,7 +163,7 @@ class Judge:
     # Judging.
 
     def after_step(self) -> None:
-        """Judges the changes of one step of the clock."""
+        """Judges all changes that one step of the clock has made."""
         for id in list(self.outages):
             self._close(f"{self.name}-{id}")
         events, self._events = self._events, []
@@ -189,8 +189,9 @@ class Judge:
                 self._judge_pod(event, verbs)
 
     def _judge_pod(self, event: Event, verbs: set[str]) -> None:
-        """Judges a change of a pod; `verbs` are those of Metacontroller's writes to it in this
-        step.
+        """Judges a change of a pod.
+
+        `verbs` are those of Metacontroller's writes to the pod in this step.
         """
         name, mine = event.object["metadata"]["name"], bool(verbs - {"status"})
         self._close(name)
@@ -290,7 +291,10 @@ class Judge:
         self.outages[id] = Outage(snapshot, uid, event.revision, taken, now)
 
     def _check_budget(self, id: int, snapshot: Snapshot, *, late: bool = False) -> None:
-        """P2, as the module describes it; other decisions may overtake a `late` one, a PATCH."""
+        """Checks P2, as the module's docstring describes it.
+
+        `late` is True for a PATCH, which may arrive after later decisions.
+        """
         self.counts["taken"] += 1
         rolling = snapshot.group(id)
         budget = snapshot.budget(rolling=rolling)
@@ -326,7 +330,7 @@ class Judge:
             raise ViolationError(f"{message}\n{self._account(out, snapshot)}")
 
     def _account(self, out: set[int], snapshot: Snapshot) -> str:
-        """Returns the known and the true state, for a person who investigates a violation."""
+        """Describes the observed and the true state, for a person who investigates a violation."""
         lines = [
             f"now {self.world.clock.now:.2f}, decided {snapshot.time:.2f} on generation "
             f"{snapshot.generation}, should run {sorted(snapshot.running)}, available in the "
@@ -357,9 +361,9 @@ class Judge:
         return "" if outage.was_available or recorded else "excused: came back"
 
     def _check_reason(self, id: int, pod: Document, snapshot: Snapshot, *, restarts: bool) -> None:
-        """P4: the spec for the instance has changed since its pod was created.
+        """Checks P4: the spec for the instance has changed since its pod was created.
 
-        A request of a user to restart the pod is a reason, too.
+        A user's request to restart the pod is a reason, too.
         """
         if requests(pod) - self.met.get(pod["metadata"]["uid"], set()):
             return
@@ -396,7 +400,7 @@ class Judge:
             self.bodies[identity(pod)] = body_of(body, snapshot.spec)
 
     def _check_outcome(self, write: Write) -> None:
-        """P5: the API server refuses only writes whose failure a test has injected."""
+        """Checks P5: the API server refuses only writes whose failure a test has injected."""
         self.counts[f"{write.verb} {write.kind}: {write.outcome}"] += 1
         if write.outcome not in ("ok", "no-op"):
             self.statuses.note_refusal(write)
@@ -404,7 +408,7 @@ class Judge:
             raise ViolationError(f"P5: {write}")
 
     def _check_growth(self, old: Document, new: Document) -> None:
-        """P5, P6: the claim grows to the size of its template, and nothing else changes."""
+        """Checks P5 and P6: a claim grows to the size of its template, and nothing else changes."""
         name, before, after = old["metadata"]["name"], storage(old), storage(new)
         template = name.removesuffix(f"-{self.name}-{name.rpartition('-')[2]}")
         assert self.snapshot is not None
@@ -420,9 +424,7 @@ class Judge:
         self.counts["claims grown"] += 1
 
     def _check_claim(self, event: Event) -> None:
-        """P6: Metacontroller deletes a claim only if its policy says so, and otherwise only grows
-        it.
-        """
+        """Checks P6: the only change of a claim is its growth, and only its policy deletes it."""
         if event.old is None or event.old["metadata"].get("deletionTimestamp"):
             return
         name = event.old["metadata"]["name"]

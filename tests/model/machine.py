@@ -83,7 +83,7 @@ EDITS: dict[str, tuple[Callable[..., None], Draws]] = {
 
 
 def _slow_hook(cluster: Cluster, seconds: float) -> None:
-    """Delays the hook's response: a slow decision, or a delayed sync of a large TApp."""
+    """Delays the hook's responses, as a slow decision or the pacing of a large TApp does."""
     cluster.world.metacontroller.hook_seconds = seconds
 
 
@@ -145,7 +145,7 @@ EVENTS: dict[str, tuple[Callable[..., object], Draws]] = {
 @befalls(EVENTS)
 @befalls({name: (edits(change), draws) for name, (change, draws) in EDITS.items()})
 class Model(NodeRules):
-    """Random lives."""
+    """Random lives of a TApp, with the events of users."""
 
     @initialize(
         spec=specs.tapps(),
@@ -218,10 +218,10 @@ class Model(NodeRules):
         wait=waits,
     )
     def roll_back_in_the_middle(self, rolled: list[str], seconds: float, wait: float) -> None:
-        """Rolls back while some instances run the new image and others still stop the old
-        container.
+        """Rolls back while some kubelets still stop the container of the old image.
 
-        These get the wanted image at once, and their kubelets do not know it yet.
+        Those pods have the wanted image in their spec again, and their kubelets have not seen that
+        yet.
         """
         self.world.calm()
         for image, lasts in zip(rolled, (60.0, seconds), strict=False):
@@ -257,7 +257,7 @@ class Model(NodeRules):
     def resize_in_peace(
         self, first: Document, sizes: list[Document], seconds: float, wait: float
     ) -> None:
-        """Resizes all pods after a time without faults, so that resizes happen."""
+        """Resizes all pods after a time without faults, because resizes are rare under faults."""
         self.world.calm()
         self.world.set_kubelets(resize=True)
         self.world.install_resize(installed=True)
@@ -317,7 +317,7 @@ class Model(NodeRules):
     def whose_turn(  # noqa: PLR0913, PLR0917 - one draw each
         self, name: str, order: str | None, text: str | None, id: int, own: bool, wait: float
     ) -> None:
-        """Changes the order, and the priority of a template or a pod."""
+        """Changes `updateStrategy.order`, and the update priority of a template or a pod."""
         self.world.edit(lambda spec: specs.put(spec["updateStrategy"], "order", order))
         if own and text is not None:
             self.world.annotate(id, specs.PRIORITY, text)
@@ -413,8 +413,9 @@ class Model(NodeRules):
         self._pass(wait)
 
     def teardown(self) -> None:
-        """Ends all faults and repairs the spec: the TApp reaches its goal, and then nothing
-        changes.
+        """Ends all faults and repairs the spec.
+
+        The TApp must reach its goal, and then nothing may change.
         """
         if self.cluster is None:
             return

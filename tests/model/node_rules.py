@@ -23,10 +23,11 @@ Machine = TypeVar("Machine", bound=type[RuleBasedStateMachine])
 
 
 def befalls(events: dict[str, tuple[Callable[..., object], Draws]]) -> Callable[[Machine], Machine]:
-    """Returns a decorator that gives a machine rules: an event of the cluster, and then some time.
+    """Returns a decorator that adds rules to a machine: each is an event, followed by some time.
 
     Args:
-        events: name -> a method of `Cluster` or a function of a cluster, and the drawn arguments.
+        events: name of the rule -> (a method of `Cluster` or a function of a cluster, and the
+            arguments to draw).
     """
 
     def with_rules(machine: Machine) -> Machine:
@@ -47,7 +48,7 @@ def _rule(name: str, happens: Callable[..., object], draws: Draws) -> Any:
 
 
 def edits(change: Callable[..., None]) -> Callable[..., None]:
-    """Returns an event that changes the spec."""
+    """Returns an event that changes the spec with the function `change`."""
     return lambda cluster, **drawn: cluster.edit(lambda spec: change(spec, **drawn))
 
 
@@ -83,7 +84,7 @@ EVENTS: dict[str, tuple[Callable[..., object], Draws]] = {
 
 @befalls(EVENTS)
 class NodeRules(RuleBasedStateMachine):
-    """A life with the events of kubelets and nodes."""
+    """Random lives of a TApp, with the events of kubelets and nodes."""
 
     totals: ClassVar[Counter[str]] = Counter()
     """Counters over all runs: steps, lives, and the judge's counts."""

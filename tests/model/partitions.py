@@ -1,8 +1,8 @@
-"""Judges which instances partitions keep, over all responses for one spec.
+"""Judges the instances that partitions keep, over all responses for one spec.
 
-`tests/kept.py` judges each response alone: the right number of instances is kept, and they keep
-their revision. This judge compares the responses for the same spec: an instance that one response
-keeps is not updated by another, so the partition's limit holds whatever the caches showed.
+`tests/kept.py` judges each response alone: the right number of instances is kept at the right
+revision. This judge compares the responses for one spec: an instance that one response keeps must
+not be updated by another. So the partition's limit holds with stale caches, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PartitionJudge:
         self.counts["answers that keep instances"] += bool(snapshot.kept)
 
     def check(self, id: int, snapshot: Snapshot) -> None:
-        """Judges an update of an instance by the response of this snapshot."""
+        """Checks that no earlier response for the spec has kept an instance that is updated now."""
         self.counts["updates while others are kept"] += bool(snapshot.kept - {id})
         if snapshot.generation == self._generation and id in self._kept and id not in snapshot.kept:
             raise ViolationError(f"{self.name}-{id} was kept for this spec, and is updated")

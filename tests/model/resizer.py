@@ -1,7 +1,7 @@
-"""The component resize in the model: the service's own sender, and an API server that may fail.
+"""The component resize in the model: the service's own `Resizer`, and a faulty API server.
 
-The cluster's clock replaces the sender's thread: a PATCH is sent a moment later, and arrives, gets
-lost, or is refused.
+The clock of the cluster replaces the thread of the `Resizer`. A PATCH is sent a moment after the
+sync, and then arrives, is lost, or is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FAULTS = ("refused", "lost", "answer lost")
 
 
 class SteppedResizer(Resizer):
-    """A worker's resizer that empties its queue only in `send`."""
+    """A `Resizer` without a thread; `send` empties its queue."""
 
     def _ensure_thread(self) -> None:
         if self._pid != os.getpid():
@@ -68,7 +68,7 @@ class Component:
         self._world.clock.after(self.pause, worker.send)
 
     def resize(self, namespace: str, name: str, patch: Document) -> bool:
-        """Does what `hooks.service.cluster.Cluster.resize` does."""
+        """Patches a pod, like `hooks.service.cluster.Cluster.resize`."""
         fault = self.faults.pop() if self.faults else ""
         if self.late and not fault:
             self._world.clock.after(self.late, lambda: self._tried(namespace, name, patch))

@@ -64,7 +64,7 @@ class ResizeJudge:
         self.touched.add(pod["metadata"]["uid"])
 
     def decided_on(self, revision: int) -> Snapshot | None:
-        """Returns the sync that has decided on this change of a pod, or None for no resize.
+        """Returns the sync that has decided on this change of a pod, or None if no resize made it.
 
         Raises:
             ViolationError: an earlier violation was stored.
@@ -104,11 +104,11 @@ class ResizeJudge:
         return self._world.kubelet.levers.resizes
 
     def counts_on(self, snapshot: Snapshot) -> bool:
-        """Returns True if the sync with this snapshot could know of a running resize."""
+        """Returns True if the sync with this snapshot could rely on resizes."""
         return self.installed and self.kubelets_do and resources_mode(snapshot.spec) == "InPlace"
 
     def check_replaced(self, made_of: str, pod: Document, body: Document, sight: Snapshot) -> None:
-        """Judges the replacement of a pod that could have been resized."""
+        """Checks that a pod was not replaced although it could have been resized."""
         if self.troubled or not self.counts_on(sight):
             return
         before = containers(json.loads(made_of)["spec"])

@@ -47,14 +47,17 @@ def _hand_over(plan: Plan) -> None:
 
 @cache
 def service(keep_finished: bool, resize: bool) -> WsgiHook:
-    """Returns the service; all lives share it, because it has no state that matters."""
+    """Returns the service.
+
+    All lives share it, because it keeps no state that changes decisions.
+    """
     settings = Settings(log_level="ERROR", delete_pod_after_app_finish=keep_finished, resize=resize)
     ask = _hand_over if resize else None
     return WsgiHook(create_app(settings, clock=now, resize=ask).wsgi_app)
 
 
 class CheckedHook:
-    """Passes calls on, and checks every invariant of each response."""
+    """Passes calls on to the service, and checks all invariants of each response."""
 
     def __init__(self, inner: HookClient) -> None:
         self.inner = inner
@@ -100,7 +103,7 @@ class CheckedHook:
             raise ViolationError(f"P7: {observed} is to become {answer['status']}")
 
     def _account(self, url: str, body: bytes, seconds: float) -> str:
-        """Returns the decisions with their reasons, and the observed pods, for a person."""
+        """Describes the decisions with their reasons, and the observed pods, for a person."""
         plan = json.loads(self.inner.post(url.removesuffix("sync") + "plan", body, seconds).body)
         lines = [f"{item['id']}: {item['action']} {item['message']}" for item in plan["instances"]]
         pods = json.loads(body)["children"]["Pod.v1"].values()

@@ -1,4 +1,4 @@
-"""The records of the judge: what one sync saw, and which instances updates made unavailable."""
+"""The records of the judge: snapshots of syncs, and instances that updates made unavailable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Document = dict[str, Any]
 
 @dataclass
 class Snapshot:
-    """The world as one sync saw it."""
+    """The request of one sync and its response."""
 
     request: Document
     time: float
@@ -58,7 +58,7 @@ class Snapshot:
         return {id for id, revision in kept_in(self.status).items() if revision != newest}
 
     def template(self, id: int) -> Document | None:
-        """Returns the template of an instance: its spec's, or that of its kept revision."""
+        """Returns the template of an instance, or for a kept instance that of its revision."""
         return kept_template(self.request, self.status, id)
 
     @property
@@ -102,7 +102,10 @@ class Outage:
 
 
 def two_tags(pod: Document) -> bool:
-    """Returns True if a pod was updated before it ran, so its status may have the wanted name."""
+    """Returns True if a pod was updated before its first container ran.
+
+    The status may then have the wanted image name although another tag was started.
+    """
     text = (pod["metadata"].get("annotations") or {}).get(RECORD)
     recorded = json.loads(text)["containers"] if text else {}
     return any(
@@ -190,10 +193,10 @@ def _without_resources(body: Document) -> Document:
 
 
 def no_cause_to_restart(made_of: str, pod: Document, body: Document, snapshot: Snapshot) -> bool:
-    """Returns True if only resources of the pod's template have changed, and they do not matter.
+    """Returns True if only resources of the pod's template have changed, and need no restart.
 
-    They do not matter if they are ignored, or if the pod has the new ones already. If the pod was
-    created while resources counted, only a recorded revision can show that.
+    They need none if they are ignored, or if the pod already has the new ones. If the pod was
+    created while resources counted, only a recorded revision can show this.
     """
     if not resources_only(made_of, body):
         return False
@@ -216,8 +219,9 @@ def is_infeasible(pod: Document) -> bool:
 
 
 def resources_only(made_of: str, body: Document) -> bool:
-    """Returns True if a template differs only in resources from the one that the pod was created
-    from.
+    """Returns True if two templates differ only in resources.
+
+    `made_of` is the template that the pod was created from.
     """
     bare, same = (_without_resources(each) for each in (json.loads(made_of), body))
     return bare == same

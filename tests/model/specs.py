@@ -176,7 +176,7 @@ service_ports = st.sampled_from([80, 81, "8$(tapp.index)", None])
 
 
 def set_service(spec: Document, port: int | str | None) -> None:
-    """Sets the port of the Service of each instance; None: no Services."""
+    """Sets the port of each instance's Service; None removes the Services."""
     template = {"spec": {"ports": [{"port": port}]}}
     put(spec, "serviceTemplate", None if port is None else template)
 
@@ -212,7 +212,7 @@ def roll_one_by_one(spec: Document, image: str) -> None:
 
 
 def set_helper_image(spec: Document, name: str, tag: int) -> None:
-    """Changes the images of all other containers."""
+    """Changes the images of all containers except the application's."""
     body = body_of(spec, name)["spec"]
     for helper in (*body["containers"][1:], *body.get("initContainers", [])):
         helper["image"] = f"{helper['image'].partition(':')[0]}:{tag}"
@@ -255,7 +255,7 @@ def set_resources(spec: Document, name: str, size: Document | None, *, helper: b
 
 
 def set_mode(spec: Document, mode: str | None) -> None:
-    """Sets how changed resources are handled."""
+    """Sets `resources` of the update strategy: how changed resources are handled."""
     strategy = spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})
     strategy["resources"] = mode
 
@@ -273,7 +273,7 @@ def set_label(spec: Document, name: str, value: str | None) -> None:
 
 
 def set_own(spec: Document, name: str, where: str) -> None:
-    """Puts a per-instance value into the image, the label, or the environment."""
+    """Puts a placeholder for a per-instance value into the image, the label, or the environment."""
     value = f"$(tapp.values.{where})"
     if where == "tag":
         set_image(spec, name, OWN_IMAGE)
@@ -284,7 +284,7 @@ def set_own(spec: Document, name: str, where: str) -> None:
 
 
 def set_value(spec: Document, id: int, where: str, value: str | None) -> None:
-    """Sets a value of one instance; None removes it."""
+    """Sets a per-instance value of one instance; None removes it."""
     put(spec.setdefault("values", {}).setdefault(str(id), {}), where, value)
 
 
@@ -306,7 +306,7 @@ def set_priority(spec: Document, name: str, text: str | None) -> None:
 
 
 def repair(spec: Document) -> None:
-    """Repairs the spec as its user would: every name resolves, and every image is good."""
+    """Repairs the spec as a user would: every template exists, and every image can be pulled."""
     pool = spec.setdefault("templatePool", {})
     for name in POOL[1:]:
         pool.setdefault(name, deepcopy(spec["template"]))

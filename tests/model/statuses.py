@@ -78,7 +78,7 @@ class StatusJudge:
             self._call, self._request = call, call.request
 
     def _on_event(self, event: Event) -> None:
-        """Records since when a node reports again."""
+        """Stores when a node reports again after it was silent."""
         if event.kind.name == "Node" and event.new is not None:
             is_ready = conditions(event.new).get("Ready", {}).get("status") == "True"
             if is_ready and event.old is not None:
@@ -123,9 +123,7 @@ class StatusJudge:
             self._counts["marks taken back"] += 1
 
     def _check_mark(self, old: Document, lost: str) -> None:
-        """Checks that a pod is marked as lost only after the limit, and never while the guard is
-        visible.
-        """
+        """Checks that a pod is marked as lost only after the limit and without the guard."""
         name, parent = old["metadata"]["name"], self._request["parent"]
         seen = observed(self._request, "Pod")
         since = silent_since(seen[name])

@@ -1,4 +1,7 @@
-"""P2 under stale caches, and the two cases in which it cannot hold: `judge.py` says it."""
+"""Promise P2 if caches are stale, and the cases in which it cannot hold.
+
+The module docstring of `judge.py` describes the promise and its exceptions.
+"""
 
 import pytest
 
@@ -10,7 +13,7 @@ from tests.reading import ready
 
 
 def at_rest(replicas: int = 4, **more: object) -> Cluster:
-    """Four instances and a budget of one, everything available."""
+    """Returns a settled TApp with `maxUnavailable: 1`, whose instances are all available."""
     spec = {
         "replicas": replicas,
         "template": template("app:1"),
@@ -25,7 +28,7 @@ def at_rest(replicas: int = 4, **more: object) -> Cluster:
 
 
 def restart_all(cluster: Cluster, value: str = "a") -> None:
-    """A change that needs new pods."""
+    """Changes an environment variable of the template, so that every pod has to be replaced."""
     cluster.edit(lambda spec: specs.set_env(spec, "default", value))
 
 
@@ -33,8 +36,8 @@ def taken(cluster: Cluster) -> list[int]:
     return sorted(cluster.judge.outages)
 
 
-def test_while_the_spec_stays_a_cache_of_any_age_takes_the_same_instances() -> None:
-    """The deletes are not seen for a long time, and the hook is asked again and again."""
+def test_stale_cache_of_any_age_selects_the_same_instances_while_the_spec_stays() -> None:
+    """The hook is called again and again while the watch of pods does not show the deletions."""
     cluster = at_rest()
     cluster.stall("Pod")
     restart_all(cluster)
@@ -46,8 +49,11 @@ def test_while_the_spec_stays_a_cache_of_any_age_takes_the_same_instances() -> N
     assert not [name for name in cluster.judge.counts if name.startswith("excused")]
 
 
-def test_a_new_spec_in_the_middle_of_a_roll_waits_until_the_watch_has_moved_on() -> None:
-    """Pods are seen a little late, TApps at once: the new spec would leave 0 and take 1."""
+def test_new_spec_during_a_rollout_waits_until_the_watch_shows_the_deletions() -> None:
+    """The watch of TApps is faster than that of pods.
+
+    By the new spec, instance 0 would need no update, and instance 1 would be updated.
+    """
     cluster = at_rest()
     cluster.edit(lambda spec: spec["templatePool"].update(old=template("app:1")))
     cluster.run(5.0)
@@ -62,8 +68,11 @@ def test_a_new_spec_in_the_middle_of_a_roll_waits_until_the_watch_has_moved_on()
     assert not cluster.judge.counts["excused: other spec"]
 
 
-def test_pods_seen_two_syncs_later_than_the_tapp_may_cost_one_budget_more() -> None:
-    """`excused: other spec`: the hook is shown a new status, and pods from before its deletes."""
+def test_slow_watch_of_pods_may_exceed_the_budget_by_one_after_two_new_specs() -> None:
+    """The judge counts the exception `excused: other spec`.
+
+    The request has a new status, and pods from before the deletions.
+    """
     cluster = at_rest()
     cluster.stall("Pod")
     restart_all(cluster)
@@ -84,9 +93,10 @@ def test_pods_seen_two_syncs_later_than_the_tapp_may_cost_one_budget_more() -> N
 
 
 def recovers_while_the_hook_decides() -> Cluster:
-    """In a roll instance 3 breaks, so it is replaced at once; it recovers before the delete comes.
+    """Returns a rollout in which instance 3 recovers before its deletion arrives.
 
-    Nobody is asked while instance 0, the first of the roll, comes back.
+    Instance 3 breaks, so the sync replaces it without the budget. The hook fails while instance 0,
+    which was updated first, becomes available again.
     """
     cluster = at_rest()
     restart_all(cluster)
@@ -109,8 +119,8 @@ def last_writes(cluster: Cluster) -> list[str]:
     return [f"{write.name} {write.verb}" for write in cluster.world.writes[-3:]]
 
 
-def test_an_instance_that_came_back_frees_no_budget() -> None:
-    """Its deletion is not seen yet, but the status that was written with it is."""
+def test_recovered_instance_that_is_being_deleted_frees_no_budget() -> None:
+    """The request does not show the deletion of the pod yet, but the status written with it."""
     cluster = recovers_while_the_hook_decides()
     cluster.stall("Pod")
     cluster.run(1.0)
@@ -123,8 +133,11 @@ def test_an_instance_that_came_back_frees_no_budget() -> None:
     assert not cluster.judge.counts["excused: came back"]
 
 
-def test_an_instance_that_came_back_behind_two_slow_watches_may_cost_one_budget_more() -> None:
-    """`excused: came back`: neither the deletion nor the status that tells of it is shown."""
+def test_recovered_instance_may_exceed_the_budget_by_one_if_both_watches_are_slow() -> None:
+    """The judge counts the exception `excused: came back`.
+
+    The request shows neither the deletion of the pod nor the status written with it.
+    """
     cluster = recovers_while_the_hook_decides()
     cluster.stall("Pod")
     cluster.stall("TApp")
@@ -137,8 +150,8 @@ def test_an_instance_that_came_back_behind_two_slow_watches_may_cost_one_budget_
     cluster.comes_to_rest()
 
 
-def test_the_judge_sees_what_a_careless_hook_would_do() -> None:
-    """An update that takes a second instance is a violation, whoever sent it."""
+def test_judge_reports_an_update_beyond_the_budget() -> None:
+    """The judge reports an update of a second instance, also if no hook has requested it."""
     cluster = at_rest()
     restart_all(cluster)
     cluster.run(0.3)

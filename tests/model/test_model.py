@@ -12,7 +12,7 @@ STEPS = int(os.environ.get("TAPP_MODEL_STEPS", size(200, 600)))
 LENGTH = 40
 
 
-def test_random_lives_break_no_promise() -> None:
+def test_random_lives_keep_all_promises() -> None:
     """P1 to P6 and P8 hold after every step, P3 at the end of each life."""
     chosen = settings(
         max_examples=max(1, STEPS // LENGTH),
@@ -26,7 +26,7 @@ def test_random_lives_break_no_promise() -> None:
     run_state_machine_as_test(Model, settings=chosen)
 
 
-def test_a_life_is_repeated_by_its_seed() -> None:
+def test_life_is_repeated_by_its_seed() -> None:
     """A violation that the long run reports with its seed can be looked into."""
     Model.totals.clear()
     short = settings(max_examples=2, stateful_step_count=10, deadline=None, database=None)

@@ -1,4 +1,4 @@
-"""Findings of the model, each with the shortest sequence that shows it."""
+"""Violations that the model has found, each with the shortest sequence of events that shows it."""
 
 import pytest
 
@@ -8,10 +8,11 @@ from tests.model.cluster import Cluster
 from tests.model.test_guarantee import at_rest, restart_all, taken, template
 
 
-def test_a_pod_whose_deletion_failed_waits_for_the_budget_like_any_other() -> None:
-    """Instance 3 is not Ready, so it may be replaced at once; but the API server fails to do it.
+def test_pod_whose_deletion_failed_waits_for_the_budget_again() -> None:
+    """Instance 3 is not Ready, so a sync replaces it without the budget, but the deletion fails.
 
-    It recovers, and 0 breaks by itself: 3 must now stay, however often it was chosen before.
+    Then instance 3 becomes Ready, and instance 0 breaks. Instance 3 must now wait for the budget,
+    although earlier syncs have decided to replace it.
     """
     cluster = at_rest()
     kubelet, hook = cluster.world.kubelet, cluster.world.hook
@@ -36,9 +37,10 @@ def test_a_pod_whose_deletion_failed_waits_for_the_budget_like_any_other() -> No
     cluster.comes_to_rest()
 
 
-def test_an_instance_with_a_half_ended_pod_holds_the_budget_until_somebody_helps() -> None:
-    """With OnFailure, the pod of an ended and a running container never becomes Ready again, and is
-    not finished.
+def test_pod_with_an_ended_and_a_running_container_uses_the_budget_until_it_is_deleted() -> None:
+    """With OnFailure, one container of the pod has succeeded and another one runs.
+
+    Such a pod never becomes Ready again, and has not finished.
     """
     cluster = at_rest(3)
     body = cluster.spec["template"]
@@ -59,8 +61,8 @@ def test_an_instance_with_a_half_ended_pod_holds_the_budget_until_somebody_helps
     cluster.is_as_specified()
 
 
-def test_a_container_that_would_crash_while_it_is_being_stopped_stops_once() -> None:
-    """The simulated kubelet came back to it for ever, and time stood still."""
+def test_container_that_would_crash_while_it_is_being_stopped_stops_once() -> None:
+    """The simulated kubelet handled the container again and again, and time did not pass."""
     cluster = at_rest(1)
     cluster.world.kubelet.levers.crash_seconds = 5.0
     cluster.edit(lambda spec: specs.set_image(spec, "default", specs.CRASHING))
@@ -72,9 +74,10 @@ def test_a_container_that_would_crash_while_it_is_being_stopped_stops_once() -> 
 
 
 @pytest.mark.parametrize("seconds", [7.0, 9.0, 12.0, 14.0])
-def test_a_roll_back_waits_for_the_container_that_is_being_stopped(seconds: float) -> None:
-    """The container has the wanted image and is Ready, but its kubelet still stops it for the
-    previous spec.
+def test_rollback_waits_for_the_container_that_is_being_stopped(seconds: float) -> None:
+    """The container has the wanted image and is Ready.
+
+    Its kubelet still stops it, because the kubelet has not seen the rollback yet.
     """
     cluster = at_rest()
     cluster.set_stop(3.0, 137)
@@ -91,10 +94,11 @@ def test_a_roll_back_waits_for_the_container_that_is_being_stopped(seconds: floa
     cluster.comes_to_rest()
 
 
-def test_a_claim_that_was_to_go_goes_with_its_pod_although_its_instance_came_back() -> None:
-    """`replicas` was 0 for a moment, and the watch of pods did not show web-3, which lives on.
+def test_claim_that_is_being_deleted_is_gone_with_its_pod_although_its_instance_is_back() -> None:
+    """`replicas` was 0 for a moment, while the watch of pods did not show web-3.
 
-    By `whenScaled: Delete` its claim is deleted, and waits for the pod that uses it.
+    By `whenScaled: Delete` the claim of web-3 was deleted. The pod of web-3 was not deleted, and
+    the claim waits for that pod.
     """
     policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
     claims = {"volumeClaimTemplates": [claim_template()]}
@@ -111,8 +115,11 @@ def test_a_claim_that_was_to_go_goes_with_its_pod_although_its_instance_came_bac
     assert "data-web-3" not in left
 
 
-def test_a_label_that_left_before_a_lean_pod_was_seen_leaves_and_restarts_nothing() -> None:
-    """Only the spec is cut out of last-applied: it still tells what came from the template."""
+def test_removed_label_is_removed_from_a_new_lean_pod_without_a_restart() -> None:
+    """The policy removes only the spec from the last-applied annotation.
+
+    So the annotation still shows which labels came from the template.
+    """
     spec = {**at_rest(2).spec, "template": template()}
     spec["template"]["metadata"]["labels"]["tier"] = "x"
     cluster = Cluster(spec, admission="lean")
@@ -128,10 +135,11 @@ def test_a_label_that_left_before_a_lean_pod_was_seen_leaves_and_restarts_nothin
     assert "tier" not in pod["metadata"]["labels"]
 
 
-def test_a_gate_that_only_time_could_open_stays_open() -> None:
-    """Two tags of one image: nothing but time proves the update. The kubelet then reports the gate.
+def test_gate_that_was_opened_after_a_proof_by_time_stays_open() -> None:
+    """The update is to another tag of the same image, so only time proves it.
 
-    That began the time anew: the gate closed and opened every half minute, for ever.
+    When the kubelet reported the opened gate, the time used to start again. So the gate closed and
+    opened every half minute.
     """
     spec = {**at_rest(2).spec, "template": template("app:2", readinessGates=[specs.GATE])}
     cluster = Cluster(spec)
@@ -143,7 +151,7 @@ def test_a_gate_that_only_time_could_open_stays_open() -> None:
 
 
 def probed(image: str, period: int) -> specs.Document:
-    """A template with both probes; the readiness probe is the quicker one."""
+    """Returns a template with both probes, of which the readiness probe runs more often."""
     body = template(image)
     probe = {"exec": {"command": ["true"]}, "failureThreshold": 30}
     startup, readiness = probe | {"periodSeconds": period}, probe | {"periodSeconds": 1}
@@ -154,8 +162,13 @@ def probed(image: str, period: int) -> specs.Document:
 
 @pytest.mark.parametrize("hook", [0.0, 3.0, 8.0])
 @pytest.mark.parametrize("period", [1, 4, 10])
-def test_ready_behind_a_quick_probe_is_no_licence_for_the_next(period: int, hook: float) -> None:
-    """The startup probe looks when the kubelet has published the container, after its hook."""
+def test_next_instance_waits_for_the_startup_probe_even_if_a_quick_readiness_probe_passes(
+    period: int, hook: float
+) -> None:
+    """The kubelet runs the startup probe only after the postStart hook has ended.
+
+    Until then Ready describes the previous container, so the next instance must not be updated.
+    """
     cluster = at_rest(template=probed("app:1", period))
     cluster.world.kubelet.levers.ready_seconds_by_image[specs.SLOW] = 1.0
     cluster.run(40.0)

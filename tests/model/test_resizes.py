@@ -1,4 +1,4 @@
-"""Resizes in lives without chance: what the judge of random lives counts and lets pass."""
+"""Resizes in fixed sequences of events: the numbers that the judge counts."""
 
 import pytest
 
@@ -10,7 +10,7 @@ SIZES = [{"requests": {"cpu": cpu, "memory": "16Mi"}} for cpu in ("1", "2")]
 
 
 def at_rest(*, restarts: bool, mode: str = "InPlace") -> Cluster:
-    """Four instances behind a gate and a budget of one, everything available."""
+    """Returns a settled TApp of four instances with a readiness gate and `maxUnavailable: 1`."""
     container = {"resources": SIZES[0], "resizePolicy": specs.CPU_RESTARTS if restarts else []}
     body = template("app:1", container=container, readinessGates=[specs.GATE])
     in_place = {"resources": mode, "gracePeriodSeconds": 1}
@@ -41,7 +41,7 @@ def test_each_pod_is_resized_once(restarts: bool) -> None:
 
 
 @pytest.mark.parametrize("pends", ["Deferred", "fails"])
-def test_one_that_is_not_done_holds_up_the_others(pends: str) -> None:
+def test_unfinished_resize_delays_the_others(pends: str) -> None:
     cluster = at_rest(restarts=False)
     cluster.set_resizing(1.0, pends, {0})
     resize(cluster)
@@ -50,7 +50,7 @@ def test_one_that_is_not_done_holds_up_the_others(pends: str) -> None:
     assert (cluster.judge.counts["resizes"], cluster.judge.counts["delete Pod: ok"]) == (4, 0)
 
 
-def test_what_can_never_be_given_is_given_to_a_new_pod() -> None:
+def test_infeasible_resize_replaces_the_pod() -> None:
     cluster = at_rest(restarts=False)
     cluster.set_resizing(1.0, "Infeasible", {0})
     resize(cluster)
@@ -58,7 +58,7 @@ def test_what_can_never_be_given_is_given_to_a_new_pod() -> None:
     cluster.comes_to_rest()
 
 
-def test_resources_that_are_left_to_others_replace_no_pod() -> None:
+def test_ignored_resources_replace_no_pod() -> None:
     cluster = at_rest(restarts=True, mode="Ignore")
     resize(cluster)
     counts = cluster.judge.counts

@@ -56,7 +56,10 @@ class Truth:
         return all(one.runs[0].image == wanted[one.name] for one in _needed(worker))
 
     def _from(self, worker: PodWorker, id: str) -> float:
-        """Returns the time when a probed container began to serve; 0 without a probe."""
+        """Returns the time since which the probes of a container pass; 0 if it has no probes.
+
+        `id` is the containerID.
+        """
         for one in _needed(worker):
             if one.runs and one.runs[0].id == id and one.probers:
                 return one.probes_pass_from(one.runs[0])
@@ -73,7 +76,7 @@ class Truth:
         return any(one.runs and one.runs[0].image != wanted[one.name] for one in worker.local.mains)
 
     def account(self, name: str) -> str:
-        """Returns every container in a few words, for a person who investigates a violation."""
+        """Describes every container in a few words, for a person who investigates a violation."""
         worker = self._worker(name)
         if worker is None:
             return "nothing"

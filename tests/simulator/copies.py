@@ -18,7 +18,10 @@ _EPHEMERAL = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": _CL
 
 
 def noted(spec: Object | None = None, **metadata: Any) -> Object:
-    """Returns the content of a pod's annotation; without a spec, the part that must be left."""
+    """Returns the content of a pod's last-applied annotation.
+
+    Without `spec`, returns the part that the policy must leave.
+    """
     made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **metadata}}
     return made if spec is None else {**made, "spec": spec}
 

@@ -36,7 +36,10 @@ def stage(answer: Any = None, **options: Any) -> tuple[World, FakeHook]:
 
 
 def running(answer: Any = None, **options: Any) -> tuple[World, FakeHook]:
-    """Returns a world with a decorator and a running pod, with empty records, and its hook."""
+    """Returns a world with a DecoratorController and a running pod, and the hook.
+
+    The records of writes and calls are empty.
+    """
     world, hook = stage(answer, **options)
     world.apply(marked())
     world.settle()
@@ -50,8 +53,8 @@ def answering(hook: FakeHook, answer: Any) -> None:
     hook.decorate = answer if callable(answer) else lambda _request: answer
 
 
-def asked(world: World) -> list[HookCall]:
-    """Returns the calls of the decorator's hook."""
+def decorator_calls(world: World) -> list[HookCall]:
+    """Returns the calls of the DecoratorController's hook."""
     return [call for call in world.hook_calls if call.hook == "decorate"]
 
 
@@ -61,5 +64,5 @@ def written(world: World) -> list[tuple[str, str, tuple[str, ...], str]]:
 
 
 def touch(world: World, name: str = "p", value: str = "1") -> None:
-    """Changes an annotation of a pod that has no meaning."""
+    """Changes an annotation of a pod that no controller reads."""
     world.patch("Pod", name, {"metadata": {"annotations": {"touched": value}}})

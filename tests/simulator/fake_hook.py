@@ -1,4 +1,4 @@
-"""A hook for the simulator's own tests: `spec.replicas` pods with `spec.image`."""
+"""A hook for the simulator's own tests: it requests `spec.replicas` pods with `spec.image`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ Handler = Callable[[Object], Object]
 
 
 def controller(method: str = "InPlace", *, finalize: bool = True, **spec: Any) -> Object:
-    """Returns a CompositeController for Groups, with pods (updated by `method`) and claims
-    (OnDelete).
+    """Returns a CompositeController for Groups.
+
+    Its children are pods, which it updates by `method`, and claims, which it never updates.
     """
     names = ["sync", "customize", *(["finalize"] if finalize else [])]
     return {
@@ -61,7 +62,7 @@ def decorator(**spec: Any) -> Object:
 
 
 def group(replicas: int = 2, image: str = "web:1", name: str = "g", **spec: Any) -> Object:
-    """Returns a parent."""
+    """Returns a Group, the parent of the pods."""
     return {
         "apiVersion": "test.example/v1",
         "kind": "Group",
@@ -116,7 +117,10 @@ class FakeHook:
 
 
 def desired(request: Object) -> Object:
-    """Returns all pods that the parent requests, and their number as status."""
+    """Returns the response with the pods that the Group requests.
+
+    The status has their number.
+    """
     parent = request["parent"]
     spec, name = parent["spec"], parent["metadata"]["name"]
     children = [
@@ -132,7 +136,10 @@ def desired(request: Object) -> Object:
 
 
 def torn_down(request: Object) -> Object:
-    """Returns no children; finalized if none is left, or if the garbage collector deletes them."""
+    """Returns the response to a finalize call, without children.
+
+    It is finalized if no child is left, or if the garbage collector deletes the children.
+    """
     collected = {"orphan", "foregroundDeletion"} & set(finalizers_of(request["parent"]))
     left = any(request["children"].values())
     return {"status": {}, "children": [], "finalized": bool(collected) or not left}

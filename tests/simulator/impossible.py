@@ -1,4 +1,4 @@
-"""Objects that no API server accepts: neither the simulated nor, in the e2e tests, a real one."""
+"""Objects that every API server refuses: the simulated one and, in the e2e tests, a real one."""
 
 from __future__ import annotations
 

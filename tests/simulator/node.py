@@ -1,4 +1,4 @@
-"""One pod on one node without a cluster: its worker, a clock, and a diary of its statuses."""
+"""One pod on one node without a cluster: its pod worker, a clock, and a diary of its statuses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OnePod:
         """Every published status, with its time."""
 
     def run(self, seconds: float) -> OnePod:
-        """Lets time pass; the API server stores every status at once."""
+        """Lets time pass; every status is stored without delay."""
         end = self.now + seconds
         while self.now < end - 1e-9:
             self.now = min(self.now + STEP, end)
@@ -67,8 +67,8 @@ class OnePod:
         self.diary.clear()
         return self
 
-    def told(self) -> list[str]:
-        """Returns the diary in short words, without repetitions."""
+    def seen(self) -> list[str]:
+        """Returns a short line for each status in the diary; equal successive lines are merged."""
         lines: list[str] = []
         for _, status in self.diary:
             line = brief(status)
@@ -88,7 +88,7 @@ class OnePod:
 
     @property
     def ready(self) -> bool:
-        """True if the pod is published as Ready."""
+        """True if the stored condition Ready is True."""
         return self.condition("Ready")["status"] == "True"
 
     def condition(self, kind: str) -> Object:
@@ -98,7 +98,7 @@ class OnePod:
 
     @property
     def can_serve(self) -> bool:
-        """True if the pod can really serve."""
+        """True if the processes of the pod can serve, whatever its status says."""
         return self.worker.local.can_serve(self.now)
 
 
@@ -108,7 +108,7 @@ def format_time(seconds: float) -> str:
 
 
 def brief(status: Object) -> str:
-    """Returns a status in short words: generation, image, state, and Ready."""
+    """Returns a status as a short line: generation, image, state, and Ready."""
     one = status["containerStatuses"][0]
     state, detail = next(iter(one["state"].items()))
     image = one["image"].rpartition("/")[2]

@@ -69,7 +69,7 @@ def test_minimal_pod_gets_the_defaults_of_the_api_server() -> None:
 
 
 def test_empty_optional_fields_are_not_stored() -> None:
-    """Required fields and pointers are stored."""
+    """Required fields, and fields that are pointers in Go, are stored even if they are empty."""
     spec: dict[str, Any] = {
         "hostNetwork": False,
         "nodeSelector": {},
@@ -145,7 +145,10 @@ def test_default_tolerations_are_appended() -> None:
 
 
 def test_policies_change_the_stored_pod() -> None:
-    """Sidecars come first, images are rewritten, and the annotation is removed only on create."""
+    """The sidecar is the first container, and images are rewritten.
+
+    The policy removes the last-applied annotation when the pod is created.
+    """
     policies = [
         inject_sidecar({"name": "proxy", "image": "proxy:1"}),
         rewrite_images(lambda image: image if "/" in image else f"mirror/{image}"),
@@ -166,7 +169,7 @@ TAPP = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "name": "t", "uid":
 
 
 def carrying(text: str, owner: Object = TAPP) -> Object:
-    """Returns a pod with this text in its annotation."""
+    """Returns a pod whose last-applied annotation has this text."""
     made = pod("p")
     meta = {**made["metadata"], "annotations": {LAST_APPLIED: text}, "ownerReferences": [owner]}
     return {**made, "metadata": meta}
@@ -174,7 +177,10 @@ def carrying(text: str, owner: Object = TAPP) -> Object:
 
 @pytest.mark.parametrize(("text", "left"), [*CUT, *((text, text) for text in LEFT_ALONE)])
 def test_policy_removes_the_spec_from_the_last_applied_annotation(text: str, left: str) -> None:
-    """At every write. Annotations of another form are not changed."""
+    """The policy does so at every write.
+
+    It does not change annotations of another form.
+    """
     assert annotations_of(lean_pods("CREATE", carrying(text)))[LAST_APPLIED] == left
     assert annotations_of(lean_pods("UPDATE", carrying(text)))[LAST_APPLIED] == left
 

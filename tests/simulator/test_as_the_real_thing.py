@@ -1,4 +1,4 @@
-"""Differences to a real cluster that the differential end-to-end test has found."""
+"""Differences to a real cluster that the differential end-to-end test has found, all mended."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_second_creation_of_a_pod_missing_in_the_cache_is_ignored() -> None:
 
 
 def test_each_kind_has_its_own_lag() -> None:
-    """With a new parent and old pods, deletes and PUTs meet other objects."""
+    """The cache shows the new Group and an old pod, so an update of the pod conflicts."""
     world = make_world()
     world.apply(group(1))
     world.settle()

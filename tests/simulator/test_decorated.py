@@ -13,7 +13,7 @@ from tests.simulator.decorated import (
     GATE,
     STATUS,
     answering,
-    asked,
+    decorator_calls,
     running,
     stage,
     touch,
@@ -139,7 +139,7 @@ def test_invalid_response_fails_the_sync(answer: Any, error: str) -> None:
     with pytest.raises(UnsettledError, match=error):
         world.settle()
     assert world.writes == []
-    pauses = [b.time - a.time for a, b in pairwise(asked(world)[:8])]
+    pauses = [b.time - a.time for a, b in pairwise(decorator_calls(world)[:8])]
     assert all(later > 1.5 * sooner for sooner, later in pairwise(pauses))
 
 
@@ -169,7 +169,7 @@ def test_resync_after_seconds_causes_one_more_sync() -> None:
     answering(hook, {"resyncAfterSeconds": 30})
     touch(world)
     world.run(100)
-    times = [call.time for call in asked(world)]
+    times = [call.time for call in decorator_calls(world)]
     assert [round(b - a) for a, b in pairwise(times)] == [30, 30, 30]
 
 

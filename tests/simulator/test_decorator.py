@@ -9,7 +9,15 @@ import yaml
 
 from simulator.metacontroller.decorator import read_decorator
 from simulator.objects.objects import Object, with_meta
-from tests.simulator.decorated import GATE, asked, marked, running, stage, touch, with_gate
+from tests.simulator.decorated import (
+    GATE,
+    decorator_calls,
+    marked,
+    running,
+    stage,
+    touch,
+    with_gate,
+)
 from tests.simulator.fake_hook import decorator, group, pod
 
 SHIPPED = Path("metacontroller/components/pod-status/decorator-controller.yaml")
@@ -19,7 +27,7 @@ def test_request_has_the_controller_and_the_cached_object() -> None:
     world, _ = running()
     touch(world)
     world.settle()
-    (call,) = asked(world)
+    (call,) = decorator_calls(world)
     assert list(call.request) == [
         "controller", "object", "attachments", "related", "finalizing",
     ]  # fmt: skip
@@ -31,7 +39,7 @@ def test_request_has_the_controller_and_the_cached_object() -> None:
 
 
 def test_decorator_and_composite_both_call_their_hooks() -> None:
-    """From the creation of a pod until its end."""
+    """Both hooks are called for one pod, from its creation until its deletion."""
     world, _ = stage(with_gate)
     world.apply(marked(readinessGates=[{"conditionType": GATE}]))
     world.apply(group(1))
@@ -51,11 +59,11 @@ def test_decorator_and_composite_both_call_their_hooks() -> None:
     ],
 )
 def test_every_update_of_a_selected_object_causes_a_sync(change: Object, calls: int) -> None:
-    """Changes of only the metadata count, too."""
+    """Updates that change only the metadata count, too."""
     world, _ = running()
     world.patch("Pod", "p", change)
     world.run(10)
-    assert len(asked(world)) == calls
+    assert len(decorator_calls(world)) == calls
 
 
 def test_objects_that_are_not_selected_cause_no_sync() -> None:
@@ -63,7 +71,7 @@ def test_objects_that_are_not_selected_cause_no_sync() -> None:
     world.apply(pod("other"))
     world.apply(with_meta(group(1), labels={"decorated": "true"}))
     world.settle()
-    assert asked(world) == []
+    assert decorator_calls(world) == []
 
 
 def test_object_is_decorated_after_it_gets_the_label() -> None:
@@ -72,27 +80,27 @@ def test_object_is_decorated_after_it_gets_the_label() -> None:
     world.settle()
     world.patch("Pod", "late", {"metadata": {"labels": {"decorated": "true"}}})
     world.settle()
-    assert {call.parent[1] for call in asked(world)} == {"late"}
+    assert {call.parent[1] for call in decorator_calls(world)} == {"late"}
 
 
 def test_terminating_object_is_synced_and_a_deleted_one_is_not() -> None:
-    """There is no finalize hook."""
+    """The DecoratorController of the test has no finalize hook."""
     world, _ = running()
     world.delete("Pod", "p")
     world.settle()
-    assert asked(world)
-    assert all(call.request["finalizing"] is False for call in asked(world))
+    assert decorator_calls(world)
+    assert all(call.request["finalizing"] is False for call in decorator_calls(world))
     assert world.outcomes == {}
 
 
 @pytest.mark.parametrize(("period", "calls"), [(300, 3), (10, 100), (0, 1000)])
 def test_periodic_resync_syncs_every_selected_object(period: int, calls: int) -> None:
-    """At most once a second."""
+    """The shortest period is one second."""
     world, _ = running(decorators=[decorator(resyncPeriodSeconds=period)])
-    before = len(asked(world))
+    before = len(decorator_calls(world))
     world.hook_calls = type(world.hook_calls)(maxlen=5000)
     world.run(1000)
-    assert abs(len(asked(world)) - before - calls) <= max(1, calls // 10)
+    assert abs(len(decorator_calls(world)) - before - calls) <= max(1, calls // 10)
 
 
 def test_restart_of_metacontroller_syncs_every_object_and_changes_nothing() -> None:
@@ -103,7 +111,7 @@ def test_restart_of_metacontroller_syncs_every_object_and_changes_nothing() -> N
     world.hook_calls.clear()
     world.restart()
     world.settle()
-    assert [call.parent[1] for call in asked(world)] == ["p"]
+    assert [call.parent[1] for call in decorator_calls(world)] == ["p"]
     assert world.writes == []
 
 
@@ -112,7 +120,7 @@ def test_two_decorators_have_separate_syncs() -> None:
     world, _ = running(decorators=[decorator(), other])
     touch(world)
     world.settle()
-    names = [call.request["controller"]["metadata"]["name"] for call in asked(world)]
+    names = [call.request["controller"]["metadata"]["name"] for call in decorator_calls(world)]
     assert sorted(names) == ["marks", "others"]
     assert {key[0] for key in world.outcomes} == {"marks", "others"}
     assert "marks" in world.dump()

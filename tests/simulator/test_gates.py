@@ -32,7 +32,7 @@ MISSING = 'corresponding condition of pod readiness gate "x/y" does not exist.'
 def test_changed_gate_takes_effect_after_a_moment(
     before: str | None, after: str | None, ready: bool, message: str | None
 ) -> None:
-    """The kubelet sees it 0.4 to 0.8 s later.
+    """The kubelet sees the change 0.4 to 0.8 s later.
 
     A gate without a condition is closed.
     """

@@ -43,7 +43,7 @@ def _phases(world: World) -> list[str]:
 
 
 def test_pod_is_scheduled_and_becomes_ready() -> None:
-    """The kubelet reports the observed generation."""
+    """The status also has the generation that the kubelet has observed."""
     world = make_world()
     phases = _phases(world)
     world.apply(pod("p"))
@@ -68,7 +68,7 @@ def test_running_pod_may_become_ready_later() -> None:
 
 
 def test_changed_image_restarts_the_container_without_a_change_of_ready() -> None:
-    """Without a probe, Ready stays True all the time."""
+    """The container has no probe, so Ready stays True during the restart."""
     world = _started()
     before, old = _container(world), world.get("Pod", "p")
     _set_image(world, "web:2")
@@ -93,7 +93,7 @@ def _since(found: Object) -> str:
 
 
 def test_container_with_a_missing_image_starts_when_the_image_exists() -> None:
-    """Until then, it keeps its old containerID."""
+    """Until the image exists, the status has the containerID of the stopped container."""
     world = _started()
     before = _container(world)["containerID"]
     world.kubelet.levers.bad_images.add("web:2")
@@ -164,7 +164,7 @@ CASES = [
 def test_exited_container_follows_its_restart_policy(
     policy: str, own: Object, code: int, outcome: tuple[str, int]
 ) -> None:
-    """A matching rule of the container comes first, then its policy, then that of the pod."""
+    """The first matching rule of the container decides, else its policy, else the pod's policy."""
     manifest = pod("p", restartPolicy=policy)
     manifest["spec"]["containers"][0].update(own)
     world = _started(manifest)
@@ -189,7 +189,10 @@ def test_pod_runs_as_long_as_one_container_restarts() -> None:
 
 
 def test_native_sidecar_ends_with_the_other_containers() -> None:
-    """Until then it restarts. It does not keep the pod running."""
+    """While other containers run, the kubelet restarts the sidecar.
+
+    The sidecar alone does not keep the pod running.
+    """
     sidecar = {"name": "log", "image": "log:1", "restartPolicy": "Always"}
     manifest = pod("p", initContainers=[sidecar])
     manifest["spec"]["containers"][0]["restartPolicy"] = "Never"
@@ -206,7 +209,7 @@ def test_native_sidecar_ends_with_the_other_containers() -> None:
     ("own", "phase"), [("Never", "Failed"), ("OnFailure", "Pending"), (None, "Pending")]
 )
 def test_failed_init_container_without_restarts_fails_its_pod(own: str | None, phase: str) -> None:
-    """Its own policy counts, although that of the pod is Always."""
+    """The container's own policy Never takes precedence over the pod's policy Always."""
     world = make_world()
     world.kubelet.levers.crashing_images.add("init:1")
     init = {"name": "init", "image": "init:1", **({"restartPolicy": own} if own else {})}
@@ -217,7 +220,10 @@ def test_failed_init_container_without_restarts_fails_its_pod(own: str | None, p
 
 
 def test_rule_can_restart_all_containers() -> None:
-    """They restart in the same pod, init containers first, and running ones are killed."""
+    """All containers restart in the same pod, init containers first.
+
+    Running containers are killed for it.
+    """
     manifest = pod("p", initContainers=[{"name": "init", "image": "init:1"}])
     rules = [_rule("RestartAllContainers", "In", 7)]
     manifest["spec"]["containers"][0].update(restartPolicy="Never", restartPolicyRules=rules)
@@ -251,7 +257,10 @@ def test_finished_container_does_not_restart_for_another_image(policy: str) -> N
 
 
 def test_init_containers_run_once_and_sidecars_follow_their_image() -> None:
-    """Sidecars start first."""
+    """The sidecar starts before the init container.
+
+    A new image restarts the sidecar only.
+    """
     sidecar = {"name": "log", "image": "log:1", "restartPolicy": "Always"}
     manifest = pod("p", initContainers=[sidecar, {"name": "init", "image": "init:1"}])
     world = _started(manifest)
@@ -309,7 +318,7 @@ def test_pod_can_hang_in_termination() -> None:
 
 
 def test_pods_of_a_lost_node_are_unready_and_evicted_after_300_seconds() -> None:
-    """Such pods are gone when the node comes back."""
+    """The evicted pods are gone when the node comes back."""
     world = _started()
     world.nodes.lose("node-0")
     assert not is_ready(world.get("Pod", "p"))
@@ -323,7 +332,7 @@ def test_pods_of_a_lost_node_are_unready_and_evicted_after_300_seconds() -> None
 
 
 def test_pods_of_a_node_that_comes_back_in_time_become_ready() -> None:
-    """Such pods get the current image."""
+    """The kubelet then also starts the image that the spec got in the meantime."""
     world = _started()
     world.nodes.lose("node-0")
     _set_image(world, "web:2")

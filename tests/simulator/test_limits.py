@@ -1,4 +1,4 @@
-"""Calls of a server that does not exist, and the cost of a thousand pods."""
+"""Calls of a server that does not exist, and the time for a thousand pods."""
 
 from __future__ import annotations
 

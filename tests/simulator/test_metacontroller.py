@@ -64,7 +64,7 @@ def test_periodic_syncs_without_changes_write_nothing() -> None:
 
 
 def test_every_hook_is_called() -> None:
-    """From the creation of a parent until its end."""
+    """Sync, customize and finalize are called between the creation and the end of a parent."""
     world = _settled()
     world.patch("Group", "g", {"spec": {"image": "web:2", "replicas": 1}})
     world.settle()
@@ -104,7 +104,7 @@ def test_deletes_come_before_creates() -> None:
 
 
 def test_illegal_update_fails_every_sync() -> None:
-    """Other pods and the status are written all the same."""
+    """The other pods and the status are still written."""
     hook = FakeHook()
     world = _settled(hook)
 
@@ -127,7 +127,7 @@ def test_illegal_update_fails_every_sync() -> None:
 
 
 def test_two_ports_with_the_same_number_are_updated_forever() -> None:
-    """Dynamic apply merges TCP and UDP of a port, unless the annotation is missing."""
+    """Dynamic apply merges the TCP and the UDP port into one, unless the annotation is missing."""
     hook = FakeHook()
     ports = [{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53, "protocol": "UDP"}]
 
@@ -143,7 +143,7 @@ def test_two_ports_with_the_same_number_are_updated_forever() -> None:
 
 
 def test_equal_status_is_not_written() -> None:
-    """1.0 is never equal to 1."""
+    """A status with 1.0 differs from a status with 1, and is written in every sync."""
     hook = FakeHook()
     hook.sync = lambda request: {**desired(request), "status": {"ratio": 1}}
     world = _settled(hook)
@@ -220,7 +220,7 @@ def test_orphaning_deletion_keeps_the_pods() -> None:
 
 
 def test_child_without_the_selected_labels_is_released() -> None:
-    """Its name stays taken."""
+    """No new child can be created under its name."""
     world = _settled()
     world.patch("Pod", "g-0", {"metadata": {"labels": {"controller-uid": "x"}}})
     world.settle()
@@ -258,7 +258,7 @@ def test_related_objects_of_any_scope_cause_a_sync() -> None:
 
 
 def test_hook_version_1_gets_children_by_their_names() -> None:
-    """Such a hook gets no objects of other namespaces."""
+    """A hook of version 1 gets no children in other namespaces."""
     manifest = controller()
     manifest["spec"]["hooks"]["sync"]["version"] = "v1"
     hook = FakeHook()
@@ -316,7 +316,7 @@ def test_restart_of_metacontroller_changes_nothing() -> None:
 
 
 def test_writes_after_a_change_during_the_hook_conflict() -> None:
-    """The next sync repairs this."""
+    """The next sync repeats the writes."""
     world = _settled(replicas=1)
     world.metacontroller.hook_seconds = 2.0
     world.patch("Group", "g", {"spec": {"image": "web:2"}})

@@ -16,13 +16,13 @@ GATE = "x/gate"
 
 
 def tolerations(seconds: float | None) -> list[Object]:
-    """Returns the tolerations of a pod that may stay on a lost node for this time."""
+    """Returns tolerations that keep a pod on a lost node for this time; None means forever."""
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
     return [{"key": key, "operator": "Exists", "effect": "NoExecute", **limit} for key in SILENT]
 
 
 def lost(**spec: Any) -> World:
-    """A running pod whose node was lost just now."""
+    """Returns a world with a pod whose node has just stopped reporting."""
     world = make_world(nodes=1)
     world.apply(pod("p", **spec))
     world.settle()
@@ -31,7 +31,7 @@ def lost(**spec: Any) -> World:
 
 
 def live(world: World) -> Object:
-    """Returns the pod."""
+    """Returns the current state of the pod."""
     return world.get("Pod", "p")
 
 
@@ -42,12 +42,12 @@ def set_status(world: World, **fields: Any) -> None:
 
 
 def statuses(found: Object) -> dict[str, str]:
-    """Returns the conditions by type."""
+    """Returns the status of each condition by its type."""
     return {one["type"]: one["status"] for one in found["status"]["conditions"]}
 
 
 def test_lost_node_changes_only_the_ready_condition() -> None:
-    """A pod with only Ready False is therefore on a node without heartbeats."""
+    """So a pod with only Ready False is on a node that does not report."""
     world = make_world(nodes=1)
     world.apply(pod("p", readinessGates=[{"conditionType": GATE}]))
     world.settle()
@@ -63,7 +63,10 @@ def test_lost_node_changes_only_the_ready_condition() -> None:
 
 
 def test_pod_with_a_scheduling_gate_is_not_scheduled() -> None:
-    """For example with Kueue. A forecast says that it never runs."""
+    """Kueue uses such gates.
+
+    A forecast reports that the pod never runs.
+    """
     world = make_world(nodes=1)
     world.apply(pod("p", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]))
     world.settle()
@@ -94,7 +97,7 @@ def open_gate(world: World, status: str) -> None:
 def test_first_matching_toleration_limits_the_time_on_a_lost_node(
     spec: Object, evicted: float | None
 ) -> None:
-    """Without a limit, the pod stays."""
+    """If that toleration has no limit, the pod is not evicted."""
     world = lost(**spec)
     if evicted is None:
         world.run(5000)
@@ -147,7 +150,7 @@ def test_time_of_an_earlier_loss_does_not_count() -> None:
 
 
 def test_failed_pod_on_a_lost_node_is_deleted_without_the_kubelet() -> None:
-    """The node kills the containers when it comes back."""
+    """The kubelet kills the containers when the node comes back."""
     world = lost(tolerations=tolerations(None), terminationGracePeriodSeconds=10)
     world.kubelet.levers.stop_seconds = 4.0
     world.kubelet.levers.jitter = 0.0
@@ -172,7 +175,7 @@ def test_failed_pod_on_a_lost_node_is_deleted_without_the_kubelet() -> None:
 
 
 def test_returning_kubelet_keeps_a_failed_phase() -> None:
-    """The kubelet kills the containers, and keeps phase, reason and message."""
+    """The kubelet kills the containers, and does not change phase, reason and message."""
     world = lost(tolerations=tolerations(None))
     set_status(world, phase="Failed", reason="NodeLost", message="m")
     world.nodes.recover("node-0")

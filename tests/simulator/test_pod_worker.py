@@ -13,7 +13,7 @@ PROBE = {"exec": {"command": ["true"]}, "periodSeconds": 10}
 
 
 def bad(**spec: Any) -> OnePod:
-    """A running pod whose next image cannot be pulled."""
+    """Returns a running pod whose next image cannot be pulled."""
     pod = OnePod(**spec)
     pod.levers.bad_images.add("app:typo")
     return pod.up()
@@ -23,22 +23,25 @@ def test_edit_is_observed_before_the_kill_and_ready_does_not_change() -> None:
     pod = OnePod().up()
     since = pod.condition("Ready")["lastTransitionTime"]
     pod.edit("app:2").run(10)
-    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running Ready"]
+    assert pod.seen() == ["2 app:1 running Ready", "2 app:2 running Ready"]
     assert pod.condition("Ready")["lastTransitionTime"] == since
 
 
 def test_image_between_two_edits_runs_and_is_killed() -> None:
-    """The table is from a real node, with a container that ignores TERM for 12 s."""
+    """The expected states were recorded on a real node.
+
+    The container there ignored SIGTERM for 12 s.
+    """
     pod = OnePod(terminationGracePeriodSeconds=12)
     pod.levers.stop_seconds = 30.0
     pod.up().edit("app:2").run(4)
     pod.edit("app:3").run(40)
-    assert pod.told() == ["2 app:1 running Ready", "3 app:2 running Ready", "3 app:3 running Ready"]
+    assert pod.seen() == ["2 app:1 running Ready", "3 app:2 running Ready", "3 app:3 running Ready"]
     assert pod.status["restartCount"] == 2
     pod.diary.clear()
     pod.edit("app:2").run(3)
     pod.edit("app:3").run(50)
-    assert pod.told() == ["4 app:3 running Ready", "5 app:2 running Ready", "5 app:3 running Ready"]
+    assert pod.seen() == ["4 app:3 running Ready", "5 app:2 running Ready", "5 app:3 running Ready"]
 
 
 def test_container_stops_within_its_grace_period() -> None:
@@ -94,12 +97,12 @@ def test_ready_is_stale_until_the_startup_probe_has_run() -> None:
     pod.diary.clear()
     assert pod.ready
     pod.edit("app:2").run(6)
-    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running Ready"]
+    assert pod.seen() == ["2 app:1 running Ready", "2 app:2 running Ready"]
     assert (pod.status["started"], pod.can_serve) == (True, False)
     pod.run(10)
     assert (pod.status["started"], pod.ready) == (False, False)
     pod.run(25)
-    assert pod.told()[2:] == ["2 app:2 running", "2 app:2 running Ready"]
+    assert pod.seen()[2:] == ["2 app:2 running", "2 app:2 running Ready"]
     assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, True)
 
 
@@ -111,13 +114,13 @@ def test_with_both_probes_ready_becomes_true_before_the_startup_probe() -> None:
     pod.run(21)
     pod.diary.clear()
     pod.edit("app:2").run(6)
-    assert pod.told()[1:] == ["2 app:2 running", "2 app:2 running Ready"]
+    assert pod.seen()[1:] == ["2 app:2 running", "2 app:2 running Ready"]
     assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, False)
     pod.run(9)
-    assert pod.told()[3:] == ["2 app:2 running"]
+    assert pod.seen()[3:] == ["2 app:2 running"]
     assert (pod.status["started"], pod.ready) == (False, False)
     pod.run(15)
-    assert pod.told()[4:] == ["2 app:2 running Ready"]
+    assert pod.seen()[4:] == ["2 app:2 running Ready"]
     assert (pod.status["started"], pod.ready, pod.can_serve) == (True, True, True)
 
 
@@ -126,7 +129,7 @@ def test_new_pod_is_not_ready_before_its_startup_probe_succeeds() -> None:
     pod = OnePod(container=probes)
     pod.levers.started_seconds_by_image["app:1"] = 12.0
     pod.run(30)
-    ready = [line.endswith("Ready") for line in pod.told()]
+    ready = [line.endswith("Ready") for line in pod.seen()]
     assert (ready[-1], ready.count(True), pod.can_serve) == (True, 1, True)
 
 
@@ -137,7 +140,7 @@ def test_restarted_container_is_unready_until_its_readiness_probe_succeeds() -> 
     assert (pod.ready, pod.status["started"]) == (False, True)
     pod.run(8)
     assert (pod.ready, pod.can_serve) == (True, True)
-    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running", "2 app:2 running Ready"]
+    assert pod.seen() == ["2 app:1 running Ready", "2 app:2 running", "2 app:2 running Ready"]
 
 
 def test_initial_delay_comes_before_the_first_probe() -> None:
@@ -195,7 +198,7 @@ def test_failed_pull_after_the_kill_is_reported_with_three_reasons() -> None:
     pod = bad()
     old = pod.status
     pod.edit("app:typo").run(300)
-    reasons = {line.split()[2] for line in pod.told()[1:]}
+    reasons = {line.split()[2] for line in pod.seen()[1:]}
     assert reasons == {"ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"}
     assert (pod.status["containerID"], pod.status["image"]) == (old["containerID"], old["image"])
     assert pod.status["lastState"]["terminated"]["containerID"] == old["containerID"]
@@ -212,7 +215,7 @@ def test_container_without_a_first_start_waits_for_its_image() -> None:
     pod = OnePod(image="app:typo")
     pod.levers.bad_images.add("app:typo")
     pod.run(300)
-    assert {line.split()[2] for line in pod.told()} == {
+    assert {line.split()[2] for line in pod.seen()} == {
         "ContainerCreating",
         "ErrImagePull",
         "ImagePullBackOff",
@@ -290,7 +293,7 @@ PATIENT = {"readinessProbe": {"periodSeconds": 1}}
 def test_restarted_kubelet_continues_with_the_published_status(
     probes: dict[str, Any], keeps: bool, busy: float, unready: float | None
 ) -> None:
-    """The status is that of the old container, because a hook delayed the new one."""
+    """A hook delays the new container, so the published status is that of the old container."""
     pod = OnePod(container={**probes, "lifecycle": {"postStart": {}}})
     pod.levers.keeps_ready = keeps
     pod.levers.post_start_seconds["app:2"] = 60.0
@@ -348,7 +351,7 @@ def test_restart_by_a_liveness_probe_blocks_the_pod_worker() -> None:
     pod.run(2).edit("app:2").run(4)
     assert pod.pod["status"]["observedGeneration"] == 1
     pod.run(6)
-    assert pod.told()[-1] == "2 app:1 running Ready"  # restarted, seen, and about to be killed
+    assert pod.seen()[-1] == "2 app:1 running Ready"  # restarted, seen, and about to be killed
     pod.run(12)
     assert (pod.status["image"], pod.status["restartCount"]) == ("docker.io/library/app:2", 2)
 

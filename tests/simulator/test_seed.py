@@ -15,20 +15,20 @@ CONTAINER = re.compile(r"containerd://[0-9a-f]{64}")
 
 
 def next_world(before: World) -> World:
-    """Returns a later world that begins with these objects, but has its own nodes."""
+    """Returns a later world with the objects of `before`, but with new nodes."""
     objects = [obj for kind, obj in before.cluster.contents() if kind.name != "Node"]
     clock = clock_at(1_800_000_000.0 + before.clock.now)
     return seeded(objects, controller(), before.hook, clock, levers=Levers(), patience=60)
 
 
-def told_of(obj: Object) -> tuple[str, ...]:
-    """Returns the owner of each UID."""
+def identity_of(obj: Object) -> tuple[str, ...]:
+    """Returns kind, namespace and name of an object."""
     return obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7919, 1 << 32])
 def test_uids_and_container_ids_are_never_repeated(seed: int) -> None:
-    """Even if a world is the base of many others."""
+    """This holds across several worlds, each of which begins with the objects of the one before."""
     world = make_world(seed=seed)
     uids: dict[str, tuple[str, ...]] = {}
     processes: dict[str, tuple[str, str]] = {}
@@ -36,7 +36,7 @@ def test_uids_and_container_ids_are_never_repeated(seed: int) -> None:
         world.apply(group(replicas=2 + round_, image=f"web:{round_}"))
         world.settle()
         for obj in (obj for kind, obj in world.cluster.contents() if kind.name != "Node"):
-            assert uids.setdefault(uid_of(obj), told_of(obj)) == told_of(obj)
+            assert uids.setdefault(uid_of(obj), identity_of(obj)) == identity_of(obj)
         for pod in world.list("Pod"):
             (status,) = pod["status"]["containerStatuses"]
             (identity,) = CONTAINER.findall(json.dumps(status["containerID"]))
@@ -48,7 +48,7 @@ def test_uids_and_container_ids_are_never_repeated(seed: int) -> None:
 
 
 def test_generated_names_are_unused() -> None:
-    """Generated names of the earlier world are taken."""
+    """A later world does not generate a name that the earlier world has generated."""
     config: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -167,7 +167,7 @@ def test_only_the_request_of_a_bound_claim_can_change() -> None:
 
 
 def test_request_of_a_claim_cannot_be_smaller_than_its_volume() -> None:
-    """A request that is not fulfilled yet can be taken back."""
+    """A larger request can be reduced again until the volume has grown."""
     world = world_with_claim(grows=True)
     grow(world, "3Gi")
     grow(world, "2Gi")
@@ -177,7 +177,7 @@ def test_request_of_a_claim_cannot_be_smaller_than_its_volume() -> None:
 
 @pytest.mark.parametrize(("default", "grows"), [(False, True), (True, False), (True, None)])
 def test_claim_grows_only_if_its_storage_class_allows_it(default: bool, grows: bool | None) -> None:
-    """Admission checks the named class, or the default class of the creation."""
+    """Admission checks the class that the claim names, or the default at its creation."""
     world = world_with_claim(grows=grows, default=default)
     with pytest.raises(ForbiddenError, match="only dynamically provisioned pvc can be resized"):
         grow(world, "2Gi")
@@ -192,7 +192,7 @@ def test_unbound_claim_cannot_grow() -> None:
 
 
 def test_volume_grows_as_far_as_its_driver_supports() -> None:
-    """The status reports what the driver does not support."""
+    """Beyond that size, the claim's status reports ControllerResizeInfeasible."""
     world = world_with_claim(grows=True)
     grow(world, "2Gi")
     world.settle()
@@ -207,7 +207,10 @@ def test_volume_grows_as_far_as_its_driver_supports() -> None:
 
 
 def world_with_claim(*, grows: bool | None, default: bool = True) -> World:
-    """Returns a world with a StorageClass, and a Bound claim of it, or of no class."""
+    """Returns a world with a StorageClass and a Bound claim.
+
+    The claim has this class if the class is the default, and otherwise no class.
+    """
     world = make_world()
     world.apply(storage_class(grows=grows, default=default))
     world.apply(claim("c"))
@@ -216,6 +219,6 @@ def world_with_claim(*, grows: bool | None, default: bool = True) -> World:
 
 
 def grow(world: World, size: str) -> None:
-    """Requests another size."""
+    """Requests another size for the claim."""
     change = {"spec": {"resources": {"requests": {"storage": size}}}}
     world.patch("PersistentVolumeClaim", "c", change)

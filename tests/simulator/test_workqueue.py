@@ -28,7 +28,10 @@ def retries(failures: int) -> list[float]:
 
 
 def test_permanent_failure_is_retried_with_the_longest_pause() -> None:
-    """2 to the power of 1,024 is too large for a float, but the queue must continue."""
+    """The pause doubles with each failure.
+
+    After 1,024 failures it would exceed a float, and the queue must go on.
+    """
     pauses = retries(1100)
     assert pauses[:3] == pytest.approx([FIRST_RETRY, 2 * FIRST_RETRY, 4 * FIRST_RETRY])
     assert pauses[-1] == pytest.approx(LONGEST_RETRY)

@@ -1,7 +1,7 @@
 """Takes pictures of the page: `python -m tests.web.pictures [DIRECTORY]`.
 
-One of them is the picture of README.md, docs/img/kubectl-tapp-web.png. A test compares the mean
-colors of a coarse grid, which hardly depend on the fonts.
+One picture is docs/img/kubectl-tapp-web.png, which README.md shows. A test compares the mean colors
+of a coarse grid, because these hardly depend on the fonts.
 """
 
 import base64
@@ -57,7 +57,7 @@ _GRID = """async ([png, columns, rows]) => {
 
 @contextmanager
 def scene(name: str) -> Iterator[tuple[StandIn, str]]:
-    """Yields the cluster of a picture at rest, and the path of the page."""
+    """Yields the settled cluster of a picture, and the path of the page to show."""
     what = name.partition("-")[0]
     if what == "thousand":
         gone: Document = {"statuses": {str(id): "Killed" for id in range(200, 212)}}
@@ -105,7 +105,7 @@ def settled(page: Page) -> bytes:
 
 
 def looks(browser: Browser, png: bytes) -> list[list[int]]:
-    """Returns the mean colors of a picture's grid, row by row."""
+    """Returns the mean colors of the cells of a picture's grid, row by row."""
     page = browser.new_page()
     found: list[list[int]] = page.evaluate(_GRID, [base64.b64encode(png).decode(), COLUMNS, ROWS])
     page.close()

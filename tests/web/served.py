@@ -67,14 +67,14 @@ def tapp(name: str = "shop", namespace: str = "default", **spec: Any) -> Documen
 
 
 def cluster(*tapps: Document, bad: str = "shop:broken") -> StandIn:
-    """Returns a cluster at rest with these TApps."""
+    """Returns a settled cluster with these TApps; the image `bad` cannot be pulled."""
     life = Life(check_every=100)
     life.world.kubelet.levers.bad_images.add(bad)
     return StandIn(life.apply(*tapps).world)
 
 
 def until(page: "Page", fact: Callable[[], bool]) -> None:
-    """Waits until `fact` is true while the browser keeps running."""
+    """Waits until `fact` is true; the browser keeps handling its events."""
     for _ in range(1200):
         if fact():
             return
@@ -117,5 +117,5 @@ def serving(
 
 
 def _late(*_: object) -> list[bytes]:
-    """Stands for the application until it exists; no request arrives before."""
+    """Takes the place of the application until it exists; no request arrives before that."""
     return []

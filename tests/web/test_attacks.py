@@ -23,9 +23,9 @@ class User:
     def ask(
         self, path: str, method: str = "GET", body: Any = None, **headers: str | None
     ) -> http.client.HTTPResponse:
-        """Sends a request like the page.
+        """Sends a request as the page does.
 
-        `headers` replace its own headers, and None removes one.
+        `headers` replace the headers of the page; None removes a header.
         """
         known: dict[str, str | None] = {
             "Host": f"127.0.0.1:{self.served.port}",
@@ -45,7 +45,7 @@ class User:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    """A server for all attacks."""
+    """The server that all tests of this file attack."""
     with on_port(cluster(tapp()), first="/default/shop") as found:
         yield found
 
@@ -93,7 +93,7 @@ ATTACKS: dict[str, tuple[str, str, Any, dict[str, str | None]]] = {
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attack_gets_only_an_error(user: User, attack: str) -> None:
-    """No data, no cookie, no key, and no call of kubectl."""
+    """The response has no data, no cookie and no key, and kubectl is not called."""
     method, path, body, headers = ATTACKS[attack]
     calls = len(user.served.standin.writes)
     own = {name.replace("-", "_"): value for name, value in headers.items()}
@@ -120,7 +120,7 @@ def test_every_response_has_the_security_headers(user: User, path: str) -> None:
 
 
 def test_changes_need_a_post(user: User) -> None:
-    """A GET of what changes is refused, whoever asks."""
+    """A GET of an address for changes is refused, also with the user's cookie and key."""
     before = len(user.served.standin.writes)
     assert user.ask("/api/do?key=x").status == 405
     assert user.ask("/api/plan?name=shop").status == 405
@@ -156,14 +156,14 @@ def test_invalid_request_is_one_error(user: User, body: Any) -> None:
 
 
 def test_large_or_invalid_body_is_refused(user: User) -> None:
-    """A body has at most 1 MiB, and is JSON."""
+    """A body must be JSON and have at most 1 MiB."""
     assert user.ask("/api/plan", "POST", b'"' + b"x" * (2 << 20) + b'"').status == 413
     assert user.ask("/api/plan", "POST", b"not JSON").status == 400
     assert user.ask("/api/plan", "POST", b"x", Content_Type="text/plain").status == 415
 
 
 def test_plan_can_be_written_only_once(user: User) -> None:
-    """A used key or another key does nothing."""
+    """A key that was used, or another key, has no effect."""
     found = json.loads(user.ask("/api/plan", "POST", PLAN).read())
     assert "1 deleted" in found["text"]
     assert user.ask("/api/do", "POST", {"key": found["key"]}).status == 200
@@ -172,7 +172,7 @@ def test_plan_can_be_written_only_once(user: User) -> None:
 
 
 def test_read_only_server_refuses_changes() -> None:
-    """The server checks `--read-only`, not only the page."""
+    """The server enforces `--read-only`, because the page could be bypassed."""
     with on_port(cluster(tapp()), read_only=True) as served:
         path = served.door.address.removeprefix(served.url)
         answer = User(served, "", "").ask(path, Sec_Fetch_Site="none")

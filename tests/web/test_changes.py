@@ -19,7 +19,7 @@ CANARY = {"templatePool": {"canary": template("shop", "shop:2.0")}}
 
 @dataclass(frozen=True)
 class Case:
-    """A change: the typed input and the expected result."""
+    """A change on the page: the input of the user, and the expected result."""
 
     change: str
     done: Callable[[Served], bool]
@@ -104,7 +104,7 @@ def _begun(name: str, case: Case) -> Any:
 
 
 def _killed(page: "Page", ids: str) -> None:
-    """Requests the plan of a kill."""
+    """Opens the plan for killing these instances."""
     page.locator("#i5").wait_for()
     page.locator("#bar").get_by_role("button", name="Kill").click()
     page.locator('#dialog [name="ids"]').fill(ids)
@@ -179,7 +179,7 @@ def _reach(page: "Page", case: Case) -> None:
 def test_change_shows_its_plan_and_is_carried_out(
     page: "Page", name: str, by: Callable[["Page", Case], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is written before `Do it`."""
+    """The TApp is not written before the user clicks `Do it`."""
     case = CASES[name]
     monkeypatch.setattr("kubectl_tapp.web.changes._MAX_WAIT", 2.0)
     with on_port(_begun(name, case), first="/default/shop") as served:
@@ -192,7 +192,7 @@ def test_change_shows_its_plan_and_is_carried_out(
 
 
 def test_plan_of_an_old_tapp_is_replaced_by_a_new_one(page: "Page") -> None:
-    """The old plan is not carried out."""
+    """The change of the old plan is not carried out."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         _killed(page, "1")
@@ -207,7 +207,7 @@ def test_plan_of_an_old_tapp_is_replaced_by_a_new_one(page: "Page") -> None:
 
 
 def test_refused_change_has_no_button_to_carry_it_out(page: "Page") -> None:
-    """The form shows the error."""
+    """The form shows why the change is refused."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         _killed(page, "9")
@@ -219,7 +219,7 @@ def test_refused_change_has_no_button_to_carry_it_out(page: "Page") -> None:
 
 
 def test_read_only_page_has_no_buttons_for_changes(page: "Page") -> None:
-    """test_attacks.py checks that forged changes are refused."""
+    """test_attacks.py checks that the server refuses changes as well."""
     with on_port(cluster(tapp()), first="/default/shop", read_only=True) as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for()

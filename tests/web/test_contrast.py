@@ -1,4 +1,4 @@
-"""Colors in the style of the page: texts and signs have enough contrast."""
+"""The colors of the page: texts and symbols have enough contrast."""
 
 import re
 from pathlib import Path
@@ -38,7 +38,7 @@ def luminance(of: Colour) -> float:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_texts_and_signs_on_a_tile_have_enough_contrast(theme: str, kind: str) -> None:
-    """Dimmed texts on the tint of the state have, too."""
+    """Dimmed texts on the color of a tile's state are checked, too."""
     found = themes()[theme]
     share = float(found["tint"].rstrip("%")) / 100
     sign, card = colour(found[kind]), colour(found["card"])

@@ -1,4 +1,4 @@
-"""The follower of a TApp uses only watches; without a browser."""
+"""The follower of a TApp reads only by watches; these tests need no browser."""
 
 import time
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def sees(followed: FollowedTApp, fact: Callable[[], bool]) -> bool:
 
 
 def test_services_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A deleted Service is noticed at once, and so is a new template for Services."""
+    """The page shows immediately that a Service was deleted, or that its template has changed."""
     monkeypatch.setattr("kubectl_tapp.live.following._MAX_PAUSE", 1.0)
     exposed = tapp(replicas=2, serviceTemplate={"spec": {"ports": [{"port": 80}]}})
     standin = StandIn(Life(exposing=True).apply(exposed).world)
@@ -58,7 +58,7 @@ def test_services_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_refused_update_is_reported_from_events() -> None:
-    """Only the events show it, because the pod exists and the spec is observed."""
+    """Only an Event shows the refusal, because the pod exists and the spec has been observed."""
     life = Life().apply(tapp(replicas=2))
     tell_failures(life.world)
 

@@ -30,7 +30,7 @@ class Browser(Protocol):
 
 @dataclass
 class Chromium:
-    """A page of Playwright."""
+    """A page of Playwright, as the `Browser` of these tests."""
 
     page: "Page"
 
@@ -55,7 +55,7 @@ def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
 
 @pytest.fixture(params=["chromium", "firefox"])
 def keyboard(request: pytest.FixtureRequest) -> Browser:
-    """A user of each browser."""
+    """A page in each of the browsers."""
     if request.param == "chromium":
         return Chromium(request.getfixturevalue("page"))
     found: Firefox = request.getfixturevalue("firefox")
@@ -84,7 +84,7 @@ def tab_to(browser: Browser, selector: str) -> None:
 
 
 def link(name: str) -> str:
-    """Returns the link of a TApp in the list."""
+    """Returns the selector of a TApp's link in the list."""
     return f'#rows a[href="#/default/{name}"]'
 
 
@@ -110,16 +110,16 @@ def _edit(name: str = "shop", **spec: Any) -> Callable[[Served], None]:
 
 @dataclass(frozen=True)
 class Case:
-    """A refresh while something has the focus.
+    """A refresh of the page while an element has the focus.
 
     Attributes:
-        at: what Tab leads to.
-        event: what happens in the cluster.
-        seen: true as soon as the page shows it.
-        first: the page.
-        keys: pressed before (at the document), and after Tab has led to `at`.
-        heir: what has the focus afterwards; empty: the same element as before.
-        spec: of the TApp at first.
+        at: selector of the element to which the user moves with Tab.
+        event: the change in the cluster.
+        seen: JavaScript expression that is true when the page shows the change.
+        first: path of the page.
+        keys: keys that the user presses before moving to `at`, and keys pressed at `at`.
+        heir: selector of the element that has the focus afterwards; empty if it is the same one.
+        spec: fields of the TApp's spec at the beginning.
     """
 
     at: str
@@ -190,7 +190,10 @@ CASES = {
 
 
 def _before(browser: Browser, keys: tuple[str, ...]) -> None:
-    """Presses keys at the document; "why" requests the reason for the tile of the other keys."""
+    """Presses keys before the user moves to the element.
+
+    If the first key is "why", the other keys select a tile, and its explanation is opened.
+    """
     if keys[:1] == ("why",):
         tab_to(browser, "#i0")
         for key in keys[1:]:
@@ -203,7 +206,7 @@ def _before(browser: Browser, keys: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_focus_stays_on_its_element_during_a_refresh(keyboard: Browser, name: str) -> None:
-    """If the element is gone, its neighbor gets the focus."""
+    """If the element is removed, its neighbor gets the focus."""
     case = CASES[name]
     with on_port(cluster(tapp(**case.spec), tapp("ranks")), first=case.first) as served:
         keyboard.goto(served.door.address)
@@ -223,7 +226,7 @@ def test_focus_stays_on_its_element_during_a_refresh(keyboard: Browser, name: st
 
 
 def test_neighbor_gets_the_focus_of_a_row_that_a_filter_hides(page: "Page") -> None:
-    """A rollout begins, and the filter shows only complete TApps."""
+    """The filter shows only complete TApps, and a rollout of the focused TApp begins."""
     browser = Chromium(page)
     with on_port(cluster(tapp(), tapp("ranks"))) as served:
         page.goto(served.door.address)
@@ -235,7 +238,7 @@ def test_neighbor_gets_the_focus_of_a_row_that_a_filter_hides(page: "Page") -> N
 
 
 def test_restart_of_the_server_keeps_focus_selection_and_scroll_position(page: "Page") -> None:
-    """The page gets the whole model again, but keeps its elements."""
+    """The page receives the whole model again, and keeps its elements."""
     standin = cluster(tapp(replicas=90), tapp("ranks"))
     browser = Chromium(page)
     with on_port(standin, first="/default/shop") as served:
@@ -266,7 +269,7 @@ def test_restart_of_the_server_keeps_focus_selection_and_scroll_position(page: "
 
 
 def test_focus_moves_with_the_table_and_with_links(page: "Page") -> None:
-    """The old element is hidden, so the same instance, the heading or the row gets the focus."""
+    """The focused element is hidden, so the same instance, the heading or a row gets the focus."""
     browser = Chromium(page)
     with on_port(cluster(tapp(), tapp("ranks"))) as served:
         page.goto(served.door.address)
@@ -283,7 +286,7 @@ def test_focus_moves_with_the_table_and_with_links(page: "Page") -> None:
 
 
 def test_focus_stays_in_a_refused_form(page: "Page") -> None:
-    """Users can correct the field without a click."""
+    """So keyboard users can correct the field without a click."""
     browser = Chromium(page)
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)

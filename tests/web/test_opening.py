@@ -34,7 +34,7 @@ def ask(url: str) -> http.client.HTTPResponse:
 
 @pytest.fixture
 def served() -> Iterator[Served]:
-    """A server for each test, because its address is valid only once."""
+    """A new server for each test, because a one-time address is valid only once."""
     with on_port(cluster(tapp(replicas=1)), first="/default/shop") as found:
         yield found
 
@@ -42,7 +42,10 @@ def served() -> Iterator[Served]:
 def test_browser_gets_a_one_time_address(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No file, because a browser may have its own /tmp; and not the secret."""
+    """Command lines are readable by other users, so the address must not contain the secret.
+
+    A file with the secret would not do, because a browser may have its own /tmp.
+    """
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr("werkzeug.serving.BaseWSGIServer.serve_forever", lambda _: None)
@@ -57,7 +60,7 @@ def test_browser_gets_a_one_time_address(
 
 
 def test_one_time_address_is_refused_after_its_use(served: Served) -> None:
-    """The first browser gets cookie and key, the second one an error."""
+    """The first browser gets a cookie and a key, the second one an error."""
     url = served.door.address_for_one_use()
     answer = ask(url)
     assert answer.status == 303
@@ -71,7 +74,7 @@ def test_one_time_address_is_refused_after_its_use(served: Served) -> None:
 
 
 def test_browser_can_load_its_one_time_address_again(served: Served) -> None:
-    """The browser has the cookie, for example when it restores its pages."""
+    """A browser does so when it restores its pages; by then it has the cookie."""
     url = served.door.address_for_one_use()
     cookie = (ask(url).getheader("Set-Cookie") or "").partition(";")[0]
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)
@@ -81,7 +84,7 @@ def test_browser_can_load_its_one_time_address_again(served: Served) -> None:
 
 @pytest.mark.parametrize("query", ["once=", "once=guessed", "key=", "once"])
 def test_other_addresses_are_refused(served: Served, query: str) -> None:
-    """Before and after the use of a one-time address."""
+    """They are refused before and after a one-time address was used."""
     assert ask(f"{served.url}/?{query}").status == 403
     url = served.door.address_for_one_use()
     assert ask(f"{served.url}/?{query}").status == 403
@@ -90,7 +93,7 @@ def test_other_addresses_are_refused(served: Served, query: str) -> None:
 
 
 def test_one_time_address_expires(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Addresses may be in a log."""
+    """The address may be in a log, where somebody could read it later."""
     monkeypatch.setattr(app, "_ONE_USE_SECONDS", -1.0)
     assert ask(served.door.address_for_one_use()).status == 403
 
@@ -144,7 +147,7 @@ def test_user_of_a_request_is_read_from_the_table_of_sockets(
     row: tuple[int | None, str] | None, kernel: str, entered: bool,
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 ) -> None:  # fmt: skip
-    """The table has the owner of the socket, as long as the socket is open."""
+    """The kernel's table has the owner of a socket as long as the socket is open."""
     table = tmp_path / "tcp"
     if row is not None:
         uid = os.geteuid() if row[0] is None else row[0]
@@ -156,7 +159,7 @@ def test_user_of_a_request_is_read_from_the_table_of_sockets(
 
 
 def test_socket_of_ipv6_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Some programs connect to 127.0.0.1 with a mapped address."""
+    """Some programs connect to 127.0.0.1 by an IPv4-mapped IPv6 address."""
     mapped = peer._as_in_table("::ffff:127.0.0.1")
     line = f"0: {mapped}:C350 {mapped}:1F90 01 0:0 00:0 0 4711 0 1 1"
     (tmp_path / "tcp6").write_text(f"header\n{line}\n", encoding="ascii")
@@ -165,7 +168,7 @@ def test_socket_of_ipv6_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_forwarded_port_can_be_opened(served: Served) -> None:
-    """For example by `ssh -L 9000:127.0.0.1:PORT` or VS Code."""
+    """Users forward ports with `ssh -L 9000:127.0.0.1:PORT` or VS Code, for example."""
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)
     path = served.door.address.removeprefix(served.url)
     connection.request("GET", path, headers={"Host": "127.0.0.1:9000"})
@@ -196,7 +199,7 @@ def program(place: Path, name: str, text: str = "") -> Path:
 
 @contextmanager
 def page_of(place: Path, **environment: str) -> Iterator["subprocess.Popen[str]"]:
-    """Runs `kubectl tapp web` as a process with only these programs."""
+    """Runs `kubectl tapp web` as a process that finds only the programs of the test."""
     command = [sys.executable, "-m", "kubectl_tapp.main", "web"]
     inherited = {key: os.environ[key] for key in ("HOME", "PYTHONPATH") if key in os.environ}
     known = {**inherited, "PATH": str(place), "TERM": "xterm", "KUBECTL": "false"}
@@ -252,7 +255,10 @@ print('{"items": []}')
 def test_page_ignores_preferences_of_kubectl_and_leaves_no_file(
     tmp_path: Path, end: signal.Signals, policy: dict[str, str]
 ) -> None:
-    """The page's reads and watches know only the policy, until any signal ends the server."""
+    """The server's calls of kubectl use only the policy for credential plugins.
+
+    The temporary file with that policy is removed, whichever signal ends the server.
+    """
     kubectl = program(tmp_path, "kubectl", NOTING.replace("PLACE", repr(str(tmp_path))))
     kind = {"apiVersion": "kubectl.config.k8s.io/v1beta1", "kind": "Preference"}
     option = {"name": "show-labels", "default": "true"}
@@ -297,7 +303,7 @@ TEXT = {
 
 @pytest.mark.parametrize("name", TEXT)
 def test_browser_of_the_terminal_is_not_started(tmp_path: Path, name: str) -> None:
-    """It would take over the terminal, and it cannot show the page."""
+    """A text browser would take over the terminal, and could not show the page."""
     for each in ("w3m", "lynx", "links", "elinks", "www-browser", "xdg-open"):
         program(tmp_path, each)
     (tmp_path / "mine").symlink_to(tmp_path / "w3m")
@@ -313,7 +319,7 @@ def test_browser_of_the_terminal_is_not_started(tmp_path: Path, name: str) -> No
 
 
 def test_first_graphical_browser_is_started(tmp_path: Path) -> None:
-    """In `BROWSER=w3m:firefox`, this is firefox."""
+    """With `BROWSER=w3m:firefox`, that is firefox."""
     program(tmp_path, "w3m")
     mine = program(tmp_path, "mine", FETCHING)
     with page_of(tmp_path, BROWSER=f"w3m{os.pathsep}{mine}"):
@@ -322,7 +328,7 @@ def test_first_graphical_browser_is_started(tmp_path: Path) -> None:
 
 
 def test_environment_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment is that of kubectl and its plugins."""
+    """Kubectl and its plugins inherit the environment."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("BROWSER", raising=False)
     before = dict(os.environ)
@@ -332,5 +338,5 @@ def test_environment_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("command", ['"', "w3m '", "firefox", "/snap/bin/firefox", "code --open"])
 def test_other_commands_are_not_taken_for_browsers_of_the_terminal(command: str) -> None:
-    """The list has commands that no shell can parse, too."""
+    """The commands include some that no shell can parse."""
     assert not is_text_browser(command)

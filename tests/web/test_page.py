@@ -49,7 +49,7 @@ def test_rollout_is_shown_while_it_runs_and_when_it_is_stuck(page: "Page") -> No
 
 
 def test_list_has_a_row_for_each_tapp_and_filters(page: "Page") -> None:
-    """The filters are text, namespace and state."""
+    """Users can filter by text, namespace and state."""
     standin = cluster(tapp(), tapp("ranks", replicas=300))
     standin.world.namespace("games")
     standin.world.apply(tapp("rooms", "games", statuses={"1": "Killed"}))
@@ -88,7 +88,7 @@ def test_partition_is_a_line_in_the_grid(page: "Page") -> None:
 
 
 def test_table_can_be_opened_with_a_key(page: "Page") -> None:
-    """Screen readers need it.
+    """Users of screen readers need the table.
 
     It has a row for each instance, and times in the user's time zone.
     """
@@ -126,7 +126,7 @@ def test_every_tile_can_be_selected_with_the_keyboard(page: "Page") -> None:
 
 
 def test_texts_of_users_are_escaped(page: "Page") -> None:
-    """Images, templates, reasons, events and causes."""
+    """Such texts are images, templates, reasons, Events and causes."""
     pool = {MARKUP: template("shop", f"shop:{MARKUP}")}
     standin = cluster(tapp(templatePool=pool, templates={"5": MARKUP}))
     note = {"metadata": {"annotations": {"apps.tkestack.io/hold": MARKUP}}}
@@ -162,7 +162,7 @@ def test_page_shows_that_the_server_is_lost_and_reconnects(page: "Page") -> None
 
 
 def test_page_keeps_old_data_if_the_cluster_does_not_respond(page: "Page") -> None:
-    """The page says that it is old."""
+    """The page says that the data is old."""
     standin = cluster(tapp())
     with on_port(standin, first="/default/shop") as served:
         page.goto(served.door.address)
@@ -178,9 +178,9 @@ def test_page_keeps_old_data_if_the_cluster_does_not_respond(page: "Page") -> No
 
 
 def test_pods_are_listed_only_once(page: "Page") -> None:
-    """Watches report changes within moments.
+    """After the first list, watches report all changes.
 
-    A pod that is missing when a watch reports its TApp may be read by its name.
+    The server may only read a single pod by its name, if a watch reports the TApp before the pod.
     """
     standin = cluster(tapp())
     with on_port(standin, first="/default/shop") as served:
@@ -197,7 +197,7 @@ def test_pods_are_listed_only_once(page: "Page") -> None:
 
 
 def test_only_changed_tiles_are_drawn(page: "Page") -> None:
-    """The TApp has 1,000 instances, and one changes."""
+    """One of 1,000 instances changes, and the page draws one tile."""
     with on_port(cluster(tapp(replicas=1000)), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i999").wait_for(timeout=120_000)
@@ -219,7 +219,7 @@ def test_only_changed_tiles_are_drawn(page: "Page") -> None:
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_page_is_not_wider_than_its_window(page: "Page", width: int) -> None:
-    """Wide tables have their own scroll bar."""
+    """A wide table has a scroll bar of its own."""
     with on_port(cluster(tapp(replicas=70)), first="/default/shop") as served:
         page.set_viewport_size({"width": width, "height": 800})
         page.goto(served.door.address)
@@ -302,7 +302,7 @@ def test_used_port_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_server_runs_until_it_is_interrupted(end: int) -> None:
-    """It prints the address at once, and its exit code is 0."""
+    """The server prints its address immediately, and its exit code is 0."""
     command = [sys.executable, "-m", "kubectl_tapp.main", "web", "--no-browser", "--port", "0"]
     environment = {**os.environ, "KUBECTL": "false"}
     environment.pop("PYTHONUNBUFFERED", None)

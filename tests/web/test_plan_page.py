@@ -22,7 +22,7 @@ FILLS = "new Set([...document.querySelectorAll('svg *')].map(e => getComputedSty
 def test_page_of_a_plan_is_shown_without_scripts_and_errors(
     browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"]
 ) -> None:
-    """The edit has every outcome, and the page has two pictures in color."""
+    """The plan has every outcome, and the page shows two pictures in color."""
     file = tmp_path / "plan.html"
     file.write_text(written(eventful()), encoding="utf-8")
     context = browser.new_context(color_scheme=scheme)

@@ -26,7 +26,7 @@ LIMIT = 90_000
 
 
 def test_more_tabs_than_connections_load_follow_and_plan(page: "Page") -> None:
-    """Tabs of a TApp and of the list."""
+    """Some tabs show one TApp, others show the list."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for(timeout=LIMIT)
@@ -51,7 +51,7 @@ def test_more_tabs_than_connections_load_follow_and_plan(page: "Page") -> None:
 
 
 def test_hidden_tab_sends_few_requests_and_misses_nothing(page: "Page") -> None:
-    """The follower on the server stays alive, so the timeline is complete."""
+    """The follower on the server keeps running, so the timeline is complete."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5.ok").wait_for()
@@ -72,7 +72,7 @@ def test_hidden_tab_sends_few_requests_and_misses_nothing(page: "Page") -> None:
 
 
 def test_all_requests_get_their_response_at_once(page: "Page") -> None:
-    """The next tab needs the connection."""
+    """A request that waits would keep one of the browser's connections from another tab."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         going: list[Request] = []
 
@@ -91,11 +91,11 @@ def test_all_requests_get_their_response_at_once(page: "Page") -> None:
 
 
 def _unanswered(_: "Route") -> None:
-    """Never responds."""
+    """Sends no response to a request."""
 
 
 def test_plan_without_a_response_times_out_with_an_error(page: "Page") -> None:
-    """The form can be sent again."""
+    """The user can send the form again."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.clock.install()
         page.goto(served.door.address)
@@ -114,7 +114,7 @@ def test_plan_without_a_response_times_out_with_an_error(page: "Page") -> None:
 
 
 def test_change_without_a_response_is_reported_as_possibly_done(page: "Page") -> None:
-    """Users must not repeat it without a check."""
+    """Users have to check the TApp before they repeat the change."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.clock.install()
         page.goto(served.door.address)
@@ -133,7 +133,7 @@ def test_change_without_a_response_is_reported_as_possibly_done(page: "Page") ->
     ids=["the model", "the settings"],
 )
 def test_page_without_a_response_says_so_and_continues(page: "Page", place: str, said: str) -> None:
-    """For example if the server hangs, or after the machine slept."""
+    """That happens if the server hangs, or after the machine has slept."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.clock.install()
         page.route(place, _unanswered)
@@ -174,14 +174,14 @@ def test_slow_plan_does_not_block_other_tabs(page: "Page") -> None:
 
 
 class Still(Follower):
-    """A follower that follows nothing, because the tests publish."""
+    """A follower without watches; the tests publish its model."""
 
     def _watch_and_look(self) -> None:
         self._stopped.wait(60)
 
 
 def test_reader_gets_all_changes_after_its_version() -> None:
-    """A reader without a version, or with an unknown one, gets everything."""
+    """A reader without a version, or with an unknown version, gets the whole model."""
     session = session_of(cluster(tapp(replicas=1)))
     followed, other = Still(session), Still(session)
     try:
@@ -208,7 +208,7 @@ def test_reader_gets_all_changes_after_its_version() -> None:
 def test_follower_ends_some_time_after_its_last_reader(
     monkeypatch: pytest.MonkeyPatch, hidden: Any
 ) -> None:
-    """Later for a hidden page, because browsers run those only once a minute."""
+    """A hidden page has more time, because browsers run hidden pages only once a minute."""
     followed = Still(session_of(cluster(tapp(replicas=1))))
     try:
         followed.since("", hidden=hidden)
