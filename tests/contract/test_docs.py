@@ -175,6 +175,17 @@ def test_settings_are_documented_with_their_defaults() -> None:
     assert documented.keys() == typed.keys() | {a or b for a, b in read}
 
 
+def test_documented_values_of_the_chart_exist() -> None:
+    values = yaml.safe_load(text(ROOT / "charts" / "tapp" / "values.yaml"))
+    table = rows(text(ROOT / "docs" / "chart-values.md"))
+    assert table
+    for name in {name for _, cell in table for name in quoted(cell)}:
+        found = values
+        for key in name.split("."):
+            assert key in found, name
+            found = found[key]
+
+
 def test_documented_limits_of_concurrent_requests_are_those_of_the_code() -> None:
     sizing = " ".join(section(SIZE, "Sizing").split())
     assert f"decides {AT_ONCE} requests at a time, {OF_A_NAMESPACE} of one namespace" in sizing

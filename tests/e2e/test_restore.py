@@ -30,7 +30,7 @@ def test_a_finished_batch_is_restored(  # noqa: PLR0913, PLR0917 - the parts of 
     tmp_path: Path,
     with_status: bool,
 ) -> None:
-    """The test runs the commands of docs/mend.md, "Backup and restore".
+    """The test runs the commands of docs/troubleshooting.md, "Backup and restore".
 
     Without the status, the batch runs again.
     """

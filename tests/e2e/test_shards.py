@@ -128,7 +128,7 @@ def refused(app: App, kube: Kube, patch: Json) -> str:
 
 
 def to(shard: str | None) -> Json:
-    """Returns the patch of docs/size.md, "Shards", that moves a TApp."""
+    """Returns the patch of docs/sizing.md, "Shards", that moves a TApp."""
     name = OTHER if shard else DEFAULT
     return {"metadata": {"labels": {LABEL: shard}, "finalizers": [f"{FINALIZER}{name}"]}}
 

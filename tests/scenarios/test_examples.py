@@ -78,6 +78,16 @@ def tapp_of(step: str) -> list[Document]:
     return [item for item in example(step) if item["kind"] in ("TApp", "Service")]
 
 
+def test_disruption_budget() -> None:
+    """The budget leaves one of the running instances to evictions, as the comment says."""
+    life = Life().apply(*tapp_of("disruption-budget"))
+    assert life.statuses == "Running Running Killed Running Running"
+    budget, tapp = example("disruption-budget")
+    selected = budget["spec"]["selector"]["matchLabels"].items()
+    assert selected <= tapp["spec"]["template"]["metadata"]["labels"].items()
+    assert life.status["readyReplicas"] - budget["spec"]["minAvailable"] == 1
+
+
 def test_same_template() -> None:
     life = Life().apply(*example("same-template"))
     assert life.writes() == each("create Pod", "same-0", "same-1", "same-2")
