@@ -19,7 +19,7 @@ Document = dict[str, Any]
 
 
 class ApiServer:
-    """Stores posted objects, and fails as a test has set.
+    """Stores posted objects, and returns the failures that a test has set.
 
     Attributes:
         answers: status codes of the next responses; after them 201, or 409 for an existing name.

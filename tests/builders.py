@@ -335,8 +335,9 @@ def bound(claim: Document, **status: Any) -> Document:
 def storage_class(
     name: str = "standard", *, grows: bool | None = True, default: bool = False
 ) -> Document:
-    """Returns a StorageClass; `grows` is its `allowVolumeExpansion`, `default` makes it the
-    default.
+    """Returns a StorageClass.
+
+    `grows` is its `allowVolumeExpansion`; `default` makes it the default class.
     """
     annotations = {"annotations": {DEFAULT_CLASS: "true"}} if default else {}
     document = {

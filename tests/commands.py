@@ -84,7 +84,10 @@ RANDOM = (
 
 
 def without_random(output: str) -> list[list[str]]:
-    """Returns the words of each line that is not empty, without what differs from run to run."""
+    """Returns the words of each line that is not empty.
+
+    Parts of the output that differ between runs are replaced by fixed words.
+    """
     for pattern, word in RANDOM:
         output = re.sub(pattern, word, output)
     return [line.split() for line in output.splitlines() if line.strip()]

@@ -1,5 +1,6 @@
-"""Rules about pods on hold, read from documents: what a hold prevents, and whether a response
-obeys.
+"""Rules about pods on hold: the actions that a hold prevents, and whether a response obeys.
+
+All functions read JSON documents only.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ TOLD = (HOLD, HOLD_FOR, WANTED, WANTED_SINCE)
 UPDATE, RECREATE, DELETE = "Update", "Recreate", "Delete"
 
 
-def covers(pod: Document, wish: str) -> bool:
+def covers(pod: Document, action: str) -> bool:
     """Returns True if the pod is on hold, and the hold prevents this action."""
     if not note(pod, HOLD) or pod["metadata"].get("deletionTimestamp"):
         return False
@@ -29,28 +30,32 @@ def covers(pod: Document, wish: str) -> bool:
         return False
     narrowed = note(pod, HOLD_FOR)
     return not (
-        (narrowed == "update" and wish == DELETE) or (narrowed == "delete" and wish == UPDATE)
+        (narrowed == "update" and action == DELETE) or (narrowed == "delete" and action == UPDATE)
     )
 
 
-def limit(spec: Document, wish: str) -> int | None:
-    """Returns the seconds after which a hold no longer prevents the action; None: never."""
+def limit(spec: Document, action: str) -> int | None:
+    """Returns the seconds after which a hold no longer prevents the action.
+
+    Returns None if it always does.
+    """
     strategy = spec.get("updateStrategy") or {}
     found = spec.get("deletionHoldTimeoutSeconds")
-    result: int | None = found if wish == DELETE else strategy.get("holdTimeoutSeconds")
+    result: int | None = found if action == DELETE else strategy.get("holdTimeoutSeconds")
     return result
 
 
-def is_kept(pod: Document, spec: Document, wish: str, now: float | None) -> bool:
-    """Returns True if a hold prevents the action at the time `now`; None: any time limit counts as
-    over.
+def is_kept(pod: Document, spec: Document, action: str, now: float | None) -> bool:
+    """Returns True if a hold prevents the action at the time `now`.
+
+    If `now` is None, any time limit counts as over.
     """
-    if not covers(pod, wish):
+    if not covers(pod, action):
         return False
-    seconds = limit(spec, wish)
+    seconds = limit(spec, action)
     if seconds is None:
         return True
-    if not seconds or now is None or note(pod, WANTED) != wish:
+    if not seconds or now is None or note(pod, WANTED) != action:
         return bool(seconds) and now is not None
     since = datetime.fromisoformat(note(pod, WANTED_SINCE)).timestamp()
     return since > now or now < since + seconds
@@ -73,16 +78,16 @@ def touched_on_hold(
     for name, pod in observed(request, "Pod").items():
         if not note(pod, HOLD) or number(request, name) is None:
             continue
-        wish = _done(request, pod, name in want, after.get(name))
-        if wish and is_kept(pod, parent.get("spec") or {}, wish, now):
-            found.append(f"{name} is on hold ({note(pod, HOLD)!r}), and {wish} is done to it")
+        action = _done(request, pod, name in want, after.get(name))
+        if action and is_kept(pod, parent.get("spec") or {}, action, now):
+            found.append(f"{name} is on hold ({note(pod, HOLD)!r}), and {action} is done to it")
     return found
 
 
 def _done(request: Document, pod: Document, stays: bool, becomes: Merged | None) -> str:
-    """Returns the action that a response does to a pod; an empty string for none."""
+    """Returns the action that a response takes on a pod, or an empty string."""
     if not stays or becomes is None:
-        return wish_of_deletion(request, pod)
+        return action_of_deletion(request, pod)
     ours = (pod["metadata"].get("labels") or {}).get("tapp_template_hash_key", "")
     child = becomes.child
     moved = revisions_of(child) != revisions_of(pod) and str(ours).startswith("v1-")
@@ -90,8 +95,8 @@ def _done(request: Document, pod: Document, stays: bool, becomes: Merged | None)
     return UPDATE if becomes.updates or moved or drained else ""
 
 
-def wish_of_deletion(request: Document, pod: Document) -> str:
-    """Returns whether a deleted pod is replaced (Recreate) or not (Delete)."""
+def action_of_deletion(request: Document, pod: Document) -> str:
+    """Returns Recreate if a deleted pod is replaced, otherwise Delete."""
     spec, id = request["parent"].get("spec") or {}, number(request, pod["metadata"]["name"])
     killed = (spec.get("statuses") or {}).get(str(id)) == "Killed"
     going = request["finalizing"] or killed or (id or 0) >= spec.get("replicas", 1)

@@ -17,7 +17,7 @@ from tests.conditions import contradictions
 from tests.holds import touched_on_hold
 from tests.kept import kept_in, kept_template, kept_wrongly
 from tests.merged import Merged, merged
-from tests.pulled import is_puller, stopped_for_what_is_not_there
+from tests.pulled import is_puller, stopped_before_pull
 from tests.reading import (
     BESIDE,
     KEYS,
@@ -79,7 +79,7 @@ def check(
     _hold(not wrong, wrong)
     early = out_of_order(request, answer, after, now)
     _hold(not early, early)
-    stopped = stopped_for_what_is_not_there(request, answer)
+    stopped = stopped_before_pull(request, answer)
     _hold(not stopped, "stopped for images that are not there:", stopped)
     cut_off = touched_on_hold(request, want, after, now)
     _hold(not cut_off, *cut_off)
@@ -120,8 +120,9 @@ def writes(request: Document, answer: Document) -> list[str]:
 
 
 def well_formed(request: Document, answer: Document) -> None:
-    """Checks that Metacontroller accepts the response: known keys, complete children, no
-    duplicates.
+    """Checks that Metacontroller accepts the response.
+
+    Its keys are known, its children are complete, and no child occurs twice.
     """
     _hold(answer.keys() <= {"status", "children", "resyncAfterSeconds", "finalized"}, answer.keys())
     _hold(isinstance(answer["status"], dict), "status is no object")
@@ -144,9 +145,7 @@ def well_formed(request: Document, answer: Document) -> None:
 
 
 def conditions_agree(request: Document, answer: Document) -> None:
-    """Checks that the conditions contradict neither each other nor the status
-    (tests/conditions.py).
-    """
+    """Checks that conditions and status do not contradict each other (tests/conditions.py)."""
     before = request["parent"].get("status") or {}
     if request["finalizing"] and answer["status"].get("conditions") == before.get("conditions"):
         return  # unchanged, and perhaps from an earlier release
@@ -286,8 +285,9 @@ def p6_no_claim_is_omitted_unless_policy(request: Document, answer: Document) ->
 def p6_no_pod_is_omitted_without_reason(
     request: Document, answer: Document, plan: Document | None = None
 ) -> None:
-    """P6: a pod is deleted only if its instance is surplus, has ended, or has a resolvable
-    template.
+    """P6: a pod is deleted only for one of three reasons.
+
+    Its instance is surplus, the pod has ended, or the instance's template exists.
     """
     if request["finalizing"]:
         if "deletionTimestamp" not in request["parent"]["metadata"]:
@@ -388,11 +388,11 @@ def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document
     _hold(min(numbers, default=newest + 1) > newest, f"{numbers} are no higher than {newest}")
     for item in made:
         same = [one for one in ours.values() if content_of(one) == content_of(item)]
-        _is_as_the_spec_has_it(spec, item, same)
+        _check_new_revision(spec, item, same)
 
 
-def _is_as_the_spec_has_it(spec: Document, item: Document, same: Iterable[Document]) -> None:
-    """Checks that a new revision contains what the spec has now, and nothing else.
+def _check_new_revision(spec: Document, item: Document, same: Iterable[Document]) -> None:
+    """Checks that a new revision contains the parts of the current spec, and nothing else.
 
     `same` are the existing revisions with the same content.
     """
@@ -404,15 +404,16 @@ def _is_as_the_spec_has_it(spec: Document, item: Document, same: Iterable[Docume
     defaults = kept.pop("defaultValues", {}).items()
     _hold(defaults <= (spec.get("defaultValues") or {}).items(), f"other values: {item}")
     beside = {key: kept.pop(key) for key in BESIDE if key in kept}
-    _hold(_is_beside(spec, beside, same), f"others than the spec has: {item}")
+    _hold(_has_expected_parts(spec, beside, same), f"others than the spec has: {item}")
     _hold(not kept, f"more than a template and what is beside it: {item}")
     used = {template_name(spec, id) for id in range(spec.get("replicas", 1))}
     _hold(name in used, f"{name} is kept, and nobody runs it")
 
 
-def _is_beside(spec: Document, beside: Document, same: Iterable[Document]) -> bool:
-    """Returns True if `beside` is what the spec has now, or what a revision of the same content
-    has.
+def _has_expected_parts(spec: Document, beside: Document, same: Iterable[Document]) -> bool:
+    """Returns True if the Service name and claim templates of a revision are right.
+
+    They are right if they are those of the current spec, or of a revision with the same content.
     """
     had = [{key: one["data"][key] for key in BESIDE if key in one["data"]} for one in same]
     now = {"serviceName": spec.get("serviceName") or "", BESIDE[1]: claim_templates(spec)}

@@ -124,7 +124,7 @@ def kept_wrongly(request: Document, answer: Document) -> str:
 
 
 def _touched(request: Document, answer: Document, mine: dict[int, str]) -> str:
-    """Returns which kept instance gets another revision nevertheless, or an empty string."""
+    """Returns which kept instance changes its revision in spite of the partition, or ""."""
     pods, newest = observed(request, "Pod"), answer["status"].get("updateRevision")
     for name, child in desired(answer, "Pod").items():
         id = number(request, name)
@@ -138,7 +138,7 @@ def _touched(request: Document, answer: Document, mine: dict[int, str]) -> str:
         again = '"again":true' in note(child, RECORD)  # the same image by another name
         if wrong and not again:
             return f"{name} is kept at {mine[id]}, and gets {wrong}"
-        if name not in pods and (other := _made_otherwise(request, child, mine[id])):
+        if name not in pods and (other := _difference_to_record(request, child, mine[id])):
             return f"{name} is kept at {mine[id]}, and {other}"
     return ""
 
@@ -147,10 +147,8 @@ def _are_objects(items: Any) -> bool:
     return isinstance(items, list) and all(isinstance(each, dict) for each in items)
 
 
-def _made_otherwise(request: Document, pod: Document, revision: str) -> str:
-    """Returns what differs from the recorded revision in a kept instance's new pod, or an empty
-    string.
-    """
+def _difference_to_record(request: Document, pod: Document, revision: str) -> str:
+    """Returns how the new pod of a kept instance differs from its recorded revision, or ""."""
     past, spec = recorded(request, revision) or {}, pod["spec"]
     service, claims = (past.get(key) for key in BESIDE)
     if not isinstance(service, str) or not _are_objects(claims):

@@ -27,8 +27,9 @@ class LastPlan:
             self._then(plan)
 
     def explained(self) -> Any:
-        """Returns the response of `/plan` for the last sync; None if the caller has to call
-        `/plan`.
+        """Returns the response of `/plan` for the last sync.
+
+        Returns None if the caller has to call `/plan`.
         """
         plan, self._plan = self._plan, None
         return None if plan is None or FULL else json.loads(encode(explain(plan)))

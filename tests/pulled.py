@@ -14,9 +14,8 @@ def is_puller(pod: Document) -> bool:
     return PULLER in (pod["metadata"].get("labels") or {})
 
 
-def stopped_for_what_is_not_there(request: Document, answer: Document) -> list[str]:
-    """Returns the running containers that a response stops for an image that their node may not
-    have.
+def stopped_before_pull(request: Document, answer: Document) -> list[str]:
+    """Returns the running containers that a response stops before their new image is on the node.
 
     The list is empty without `prePull`, and if a condition says that pullers cannot run.
     """

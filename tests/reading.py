@@ -293,17 +293,16 @@ def gates(pod: Document) -> set[str]:
 
 
 def is_open(pod: Document) -> bool:
-    """Returns True if all these readiness gates are open."""
+    """Returns True if all readiness gates that this service sets are open."""
     known = conditions(pod)
     return all(known.get(gate, {}).get("status") == "True" for gate in gates(pod))
 
 
 def silent_since(pod: Document) -> float | None:
-    """Returns since when the pod's node does not report, by the pod's conditions; None if it
-    reports.
+    """Returns since when the pod's node does not report, by the pod's conditions.
 
-    The node does not report if Ready is False although all other conditions say that it should be
-    True.
+    Returns None if the node reports. It does not report if Ready is False although all other
+    conditions say that Ready should be True.
     """
     if pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running":
         return None
@@ -347,15 +346,15 @@ def serves_behind_a_gate(request: Document, pod: Document) -> bool:
 
 
 def updating(pod: Document) -> bool:
-    """Returns True if a container cannot run the image of its recorded update yet."""
+    """Returns True if a container of the recorded update cannot run its new image yet."""
     return bool(_not_updated(pod))
 
 
 def _not_updated(pod: Document) -> set[str]:
     """Returns the containers that still run, or ran last, the image that an update replaces.
 
-    An image between the two cannot be told from another tag of the same image, so it does not
-    count.
+    Another image between the old and the new one does not count, because it cannot be distinguished
+    from another tag of the new image.
     """
     text = (pod["metadata"].get("annotations") or {}).get(RECORD)
     try:

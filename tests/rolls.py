@@ -119,9 +119,7 @@ def out_of_order(
 
 
 def untimely(request: Document, answer: Document, now: float | None) -> str:
-    """Returns why the response must not report an exceeded deadline or a rollout, or an empty
-    string.
-    """
+    """Returns why the response must not report an exceeded deadline or a rollout, or ""."""
     spec, status = request["parent"].get("spec") or {}, answer["status"]
     if request["finalizing"]:
         return ""

@@ -28,8 +28,9 @@ IMAGE = "registry.example.com/tapp-hooks:0.1.0"
 
 @contextmanager
 def tools() -> Iterator[None]:
-    """Provides kubectl and helm, from PATH or as the e2e tests have built them; else skips the
-    test.
+    """Puts kubectl and helm on PATH, if necessary those that the e2e tests have built.
+
+    Skips the test if there are none.
     """
     built = [str(binaries.bin_dir()), str(binaries.helm().bin_dir)]
     with pytest.MonkeyPatch.context() as patch:

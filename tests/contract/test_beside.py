@@ -30,7 +30,7 @@ def test_table_has_every_section_of_the_page() -> None:
 
 
 def test_each_row_has_a_method_and_an_existing_test() -> None:
-    """A row that was only read in source code may have no test."""
+    """Only a row whose method is reading the source code may have no test."""
     there = {name for path in (ROOT / "tests").rglob("test_*.py") for name in names_of_tests(path)}
     for _, what, how, by in TRIED:
         assert how.split(" ")[0].rstrip(",") in HOW, what

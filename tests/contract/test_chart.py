@@ -47,7 +47,7 @@ OF_ONE = (
 
 
 def comparable(value: Any) -> Any:
-    """Returns a value without insignificant order: lists of named items are sorted."""
+    """Returns a value with its lists of named items sorted, because their order has no meaning."""
     if isinstance(value, dict):
         return {key: comparable(each) for key, each in value.items() if key not in OF_ONE}
     if isinstance(value, list):

@@ -162,7 +162,7 @@ def all_broken_rules(pattern: "re.Pattern[Any]", *, whole: bool) -> list[str]:
 
 @pytest.mark.parametrize("found", EXPRESSIONS, ids=[found.where for found in EXPRESSIONS])
 def test_expression_cannot_backtrack(found: Expression) -> None:
-    """An expression that could once blocked a worker for half a minute."""
+    """An expression that backtracks has once blocked a worker for half a minute."""
     found_rules = all_broken_rules(found.pattern, whole=found.whole)
     assert bool(found_rules) == (found.where in EXCEPT), found_rules
 
@@ -213,7 +213,7 @@ def test_each_pattern_of_the_crd_has_anchors() -> None:
 
 
 def test_all_expressions_are_module_constants_or_arguments_of_a_call() -> None:
-    """Only these are checked."""
+    """The checks of this file find only such expressions."""
     assert len(EXPRESSIONS) > 30
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):

@@ -254,7 +254,7 @@ PLACES = [path for path in paths(good()) if path and path[0] in READ]
 def test_random_value_anywhere_in_a_request_is_processed_or_refused(
     path: tuple[Any, ...], value: Any
 ) -> None:
-    """Never a 200 with fewer children, and never more than a short JSON error."""
+    """The response is never a 200 with fewer children, and an error is a short JSON document."""
     document = put(good(), path, value)
     for hook in HOOKS:
         response = post(hook, document)

@@ -90,7 +90,7 @@ def test_sigterm_during_decisions_loses_no_response(workers: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
 def test_stop_prints_no_traceback(number: signal.Signals) -> None:
-    """Neither while a worker starts, nor while it works, nor at the end of gunicorn."""
+    """The signal comes while a worker starts, while it works, or at the end of gunicorn."""
     with Service(workers=2) as service:
         service.call("POST", "/sync", json.dumps(REQUEST).encode())
         first = service.workers[0]
@@ -125,7 +125,7 @@ def test_workers_stop_during_their_start() -> None:
 
 
 def test_sigterm_ends_a_worker_that_does_not_listen_yet() -> None:
-    """The handler of the parent process must not matter."""
+    """The worker must not inherit the signal handler of gunicorn's parent process."""
     code = (
         "import os, runpy, signal; signal.signal(signal.SIGTERM, lambda *_: None); "
         "runpy.run_path('gunicorn.conf.py')['post_fork'](None, None); "

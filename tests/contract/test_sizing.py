@@ -86,7 +86,7 @@ def memory_of_request(body: float) -> float:
 
 
 def test_memory_limit_of_the_service_covers_the_maximum_of_its_settings() -> None:
-    """Full caches, a full queue, and the maximum of request bytes in each worker."""
+    """That is with full caches, a full queue, and the largest bodies in each worker."""
     waiting = amount(size("requests that [wait]"))
     each = DEFAULTS.memo_bytes + waiting + memory_of_request(DEFAULTS.max_body_bytes)
     volumes = only(build(INSTALL / "base"), "Deployment")["spec"]["template"]["spec"]["volumes"]
@@ -168,10 +168,7 @@ def pods(objects: list[Document]) -> list[Document]:
 
 
 def count_limited_containers(objects: list[Document]) -> int:
-    """Returns the number of containers.
-
-    Checks that each has requests, and a limit of memory.
-    """
+    """Returns the number of containers, and checks that each has requests and a memory limit."""
     containers = [
         container
         for pod in pods(objects)

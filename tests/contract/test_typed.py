@@ -70,7 +70,7 @@ def options_of_a_program(name: str, patched: pytest.MonkeyPatch) -> Iterator[Wor
 
 
 def test_every_option_of_the_plugin_is_used_in_tests() -> None:
-    """For each command, and for each value of a choice."""
+    """A test exists for each option of each command, and for each value of a choice."""
     assert [words for words in options_of_the_plugin() if not typed(*words)] == []
 
 

@@ -33,10 +33,10 @@ def lean_everywhere() -> bool:
 
     An unknown value of E2E_POLICIES is an error.
     """
-    wish = os.environ.get("E2E_POLICIES", "")
-    if wish not in ("", "lean"):
-        pytest.fail(f"E2E_POLICIES={wish}: only `lean` is known", pytrace=False)
-    return wish == "lean"
+    choice = os.environ.get("E2E_POLICIES", "")
+    if choice not in ("", "lean"):
+        pytest.fail(f"E2E_POLICIES={choice}: only `lean` is known", pytrace=False)
+    return choice == "lean"
 
 
 def copy_of(spec: Json | None = None, **metadata: Any) -> str:

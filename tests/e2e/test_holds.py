@@ -45,12 +45,12 @@ def progressing(app: App) -> str:
 
 
 @pytest.mark.parametrize(
-    ("change", "wish"),
+    ("change", "action"),
     [({"template": template("app:2")}, "Update"), ({"statuses": {"1": "Killed"}}, "Delete")],
     ids=["update", "kill"],
 )
 def test_it_is_kept_back_told_and_done_when_the_program_lets_go(
-    app: App, change: Json, wish: str
+    app: App, change: Json, action: str
 ) -> None:
     held(app)
     born, restarts = app.uids(), app.restarts()
@@ -60,7 +60,7 @@ def test_it_is_kept_back_told_and_done_when_the_program_lets_go(
     pod = app.pod(1)
     assert pod["metadata"]["uid"] == born[1]
     assert app.restarts()[1] == restarts[1]
-    assert (note(pod, WANTED), app.status["held"]) == (wish, "1")
+    assert (note(pod, WANTED), app.status["held"]) == (action, "1")
     since = datetime.fromisoformat(note(pod, WANTED_SINCE))
     assert timedelta(0) < datetime.now(UTC) - since < timedelta(minutes=2)
     assert app.condition("Ready").startswith("False Held")
@@ -69,8 +69,8 @@ def test_it_is_kept_back_told_and_done_when_the_program_lets_go(
     app.annotate(1, hold=None)
     app.settle()
     assert "held" not in app.status
-    assert app.uids().get(1) == (born[1] if wish == "Update" else None)
-    if wish == "Update":
+    assert app.uids().get(1) == (born[1] if action == "Update" else None)
+    if action == "Update":
         assert app.images() == "app:2 app:2 app:2"
         assert not wanted(app, 1)
         assert label(app, 1) is None

@@ -1,6 +1,6 @@
-"""Any bytes on any endpoint: a small run of what `make fuzz` does at length.
+"""Random bytes on every endpoint: a small run of what `make fuzz` does at length.
 
-With FUZZ_INPUTS, that many requests in all; `--hypothesis-seed` chooses them.
+With FUZZ_INPUTS, this number of requests is sent in all; `--hypothesis-seed` chooses them.
 """
 
 import os
@@ -25,7 +25,10 @@ INPUTS = int(os.environ.get("FUZZ_INPUTS", "0"))
 
 
 def inputs(small: int) -> settings:
-    """So many requests for one test, or in a long run the share of each start."""
+    """Returns the number of inputs for one test.
+
+    In a long run it is an equal share of FUZZ_INPUTS for each document of the corpus.
+    """
     many = INPUTS // len(CORPUS) or small
     return settings(max_examples=many, derandomize=not INPUTS, print_blob=bool(INPUTS))
 
@@ -33,14 +36,14 @@ def inputs(small: int) -> settings:
 @pytest.mark.parametrize("path", HOOKS)
 @inputs(size(50, 200))
 @given(noise)
-def test_no_bytes_do_harm(path: str, body: bytes) -> None:
+def test_random_body_gets_a_valid_response(path: str, body: bytes) -> None:
     with no_hang():
         SERVICE.check(path, body)
 
 
 @inputs(size(50, 200))
 @given(st.sampled_from(PATHS), noise, odd_http)
-def test_no_odd_call_does_harm(path: str, body: bytes, odd: Document) -> None:
+def test_random_call_gets_a_valid_response(path: str, body: bytes, odd: Document) -> None:
     with no_hang():
         SERVICE.check(path, body, **odd)
 
@@ -48,7 +51,7 @@ def test_no_odd_call_does_harm(path: str, body: bytes, odd: Document) -> None:
 @pytest.mark.parametrize("start", range(len(CORPUS)))
 @inputs(size(5, 40))
 @given(st.data())
-def test_no_nearly_right_request_does_harm(start: int, data: st.DataObject) -> None:
+def test_almost_valid_request_gets_a_valid_response(start: int, data: st.DataObject) -> None:
     path, document = CORPUS[start]
     other = st.sampled_from(HOOKS)
     where = data.draw(st.integers(0, 3).flatmap(lambda odd: st.just(path) if odd else other))
@@ -59,7 +62,7 @@ def test_no_nearly_right_request_does_harm(start: int, data: st.DataObject) -> N
 
 @pytest.mark.parametrize("which", range(len(CORPUS)))
 @pytest.mark.parametrize("path", HOOKS)
-def test_what_fuzzing_starts_from_is_answered(which: int, path: str) -> None:
+def test_unchanged_request_of_the_corpus_gets_a_valid_response(which: int, path: str) -> None:
     meant, document = CORPUS[which]
     if path == meant or (path == "/customize" and meant != "/pod-status"):
         with no_hang():
@@ -67,7 +70,7 @@ def test_what_fuzzing_starts_from_is_answered(which: int, path: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["parent.metadata.annotations", "status.reason", "spec.x"])
-def test_ten_megabytes_in_one_string_are_answered(place: str) -> None:
+def test_string_of_ten_megabytes_gets_a_valid_response(place: str) -> None:
     path, document = CORPUS[1]
     long = 'x%\\"' * 2_500_000
     (where, *rest) = place.split(".")

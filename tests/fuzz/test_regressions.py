@@ -1,4 +1,4 @@
-"""Findings of the fuzzer, each with a test."""
+"""Errors that the fuzzer has found, each with a test."""
 
 import json
 from typing import Any
@@ -30,8 +30,8 @@ def settled(parent: Document) -> list[Document]:
 
 
 @pytest.mark.parametrize("record", ["", "\\", "a\\", 'x","y', "{}", '\\"'])
-def test_a_record_that_somebody_emptied_is_read_as_far_as_it_goes(record: str) -> None:
-    """It stood last in its annotations, and was read on to the next string of the pod."""
+def test_damaged_record_is_read_without_the_text_behind_it(record: str) -> None:
+    """The parser once read beyond the record, to the next text of the pod."""
     parent = tapp(replicas=4, template=template(annotations={"note": "a"}))
     pods = []
     for pod in settled(parent):
@@ -43,7 +43,7 @@ def test_a_record_that_somebody_emptied_is_read_as_far_as_it_goes(record: str) -
 
 @pytest.mark.parametrize("odd", ["none", "labels"])
 @pytest.mark.parametrize("place", ["containerStatuses", "phase", "conditions"])
-def test_a_status_that_is_no_utf_8_is_no_bug(place: str, odd: str) -> None:
+def test_status_with_invalid_utf_8_causes_no_error(place: str, odd: str) -> None:
     parent = tapp()
     (pod,) = settled(parent)
     pod["status"]["conditions"] = []
@@ -60,8 +60,8 @@ def test_a_status_that_is_no_utf_8_is_no_bug(place: str, odd: str) -> None:
 
 
 @pytest.mark.parametrize("name", ['we"b', "we\nb", "wéb", "we\\b", "%b", "web-2147483647"])
-def test_new_pods_of_a_strange_name_have_each_their_own(name: str) -> None:
-    """All pods had got the placeholder of the instance number in the rendered text."""
+def test_new_pods_of_a_tapp_with_an_unusual_name_have_their_own_names(name: str) -> None:
+    """All new pods once had the placeholder of the instance number in their name."""
     parent = tapp(replicas=3)
     parent["metadata"]["name"] = name
     answer = json.loads(SERVICE.post("/sync", as_sent(request(parent))))
@@ -70,14 +70,14 @@ def test_new_pods_of_a_strange_name_have_each_their_own(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", HOOKS)
-def test_options_is_no_method_of_ours(path: str) -> None:
-    """Flask itself had answered the request in HTML."""
+def test_method_options_is_refused(path: str) -> None:
+    """Flask once answered such a request itself, in HTML."""
     assert SERVICE.check(path, b"", REQUEST_METHOD="OPTIONS") == 405
 
 
 @pytest.mark.parametrize("place", ["record", "node"])
-def test_a_value_that_is_no_utf_8_is_refused_however_the_pod_is_read(place: str) -> None:
-    """Pods that look alike are not decoded, and their own values were not looked at."""
+def test_value_with_invalid_utf_8_is_refused_in_every_pod(place: str) -> None:
+    """A pod that resembled another pod was once not decoded, so its values were not checked."""
     parent = tapp(replicas=2, template=template(annotations={RECORD: "{}"}))
     pods = settled(parent)
     for pod, mark in zip(pods, ("a", "@@"), strict=True):
@@ -90,8 +90,8 @@ def test_a_value_that_is_no_utf_8_is_refused_however_the_pod_is_read(place: str)
 
 
 @pytest.mark.parametrize("name", [{}, [], 5, None, ...])
-def test_a_variable_without_a_usable_name_is_left_to_the_api_server(name: Any) -> None:
-    """Looking for repeated names stumbled over one that cannot be a key."""
+def test_variable_without_a_valid_name_is_left_to_the_api_server(name: Any) -> None:
+    """The search for repeated names once failed if a name could not be the key of a map."""
     odd = {"value": "x"} if name is ... else {"name": name, "value": "x"}
     env = [{"name": "A", "value": "1"}, odd]
     answer = SERVICE.post(
@@ -103,15 +103,15 @@ def test_a_variable_without_a_usable_name_is_left_to_the_api_server(name: Any) -
 
 @pytest.mark.parametrize("digits", [399, 400, 401, 4290, 4301, 100_000])
 @pytest.mark.parametrize("suffix", ["", "Gi", "m", "E", "e9"])
-def test_a_quantity_of_thousands_of_digits_is_no_bug(digits: int, suffix: str) -> None:
+def test_quantity_of_thousands_of_digits_causes_no_error(digits: int, suffix: str) -> None:
     limits = {"limits": {"cpu": "9" * digits + suffix}}
     body = as_sent(request(tapp(template=template(container={"resources": limits}))))
     assert SERVICE.check("/sync", body) == 200
 
 
 @pytest.mark.parametrize("digits", [20, 400, 5000])
-def test_a_number_of_many_digits_is_refused_or_answered(digits: int) -> None:
-    """`minReadySeconds` was subtracted from a float."""
+def test_number_of_many_digits_is_refused_or_processed(digits: int) -> None:
+    """Subtracting such a `minReadySeconds` from a float once failed."""
     number = b"9" * digits
     for field in ("minReadySeconds", "replicas", "serviceName", "updateStrategy", "neverMigrate"):
         parent = tapp(replicas=1)
@@ -125,8 +125,8 @@ def test_a_number_of_many_digits_is_refused_or_answered(digits: int) -> None:
 
 
 @pytest.mark.parametrize("time", [b"\xe3", b"\\u0041", b"2026\\\\", b"\\n"])
-def test_a_time_that_is_none_is_nobody_s_newest(time: bytes) -> None:
-    """The time of a condition was read from the text without a look at what the text was."""
+def test_invalid_time_is_never_the_newest_time(time: bytes) -> None:
+    """The time of a condition was once compared as a text, without a check that it is a time."""
     parent = tapp(replicas=2)
     pods = settled(parent)
     for condition in pods[1]["status"]["conditions"]:
@@ -138,8 +138,8 @@ def test_a_time_that_is_none_is_nobody_s_newest(time: bytes) -> None:
     assert times == {READY_SINCE}
 
 
-def test_an_error_does_not_quote_a_whole_name() -> None:
-    """The namespace that is missing was quoted in full."""
+def test_error_shortens_a_long_name() -> None:
+    """The error once quoted the whole namespace of 100,000 characters."""
     parent = tapp(volumeClaimTemplates=[claim_template()])
     parent["metadata"]["namespace"] = "9" * 100_000
     document = request(parent)
@@ -149,10 +149,8 @@ def test_an_error_does_not_quote_a_whole_name() -> None:
 
 @pytest.mark.parametrize("section", ["initContainers", "volumes", "tolerations"])
 @pytest.mark.parametrize("value", [0, 0.0, "", False, {}])
-def test_an_empty_value_of_another_type_is_no_list(section: str, value: Any) -> None:
-    """One function had accepted the value as an empty list, and another one had iterated
-    over it.
-    """
+def test_empty_value_of_another_type_is_not_read_as_a_list(section: str, value: Any) -> None:
+    """One function once accepted the value as an empty list, and another one iterated over it."""
     parent = tapp(template=template(**{section: value}))
     for claims in ([], [claim_template()]):
         parent["spec"]["volumeClaimTemplates"] = claims
@@ -164,14 +162,14 @@ def test_an_empty_value_of_another_type_is_no_list(section: str, value: Any) -> 
 
 
 def _asked(status: bytes) -> bytes:
-    """A decorator's request with a pod that a TApp owns, and this status."""
+    """Returns a request of the DecoratorController for a pod of a TApp with this status."""
     pod = next(item["object"] for path, item in documents(SERVICE.post) if path == "/pod-status")
     text = json.dumps({"object": {**pod, "status": "HERE"}})
     return text.encode().replace(b'"HERE"', status)
 
 
 @pytest.mark.parametrize("conditions", ['["x"]', '[["a"]]', "[5]", '[{"type":5}]'])
-def test_conditions_that_are_none_are_left_alone(conditions: str) -> None:
+def test_invalid_conditions_stay_unchanged(conditions: str) -> None:
     """The service had read such conditions as an empty list, which caused an internal error."""
     body = _asked(b'{"phase":"Running","conditions":' + conditions.encode() + b"}")
     assert SERVICE.check("/pod-status", body) == 200
@@ -180,10 +178,10 @@ def test_conditions_that_are_none_are_left_alone(conditions: str) -> None:
     )
 
 
-def test_a_status_that_is_no_utf_8_is_refused() -> None:
-    """It came back as it was, in an answer that was no JSON."""
+def test_status_with_invalid_utf_8_is_refused() -> None:
+    """The service once returned the status unchanged, so its response was no valid JSON."""
     assert SERVICE.check("/pod-status", _asked(b'{"podIP":"\xed\xa0\x80"}')) == 400
 
 
-def test_a_key_that_stands_twice_comes_back_once() -> None:
+def test_duplicate_key_is_returned_once() -> None:
     assert SERVICE.check("/pod-status", _asked(b'{"podIP":"a","podIP":"b"}')) == 200

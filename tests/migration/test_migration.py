@@ -25,7 +25,7 @@ from tests.migration.fake_kubectl import (
 
 
 def play(kubectl: FakeKubectl, *arguments: str) -> tuple[int, str]:
-    """(Exit code, everything printed to standard output)."""
+    """Returns the exit code of the migration, and its standard output."""
     lines: list[str] = []
     code = main(["-n", "shop", *arguments], kubectl, lines.append)
     return code, "\n".join(lines)

@@ -16,7 +16,7 @@ from simulator.api.store import Event
 from simulator.metacontroller.hook_calls import HookCall
 from simulator.objects.clock import EPOCH
 from simulator.world import World
-from tests.holds import HELD, HOLD, HOLD_FOR, RECREATE, UPDATE, covers, is_kept, wish_of_deletion
+from tests.holds import HELD, HOLD, HOLD_FOR, RECREATE, UPDATE, action_of_deletion, covers, is_kept
 from tests.invariants import ViolationError
 from tests.reading import images, note
 
@@ -58,14 +58,14 @@ class HoldJudge:
             return
         if not gone and images(old) == images(new or {}):
             return
-        wish = wish_of_deletion(call.request, old) if gone else UPDATE
+        action = action_of_deletion(call.request, old) if gone else UPDATE
         now = EPOCH.timestamp() + call.time
-        kept = is_kept(old, call.request["parent"]["spec"], wish, now)
+        kept = is_kept(old, call.request["parent"]["spec"], action, now)
         began = old["metadata"]["uid"] in self.begun
-        self.counts[f"on hold, {wish}: {'too late' if kept else 'past its limit'}"] += 1
+        self.counts[f"on hold, {action}: {'too late' if kept else 'past its limit'}"] += 1
         if kept and began:
             name = old["metadata"]["name"]
-            raise ViolationError(f"{name} is cut off ({wish}), on hold by {note(old, HOLD)!r}")
+            raise ViolationError(f"{name} is cut off ({action}), on hold by {note(old, HOLD)!r}")
 
     def _note(self, old: Document | None, new: Document) -> None:
         uid = new["metadata"]["uid"]

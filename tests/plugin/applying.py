@@ -46,7 +46,7 @@ def managed(live: Document, managers: Iterable[str]) -> Document:
 
 
 @contextlib.contextmanager
-def in_its_words(document: Document) -> Iterator[None]:
+def refused_as_by_kubectl(document: Document) -> Iterator[None]:
     """Turns a refusal into kubectl's message, which contains the patch.
 
     Source: k8s.io/kubectl, `AddSourceToErr`.

@@ -61,7 +61,7 @@ def images(standin: StandIn) -> dict[int, str]:
     }
 
 
-def hacked(standin: StandIn, kind: str, edit: Callable[[Document], object]) -> StandIn:
+def unvalidated(standin: StandIn, kind: str, edit: Callable[[Document], object]) -> StandIn:
     """Returns a TApp that validation would refuse, like one from an older API server."""
     for home in standin.world.cluster._objects.values():
         for key, found in list(home.items()):

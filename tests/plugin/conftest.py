@@ -13,8 +13,8 @@ __all__ = ["place"]
 
 
 @pytest.fixture(autouse=True)
-def service_is_looked_at_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checks the service's invariants rarely; `make full` checks every sync."""
+def rare_invariant_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks the service's invariants only for some syncs; `make full` checks every sync."""
     monkeypatch.setattr(life, "CHECK_EVERY", size(10, 1))
 
 

@@ -71,10 +71,10 @@ NOTES = ("update", "update metadata.annotations.metacontroller.k8s.io/last-appli
 """Updates that change only Metacontroller's annotation of a pod that was just resized."""
 
 
-def told_apart(
+def differences_between(
     found: Forecast, writes: Sequence[Any], life: Life, *, ignored: Sequence[str] = ()
 ) -> list[str]:
-    """Returns the differences between a forecast and what happened, one line each.
+    """Returns the differences between a forecast and the writes that followed, one line each.
 
     Args:
         found: the forecast.

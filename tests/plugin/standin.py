@@ -18,7 +18,7 @@ from simulator.api.store import NotFoundError
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import key_of
 from tapp.kube.merges import kubectl_applied
-from tests.plugin.applying import by_server, in_its_words, managed
+from tests.plugin.applying import by_server, managed, refused_as_by_kubectl
 
 USER = "jane"
 
@@ -95,7 +95,7 @@ class StandIn(Kubectl):
         if "--server-side" not in options:
             if not dry:
                 return dict(self.world.apply(document))
-            with in_its_words(document):
+            with refused_as_by_kubectl(document):
                 return self._update(kind, kubectl_applied(live, document), dry)
         manager = options["--field-manager"]
         merged = by_server(live, self.managers.get(manager, {}), document)

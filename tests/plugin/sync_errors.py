@@ -95,7 +95,7 @@ class EventRecorder:
         )
 
 
-def tell_failures(world: World) -> None:
+def record_failures(world: World) -> None:
     """Records an Event for each later failed sync, as Metacontroller does."""
     world.kinds.add(EVENT)
     recorder = EventRecorder(world.cluster, world.clock)

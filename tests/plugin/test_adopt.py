@@ -89,9 +89,9 @@ def restored() -> StandIn:
 
 
 def test_adopted_claims_of_a_backup_survive_the_deletion_of_the_tapp() -> None:
-    """Their Namespace becomes their owner.
+    """The Namespace becomes an owner of each claim.
 
-    Otherwise the garbage collector would delete them with the TApp.
+    Without that, the garbage collector would delete the claims together with the TApp.
     """
     standin = restored()
     said = kubectl_tapp(standin, "adopt", "web", "-y")
@@ -110,7 +110,10 @@ def test_adopted_claims_of_a_backup_survive_the_deletion_of_the_tapp() -> None:
 
 
 def test_claims_are_not_adopted_if_the_namespace_cannot_be_read() -> None:
-    """The user who may not read it cannot make it an owner, and a doubt must never delete data."""
+    """The user cannot make the Namespace an owner of the claims without its uid.
+
+    Without that owner, the claims would be deleted together with the TApp.
+    """
     standin = restored()
     standin.forbid("get namespaces")
     said = kubectl_tapp(standin, "adopt", "web", "-y")
@@ -255,9 +258,9 @@ def test_adopt_says_that_there_is_nothing_to_adopt() -> None:
 
 
 def of_statefulset(labels: dict[str, str] | None = None, selector: str = "") -> StandIn:
-    """Returns pods that a StatefulSet has left, and a TApp.
+    """Returns a TApp and pods that a StatefulSet has left behind.
 
-    `template` may have the labels of the pods.
+    `labels` are added to the template. With `selector`, a Service selects a pod by this label.
     """
     document = manifest(replicas=3, template=template())
     if labels is not None:

@@ -14,10 +14,7 @@ GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 class Unattended(StandIn):
-    """A cluster whose namespace and TApp are being deleted.
-
-    The pods are gone.
-    """
+    """A cluster whose namespace and TApp are being deleted, and whose pods are gone."""
 
     def _live(self, kind: Kind, options: dict[str, str], name: str) -> Document:
         found = super()._live(kind, options, name)

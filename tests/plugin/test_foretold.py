@@ -14,7 +14,7 @@ from tapp.kube.merges import merge_patch
 from tests.builders import Document
 from tests.e2e.edits import BAD, Story, example_stories, random_story
 from tests.e2e.worlds import Simulated
-from tests.plugin.foretold import NOTES, edited_by, foretell, told_apart
+from tests.plugin.foretold import NOTES, differences_between, edited_by, foretell
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Life
 from tests.sizes import size
@@ -40,7 +40,9 @@ def differences(story: Story) -> list[str]:
         if forecast is not None:
             writes = [w for w in world.life.world.writes[mark:] if w.kind != "TApp"]
             where = f"{story.name} step {number} ({step})"
-            found += [f"{where}: {line}" for line in told_apart(forecast, writes, world.life)]
+            found += [
+                f"{where}: {line}" for line in differences_between(forecast, writes, world.life)
+            ]
     return found
 
 
@@ -77,7 +79,7 @@ def test_forecast_of_an_edit_during_a_rollout_is_correct(seed: int, seconds: flo
     mark = len(life.world.writes)
     world.play(patches[-1])
     writes = [w for w in life.world.writes[mark:] if w.kind != "TApp"]
-    assert told_apart(forecast, writes, life) == []
+    assert differences_between(forecast, writes, life) == []
 
 
 FIRST = {"inPlaceUpdateStrategy": {"prePull": True}, "maxUnavailable": 1}
@@ -108,7 +110,7 @@ def test_forecast_of_prepulled_images_is_correct(spec: Document, missing: str) -
     mark = len(life.world.writes)
     life.begin_patch(**spec).idle()
     writes = [w for w in life.world.writes[mark:] if w.kind != "TApp"]
-    apart = told_apart(found, writes, life)
+    apart = differences_between(found, writes, life)
     if "updateStrategy" in spec:  # the order of two possible pullers is random
         apart = [line for line in apart if not line.startswith("order: ")]
     assert apart == []
@@ -175,7 +177,7 @@ def in_place(image: str, annotations: Document, labels: Document, size: Document
 def test_forecast_of_random_in_place_edits_is_correct(
     edits: list[Document], budget: int, component: bool
 ) -> None:
-    """Restarts, labels, images, prepulled images, and resources."""
+    """The edits change restarts, labels, images, prepulled images and resources."""
     life = Life(resize=component)
     life.world.kubelet.levers.resizes = True
     life.apply(
@@ -191,7 +193,7 @@ def test_forecast_of_random_in_place_edits_is_correct(
         mark, born = len(life.world.writes), life.uids()
         life.begin_patch(**edit).settle()
         writes = [w for w in life.world.writes[mark:] if w.kind != "TApp"]
-        apart = told_apart(found, writes, life, ignored=NOTES)
+        apart = differences_between(found, writes, life, ignored=NOTES)
         if edit["updateStrategy"]["inPlaceUpdateStrategy"]["prePull"]:
             apart = [line for line in apart if not line.startswith("order: ")]  # random, too
         assert apart == []
@@ -216,6 +218,6 @@ def test_forecast_with_ordered_pod_management_is_correct(edit: Document) -> None
     mark = len(life.world.writes)
     life.begin_patch(**edit).settle()
     writes = [write for write in life.world.writes[mark:] if write.kind != "TApp"]
-    assert told_apart(found, writes, life) == []
+    assert differences_between(found, writes, life) == []
     most = max(len((*step.created, *step.deleted)) for step in found.steps)
     assert most == (3 if edit.get("podManagementPolicy") else 1)

@@ -246,7 +246,7 @@ def running(written: str) -> StandIn:
 
 @cache
 def nowhere() -> StandIn:
-    """No cluster."""
+    """Returns a kubectl without a cluster, in which every call would be recorded."""
     world = World(registration(), WsgiHook(lambda *_: []))
     world.clock.now = NOW
     return StandIn(world)
@@ -265,7 +265,7 @@ def comparable(said: Said) -> tuple[int, Document]:
 
 
 def compare(old: Document, new: Document, folder: Path) -> Document:
-    """Foretells an edit both ways; the plan, which is the same."""
+    """Forecasts an edit from files and with a cluster, and returns the plan, which is the same."""
     written = [yaml.safe_dump(each) for each in (old, new)]
     files = [folder / "old.yaml", folder / "new.yaml"]
     for file, text in zip(files, written, strict=True):

@@ -10,7 +10,7 @@ from kubectl_tapp.decide.inspection import inspect
 from kubectl_tapp.live import model
 from tapp.words.times import written
 from tests.builders import manifest
-from tests.plugin.clusters import hacked
+from tests.plugin.clusters import unvalidated
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.scenarios.life import Life
 
@@ -36,7 +36,7 @@ def idle(seconds: float, *, new: bool = False) -> tuple[StandIn, str]:
         else:
             metadata["generation"] += 1
 
-    return hacked(standin, "TApp", edit), at
+    return unvalidated(standin, "TApp", edit), at
 
 
 @pytest.mark.parametrize("command", ["status web", "why web", "plan web --replicas 5"])
@@ -78,7 +78,7 @@ def test_tapp_that_was_never_observed_is_reported() -> None:
 def test_generation_is_reported_if_the_time_is_unknown() -> None:
     """A spec of generation 2 without managedFields may be of any age."""
     standin, _ = idle(300)
-    hacked(standin, "TApp", lambda tapp: tapp["metadata"].pop("managedFields"))
+    unvalidated(standin, "TApp", lambda tapp: tapp["metadata"].pop("managedFields"))
     said = kubectl_tapp(standin, "status", "web")
     assert said.lines[0].endswith("no controller has acted on its generation 2")
     assert "Metacontroller" not in said.out

@@ -11,7 +11,7 @@ from simulator.objects.objects import Object, name_of, with_meta
 from tapp.kube.owners import controller_ref
 from tests.builders import claim_template, manifest
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.plugin.sync_errors import tell_failures
+from tests.plugin.sync_errors import record_failures
 from tests.plugin.watches import watched
 from tests.scenarios.life import Life
 
@@ -45,7 +45,7 @@ def forbidden(words: str) -> Callable[[str], str]:
 
 def web(**spec: Any) -> Life:
     life = Life().apply(manifest(**{"replicas": 4, **spec}))
-    tell_failures(life.world)
+    record_failures(life.world)
     return life
 
 

@@ -14,7 +14,7 @@ from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.edit.canaries import pick_instances
 from tests.builders import manifest, template
 from tests.counting import calls
-from tests.plugin.clusters import hacked, one_sentence, running
+from tests.plugin.clusters import one_sentence, running, unvalidated
 from tests.plugin.standin import StandIn, kubectl_tapp
 
 Document = dict[str, Any]
@@ -191,7 +191,9 @@ def test_resume_with_wait_says_that_no_controller_has_acted_yet(web: StandIn) ->
 
 
 def test_wait_for_a_tapp_in_deletion_is_an_error(web: StandIn) -> None:
-    hacked(web, "TApp", lambda it: it["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
+    unvalidated(
+        web, "TApp", lambda it: it["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z")
+    )
     one_sentence(kubectl_tapp(web, "wait", "web"), "TApp web is being deleted")
     assert kubectl_tapp(web, "why", "web").lines[0] == "TApp web is being deleted"
 
@@ -203,7 +205,7 @@ def test_output_for_a_tapp_in_deletion_names_the_blocking_finalizer(web: StandIn
         if pod["metadata"]["name"] == "web-5":
             pod["metadata"]["finalizers"] = ["a.example/x"]
 
-    hacked(web, "Pod", keep)
+    unvalidated(web, "Pod", keep)
     web.world.delete("tapps", "web")
     told = kubectl_tapp(web, "status", "web").out
     assert "its status does not say so yet: the controllers of its finalizers" in told
@@ -235,7 +237,7 @@ def test_restart_ends_with_an_error_if_a_chosen_instance_is_scaled_down(web: Sta
 
 
 def test_invalid_spec_is_reported_and_can_be_repaired(web: StandIn) -> None:
-    hacked(web, "TApp", lambda it: it["spec"].update(replicas="x"))
+    unvalidated(web, "TApp", lambda it: it["spec"].update(replicas="x"))
     one_sentence(kubectl_tapp(web, "wait", "web"), "TApp web is invalid: ", "spec.replicas")
     said = kubectl_tapp(web, "scale", "web", "--replicas", "3", "--dry-run=client")
     assert (said.code, said.err) == (0, "")
@@ -254,7 +256,7 @@ def test_template_names_may_be_any_text() -> None:
 
 @pytest.mark.parametrize("body", [{"spec": 5}, {"spec": {"containers": [{"image": "x"}]}}, {}])
 def test_invalid_template_affects_only_its_instances(body: Document) -> None:
-    web = hacked(running(), "TApp", lambda it: it["spec"]["templatePool"].update(odd=body))
+    web = unvalidated(running(), "TApp", lambda it: it["spec"]["templatePool"].update(odd=body))
     for arguments in (
         ["status", "web"], ["why", "web"], ["list", "-o", "wide"],
         ["plan", "web", "--image", "app=nginx:9"], ["restart", "web", "--dry-run=client"],
@@ -277,7 +279,7 @@ def test_history_skips_unreadable_revisions(web: StandIn, data: object) -> None:
         if revision["revision"] == 1:
             revision["data"] = data
 
-    hacked(web, "ControllerRevision", spoil)
+    unvalidated(web, "ControllerRevision", spoil)
     said = kubectl_tapp(web, "history", "web")
     assert (said.code, said.err) == (0, "")
     assert [line.split()[1] for line in said.lines[1:]] == ["2"]
@@ -304,7 +306,7 @@ def test_control_characters_in_a_container_message_are_not_printed(web: StandIn)
         status["state"] = {"waiting": {"reason": "CrashLoopBackOff", "message": words}}
         pod["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
 
-    hacked(web, "Pod", die)
+    unvalidated(web, "Pod", die)
     for verb in ("status", "why"):
         said = kubectl_tapp(web, verb, "web")
         assert said.code == 0

@@ -161,7 +161,10 @@ def applied(web: StandIn, path: Path, verb: str, **spec: Any) -> list[str]:
 
 
 def test_kept_instance_keeps_its_claims_and_its_service(tmp_path: Path) -> None:
-    """The plan and `why` say so, and its next pod has them."""
+    """The plan and `why` announce that.
+
+    The next pod of the instance has the claims and the Service.
+    """
     both = [claim_template("data"), claim_template("logs")]
     web = running(
         template=mounting("nginx:1", "data", "logs"), volumeClaimTemplates=both, serviceName="old"

@@ -26,7 +26,7 @@ def life() -> Life:
 
 @pytest.fixture
 def standin(life: Life) -> StandIn:
-    """The kubectl for it."""
+    """Returns the kubectl for the running TApp."""
     return StandIn(life.world)
 
 
@@ -41,7 +41,7 @@ def fail(said: str) -> Callable[[StandIn], object]:
 
 
 def nothing(standin: StandIn) -> None:
-    """Everything works."""
+    """Changes nothing, so that every call works."""
 
 
 def no_definition(standin: StandIn) -> None:

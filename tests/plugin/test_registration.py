@@ -96,7 +96,7 @@ OTHERS = {
 def test_each_option_is_parsed_like_in_the_service(
     option: str, text: str, spelling: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All options that decisions depend on, including future ones."""
+    """Covers all options that decisions depend on, including future ones."""
     variable = spelling(f"tapp_{option}")
     monkeypatch.setenv(variable, text)
     options = Settings().options

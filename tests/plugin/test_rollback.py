@@ -133,7 +133,7 @@ def test_short_or_ambiguous_hash_is_an_error(
 
 
 def test_cause_of_a_rollback_has_the_hash(web: StandIn) -> None:
-    """The rollback replaces the record of the number."""
+    """A rollback gives the revision a new number, so its old number would name nothing."""
     assert kubectl_tapp(web, "rollback", "web", "--to", "1", "-y", "--wait").code == 0
     web.world.settle()
     newest = json.loads(kubectl_tapp(web, "history", "web", "-o", "json").out)[-1]

@@ -11,7 +11,7 @@ from simulator.objects.kinds import POD
 from simulator.objects.objects import with_meta
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
 from tests.plugin.states import stuck_image, template, web
-from tests.plugin.sync_errors import tell_failures
+from tests.plugin.sync_errors import record_failures
 from tests.scenarios.life import Life, example
 
 GOLDENS = Path(__file__).parent / "golden"
@@ -134,7 +134,7 @@ def gated(life: Life) -> None:
 
 def over_quota(life: Life) -> None:
     """New pods that the API server refuses."""
-    tell_failures(life.world)
+    record_failures(life.world)
 
     def quota(operation: str, obj: Document) -> Document:
         if operation == "CREATE" and obj["kind"] == "Pod":

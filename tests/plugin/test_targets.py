@@ -44,7 +44,10 @@ def test_switch_of_kubectl_is_passed_to_every_call(web: StandIn, name: str) -> N
 
 
 def test_repeated_option_is_passed_as_often(web: StandIn) -> None:
-    """Before or after the command. For other options, the last one counts."""
+    """The option may be before or after the command.
+
+    Of other options, the last one counts.
+    """
     before = ["--as-group", "dev", "--as", "eve", "--token", "one"]
     behind = ["--as-group=ops", "--as-group=all", "--as", "jane"]
     assert kubectl_tapp(web, *before, "status", "web", *behind).code == 0

@@ -1,4 +1,4 @@
-"""`plan` and all verbs report templates without possible pods before they write."""
+"""`plan` and all verbs report templates whose pods cannot be created, before they write."""
 
 import json
 
@@ -70,7 +70,7 @@ def test_plan_names_instances_without_volumes_or_with_only_their_claims(web: Sta
 
 
 def test_short_plan_names_a_new_instance_without_a_pod(web: StandIn) -> None:
-    """Its claims do not exist, and their template was removed."""
+    """The template mounts a claim that does not exist, and its claim template was removed."""
     web.world.patch("tapps", "web", {"spec": {"volumeClaimTemplates": []}})
     web.world.settle()
     said = kubectl_tapp(web, "scale", "web", "--replicas=4", "--dry-run=client")

@@ -96,7 +96,7 @@ SLOW = (
 
 @pytest.mark.parametrize("verb", SLOW)
 def test_timeout_of_each_verb_is_respected(verb: str) -> None:
-    """If the time is too short, the edit is written all the same."""
+    """If the wait takes longer, the command fails, although the edit has been written."""
     standin = ready_for(verb)
     begun = standin.world.clock.now
     said = kubectl_tapp(standin, *VERBS[verb], "-y", "--wait", "--timeout", "1s")

@@ -20,13 +20,13 @@ class ScriptedWatch:
         self.changes: Queue[Change | None] = Queue()
 
     def events(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Until None."""
+        """Yields the events of the test until one of them is None."""
         while (change := self.changes.get()) is not None:
             kind, uid = change
             yield kind, {"metadata": {"uid": uid}}
 
     def stop(self) -> None:
-        """Its end."""
+        """Ends the watch."""
         self.changes.put(None)
 
 
@@ -37,7 +37,7 @@ class Clock:
         self.now = 1.0
 
     def monotonic(self) -> float:
-        """Seconds."""
+        """Returns the time that the test has set, in seconds."""
         return self.now
 
 
@@ -50,7 +50,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_deleted_objects_are_removed_after_the_initial_events(clock: Clock) -> None:
-    """Before that, objects from the list are kept. Later, deleted pods must not use memory."""
+    """Before the list is complete, objects that were read earlier are kept.
+
+    After that, deleted pods must not use memory.
+    """
     told, changed = ScriptedWatch(), Event()
     watched = Watched(told, changed.set)  # type: ignore[arg-type]
 

@@ -52,7 +52,7 @@ def life() -> Life:
 
 
 def rolling() -> StandIn:
-    """A kubectl for it, which no test here uses for writes."""
+    """Returns a kubectl for the TApp, which no test of this file uses for writes."""
     return StandIn(life().world)
 
 

@@ -168,11 +168,11 @@ class Life:
     # The actions of a user.
 
     def apply(self, *documents: Document) -> "Life":
-        """`kubectl apply`, then waits until nothing changes any more."""
+        """Runs `kubectl apply`, and waits until nothing changes any more."""
         return self.begin(*documents).settle()
 
     def begin(self, *documents: Document) -> "Life":
-        """`kubectl apply` without waiting."""
+        """Runs `kubectl apply` without waiting."""
         for document in documents:
             self.world.apply(document)
             if document["kind"] == "TApp":
@@ -180,17 +180,17 @@ class Life:
         return self
 
     def patch(self, **spec: Any) -> "Life":
-        """`kubectl patch --type=merge` of the spec, then waits."""
+        """Runs `kubectl patch --type=merge` for the spec, and waits until nothing changes."""
         self.begin_patch(**spec)
         return self.settle()
 
     def begin_patch(self, **spec: Any) -> "Life":
-        """`kubectl patch --type=merge` of the spec without waiting."""
+        """Runs `kubectl patch --type=merge` for the spec without waiting."""
         self.world.patch("TApp", self.name, {"spec": spec})
         return self
 
     def delete(self, propagation: Propagation = "Background") -> "Life":
-        """`kubectl delete --cascade=...`, then waits."""
+        """Runs `kubectl delete --cascade=...`, and waits until nothing changes any more."""
         self.world.delete("TApp", self.name, propagation=propagation)
         return self.settle()
 
@@ -295,7 +295,7 @@ class Life:
     def writes(self) -> list[str]:
         """Returns the writes to pods and claims since the last call.
 
-        No write may be refused or change nothing, except for the second PUT of a
+        Checks that no write was refused or changed nothing, except for the second PUT of a
         DecoratorController.
         """
         found = self.news()
@@ -337,9 +337,7 @@ def is_complete(tapp: Document) -> bool:
 
 
 def _follows(before: Write | None, write: Write) -> bool:
-    """Returns True if a write changes nothing and directly follows a write of the same pod's
-    status.
-    """
+    """Returns True if a write changes nothing and follows a write of the same pod's status."""
     status = before is not None and (before.verb, before.name) == ("status", write.name)
     return status and (write.verb, write.kind, write.outcome) == ("update", "Pod", "no-op")
 

@@ -101,7 +101,7 @@ def test_action_has_the_recorded_result(case: Document, version: Version) -> Non
 
 
 def test_old_versions_of_argo_cd_ignore_the_removal_of_the_last_entry() -> None:
-    """The actions have to work around this: an object that becomes empty stays as it was."""
+    """An object that an action empties keeps its old content, which the actions have to avoid."""
     script = "obj.spec.statuses['1'] = nil\nreturn obj"
     before = tapp(replicas=3, statuses={"1": "Killed"})
     assert acted(script, before, version=V3_1_0) == before
@@ -192,7 +192,7 @@ def test_kill_changes_nothing_else_in_the_tapp() -> None:
     ids=["running", "killed and paused", "two killed"],
 )
 def test_actions_have_the_same_results_as_the_commands_of_the_plugin(before: Document) -> None:
-    """Only an empty object may remain in one of them."""
+    """An empty object that only one of both leaves does not count as a difference."""
 
     def normalized(after: Document) -> Document:
         """Returns the spec without empty objects and without `paused: false`."""

@@ -122,7 +122,7 @@ def test_finished_pods_are_deleted_at_once_if_the_setting_says_so() -> None:
 
 
 def test_kubelet_restarts_containers_with_restart_policy_on_failure() -> None:
-    """The pod itself never fails."""
+    """The pod itself does not fail, so it is not replaced."""
     life = batch(policy="OnFailure").settle()
     assert life.status["statuses"]["0"] == life.status["statuses"]["2"] == "Succ"
     assert life.status["statuses"]["1"] != "Failed"

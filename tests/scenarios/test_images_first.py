@@ -295,7 +295,7 @@ def test_condition_stays_while_a_refused_puller_is_tried_again() -> None:
 
 
 def test_pullers_run_one_by_one_if_a_quota_allows_only_one() -> None:
-    """No image is late, and no refusal is recorded."""
+    """Every image is still pulled before its update, and no refusal is recorded."""
     refusal = Refusal(most=1)
     life = tapp_with_slow_registry(policies=[refusal])
     refusal.life = life

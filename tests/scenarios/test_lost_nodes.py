@@ -85,7 +85,7 @@ def test_node_that_is_back_in_time_causes_no_write() -> None:
 
 
 def test_node_that_is_back_before_its_pod_is_marked_failed_keeps_the_pod() -> None:
-    """The pod-status hook did not work when the instance was marked."""
+    """The service has marked the pod as lost, but the pod-status hook cannot set it to Failed."""
     life = tapp_with_force_delete()
     before = life.uids()
     (node,) = lose(life, 2)

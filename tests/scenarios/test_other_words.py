@@ -1,4 +1,4 @@
-"""Equivalent templates in another form, such as a short one after one that kubectl printed."""
+"""Equivalent templates: a short one is applied after the long form that kubectl has printed."""
 
 from typing import Any
 

@@ -285,7 +285,10 @@ def test_restart_of_a_probed_container_is_complete_when_its_stop_was_observed() 
 
 @pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
 def test_pod_that_is_evicted_during_a_restart_is_replaced(lean: bool) -> None:
-    """A container has not restarted yet, although both ran for a long time before."""
+    """One container has restarted, and the other one has not.
+
+    Both had run for a long time before, so the time alone would prove the restart.
+    """
     first = asking(sidecars=[SIDE], terminationGracePeriodSeconds=1)
     second = asking(sidecars=[SIDE], terminationGracePeriodSeconds=1, restart="1")
     for body in (first, second):

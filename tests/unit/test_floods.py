@@ -250,7 +250,7 @@ def test_long_hold_annotations_are_shortened_in_status_plan_and_memo() -> None:
 
 @pytest.mark.parametrize("own", [False, True], ids=["same template", "own template each"])
 def test_partition_of_many_instances_costs_linear_steps(own: bool) -> None:
-    """Each pod has a priority, somebody has filled the status, and a third of the pods is lost."""
+    """Each pod has a priority, the status has many notes, and a third of the pods is lost."""
     body = template_with_env("$(tapp.index)") if own else template()
     strategy = {"partition": "50%"}
     world = World(tapp(replicas=MANY, template=body), hook=Hook(), history=True)
@@ -301,7 +301,7 @@ def test_each_kept_revision_is_parsed_once_in_a_sync() -> None:
 
 
 def test_large_claim_template_is_processed_once_for_all_claims() -> None:
-    """Otherwise 50 claims of 46 KB take a second, and each further 50 claims another one."""
+    """Without that, every 50 claims with a template of 46 KB would take one more second."""
     claim = claim_template()
     claim["spec"]["x"] = {f"k{n}": {"a": [n]} for n in range(1_000)}
 

@@ -59,7 +59,7 @@ def request_with_kept_instances(replicas: int, revisions: list[Document], *pods:
 
 
 def test_claim_templates_in_revisions_count_for_the_size_limit() -> None:
-    """With 2,000 templates and a claim template of 120 KB, 354 KB once caused 245 MB."""
+    """A request of 354 KB with 2,000 templates and a large claim template once caused 245 MB."""
     claim = claim_template()
     claim["metadata"]["annotations"] = {"large": "x" * 60 * KB}
     pool = {f"t{n}": template(f"nginx:{n}") for n in range(12)}
@@ -89,7 +89,10 @@ def test_unknown_mounts_are_checked_once_and_not_for_each_instance() -> None:
 
 
 def test_pods_are_visited_once_for_all_revisions_without_a_service_name() -> None:
-    """The Service name is taken from the pods; 16,000 pods and revisions once took 50 s."""
+    """The Service name is then taken from the pods.
+
+    With 16,000 pods and revisions, that once took 50 s.
+    """
 
     def asked(count: int) -> int:
         records = [revision_of(number) for number in range(count)]
@@ -103,7 +106,7 @@ def test_pods_are_visited_once_for_all_revisions_without_a_service_name() -> Non
 
 
 def test_long_texts_in_a_revision_are_shortened_in_messages() -> None:
-    """A Service name of 100 KB, quoted for each of 2,000 instances, once caused 204 MB."""
+    """A Service name of 100 KB was once quoted for each of 2,000 instances, which took 204 MB."""
     for beside in (
         {"serviceName": "s" * 100 * KB},
         {"volumeClaimTemplates": [claim_template(f"{n}-{'c' * 2 * KB}") for n in range(50)]},
@@ -118,7 +121,7 @@ def test_long_texts_in_a_revision_are_shortened_in_messages() -> None:
 
 
 def test_revision_with_too_many_claim_templates_counts_as_one_without() -> None:
-    """Each claim template is checked for each instance; 1,000 once took 2 ms for an instance."""
+    """Each claim template is checked for each instance, so their number has a limit."""
     for count, found in ((MOST_CLAIMS, MOST_CLAIMS), (MOST_CLAIMS + 1, 0)):
         claims = [claim_template(f"c{number}") for number in range(count)]
         asked = json.loads(

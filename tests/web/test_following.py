@@ -11,7 +11,7 @@ from simulator.api.store import ForbiddenError
 from simulator.objects.objects import name_of
 from tapp.words.kinds import SERVICE
 from tests.plugin.standin import StandIn
-from tests.plugin.sync_errors import tell_failures
+from tests.plugin.sync_errors import record_failures
 from tests.scenarios.life import Life
 from tests.web.served import Document, tapp
 
@@ -60,7 +60,7 @@ def test_services_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_refused_update_is_reported_from_events() -> None:
     """Only an Event shows the refusal, because the pod exists and the spec has been observed."""
     life = Life().apply(tapp(replicas=2))
-    tell_failures(life.world)
+    record_failures(life.world)
 
     def frozen(operation: str, obj: Document) -> Document:
         if operation == "UPDATE" and obj["kind"] == "Pod":

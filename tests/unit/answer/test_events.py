@@ -185,7 +185,7 @@ def after_sync_without_pods(world: World) -> World:
 
 
 def after_sync_only(world: World) -> World:
-    """Runs a sync whose effects are not visible yet."""
+    """Runs a sync; its pods exist, but no kubelet has handled them yet."""
     world.sync()
     return world
 

@@ -130,7 +130,7 @@ def test_namespace_with_the_name_of_a_pod_stays_unchanged(strip: bool) -> None:
 
 
 def test_first_of_two_ready_conditions_counts() -> None:
-    """The API server accepts no such status, so only the order is defined."""
+    """The API server refuses such a status, so any fixed choice is fine."""
     world = World(tapp(replicas=1)).settle()
     no = {"type": "Ready", "status": "False"}
 
@@ -143,7 +143,7 @@ def test_first_of_two_ready_conditions_counts() -> None:
 
 
 def test_failed_pod_without_a_node_does_not_get_the_node_of_another_pod() -> None:
-    """Such a pod was not rejected by a kubelet."""
+    """A pod without a node has failed for another reason than a rejection by a kubelet."""
     world = World(tapp(replicas=3, template=template(restartPolicy="Never"))).settle()
     world.modify(1, lambda pod: refused(pod, bound=False))
     world.modify(1, lambda pod: {**pod, "spec": {**pod["spec"], "nodeName": ""}})

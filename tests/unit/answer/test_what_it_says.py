@@ -74,7 +74,7 @@ def test_condition_ends_when_the_pod_is_created() -> None:
 
 
 def test_pod_that_is_being_replaced_is_not_reported_as_missing() -> None:
-    """Between the deletion and the creation there is no pod, as expected."""
+    """Between the deletion of the old pod and the creation of the new one, no pod is expected."""
     world = settled(replicas=2).change(template=RECREATED)
     world.hook.now = NOW + 3_600
     for _ in range(6):

@@ -129,14 +129,14 @@ PENDING: list[tuple[Change, str, Document]] = [
 IDS = [change.__name__ for change, _, _ in PENDING]
 
 
-@pytest.mark.parametrize(("change", "wish", "spec"), PENDING, ids=IDS)
+@pytest.mark.parametrize(("change", "action", "spec"), PENDING, ids=IDS)
 @pytest.mark.parametrize("only", [None, "update", "delete", "both", ""])
 def test_hold_prevents_the_actions_named_by_hold_for_and_no_others(
-    change: Change, wish: str, spec: Document, only: str | None
+    change: Change, action: str, spec: Document, only: str | None
 ) -> None:
     world = change(tapp_on_hold(only=only, **spec))
     uid = world.pod(0)["metadata"]["uid"]
-    covered = {"update": wish != "Delete", "delete": wish != "Update"}.get(only or "", True)
+    covered = {"update": action != "Delete", "delete": action != "Update"}.get(only or "", True)
     assert world.decisions()[0].endswith("/Held") == covered
     if not covered:
         return
@@ -146,17 +146,17 @@ def test_hold_prevents_the_actions_named_by_hold_for_and_no_others(
         world.kubelet()
     assert world.pod(0)["metadata"]["uid"] == uid
     assert world.container(0)["image"] == image
-    assert pending_action(world) == (wish, BEGAN, "true")
+    assert pending_action(world) == (action, BEGAN, "true")
     assert world.parent["status"]["held"] == "0"
 
 
-@pytest.mark.parametrize(("change", "wish", "spec"), PENDING, ids=IDS)
+@pytest.mark.parametrize(("change", "action", "spec"), PENDING, ids=IDS)
 def test_pending_action_is_carried_out_when_the_hold_is_removed(
-    change: Change, wish: str, spec: Document
+    change: Change, action: str, spec: Document
 ) -> None:
     world = change(tapp_on_hold(**spec)).settle().modify(0, annotated(hold=None))
     first = world.decisions()[0]
-    assert first.split("/")[0] == {"Update": "UpdateInPlace"}.get(wish, wish)
+    assert first.split("/")[0] == {"Update": "UpdateInPlace"}.get(action, action)
     world.settle()
     assert "held" not in world.parent["status"]
     if "web-0" in world.pods:

@@ -117,7 +117,7 @@ def test_kept_instance_mounts_its_claim_although_the_claim_template_was_removed(
 def test_kept_pod_is_recreated_with_its_claims_if_it_is_lost_together_with_the_edit(
     policy: str,
 ) -> None:
-    """One sync sees both the edit and the loss."""
+    """The first sync after the edit already shows that the pod is gone."""
     found = tapp_with_claims(podManagementPolicy=policy)
     found.change(**NO_LOGS)
     del found.pods["web-2"]

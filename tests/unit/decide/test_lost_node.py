@@ -52,7 +52,10 @@ def test_existing_pods_get_the_tolerations_after_force_delete_pod_was_set() -> N
 
 
 def test_tolerations_are_put_before_a_toleration_of_all_taints_with_a_time_limit() -> None:
-    """The first matching toleration decides. The author's one is meant for other taints, too."""
+    """The first matching toleration decides.
+
+    The template's toleration also serves other taints, so it stays.
+    """
     wildcard = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
     made = WorldOfNodes(1, template=template(tolerations=[wildcard])).pod(0)["spec"]["tolerations"]
     assert [(item.get("key"), item.get("tolerationSeconds")) for item in made] == [

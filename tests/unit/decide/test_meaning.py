@@ -92,7 +92,10 @@ FIRSTS = list({each.kind: each for each in reversed(WRITTEN)}.values())
 
 @pytest.mark.parametrize("spelling", WRITTEN if FULL else FIRSTS, ids=lambda each: each.name)
 def test_default_that_is_added_or_removed_changes_only_labels(spelling: Spelling) -> None:
-    """Runs with and without a history; one sample for each kind of default, all with `FULL`."""
+    """Runs with and without a history, with one sample for each kind of default.
+
+    All defaults are covered with `FULL`.
+    """
     found = assert_only_labels_change(tapp_with_spec(spelling.plain, replicas=1), spelling.written)
     assert_only_labels_change(found, spelling.plain)
     assert_only_labels_change(
@@ -249,7 +252,7 @@ def test_running_update_in_place_continues_when_defaults_are_added() -> None:
 
 
 def test_kept_instance_keeps_its_revision_label_until_the_partition_is_lowered() -> None:
-    """Lowering the partition restarts nothing, either."""
+    """Lowering the partition does not restart the instance either."""
     found = tapp_with_spec(PLAIN, updateStrategy={"partition": 1})
     before = running_state(found)
     found.change(template=template_of(WRITTEN_OUT))

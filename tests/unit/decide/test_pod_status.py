@@ -230,7 +230,7 @@ def test_open_gate_stays_open_after_an_update_with_any_message(
 def test_open_gate_is_closed_for_an_update_with_any_message(
     message: Callable[[], str], seen: int
 ) -> None:
-    """The containers of the old image still run."""
+    """The status shows that containers with the old image still run."""
     pod = with_update_record(pod_with_gate(), seen=seen, replaced=False, message=message())
     closed = gate_of(response_to(pod)["status"])
     assert (closed["status"], closed["reason"]) == ("False", "UpdateInPlace")
@@ -316,7 +316,7 @@ HOOK = Hook()
 
 @given(VALUES, st.sampled_from(["metadata", "spec", "status", "labels", "conditions", "gates"]))
 def test_random_pods_get_a_complete_status_or_an_error(value: Any, where: str) -> None:
-    """Never an internal error, and never a status with fewer fields than before."""
+    """The hook never fails internally, and never returns a status with fewer fields than before."""
     pod = annotated(pod_with_gate(), drain="v1-next")
     if where == "labels":
         pod["metadata"] = {**pod["metadata"], "labels": value}

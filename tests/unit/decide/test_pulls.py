@@ -115,9 +115,10 @@ ODD_TIMES = {
 
 @pytest.mark.parametrize("time", ODD_TIMES.values(), ids=ODD_TIMES)
 def test_update_goes_on_without_its_puller_for_any_age_of_another_puller(time: str | None) -> None:
-    """A puller that is not there waits for room that others take, but only for young ones.
+    """A missing puller is waited for while a young puller may still use its resources.
 
-    The other puller cannot leave a lost node. Its creationTimestamp comes from another clock.
+    The other puller is being deleted on a lost node, so it never goes. Its age must not be computed
+    from its creationTimestamp, which comes from another clock.
     """
     world = settled(replicas=1, updateStrategy=FIRST).change(template=template("nginx:2"))
     world.sync()

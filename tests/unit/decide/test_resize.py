@@ -289,9 +289,9 @@ def test_condition_names_pods_that_are_not_resized_for_a_minute() -> None:
 
 
 def test_pod_is_replaced_if_the_api_server_refuses_its_resize_for_long() -> None:
-    """The API server refuses more than the node has since Kubernetes 1.36.
+    """Since Kubernetes 1.36 the API server refuses requests for more than the node has.
 
-    An outage in between counts only once.
+    An hour without a sync does not count as a refusal for an hour.
     """
     world = tapp_with_resizing().change(template=template_with_resources(MORE))
     world.sync()

@@ -206,7 +206,7 @@ def test_container_with_resources_in_a_volume_does_not_restart() -> None:
 
 
 def test_no_container_restarts_when_a_resize_by_somebody_else_is_reverted() -> None:
-    """The process still has the value of its template."""
+    """The process was started with the template's value, and has never read another one."""
     world = reported(tapp_with_resizing(reading_template(LESS)), LESS)
     resized(world, MORE)
     assert "anew" not in decision(world)

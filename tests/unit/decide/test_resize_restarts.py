@@ -96,7 +96,7 @@ def test_resize_with_a_restart_happens_outside_the_services() -> None:
 
 
 def test_resize_by_somebody_else_is_reverted_outside_the_services() -> None:
-    """The pod has the revision of its template all the time."""
+    """The revision label of the pod does not change, so only the resources show the resize."""
     world = tapp_with_gate()
     world.modify(0, lambda pod: with_reported_resources(with_resources(pod, MORE), MORE))
     assert decision(world).startswith("Mark/Draining")

@@ -17,7 +17,7 @@ from tests.unit.world import World, settled
 def test_pods_stay_if_the_api_server_would_refuse_their_new_template(
     wrong: Document, words: str
 ) -> None:
-    """The next valid template is rolled out."""
+    """A later valid template is rolled out."""
     world = settled(replicas=2)
     before = world.uids()
     world.change(template=wrong)
@@ -68,7 +68,7 @@ def test_instance_whose_claim_was_deleted_is_named_and_not_updated() -> None:
 
 
 def test_terminating_claim_counts_as_deleted() -> None:
-    """It disappears together with its pod, so the next pod could not be created."""
+    """The claim disappears together with its pod, so a next pod could not be created."""
     world = with_claims().change(volumeClaimTemplates=CLAIMS[:1])
     world.claims["logs-web-1"] = terminating(world.claims["logs-web-1"])
     world.change(template=template_with_mounts("data", "logs", image="nginx:2"))

@@ -63,7 +63,7 @@ def test_5_pod_that_has_ended_is_deleted_before_its_template_is_compared() -> No
 
 
 def test_5_pod_that_has_ended_stays_if_its_template_does_not_exist() -> None:
-    """No new pod could be created."""
+    """Without its template, no new pod could be created for the instance."""
     world = settled().modify(0, lambda pod: completed(pod, "Failed"))
     world.change(defaultTemplateName="typo")
     assert verdict(world) == "Keep/TemplateNotFound"

@@ -69,7 +69,7 @@ def test_random_combinations_of_fields_reach_the_pod_unchanged() -> None:
 
 
 def test_images_of_image_volumes_are_not_pulled_before_an_update() -> None:
-    """They never change in an update in place."""
+    """An update in place never changes an image volume."""
     strategy = {"inPlaceUpdateStrategy": {"prePull": True}}
     world = settled(template=template("nginx:1", volumes=[VOLUME]), updateStrategy=strategy)
     answer = world.change(template=template("nginx:2", volumes=[VOLUME])).sync()
@@ -79,7 +79,7 @@ def test_images_of_image_volumes_are_not_pulled_before_an_update() -> None:
 
 
 def test_changed_image_volume_replaces_the_pod() -> None:
-    """An update in place of a container keeps the volume."""
+    """An update in place of a container would keep the old volume."""
     world = settled(template=template("nginx:1"))
     world.change(template=template("nginx:1", volumes=[VOLUME]))
     assert world.decisions() == {0: "Recreate/TemplateChanged"}

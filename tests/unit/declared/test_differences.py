@@ -128,11 +128,10 @@ bodies = st.builds(
 def test_effects_of_random_differences_agree_with_the_revisions(
     before: Document, after: Document
 ) -> None:
-    """There is a difference if the first revision differs.
+    """Two templates with different full revisions have a difference.
 
-    It replaces pods if the second one differs.
-
-    The exception are resources, because a pod may already have the new ones.
+    If their second revisions (without images) differ, the difference replaces pods, unless it is
+    one of resources, which a pod may already have.
     """
     old, new = revisions(before), revisions(after)
     effects = {item.effect for item in differences(before, after)}

@@ -30,7 +30,10 @@ MISSING: Document = {**REQUEST, "children": {**REQUEST["children"], "Pod.v1": {}
 
 
 def response_for(request: Document, status: Any) -> Document:
-    """Returns the response of a sync with this status; finalize has to succeed with it, too."""
+    """Returns the response of a sync for a TApp with this status.
+
+    Also checks that a finalize request with the status succeeds.
+    """
     asked = {**request, "parent": {**request["parent"], "status": status}}
     assert HOOK.post("/finalize", {**asked, "finalizing": True}).status_code == 200
     found: Document = HOOK.answer("/sync", asked)

@@ -245,7 +245,10 @@ def test_hanging_api_server_delays_no_sync_and_fills_a_limited_queue(
 def test_tapp_may_write_25_events_at_once_and_then_one_in_five_minutes(
     account: Path, server: ApiServer
 ) -> None:
-    """The limit is that of client-go's spam filter: all reasons share it; there is no queue."""
+    """The limit is that of client-go's spam filter.
+
+    All reasons share it, and refused events are not queued.
+    """
     now = [0.0]
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: now[0])
     before = counted()

@@ -174,7 +174,10 @@ def test_parent_without_a_valid_uid_does_not_wait() -> None:
 
 
 def test_waiting_sync_decides_with_its_time_of_arrival_and_shortens_the_resync() -> None:
-    """Pods had been Ready for 9 of 10 seconds. A probe may have failed during the wait."""
+    """The pods had been Ready for 9 of 10 seconds when the request arrived.
+
+    The request shows the pods as they were then, so the time of the wait must not count.
+    """
     asked = sync_of(60, minReadySeconds=10)
     for pod in asked["children"]["Pod.v1"].values():
         for condition in pod["status"]["conditions"]:

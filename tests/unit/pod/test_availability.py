@@ -89,7 +89,7 @@ def test_instances_on_unreachable_nodes_are_not_updated_together() -> None:
 
 
 def test_instance_on_an_unreachable_node_is_not_updated_and_uses_the_budget() -> None:
-    """Its kubelet cannot restart anything now.
+    """The kubelet cannot restart a container while its node is unreachable.
 
     When the node is back, another update may be running.
     """

@@ -89,7 +89,7 @@ def test_image_with_a_digest_is_compared_with_the_published_image_id(wanted: str
 
 
 def test_update_is_not_complete_while_the_old_container_runs() -> None:
-    """A kubelet that was away for an hour may only now begin to stop it."""
+    """A kubelet that was away for an hour may begin to stop the container only now."""
     world = just_updated()
     kubelet_publishes(world, seen=2, containerID=recorded_container_id(world), image=OLD)
     world.hook.now = NOW + 36_000

@@ -58,7 +58,7 @@ LOOPS: dict[str, Document] = {
 
 @pytest.mark.parametrize(("action", "says"), [("Restart", True), ("RestartAllContainers", False)])
 def test_restart_of_all_containers_is_no_crash_loop(action: str, says: bool) -> None:
-    """The kubelet restarts them without a back-off, and stops the other containers for it."""
+    """The kubelet restarts all containers without a back-off, and stops those that still run."""
     rule = {"action": action, "exitCodes": {"operator": "In", "values": [3]}}
     own = {"restartPolicy": "Never", "restartPolicyRules": [rule]}
     world = settled(template=template(container=own, sidecars=[{"name": "side", "image": "a:1"}]))

@@ -123,7 +123,7 @@ WAITS: dict[str, tuple[Document, Document, float, str]] = {
 def test_wait_is_reported_after_half_a_minute_and_makes_the_tapp_degraded_later(
     body: Document, state: Document, patience: float, message: str
 ) -> None:
-    """A resync is due at each of these times."""
+    """The service also requests a resync for both of these times."""
     world = settled(template=body).modify(0, with_state(state))
     answer = world.sync()
     assert message not in str(answer["status"])
@@ -208,7 +208,7 @@ def bound_to_dead_nodes(world: WorldOfNodes, *ids: int) -> WorldOfNodes:
 
 
 def test_pod_that_a_dead_kubelet_never_acknowledged_is_marked_failed_and_replaced() -> None:
-    """Only its kubelet could end a deletion, so the phase is set to Failed."""
+    """Only a kubelet could finish the deletion of a running pod, so the phase is set to Failed."""
     world = bound_to_dead_nodes(WorldOfNodes(3), 2)
     world.hook.now = BOUND + 299
     world.sync()
