@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.contract.pages import quoted, rows, section
-from tests.e2e.test_beside_statefulset import LIVES
+from tests.e2e.side_by_side import LIVES
 
 PAGE = Path(__file__).parents[2] / "docs" / "statefulset.md"
 SPEC = {

@@ -108,3 +108,22 @@ def demand(kube: Kube, namespace: str) -> Iterator[Demand]:
 
     yield demanded
     take(kube, "Validating", namespace)
+
+
+ADD = "JSONPatch{op: 'add', path: "
+
+
+def added(path: str, value: str) -> str:
+    """Returns a JSON patch operation for a mutation; the value is an expression."""
+    return f"{ADD}{path}, value: {value}}}"
+
+
+def mutation(*operations: str) -> list[str]:
+    """Returns one mutation with these operations."""
+    return [f"[{', '.join(operations)}]"]
+
+
+VOLUME = (
+    added("'/spec/volumes/-'", "Object.spec.volumes{name: 'certs',"
+          " emptyDir: Object.spec.volumes.emptyDir{}}"),
+)  # fmt: skip

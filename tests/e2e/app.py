@@ -105,6 +105,13 @@ class App:
         self.kube.delete("v1", "pods", self.namespace, f"{self.name}-{number}", **options)
         return self
 
+    def evict(self, number: int) -> None:
+        """Evicts a pod by the API, as the descheduler, `kubectl drain` and the VPA do."""
+        name = f"{self.name}-{number}"
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        path = self.kube.path("v1", "pods", self.namespace, name, "eviction")
+        self.kube.request("POST", path, eviction)
+
     def anew(self, number: int, born: dict[int, str]) -> App:
         """Waits until the uid of an instance's pod differs from its uid in `born`."""
         return self.until(lambda: self.uids().get(number, born[number]) != born[number], "anew")
@@ -153,6 +160,11 @@ class App:
     def condition(self, type: str) -> str:
         """Returns `status reason: message` of a condition, or an empty string."""
         return condition(self.kube.request("GET", self.path), type)
+
+    def reasons(self) -> list[str]:
+        """Returns the reasons of the conditions Degraded and Ready."""
+        found = [self.condition(type).split(":")[0] for type in ("Degraded", "Ready")]
+        return [each_one.split(" ")[-1] for each_one in found]
 
     @property
     def pods(self) -> dict[int, Json]:

@@ -15,6 +15,9 @@ from .kube import Kube, authority_of, documents
 
 NAMESPACE = REPOSITORY / "metacontroller" / "base" / "namespace.yaml"
 
+RESIZE = REPOSITORY / "metacontroller" / "components" / "resize"
+RESIZE_ACCOUNT = "tapp-hooks-resize"
+
 
 @contextmanager
 def account_of(

@@ -10,7 +10,7 @@ import base64
 import json
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from kubernetes.config import kube_config
 from simulator.api.apply import canonical_json
 
 Json = dict[str, Any]
+Kubectl = Callable[..., str]
+"""The type of the fixture `kubectl`."""
 FIELD_MANAGER = "tapp-e2e"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"

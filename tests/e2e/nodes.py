@@ -19,6 +19,16 @@ CAPACITY = {"cpu": "1000", "memory": "4Ti", "pods": "2000", "ephemeral-storage":
 DECLARED = ["RestartAllContainersOnContainerExits"]
 """Features that the scheduler requires of a node for some pods. The fake kubelet supports them."""
 
+LIMIT = 5
+"""Seconds of silence after which the TApps in these tests count a node as lost."""
+
+
+def mobile(made: Json) -> Json:
+    """Lets the instances of a TApp leave lost nodes, and returns the TApp."""
+    made["metadata"]["annotations"] = {"apps.tkestack.io/lost-node-seconds": str(LIMIT)}
+    made["spec"]["forceDeletePod"] = True
+    return made
+
 
 def timestamp() -> str:
     """Returns the current time in Kubernetes' format."""

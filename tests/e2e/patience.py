@@ -12,6 +12,9 @@ After restarts of the API server, the scheduler may wait a minute before its nex
 back-off).
 """
 
+LONG = 90.0
+"""Seconds to wait for a report that the service makes only after thirty seconds."""
+
 
 def until(fact: Callable[[], object], what: str, seconds: float = 90) -> None:
     """Waits until `fact` returns a true value.

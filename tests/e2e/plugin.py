@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import yaml
 
 from .binaries import build
@@ -100,6 +102,14 @@ def interrupt(process: subprocess.Popen[str]) -> str:
     os.killpg(process.pid, signal.SIGINT)
     out, _ = process.communicate(timeout=30)
     return out
+
+
+def environment_with_kubectl() -> dict[str, str]:
+    """Returns the environment with the control plane's kubectl first in PATH."""
+    path = f"{build.bin_dir()}{os.pathsep}{os.environ['PATH']}"
+    if shutil.which("kubectl", path=path) is None:
+        pytest.skip("no kubectl")
+    return {**os.environ, "PATH": path}
 
 
 class Person:

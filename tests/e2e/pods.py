@@ -22,6 +22,16 @@ def pod(namespace: str, name: str, **spec: Any) -> Json:
     }
 
 
+def tried(kube: Kube, namespace: str, made: Json) -> None:
+    """Creates a pod of a template in a dry run.
+
+    Raises KubeError if the API server refuses the pod.
+    """
+    pod = {"apiVersion": "v1", "kind": "Pod", **made}
+    pod["metadata"] = {**made.get("metadata", {}), "name": "probe", "namespace": namespace}
+    kube.request("POST", kube.path("v1", "pods", namespace), pod, {"dryRun": "All"})
+
+
 class Pods:
     """The pods of a namespace."""
 

@@ -8,20 +8,13 @@ from __future__ import annotations
 
 import pytest
 
-from .admission import Demand, Reshape
+from .admission import VOLUME, Demand, Reshape, added, mutation
 from .app import App, each, tapp, template
 from .kube import Json, KubeError
 from .kubelet import FakeKubelet
 from .kubelet_levers import Levers
-from .test_ownership import reasons
 
 pytestmark = pytest.mark.e2e
-ADD = "JSONPatch{op: 'add', path: "
-
-
-def added(path: str, value: str) -> str:
-    """Returns a JSON patch operation for a mutation; the value is an expression."""
-    return f"{ADD}{path}, value: {value}}}"
 
 
 def annotation(name: str, value: str) -> str:
@@ -32,11 +25,6 @@ def annotation(name: str, value: str) -> str:
     return added(f"'/metadata/annotations/' + jsonpatch.escapeKey('{name}')", f"'{value}'")
 
 
-def mutation(*operations: str) -> list[str]:
-    """Returns one mutation with these operations."""
-    return [f"[{', '.join(operations)}]"]
-
-
 SIDECAR = (
     added("'/spec/initContainers'", "[]"),
     added(
@@ -45,10 +33,6 @@ SIDECAR = (
     ),
 )
 CONTAINER = added("'/spec/containers/0'", "Object.spec.containers{name: 'proxy', image: 'proxy:1'}")
-VOLUME = (
-    added("'/spec/volumes/-'", "Object.spec.volumes{name: 'certs',"
-          " emptyDir: Object.spec.volumes.emptyDir{}}"),
-)  # fmt: skip
 INJECTED = {
     "a native sidecar, as Istio's": mutation(
         *SIDECAR, *VOLUME, annotation("sidecar.istio.io/status", "injected")
@@ -126,7 +110,7 @@ def test_a_sidecarset_updates_its_container_and_is_left_alone(reshape: Reshape, 
         upgrade(app, number, "proxy:3", "three")
     app.settle()
     assert app.uids() == born
-    assert reasons(app) == ["AsExpected", "AsSpecified"]
+    assert app.reasons() == ["AsExpected", "AsSpecified"]
     assert app.idle()
 
 

@@ -12,15 +12,13 @@ import pytest
 
 from .admission import Reshape
 from .app import GROUP, App, each, example, tapp, template
+from .claims import claim_template
 from .cluster import Cluster
-from .component import account_of, replicas
+from .component import RESIZE, RESIZE_ACCOUNT, account_of, replicas
 from .kube import Json, Kube
 from .kubelet_levers import Levers
 from .policies import lean_everywhere
 from .proxy import HookProxy
-from .test_beside_scheduling import evict
-from .test_growing_claims import claim_template
-from .test_real_resize import ACCOUNT, COMPONENT
 from .usage import EXTERNAL, external, served, usage
 
 pytestmark = pytest.mark.e2e
@@ -232,7 +230,7 @@ def component(
 ) -> Iterator[None]:
     """Runs the service with the component `resize` and its service account."""
     with (
-        account_of(kube, cluster, COMPONENT, ACCOUNT, tmp_path) as account,
+        account_of(kube, cluster, RESIZE, RESIZE_ACCOUNT, tmp_path) as account,
         replicas(kube, workspace / "resizing-beside", account, "TAPP_RESIZE") as service,
         hook_proxy.led_to(service.url),
     ):
@@ -288,7 +286,7 @@ def test_an_evicted_pod_is_made_anew_as_recommended(reshape: Reshape, app: App) 
     app.apply(tapp(template=sized())).settle()
     reshape(["CREATE"], RECOMMENDED, lambda pod: "vpaUpdates" in pod["metadata"]["annotations"])
     born = app.uids()
-    evict(app, 1)
+    app.evict(1)
     app.anew(1, born).settle()
     assert cpus(app) == ["100m", "250m", "100m"]
     assert app.idle()

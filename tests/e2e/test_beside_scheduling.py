@@ -170,13 +170,6 @@ def counts(app: App) -> list[str]:
 # --- evictions ------------------------------------------------------------------------------------
 
 
-def evict(app: App, number: int) -> None:
-    """Calls the eviction API, as the descheduler, `kubectl drain` and the VPA do."""
-    name = f"{app.name}-{number}"
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-    app.kube.request("POST", app.kube.path("v1", "pods", app.namespace, name, "eviction"), eviction)
-
-
 def guard(app: App, **spec: Any) -> None:
     """Creates a PodDisruptionBudget for the TApp's pods and waits until its controller allows one
     eviction.
@@ -205,12 +198,12 @@ def test_evictions_keep_to_a_disruption_budget(app: App, levers: Levers, spec: J
     app.news()
     app.watcher.begin()
     born = app.uids()
-    evict(app, 0)
+    app.evict(0)
     with pytest.raises(KubeError, match="disruption budget"):
-        evict(app, 1)
+        app.evict(1)
     app.anew(0, born).settle()
     app.until(lambda: allowed(app) == 1, "the next one is allowed")
-    evict(app, 1)
+    app.evict(1)
     app.anew(1, born).settle()
     assert app.watcher.fewest == 2
     assert app.wrote(*each("create Pod", "web", 0, 1))

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from .app import App, each, tapp, template
-from .kube import Json
+from .kube import Json, Kubectl
 from .metacontroller import Controller
-from .test_crd import Kubectl
-from .test_ownership import LONG, reasons
+from .patience import LONG
 
 pytestmark = pytest.mark.e2e
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -51,7 +50,7 @@ def test_pods_that_are_not_admitted_are_said_and_made_when_they_are(
 ) -> None:
     enforce(app, "restricted")
     app.apply(tapp())
-    app.until(lambda: reasons(app) == ["PodsNotCreated"] * 2, "it is said", LONG)
+    app.until(lambda: app.reasons() == ["PodsNotCreated"] * 2, "it is said", LONG)
     if tapps.real:  # the simulator's Metacontroller writes no Events
         told = kubectl("describe", "tapp", "web", "-n", app.namespace)
         assert 'violates PodSecurity "restricted' in told

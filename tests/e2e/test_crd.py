@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 
@@ -11,11 +10,10 @@ from crds.definition import COLUMNS
 
 from .app import App, each, tapp
 from .cluster import REPOSITORY
-from .kube import Kube
+from .kube import Kube, Kubectl
 from .process import ProcessError
 
 pytestmark = pytest.mark.e2e
-Kubectl = Callable[..., str]
 
 CRD = REPOSITORY / "crds" / "tapp.yaml"
 

@@ -13,7 +13,6 @@ import pytest
 
 from .app import App, tapp, template
 from .kube import Json
-from .test_beside_scheduling import evict
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -36,7 +35,7 @@ def fail(app: App, number: int, *conditions: Json) -> None:
 
 def test_an_evicted_pod_of_a_batch_runs_again(app: App) -> None:
     born = batch(app).uids()
-    evict(app, 1)
+    app.evict(1)
     app.anew(1, born).settle()
     assert app.statuses == "Running Running Running"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,12 @@ from .audit import Write
 from .cluster import REPOSITORY, Cluster
 from .component import account_of, replicas
 from .hook import HookService
-from .kube import Json, Kube, KubeError, documents
+from .kube import Json, Kube, Kubectl, KubeError, documents
 from .proxy import HookProxy
 
 pytestmark = pytest.mark.e2e
 COMPONENT = REPOSITORY / "metacontroller" / "components" / "events"
 USER = "system:serviceaccount:tapp-system:tapp-hooks"
-Kubectl = Callable[..., str]
 
 
 @pytest.fixture(scope="module")

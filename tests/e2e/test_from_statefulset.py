@@ -9,10 +9,9 @@ import pytest
 from tests.builders import claim_template
 
 from .app import App, tapp, template
-from .kube import Json
+from .kube import Json, Kubectl
 from .plugin import Plugin
 from .pods import is_ready
-from .test_crd import Kubectl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

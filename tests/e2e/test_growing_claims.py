@@ -11,13 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import builders
-
 from .app import App, each, template
+from .claims import MOUNTED, NAMES, claim_template, owners, stored
 from .kube import Json, Kube, KubeError, documents
 from .metacontroller import SHIPPED, Controller
 from .proxy import HookProxy
-from .test_claims import MOUNTED, NAMES, owners, stored
 from .volumes import STORAGE_CLASS
 
 pytestmark = pytest.mark.e2e
@@ -33,13 +31,6 @@ def fixed(kube: Kube, namespace: str) -> Iterator[str]:
     kube.apply(made)
     yield name
     kube.delete("storage.k8s.io/v1", "storageclasses", None, name)
-
-
-def claim_template(size: str, name: str | None = None) -> Json:
-    """Returns a claim template for a storage class, or for the default class."""
-    made = builders.claim_template("data", size)
-    made["spec"] |= {"storageClassName": name} if name else {}
-    return made
 
 
 def resize(app: App, size: str, name: str | None = None) -> App:

@@ -20,7 +20,6 @@ from tests.reading import note
 from .app import App, example, tapp, template
 from .cluster import Cluster
 from .kube import Json, KubeError, authority_of
-from .test_beside_scheduling import evict
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -98,7 +97,7 @@ def test_the_end_of_the_tapp_waits_says_for_whom_and_can_be_hurried(app: App) ->
 def asked_to_go(app: App, id: int) -> int:
     """Returns the status code of the eviction API."""
     try:
-        evict(app, id)
+        app.evict(id)
     except KubeError as error:
         return error.status
     return 201

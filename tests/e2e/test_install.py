@@ -16,7 +16,7 @@ import yaml
 
 from .cluster import REPOSITORY, Cluster, wait_namespace_gone
 from .kube import Kube
-from .test_migration import environment
+from .plugin import environment_with_kubectl
 
 pytestmark = pytest.mark.e2e
 
@@ -66,7 +66,7 @@ def test_the_bearer_token_can_be_set_up_in_the_order_it_is_written(
     done = subprocess.run(
         ["sh", "-eu", "-c", script],
         cwd=clone,
-        env={**environment(), "KUBECONFIG": str(cluster.kubeconfig)},
+        env={**environment_with_kubectl(), "KUBECONFIG": str(cluster.kubeconfig)},
         capture_output=True,
         text=True,
         check=False,

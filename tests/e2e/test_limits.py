@@ -17,8 +17,8 @@ from tests.limits import LIMITS
 
 from .app import App, each, tapp, template
 from .kube import Json, Kube, KubeError
+from .pods import tried
 from .policies import LEAN, OURS, OWNER, copy_of, pod_with, stored
-from .test_unmade import tried
 
 pytestmark = pytest.mark.e2e
 POOL = {"defaultTemplateName": "large"}

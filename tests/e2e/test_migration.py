@@ -4,9 +4,7 @@ them.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -15,12 +13,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from .binaries import build
 from .cluster import REPOSITORY, Cluster
 from .kube import Json, Kube, documents
 from .kubelet import FakeKubelet
 from .metacontroller import USER, Controller
 from .patience import until
+from .plugin import environment_with_kubectl
 from .proxy import HookProxy
 
 pytestmark = pytest.mark.e2e
@@ -32,14 +30,6 @@ SPEC: Json = {
     "containers": [{"name": "main", "image": "app:1"}],
     "terminationGracePeriodSeconds": 1,
 }
-
-
-def environment() -> dict[str, str]:
-    """Returns the environment with the control plane's kubectl first in PATH."""
-    path = f"{build.bin_dir()}{os.pathsep}{os.environ['PATH']}"
-    if shutil.which("kubectl", path=path) is None:
-        pytest.skip("no kubectl")
-    return {**os.environ, "PATH": path}
 
 
 @pytest.fixture
@@ -129,7 +119,7 @@ class OldApp:
         return subprocess.run(
             [sys.executable, "-m", "migration", *where, *arguments],
             cwd=REPOSITORY,
-            env=environment(),
+            env=environment_with_kubectl(),
             capture_output=True,
             text=True,
             check=False,
@@ -213,7 +203,7 @@ def test_pods_that_were_let_go_of_can_be_taken_back(
         words = command.split()
         where = [f"--kubeconfig={cluster.kubeconfig}"]
         where += [f"--context={cluster.context}"] if cluster.context else []
-        subprocess.run([words[0], *where, *words[1:]], env=environment(), check=True)
+        subprocess.run([words[0], *where, *words[1:]], env=environment_with_kubectl(), check=True)
     register()
     until(app.adopted, "the pods are owned and carry the new revision label")
     for name, old in before.items():

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,14 +23,13 @@ from tests.monitoring.shipped import ALERTS, on_dashboard
 from .app import App, tapp, template
 from .cluster import REPOSITORY, Cluster, wait_namespace_ready
 from .hook import HookService
-from .kube import Kube
+from .kube import Kube, Kubectl
 from .kubelet import FakeKubelet
 from .metacontroller import Controller, account_kubeconfig
 from .prometheus import SECONDS, KubeStateMetrics, Prometheus, Target, kube_state_metrics
 from .proxy import HookProxy
 
 pytestmark = pytest.mark.e2e
-Kubectl = Callable[..., str]
 
 NAMESPACE = "shop"
 QUERIES = on_dashboard(

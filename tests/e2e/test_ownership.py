@@ -6,24 +6,15 @@ the plugin.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from .app import App, tapp
+from .claims import collector_has_worked, owners, stored
+from .kube import Kubectl
+from .patience import LONG
 from .plugin import Plugin
-from .test_claims import collector_has_worked, owners, stored
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-Kubectl = Callable[..., str]
-LONG = 90.0
-"""Seconds to wait: the service reports lost ownership after thirty seconds, with the next sync."""
-
-
-def reasons(app: App) -> list[str]:
-    """Returns the reasons of Degraded and of Ready."""
-    said = [app.condition(type).split(":")[0] for type in ("Degraded", "Ready")]
-    return [each_one.split(" ")[-1] for each_one in said]
 
 
 def test_retained_claims_of_a_tapp_that_was_made_again(app: App, plugin: Plugin) -> None:
@@ -35,7 +26,7 @@ def test_retained_claims_of_a_tapp_that_was_made_again(app: App, plugin: Plugin)
     app.until(lambda: owners(app, "data-web-0") == ["Namespace"], "they belong to nobody")
     collector_has_worked(app)
     app.apply(stored("Delete"))
-    app.until(lambda: reasons(app) == ["ClaimsNotOwned"] * 2, "it is said", LONG)
+    app.until(lambda: app.reasons() == ["ClaimsNotOwned"] * 2, "it is said", LONG)
     assert "kubectl tapp adopt web" in app.condition("ClaimsNotOwned")
     assert owners(app, "data-web-0") == ["Namespace"]
     pods = app.uids()
@@ -61,7 +52,7 @@ def test_pods_that_were_orphaned_and_one_whose_label_is_removed(
         "the pods belong to nobody",
     )
     app.apply(tapp())
-    app.until(lambda: reasons(app) == ["PodsNotCreated"] * 2, "it is said", LONG)
+    app.until(lambda: app.reasons() == ["PodsNotCreated"] * 2, "it is said", LONG)
     assert app.statuses == "NotCreated NotCreated NotCreated"
     assert "kubectl tapp adopt web" in app.condition("PodsNotCreated")
     app.news(refused=(404, 409))
@@ -92,7 +83,7 @@ def test_an_image_that_a_person_set_is_said_and_left(app: App, kubectl: Kubectl)
     app.apply(tapp()).settle()
     app.news()
     kubectl("-n", app.namespace, "set", "image", "pod/web-1", "main=hand:1")
-    app.until(lambda: reasons(app) == ["ImagesEdited"] * 2, "it is said")
+    app.until(lambda: app.reasons() == ["ImagesEdited"] * 2, "it is said")
     said = app.condition("ImagesEdited")
     assert "instance 1: container main has image hand:1, set by kubectl-set" in said
     app.nudge()

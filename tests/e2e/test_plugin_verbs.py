@@ -14,10 +14,9 @@ from kubectl_tapp.edit import edits
 
 from .app import App, tapp, template
 from .cluster import Cluster
-from .kube import Json
+from .kube import Json, Kubectl
 from .kubelet_levers import Levers
 from .plugin import ROOT, Person, Plugin, interrupt
-from .test_crd import Kubectl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

@@ -17,6 +17,7 @@ from .kube import Json
 from .kubelet import FakeKubelet
 from .metacontroller import USER
 from .nodes import LABEL as FAKE
+from .nodes import LIMIT, mobile
 from .pods import is_ready
 from .realnode.kubelet import LABEL as REAL
 from .realnode.trial import Trial
@@ -24,19 +25,10 @@ from .realnode.workloads import Published, container, real_template
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 LOST = "apps.tkestack.io/lost-node"
-LIMIT = 5
-"""Seconds of silence after which the TApps in these tests count a node as lost."""
 SOON = 10.0
 NODES = ("lost-0", "lost-1", "lost-2", "lost-3")
 ON_REAL = (2, 3)
 """The instances on the real node. They have the highest numbers, so scaling down deletes them."""
-
-
-def mobile(made: Json) -> Json:
-    """Lets the instances of a TApp leave lost nodes, and returns the TApp."""
-    made["metadata"]["annotations"] = {"apps.tkestack.io/lost-node-seconds": str(LIMIT)}
-    made["spec"]["forceDeletePod"] = True
-    return made
 
 
 def apart() -> Json:

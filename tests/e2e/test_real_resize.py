@@ -10,8 +10,8 @@ import pytest
 
 from tests.reading import conditions
 
-from .cluster import REPOSITORY, Cluster
-from .component import account_of, replicas
+from .cluster import Cluster
+from .component import RESIZE, RESIZE_ACCOUNT, account_of, replicas
 from .hook import HookService
 from .kube import Json, Kube
 from .metacontroller import Controller
@@ -21,9 +21,7 @@ from .realnode.trial import Trial
 from .realnode.workloads import container, environment, real_spec
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-COMPONENT = REPOSITORY / "metacontroller" / "components" / "resize"
-ACCOUNT = "tapp-hooks-resize"
-USER = f"system:serviceaccount:tapp-system:{ACCOUNT}"
+USER = f"system:serviceaccount:tapp-system:{RESIZE_ACCOUNT}"
 GATE = "apps.tkestack.io/InPlaceUpdateReady"
 GRACE = {"terminationGracePeriodSeconds": 4}
 RESTART = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
@@ -35,7 +33,7 @@ def account(
 ) -> Iterator[Path]:
     """The component's account and role in the cluster, with token and CA as a pod gets them."""
     place = tmp_path_factory.mktemp("account")
-    with account_of(kube, cluster, COMPONENT, ACCOUNT, place) as account:
+    with account_of(kube, cluster, RESIZE, RESIZE_ACCOUNT, place) as account:
         yield account
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from .app import tapp
 from .kube import Json
+from .nodes import mobile
 from .realnode.kubelet import LABEL
 from .realnode.trial import Trial
 from .realnode.workloads import container, real_template
-from .test_real_lost_node import mobile
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 GATE = "example.com/registered"

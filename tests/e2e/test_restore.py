@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from .app import App, each, example
+from .claims import collector_has_worked, owners, stored
 from .cluster import Cluster
 from .kube import Json
 from .kubelet import FakeKubelet
 from .metacontroller import Controller
+from .patience import LONG
 from .plugin import Plugin
-from .test_claims import collector_has_worked, owners, stored
-from .test_ownership import LONG, reasons
 
 pytestmark = pytest.mark.e2e
 OF_ITS_OWN_CLUSTER = ("uid", "resourceVersion", "ownerReferences", "finalizers")
@@ -118,7 +118,7 @@ def test_restored_pods_and_claims_are_taken_over(
         tapps.start()
     born = {number: pod["metadata"]["uid"] for number, pod in app.pods.items()}
     claims = app.claims()
-    app.until(lambda: reasons(app) == ["PodsNotCreated"] * 2, "it is said", LONG)
+    app.until(lambda: app.reasons() == ["PodsNotCreated"] * 2, "it is said", LONG)
     assert "kubectl tapp adopt web" in app.condition("PodsNotCreated")
     assert {**app.uids()} == born
     Plugin.at(cluster, app.namespace, tmp_path).run("adopt", "web", "-y")
@@ -157,7 +157,7 @@ def test_a_restore_without_pods_makes_them_and_finds_the_claims(
     app.kube.create(restored({"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", **whole}))
     app.until(lambda: app.statuses == "Running Running", "they run")
     assert app.claims() == kept
-    app.until(lambda: reasons(app) == ["ClaimsNotOwned"] * 2, "it is said", LONG)
+    app.until(lambda: app.reasons() == ["ClaimsNotOwned"] * 2, "it is said", LONG)
     Plugin.at(cluster, app.namespace, tmp_path).run("adopt", "web", "-y")
     app.settle()
     assert app.claims() == kept

@@ -10,23 +10,13 @@ import pytest
 
 from tests.invalid_templates import INVALID, VALID
 
-from .admission import Reshape
+from .admission import VOLUME, Reshape, mutation
 from .app import App, tapp, template
 from .kube import Json, Kube, KubeError
-from .test_beside_injection import VOLUME, mutation
+from .pods import tried
 
 pytestmark = pytest.mark.e2e
 WORDS = ("Duplicate value", "must be unique", "Not found", "must not already", "can only use")
-
-
-def tried(kube: Kube, namespace: str, made: Json) -> None:
-    """Creates a pod of a template in a dry run.
-
-    Raises KubeError if the API server refuses the pod.
-    """
-    pod = {"apiVersion": "v1", "kind": "Pod", **made}
-    pod["metadata"] = {**made.get("metadata", {}), "name": "probe", "namespace": namespace}
-    kube.request("POST", kube.path("v1", "pods", namespace), pod, {"dryRun": "All"})
 
 
 @pytest.mark.parametrize("made", [wrong for wrong, _ in INVALID.values()], ids=[*INVALID])

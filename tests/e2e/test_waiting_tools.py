@@ -18,11 +18,10 @@ from tests.kstatus import compute
 from .app import App, tapp, template
 from .binaries import build
 from .cluster import Cluster
-from .kube import Json, Kube
+from .kube import Json, Kube, Kubectl
 from .kubelet_levers import Levers
 
 pytestmark = pytest.mark.e2e
-Kubectl = Callable[..., str]
 UNSEEN = {"observedGeneration": -1}
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.builders import claim_template
+from tests.builders import claim_template, template
 from tests.model import specs
 from tests.model.cluster import Cluster
-from tests.model.test_guarantee import at_rest, restart_all, taken, template
+from tests.model.rested import at_rest, restart_all, taken
 
 
 def test_pod_whose_deletion_failed_waits_for_the_budget_again() -> None:
