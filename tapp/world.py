@@ -31,7 +31,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Declared:
-    """Rights of a hook beyond pods and claims, as the CompositeController declares them."""
+    """The kinds of children that the CompositeController declares, beyond pods and claims."""
 
     revisions: bool = False  # ControllerRevisions are children and never updated (`OnDelete`)
     growing_claims: bool = False  # claims are updated, too (`InPlace`)

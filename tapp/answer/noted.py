@@ -99,7 +99,10 @@ def _failures(plan: Plan) -> dict[str, int]:
 
 
 def _settling(plan: Plan) -> dict[str, str]:
-    """Returns update in place -> first sync since which only time can prove its completion."""
+    """Returns update in place -> time of the first sync that could not prove its completion.
+
+    Only elapsed time can prove the completion of these updates; the time counts from that sync.
+    """
     noted = plan.world.tapp.status.settling
     keys = [
         UpdateNote(instance.id, instance.pod.generation).encode()

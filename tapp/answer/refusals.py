@@ -196,7 +196,7 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
 def _claims_not_grown(plan: Plan) -> Finding | None:
     obstacles, app = plan.findings.storage.growth.obstacles, plan.world.tapp.metadata.name
 
-    def messages(found: Obstacle) -> str:
+    def hint(found: Obstacle) -> str:
         """Returns the command that shows the messages of the storage driver."""
         if found.reason is not Reason.INFEASIBLE:
             return ""
@@ -207,7 +207,7 @@ def _claims_not_grown(plan: Plan) -> Finding | None:
     shown = sorted(obstacles, key=lambda found: (found.template, found.why, found.has))
     parts = [
         f"claims {found.template}-{app}-N (N: {id_list(obstacles[found])}) ask for {found.has}, "
-        f"their template for {found.wanted}: {found.why}{messages(found)}"
+        f"their template for {found.wanted}: {found.why}{hint(found)}"
         for found in shown[:SHOWN]
     ]
     if len(shown) > SHOWN:

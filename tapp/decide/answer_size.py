@@ -1,12 +1,12 @@
-"""The size limit of an answer, and the pods that were requested and do not appear.
+"""The size limit of a response, and the pods that were requested and do not appear.
 
-A template of 100 KB and thousands of instances would make one answer of hundreds of megabytes, and
-Metacontroller creates one object after the other anyway. So an answer has about
-`TAPP_MAX_NEW_PODS_BYTES` of new text. The rest follows with the next syncs.
+A template of 100 KB and thousands of instances would make one response of hundreds of megabytes,
+and Metacontroller creates the objects one after the other anyway. So a response has at most about
+`TAPP_MAX_NEW_PODS_BYTES` of new text. The remaining objects follow in the next syncs.
 
-The order is: updates in place first, which repair what exists; then new pods and claims by number.
-Pods that the API server has refused come last, so that they keep no other pod waiting for ever.
-Each of the two groups gets at least one object, however large.
+Updates in place come first, because they repair existing pods. Then come new pods and claims by
+instance number. Pods that the API server has refused come last, so that they do not delay other
+pods forever. Each of these two groups gets at least one object, however large it is.
 """
 
 from collections.abc import Container, Iterable, Sequence

@@ -1,8 +1,8 @@
-"""Assembles the instances: all that is known of each, before any is judged.
+"""Assembles the instances: collects all observations about each of them before it is judged.
 
-Each rule finds its part of some instances. Only here the parts come together, and nothing changes
-an instance afterwards. The order: first what the instance should run (spec or partition), because
-all other parts depend on the template; then the rest.
+Each rule computes one part of some instances. This module calls the rules and puts the parts
+together; afterwards no instance changes. The template comes first (spec or partition), because all
+other parts depend on it.
 """
 
 from collections.abc import Iterable
@@ -38,6 +38,7 @@ class Assembly(NamedTuple):
 def assemble(world: World, options: Options, now: float) -> Assembly:
     instances, records = observe_instances(world, now), Records(world)
     partition, kept = partition_of(world, records, instances)
+    # The partition replaces the template of an instance, so all later rules see the kept template.
     if kept:
         instances = [kept[item.id].of(item) if item.id in kept else item for item in instances]
     problems = find_problems(world, records, instances, options, now)
@@ -49,6 +50,7 @@ def assemble(world: World, options: Options, now: float) -> Assembly:
     waits = [max(each.due - now, RECHECK) for each in paces.values() if not each.is_due]
     waits += [RECHECK] if False in removals.values() else []
 
+    # Most instances have none of these parts, and copying thousands of them would take long.
     touched = {*comparisons, *resizes, *problems.blocked, *problems.new_pod, *paces, *removals}
     instances = [
         with_parts(
@@ -69,12 +71,13 @@ def assemble(world: World, options: Options, now: float) -> Assembly:
 def _removals(
     instances: Iterable[Instance], app: AppStatus, world: World, options: Options
 ) -> dict[int, bool]:
-    """Returns finished instance whose pod should be deleted -> whether it may be deleted now.
+    """Returns finished instance -> True if its pod may be deleted now.
 
-    The pod goes only when the parent in the request already says how the instance ended. A status
-    that was decided and not written yet would be lost with the pod, and the instance would run
-    again.
+    Finished instances whose pod stays are left out. A pod may be deleted only if the status in the
+    request already has the result of its instance. A result that is not written yet would be lost
+    with the pod, and the instance would run again.
     """
+    # With this option, finished pods are deleted together, when the last instance has finished.
     if app is AppStatus.RUNNING and options.delete_pod_after_app_finish:
         return {}
     remembered = world.tapp.status.statuses
@@ -86,15 +89,17 @@ def _removals(
 
 
 def _paces(instances: Iterable[Instance], world: World, now: float) -> dict[int, Pace]:
-    """Returns instance -> how soon its completed pod is replaced.
+    """Returns instance -> when its completed pod may be replaced.
 
-    Only a pod of the instance's own template has to wait: a new template may repair the instance.
+    Only a pod that was created from the instance's current template has to wait. Another template
+    may repair the instance.
     """
     noted, found = world.tapp.status.failures, dict[int, Pace]()
     for instance in instances:
         pod = instance.pod
         if pod is None or pod.phase not in COMPLETED or pod.terminating or not instance.should_run:
             continue
+        # A pod that this service set to Failed, because its node is lost, did not fail by itself.
         if not instance.updated or pod.failed_by_service or not gives_way(pod, instance.update):
             continue
         if (each := pace(pod, instance.id, noted, now)) is not None:

@@ -1,4 +1,4 @@
-"""Changes that a decision writes: it creates, adopts, updates, resizes or marks a pod."""
+"""The writes of a decision: it creates, adopts, updates, resizes or marks a pod."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,14 +16,14 @@ class Create(msgspec.Struct, frozen=True, gc=False):
 
 
 class Adopt(msgspec.Struct, frozen=True, gc=False):
-    """Writes our labels on a pod that the template already describes."""
+    """Writes this service's labels on a pod that already corresponds to its template."""
 
     pod: Pod
     template: Template
 
 
 class Update(msgspec.Struct, frozen=True, gc=False):
-    """Brings a pod to a template in place."""
+    """Updates a pod to a template in place."""
 
     pod: Pod
     template: Template
@@ -35,7 +35,7 @@ class Update(msgspec.Struct, frozen=True, gc=False):
 class Resize(msgspec.Struct, frozen=True, gc=False):
     """Changes the resources of containers through the subresource `resize`.
 
-    The pod stays as it is in the answer; the service sends the patch itself.
+    The response leaves the pod unchanged; the service sends the patch itself.
     """
 
     pod: Pod
@@ -44,7 +44,7 @@ class Resize(msgspec.Struct, frozen=True, gc=False):
 
 
 class HoldMarkers(NamedTuple):
-    """The markers on a pod about its hold; "" removes a marker."""
+    """The label and annotations on a pod that describe its hold; an empty value removes one."""
 
     label: str = ""  # the label of pods that are on hold
     wanted: str = ""  # the annotation with the pending action

@@ -1,9 +1,9 @@
-"""Compares the template that a pod was made of with the template that it should run.
+"""Compares the template that a pod was created from with the template that it should run.
 
-A template that is written in another way has another revision, and its pod may still be exactly the
-pod that it describes (`tapp/declared/meaning.py`). Then only the pod's labels change. The hashes in
-the labels of a pod cannot tell that, so the pod's own template is looked up: in the history, or in
-the copy that Metacontroller keeps of the pod it applied.
+The same template in another notation has another revision, although its pods would be identical
+(`tapp/declared/meaning.py`). In this case only the pod's labels change. The hashes in the pod's
+labels cannot show that, so the pod's own template is looked up: in the history, or in the copy that
+Metacontroller keeps of the applied pod.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,10 @@ from tapp.world import Options, World
 def compare(
     world: World, records: Records, instances: Iterable[Instance], options: Options
 ) -> dict[int, Comparison]:
-    """Compares the templates of all pods that have another revision than their template."""
+    """Compares the templates of all pods that have another revision than their template.
+
+    Returns instance -> comparison.
+    """
     result = dict[int, Comparison]()
     different = set[tuple[str | None, str]]()
     pairs = _Pairs(world, options)
@@ -32,6 +35,7 @@ def compare(
         pod, template = instance.pod, instance.template
         if pod is None or instance.updated or template is None:
             continue
+        # Pods of other controllers have no hash of ours; `judge` compares them field by field.
         if pod.unreadable or pod.foreign:
             continue
         same_hash = pod.spec.uniq_hash in template.hashes
@@ -65,10 +69,10 @@ def compare(
 
 
 def _rereads(pod: Pod, recorded: Template | None, template: Template) -> tuple[str, ...]:
-    """Returns the containers whose environment has resources that the template has changed.
+    """Returns the containers whose environment contains resources that the template has changed.
 
-    If the template of the pod is not known, all containers that read resources. A container that
-    the kubelet restarts itself, by its `resizePolicy`, is left out.
+    If the pod's own template is unknown, returns all containers that read resources. A container
+    that the kubelet restarts for the resize (`resizePolicy`) is left out.
     """
     if not template.sizes or template.ignores_resources:
         return ()
@@ -91,7 +95,7 @@ def _sizes(template: Template) -> dict[str, Sizes]:
 
 
 def _recorded(records: Records, pod: Pod, instance: Instance) -> Template | None:
-    """Returns the template of a pod from the history, None if the history lacks it."""
+    """Returns the pod's own template from the history, or None if the history lacks it."""
     label = pod.spec.written or pod.spec.template_hash or ""
     revision = records.of_pod(pod, instance.id, instance.template_name, ())
     if not label or not revision.startswith(label):
@@ -100,7 +104,7 @@ def _recorded(records: Records, pod: Pod, instance: Instance) -> Template | None
 
 
 def _applied(world: World, pod: Pod) -> Template | None:
-    """Returns the template of a pod from Metacontroller's copy, None if that does not say it."""
+    """Returns the pod's own template from Metacontroller's copy, or None if the copy lacks it."""
     body = applied_body(world.manifests[pod.name])
     if body is None:
         return None
@@ -121,14 +125,17 @@ class _Compared(NamedTuple):
 
 
 class _Pairs:
-    """Compares templates; a pair that many pods share is compared once."""
+    """Compares templates; two templates that many pods have are compared only once."""
 
     def __init__(self, world: World, options: Options) -> None:
         self._moved, self._seconds = world.tapp.spec.force_delete_pod, options.toleration_seconds
         self._known: dict[tuple[int, int], tuple[Template, Template, _Compared]] = {}
 
     def compared(self, before: Template, template: Template, *, shared: bool) -> _Compared:
-        """Compares two templates. `shared` is True if other pods may have the same two."""
+        """Compares two templates.
+
+        `shared` is True if other pods may have the same two templates.
+        """
         key = id(before), id(template)
         if key in self._known:
             return self._known[key][2]

@@ -1,14 +1,14 @@
 """The progress of a rollout, and its deadline (`spec.progressDeadlineSeconds`).
 
-docs/progress.md, "The deadline". A rollout is under way from the first instance that has to be
-updated, or is new, until all instances that should run are available. Its progress is a pair:
+A rollout is under way while an instance has to be updated or is new, and until all instances that
+should run are available (docs/progress.md, "The deadline"). Its progress is a pair of counts:
 
     begun       wanted instances that need nothing more (their verdict is done)
     available   those of them that are available, or should not run
 
-The status notes the highest value of each with the time at which one of them grew. The deadline
-counts from there. An instance that fails and recovers again and again makes no progress, because
-the highest values stay the same.
+The status notes the highest value of each count, with the time at which one of them last grew. The
+deadline counts from that time. An instance that fails and recovers repeatedly makes no progress,
+because the highest values stay the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -42,7 +42,7 @@ NO_ROLLOUT = Rollout()
 
 
 def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: float) -> Rollout:
-    """Follows the rollout that is under way, if any. The status has its progress so far."""
+    """Returns the rollout that is under way, with its progress so far from the status."""
     limit = tapp.spec.progress_deadline_seconds
     if not limit:
         return NO_ROLLOUT
@@ -55,6 +55,7 @@ def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: 
         done = case.verdict.reason.disposition is Disposition.DONE
         serves = instance.id in available or not instance.should_run
         begun += done
+        # An instance of the old revision does not count, although it may be available.
         ready += done and serves
         if (done and serves) or not _is_waited_for(case, serves=serves):
             continue
@@ -62,6 +63,7 @@ def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: 
         is_on = is_on or case.verdict.is_update or is_fresh(tapp, instance.id)
     if not waiting or not is_on:
         return NO_ROLLOUT
+    # A change of the spec starts the deadline again, because it is another rollout.
     mine = [one for one in noted if one.generation == generation]
     best = max(mine, default=ReachedNote(generation, -1, -1))
     further = begun > best.begun or ready > best.available
@@ -70,6 +72,7 @@ def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: 
     requested = _requested_seconds(tapp.spec, waiting)
     left = at + limit + requested - now
     patience = max(0.0, at + min(limit, TROUBLE_AFTER) + requested - now)
+    # A paused rollout keeps its progress, but its deadline does not pass.
     if tapp.spec.update_strategy.paused:
         return Rollout({reached: since}, since, waiting, patience=patience)
     waits = (left,) if left > 0 else ()
@@ -77,9 +80,10 @@ def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: 
 
 
 def _is_waited_for(case: Case, *, serves: bool) -> bool:
-    """Returns False if the author, a person or a refusal keeps an instance where it is.
+    """Returns False if the spec, a user or a refusal keeps an instance as it is.
 
-    A refusal counts only if the instance serves or has no pod. Another instance may recover.
+    A refusal counts only if the instance serves or has no pod, because another instance may
+    recover.
     """
     instance, decision = case.instance, case.decision
     if decision.reason in (Reason.PAUSED, Reason.HELD) or not instance.should_run:
@@ -89,7 +93,7 @@ def _is_waited_for(case: Case, *, serves: bool) -> bool:
 
 
 def _requested_seconds(spec: TAppSpec, waiting: Iterable[Case]) -> float:
-    """Returns the seconds that an update takes because the author has asked for them."""
+    """Returns the seconds that an update takes because the spec requests waits."""
     stopping = [
         pod.spec.grace_seconds * max(1, len(instance.update.unfinished))
         for instance in (case.instance for case in waiting)

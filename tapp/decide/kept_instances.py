@@ -1,8 +1,8 @@
-"""Instances as the history has them: template, claims and Service of an older revision.
+"""Kept instances: template, claims and Service of an older revision, from the history.
 
-docs/partition.md. A record of the history has a template and, unless it was too large, the claim
-templates and `spec.serviceName` of its time. A pod of a kept instance is created of all of these,
-so that it comes back as it was.
+A record of the history has a template. Unless it was too large, it also has the claim templates and
+`spec.serviceName` of its time. The next pod of a kept instance is created from all of these, so
+that it is like the pod before (docs/partition.md).
 """
 
 from typing import NamedTuple
@@ -32,7 +32,7 @@ class KeptInstance(msgspec.Struct, frozen=True, gc=False):
     history: FromHistory
 
     def of(self, instance: Instance) -> Instance:
-        """Returns an instance as the partition keeps it."""
+        """Returns an instance with the changes that the partition makes to it."""
         return msgspec.structs.replace(
             instance,
             template=self.template,
@@ -44,7 +44,7 @@ class KeptInstance(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Revision(NamedTuple):
-    """A revision as the history has it, apart from its template."""
+    """The claim templates and the Service of a recorded revision."""
 
     templates: Templates | None  # the TApp of that time; None if there is no record
     additions: str  # claims and Service that the spec has no longer, for a person; or ""
@@ -53,7 +53,7 @@ class _Revision(NamedTuple):
 
 
 class KeptInstances:
-    """Makes kept instances of one TApp; each revision is looked up once."""
+    """Creates the `KeptInstance`s of one TApp; each revision is looked up once."""
 
     def __init__(self, world: World, records: Records) -> None:
         self._world, self._records = world, records
@@ -62,7 +62,7 @@ class KeptInstances:
         self._services: dict[str, set[str]] | None = None
 
     def at(self, instance: Instance, revision: str, template: Template) -> KeptInstance:
-        """Returns an instance whose next pod is created as a revision of the history says."""
+        """Returns the changes to an instance that is kept at a recorded revision."""
         found, unknown = self._of(revision, template), ""
         service = instance.service_name if found.service is None else found.service
         # Only a pod that is created needs to know the Service. A pod that exists keeps its own.
@@ -75,10 +75,11 @@ class KeptInstances:
         return KeptInstance(template, None, is_updated(instance.pod, template), service, history)
 
     def at_newest(self, instance: Instance, revision: str) -> KeptInstance | None:
-        """Returns an instance at the newest revision, None if spec and record are the same.
+        """Returns the changes to a kept instance at the newest revision, or None if there are none.
 
-        They differ if the author changes claim templates or `spec.serviceName` and keeps the
-        template: the revision is the same, and a kept instance stays as its record says.
+        The spec and the record differ if a user has changed claim templates or `spec.serviceName`,
+        but not the template. The revision is the same then, and the next pod of a kept instance
+        follows the record.
         """
         name = instance.template_name
         if revision not in self._differs:
@@ -120,7 +121,10 @@ class KeptInstances:
         return _Revision(templates, ", ".join(parts), service)
 
     def _service_of_pods(self, revision: str) -> str | None:
-        """Returns the Service of the pods of a revision; None without pods, or if it differs."""
+        """Returns the Service of the pods of a revision.
+
+        Returns None if it has no pods, or if they differ.
+        """
         if self._services is None:
             self._services = {}
             for pod in self._world.pods.values():
@@ -135,6 +139,6 @@ class KeptInstances:
 
 
 def label_of(pod: Pod) -> str | None:
-    """Returns the revision of the template that a pod is made of, as its author wrote it."""
+    """Returns the revision in a pod's labels, before its placeholders were filled in."""
     written = pod.spec.written
     return written if written and REVISION.fullmatch(written) else pod.spec.template_hash

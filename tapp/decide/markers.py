@@ -1,15 +1,15 @@
-"""Markers: labels and annotations that the service writes on pods that stay, to ask for something.
+"""Markers: labels and annotations on pods by which the service requests an action.
 
-docs/leaving-services.md, docs/lost-nodes.md and docs/hold.md. A marker never restarts a container.
-In this order, the first rule that applies to a pod gives the step before its verdict:
+A marker never restarts a container (docs/leaving-services.md, docs/lost-nodes.md, docs/hold.md).
+The first of these rules that applies to a pod gives the step before its verdict:
 
 1. The node of the pod is silent: the pod waits, and gets a marker when the node counts as lost.
 2. An update restarts containers of a pod that serves: the pod first leaves its Services.
-3. The pod stays as it is: it loses the markers that nothing asks for any more, and learns what is
-   pending for the time after its hold.
+3. The pod stays as it is: markers that no rule needs any more are removed, and a pod on hold gets
+   its pending action.
 
-The pod-status hook acts on the first two kinds. It may not be installed, or fail. So the status
-notes since when a pod waits for that hook (`unserved`), and a condition follows.
+The pod-status hook acts on the markers of the first two rules. That hook may be missing or fail. So
+the status notes since when a pod waits for the hook (`unserved`), and a condition reports it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,23 +35,23 @@ _GOING = (Action.DELETE, Action.RECREATE)
 
 
 class Drain(NamedTuple):
-    """A request that a pod leaves its Services before an update."""
+    """The request that a pod leaves its Services before an update."""
 
     revision: str  # the revision that the update brings
     is_restart: bool  # whether the pod has that revision already, and only restarts
 
     def encode(self) -> str:
-        """Returns the annotation of the pod.
+        """Returns the value of the pod's annotation.
 
-        For the pod-status hook, an annotation with the pod's own revision asks for nothing. So a
-        restart at the same revision has a suffix.
+        The pod-status hook ignores an annotation with the pod's own revision. So a restart at the
+        same revision has a suffix.
         """
         return f"{self.revision}-again" if self.is_restart else self.revision
 
 
 @dataclass
 class Markers:
-    """The markers that one sync writes, and what the pods with markers wait for."""
+    """The markers that one sync writes, and the waits of pods with markers."""
 
     steps: dict[int, Verdict] = field(
         default_factory=dict
@@ -71,7 +71,10 @@ def plan_markers(
     now: float,
     requests: Mapping[str, HoldRequest],
 ) -> Markers:
-    """Decides on the markers of all pods, after the budget. `requests` is by the name of a pod."""
+    """Decides on the markers of all pods, after the budget.
+
+    `requests` maps the name of a pod on hold to its pending action.
+    """
     pods = [case.instance.pod for case in cases if case.instance.pod is not None]
     # Most TApps have no marker and need none.
     if not tapp.spec.force_delete_pod and True not in [pod.spec.marked for pod in pods]:
@@ -111,12 +114,13 @@ class _Marking:
         return self.found
 
     def _lost(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Lets a pod on a silent node wait until the node is lost, and marks it then."""
+        """Lets a pod on a silent node wait until the node is lost, and then marks the pod."""
         since, left = instance.silent_since, lost_in(instance.silent_since, self.limit, self.now)
         if not self.moves or instance.never_migrate or since is None or left is None:
             return None
         if left == 0 and not self.found.nodes.guarded:
             return self._mark_lost(instance, pod, since)
+        # Times in a status are cut to the second, so the silence may have begun a second later.
         if left:
             self.found.waits.append(left + gate.SECOND)
         if decision.action not in _GOING or instance.seen_since != UNKNOWN:
@@ -149,6 +153,7 @@ class _Marking:
         if broken and (left is None or not pod.spec.drains):
             return None  # the pod serves no request that could be lost
         if left == 0:
+            # The pod is out of its Services for the grace period: the update may begin.
             return None
         if left is not None:
             self.found.waits.append(left)
@@ -171,7 +176,7 @@ class _Marking:
         return self._step(pod, Reason.DRAINING, message, drain=pod.spec.drain)
 
     def _check_gate(self, instance: Instance, pod: Pod) -> None:
-        """Notes that the pod-status hook does not open a gate that could be open."""
+        """Notes that the pod-status hook has not opened a gate that may open."""
         if not pod.spec.served_gates or pod.ready is True or not pod.spec.is_watched:
             return
         # From the pod alone, as that hook judges: it does not see the status of the TApp.
@@ -192,10 +197,10 @@ class _Marking:
             self.found.waits.append(left)
 
     def _kept(self, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Brings the markers of a pod that stays up to date; None if they are.
+        """Returns the step that updates the markers of a pod that stays, or None if they are right.
 
-        A resize is no write of the answer, and the API server may refuse it again and again. So the
-        markers about the hold come before it.
+        A resize is no part of the response, and the API server may refuse it again and again. So
+        the markers about the hold are written before a resize.
         """
         if isinstance(decision.change, Resize) and not self._has_hold_markers(pod):
             change = self._change(pod, pod.spec.drain, pod.spec.lost)
@@ -210,12 +215,15 @@ class _Marking:
         return Verdict(Action.MARK, Reason.MARKS_CHANGED, message, change)
 
     def _step(self, pod: Pod, reason: Reason, message: str, **markers: str) -> Verdict:
-        """Writes these markers on the pod and removes others; keeps a pod that has them."""
+        """Returns the step that writes these markers on a pod and removes all others.
+
+        If the pod has exactly these markers, the step keeps the pod.
+        """
         change = self._change(pod, **markers)
         return Verdict(Action.KEEP if change is None else Action.MARK, reason, message, change)
 
     def _change(self, pod: Pod, drain: str = "", lost: str = "") -> Mark | None:
-        """Returns what to write so that a pod has these markers; None if it has them."""
+        """Returns the write that gives a pod exactly these markers; None if it has them."""
         if not self._differs(pod, drain, lost) and self._has_hold_markers(pod):
             return None
         spec, hold = pod.spec, due_markers(pod, self.requests.get(pod.name))
@@ -233,10 +241,10 @@ class _Marking:
         return due_markers(pod, self.requests.get(pod.name)) == carried_markers(pod)
 
     def _tolerates(self, pod: Pod) -> bool:
-        """Returns True if a pod should tolerate a silent node without time limit and does not.
+        """Returns True if a pod has to get a toleration of a silent node without a time limit.
 
-        Kubernetes would otherwise delete the pod after its toleration seconds, which starts it
-        elsewhere before the node counts as lost.
+        Without it, Kubernetes would delete the pod after its toleration seconds, and the instance
+        would start elsewhere before the node counts as lost.
         """
         return self.moves and pod.spec.evicted_in_time and pod.spec.is_ours
 

@@ -1,8 +1,8 @@
-"""The pod that an instance gets, and how much of it the API server has to store as annotations.
+"""The new pod of an instance, and the size of its annotations as the API server stores them.
 
-`NewPods.of` makes the pod. `NewPods.annotation_bytes` counts the annotations of that pod without
-making it: most of these bytes are Metacontroller's copy of the pod, and a template knows the size
-of its own part of that copy (`Bulk`).
+`NewPods.of` builds the pod. `NewPods.annotation_bytes` computes the size without building the pod.
+Most of the bytes are Metacontroller's copy of the pod, and a template knows the size of its own
+part of that copy (`Bulk`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,16 +35,16 @@ _IDENTITY: Final = {"apiVersion": "v1", "kind": "Pod"}
 
 
 class NewPods:
-    """Makes new pods of one TApp.
+    """Builds new pods of one TApp.
 
-    `toleration_seconds` is how long pods of the cluster tolerate a silent node by default.
+    `toleration_seconds` is how long the pods of the cluster tolerate a silent node by default.
     """
 
     def __init__(self, tapp: TApp, toleration_seconds: int) -> None:
         self._tapp, self._seconds = tapp, toleration_seconds
 
     def of(self, instance: Instance, template: Template, volumes: Mapping[str, str]) -> Document:
-        """Returns the new pod of an instance; `volumes` is the claim of each volume.
+        """Returns the new pod of an instance; `volumes` maps volumes to claims.
 
         A claim takes precedence over the template's volume of the same name.
         """
@@ -53,6 +53,7 @@ class NewPods:
         if volumes:
             others = [each for each in spec.get("volumes", []) if each["name"] not in volumes]
             spec["volumes"] = others + _of_claims(volumes)
+        # Metacontroller merges `env` by name, and cannot apply a list with a repeated name.
         for section in ("containers", "initContainers"):
             if section in spec:
                 spec[section] = without_repeats(spec[section])
@@ -61,13 +62,14 @@ class NewPods:
     def annotation_bytes(
         self, instance: Instance, template: Template, volumes: Mapping[str, str], *, cut: bool
     ) -> int:
-        """Returns the bytes of all annotations of an instance's new pod.
+        """Returns the size in bytes of all annotations of an instance's new pod.
 
-        `cut`: an admission policy removes the spec from Metacontroller's copy. Exact for a template
-        whose parts are measured (`Bulk.is_small` is False).
+        `cut` is True if an admission policy removes the spec from Metacontroller's copy. The size
+        is exact for a template whose parts are measured (`Bulk.is_small` is False).
         """
         metadata = self._metadata(instance, template)
         annotations = bytes_of(metadata["annotations"]) + len(LAST_APPLIED)
+        # Metacontroller adds its label before it makes the copy.
         metadata["labels"] |= {CONTROLLER_UID: self._tapp.metadata.uid}
         copy = length_in_go({**_IDENTITY, "metadata": metadata})
         if cut:
@@ -85,6 +87,7 @@ class NewPods:
             "labels": labels_of(template, instance.id),
             "annotations": {**template.annotations, **own_annotations(template)},
         }
+        # The status forgets the number as soon as a pod has it (`tapp/pod/pace.py`).
         if failures := self._tapp.status.failures.get(str(instance.id), 0):
             metadata["annotations"][FAILURES] = str(failures)
         if template.finalizers:
@@ -92,13 +95,14 @@ class NewPods:
         return metadata
 
     def _own(self, instance: Instance, spec: Mapping[str, Any], *, whole: bool = False) -> Document:
-        """Returns the fields of the spec that two pods of one template may have otherwise.
+        """Returns the fields of the pod spec that differ between pods of one template.
 
-        The two tolerations that admission adds to every pod are written at once where the template
-        has any of its own, because Metacontroller would otherwise see a changed list. `whole` adds
-        the fields that stay as the template has them.
+        If the template has tolerations, the two that admission adds to every pod are included.
+        Without them the list would differ from the stored one, and Metacontroller would see a
+        change. `whole` adds the fields that are the same in all pods.
         """
         found = dict(spec) if whole else {}
+        # The DNS name of a pod needs both fields, and the Service of the second one.
         if instance.service_name:
             found["hostname"] = f"{self._tapp.metadata.name}-{instance.id}"
             found["subdomain"] = instance.service_name
@@ -109,7 +113,8 @@ class NewPods:
 
 
 def _joined(parts: Iterable[int]) -> int:
-    """Returns the length of entries of a JSON object or list, with commas between them."""
+    """Returns the length of the entries of a JSON list or object, including their commas."""
+    # An empty part has no comma, so it does not count as an entry.
     lengths = [part for part in parts if part > 0]
     return sum(lengths) + max(0, len(lengths) - 1)
 
@@ -122,7 +127,7 @@ def _of_claims(volumes: Mapping[str, str]) -> list[Document]:
 
 
 def labels_of(template: Template, instance: int) -> dict[str, str]:
-    """Returns the labels of an instance's pod, but for Metacontroller's."""
+    """Returns the labels of an instance's pod, without the label that Metacontroller adds."""
     return {
         **template.labels,
         INSTANCE: str(instance),
@@ -134,7 +139,7 @@ def labels_of(template: Template, instance: int) -> dict[str, str]:
 
 
 def own_annotations(template: Template) -> dict[str, str]:
-    """Returns the annotations by which a later sync knows what a pod was made of."""
+    """Returns the annotations from which later syncs know the template of a pod."""
     found = {TEMPLATE_IMAGES: _json(template.images)}
     if template.origin is not None:
         found[WRITTEN] = template.origin.encode()

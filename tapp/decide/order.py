@@ -1,11 +1,12 @@
-"""The order in which pods are created and deleted with `podManagementPolicy: OrderedReady`.
+"""The order of creations and deletions with `podManagementPolicy: OrderedReady`.
 
-docs/order.md, "One after another". A pod is created when all lower numbers that should run are
-available, and no update of this sync takes one of them down. Of the pods beyond `spec.replicas` the
-highest is deleted first, under the same condition, and the next one when the highest is gone.
+A pod is created when all lower instances that should run are available, and no update of this sync
+makes one of them unavailable (docs/order.md, "One after another"). Of the pods beyond
+`spec.replicas`, the highest is deleted first, under the same condition. The next one is deleted
+when the highest is gone.
 
-Nothing else waits, so nothing that repairs an instance does: no update, no kill, and no pod that
-has ended and makes room for the next one.
+Nothing that repairs an instance waits for this order: no update, no kill, and no replacement of a
+completed pod.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ _POLICY = "podManagementPolicy: OrderedReady"
 
 
 class _Delays(NamedTuple):
-    """The delays of instances that wait for the same event."""
+    """The delays of creations and deletions that wait for the same event."""
 
     creation: Verdict
     deletion: Verdict
@@ -37,7 +38,10 @@ _UNSETTLED = _until("the last spec's updates are known to be over", Reason.SPEC_
 
 
 def one_after_another(cases: Sequence[Case], serving: Serving) -> dict[int, Verdict]:
-    """Returns the delays that keep the order: instance -> delay. The cases have seen the budget."""
+    """Returns instance -> delay, for creations and deletions that have to wait for their turn.
+
+    The decisions in `cases` already respect the budget.
+    """
     delays, lower = dict[int, Verdict](), _UNSETTLED if serving.unsettled else None
     surplus = [case.instance.id for case in cases if not case.instance.wanted]
     higher = _until(f"instance {surplus[-1]} is gone") if surplus else None
@@ -46,10 +50,12 @@ def one_after_another(cases: Sequence[Case], serving: Serving) -> dict[int, Verd
         id, pod = instance.id, instance.pod
         if decision.action is Action.CREATE and lower is not None:
             delays[id] = lower.creation
+        # A pod that is being deleted already cannot be delayed.
         elif decision.reason is Reason.SCALED_DOWN and pod is not None and not pod.terminating:
             first = lower if id == surplus[-1] else lower or higher
             if first is not None:
                 delays[id] = first.deletion
+        # An update of this sync makes the instance unavailable.
         serves = id in serving.available and decision.action not in DISRUPTIVE
         if lower is None and instance.should_run and not serves:
             lower = _until(f"instance {id} is available")

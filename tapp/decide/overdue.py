@@ -1,10 +1,10 @@
-"""Overdue deletions: objects whose deletion was requested and which do not go.
+"""Overdue deletions: objects that still exist long after their deletion was requested.
 
-The API server deletes an object when its finalizers are gone, and a pod when also its kubelet has
-reported the end of its containers. `metadata.deletionTimestamp` already includes the grace period,
-so a deletion is overdue `TROUBLE_AFTER` seconds later. A pod on a silent node is overdue at once,
-because no kubelet ends it. `overdue_of` finds these objects. The other functions describe them:
-what keeps the object, and what a person can do.
+The API server deletes an object when its finalizers are gone, and a pod only after its kubelet has
+also reported the end of its containers. `metadata.deletionTimestamp` includes the grace period, so
+a deletion is overdue `TROUBLE_AFTER` seconds after that time. A pod on a silent node may be overdue
+earlier, because no kubelet ends it. `overdue_of` finds these objects. The other functions describe
+what prevents a deletion, and what a user can do.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,10 +53,10 @@ class Overdue:
 def overdue_of(
     pods: Iterable[Pod], claims: Iterable[ClaimObject], services: Iterable[Manifest], now: float
 ) -> Overdue:
-    """Finds the overdue deletions, and the seconds until others are overdue.
+    """Finds the overdue deletions, and the seconds until further deletions are overdue.
 
-    The objects of each kind are sorted, because the sentences must not depend on the order in which
-    a request lists its children.
+    The objects of each kind are sorted, so that the sentences do not depend on the order of the
+    children in a request.
     """
     known = list(pods)
     ending = sorted((pod for pod in known if pod.terminating), key=lambda pod: _place(pod.name))
@@ -81,7 +81,8 @@ def overdue_of(
 
 
 def _place(name: str) -> tuple[int, str]:
-    """Returns a key that sorts names of one TApp by their numbers: web-2 before web-10."""
+    """Returns a sort key for the names of a TApp's children, by which web-2 comes before web-10."""
+    # The names have the same beginning, so a longer name has a larger number.
     return len(name), name
 
 
@@ -91,7 +92,8 @@ def _kept(pod: Pod, now: float) -> Kept:
 
 
 def _users(pods: Iterable[Pod]) -> dict[str, str]:
-    """Returns claim -> name of the first pod that mounts the claim and stays."""
+    """Returns claim -> name of the first pod that mounts the claim and is not about to go."""
+    # A pod that has ended or is being deleted is about to go, so only other pods are named.
     staying = [pod for pod in pods if not (pod.terminating or pod.completed)]
     staying.sort(key=lambda pod: _place(pod.name), reverse=True)  # the first pod is written last
     return {claim: pod.name for pod in staying for claim in pod.spec.claims}
@@ -106,14 +108,19 @@ def _sort(one: Kept, overdue: list[Kept], waits: list[float], now: float) -> Non
 
 
 def _left(pod: Pod, now: float) -> float:
-    """Returns the seconds until the deletion of a pod is overdue; at most 0 if it is."""
+    """Returns the seconds until the deletion of a pod is overdue; 0 or less if it is overdue."""
+    # `deletionTimestamp` is the end of the grace period. On a silent node no kubelet ends the pod,
+    # so the time counts from the silence if that began earlier.
     due = seconds(pod.gone_by) + TROUBLE_AFTER
     since = silent_since(pod, now, seconds(pod.gone_by))
     return (due if since is None else min(due, since + TROUBLE_AFTER)) - now
 
 
 def trouble_of_deletion(pod: Pod, namespace: str, now: float) -> Trouble:
-    """Returns the trouble of a pod that is being deleted: empty until its deletion is overdue."""
+    """Returns the trouble of a pod that is being deleted.
+
+    There is no trouble until the deletion is overdue.
+    """
     left = _left(pod, now)
     if left > 0:
         return Trouble(wait=left)
@@ -121,7 +128,10 @@ def trouble_of_deletion(pod: Pod, namespace: str, now: float) -> Trouble:
 
 
 def pods_sentence(found: Sequence[Kept], namespace: str) -> str:
-    """Describes pods that do not go: node, finalizers, time, and what to do. "" without pods."""
+    """Describes pods with an overdue deletion: node, finalizers, time, and what to do.
+
+    Returns an empty string without pods.
+    """
 
     def group(one: Kept) -> tuple[str, tuple[str, ...], bool, bool]:
         pod = one.pod
@@ -154,7 +164,10 @@ def _why_pods(many: Sequence[Kept], namespace: str) -> str:
 
 
 def claims_sentence(found: Sequence[Kept], namespace: str) -> str:
-    """Describes claims that do not go: finalizers, time, and what to do. "" without claims."""
+    """Describes claims with an overdue deletion: finalizers, time, and what to do.
+
+    Returns an empty string without claims.
+    """
 
     def why(many: Sequence[Kept]) -> str:
         first = many[0]
@@ -170,7 +183,10 @@ def claims_sentence(found: Sequence[Kept], namespace: str) -> str:
 
 
 def services_sentence(found: Sequence[Kept], namespace: str) -> str:
-    """Describes Services that do not go: finalizers, time, what to do. "" without Services."""
+    """Describes Services with an overdue deletion: finalizers, time, and what to do.
+
+    Returns an empty string without Services.
+    """
 
     def why(many: Sequence[Kept]) -> str:
         why = _finalizers(many[0].finalizers) or "nothing of it shows why"

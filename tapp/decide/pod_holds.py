@@ -1,9 +1,9 @@
-"""Pods on hold: pods that their program or a person asks the service to leave alone.
+"""Pods on hold: pods that the service leaves unchanged because their program or a user requests it.
 
-docs/hold.md. A hold keeps back the verdict of an instance if the verdict touches the pod (update,
-replace or delete: the *pending action*). The service writes the pending action to the pod and since
-when it is pending. A time limit counts from that time, which the service has written by its own
-clock, so neither a pod nor a node can extend or shorten it.
+A hold delays the verdict on an instance if the verdict changes the pod (update, replace or delete:
+the *pending action*; docs/hold.md). The service writes the pending action and its time to the pod.
+A time limit counts from that time. The service writes the time by its own clock, so neither a pod
+nor a node can extend or shorten the limit.
 """
 
 from collections.abc import Iterable
@@ -80,10 +80,10 @@ class PodHolds:
 def apply_pod_holds(
     spec: TAppSpec, cases: Iterable[Case], budgets: Budgets, now: float
 ) -> PodHolds:
-    """Delays what the instances of pods on hold need.
+    """Delays the verdicts on instances whose pods are on hold.
 
-    An update that is paused, or whose budget is invalid, would not happen anyway: it is not written
-    to the pod, and no time limit begins.
+    An update that is paused, or whose budget is invalid, would not run anyway. So it is not written
+    to the pod as a pending action, and no time limit begins.
     """
     result, strategy = PodHolds(), spec.update_strategy
     for case in cases:
@@ -111,10 +111,10 @@ def apply_pod_holds(
 
 
 def label_later(cases: list[Case]) -> list[Case]:
-    """Leaves the labels of pods on hold alone until the hold ends.
+    """Delays new labels of pods on hold until the hold ends.
 
-    Only instances that are labelled because their template was written in another way wait here:
-    their pod is up to date as it is, so nothing is pending.
+    These are instances whose pod is up to date, and whose template was written in another notation.
+    Their pods need only labels, so there is no pending action.
     """
     if not any(case.verdict.reason is Reason.SAME_MEANING for case in cases):
         return cases
@@ -132,7 +132,7 @@ def _labelled_later(case: Case) -> Case:
 
 
 def due_markers(pod: Pod, request: HoldRequest | None) -> HoldMarkers:
-    """Returns the markers about its hold that a pod should carry."""
+    """Returns the label and annotations about its hold that a pod should have."""
     label = (pod.spec.hold or NO_HOLD).desired_label
     return (
         HoldMarkers(label) if request is None else HoldMarkers(label, request.action, request.since)
@@ -140,13 +140,13 @@ def due_markers(pod: Pod, request: HoldRequest | None) -> HoldMarkers:
 
 
 def carried_markers(pod: Pod) -> HoldMarkers:
-    """Returns the markers about its hold that a pod carries now."""
+    """Returns the label and annotations about its hold that a pod has now."""
     hold = pod.spec.hold or NO_HOLD
     return HoldMarkers(hold.label, hold.wanted, hold.since)
 
 
 def sentence(pod: Pod, request: HoldRequest) -> str:
-    """Returns that a pod is on hold, why, and until when if the hold has a time limit."""
+    """Returns a sentence that a pod is on hold, with the reason and the end of its time limit."""
     until = "" if request.ends == inf else f", until {written(request.ends)} at the latest"
     if not request.since:
         until = ", and cannot be told what is wanted, as it is unreadable"

@@ -1,20 +1,20 @@
 """Image pulls before updates (`prePull`): a node gets new images before containers there stop.
 
-docs/in-place.md, "Pull the image first". A *puller* is a pod of our own on the node. It mounts the
-new images as volumes, so the kubelet pulls them and runs nothing of them. When the container of the
-puller has been created, the node has all images of the puller, and the update goes on.
+A *puller* is a pod of this service on the node (docs/in-place.md, "Pull the image first"). It
+mounts the new images as volumes, so the kubelet pulls the images without running them. When the
+container of the puller has been created, the node has all images, and the update continues.
 
-At most `max_pullers` pullers of a TApp exist at once, in the order of the updates. How long an
-update waits for its puller:
+At most `max_pullers` pullers of a TApp exist at the same time, in the order of the updates. An
+update waits for its puller
 
-* the images cannot be pulled (`ErrImagePull`): for as long as that lasts, and a condition says so;
-* the puller does not start: `pull_seconds`, or `NOT_THERE` seconds if the puller does not exist,
-  has ended, or has trouble of its own, such as the image in which it waits;
-* a quota keeps pullers from being created while others exist: they are created one after another,
-  and after `YIELD_AFTER` seconds the others give way.
+* while its images cannot be pulled (`ErrImagePull`); a condition reports that;
+* for `pull_seconds` if the puller does not start, or for `NOT_THERE` seconds if the puller does not
+  exist, has ended, or fails because of itself, such as the image of its own container;
+* while a quota prevents its creation because other pullers exist: pullers are then created one
+  after the other, and after `YIELD_AFTER` seconds the pullers of later updates are deleted.
 
-A puller that was given up is noted in `status.pulling`. For `REMEMBERED` seconds no update waits
-for pullers there again.
+After these times the service gives the puller up, and `status.pulling` notes that. For `REMEMBERED`
+seconds no update waits for a puller there again.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ _PULLER_BYTES, _IMAGE_BYTES = 1_000, 150  # A puller without images; the volume 
 
 
 def is_puller(pod: Pod) -> bool:
-    """Returns True if a pod of this TApp is a puller, and no instance's."""
+    """Returns True if a pod of this TApp is a puller, and no instance's pod."""
     return pod.foreign and pod.manifest.labels.get(PULLER) == "true"
 
 
@@ -122,7 +122,7 @@ class _Pulling:
             self.given_up.pop(self.nowhere, None)  # some puller could be created after all
 
     def all(self, cases: Sequence[Case]) -> None:
-        """Goes over all updates in place, in the order in which the budget is spent."""
+        """Processes all updates in place, in the order in which the budget is spent."""
         spec = self.world.tapp.spec
         strategy, rolling = spec.update_strategy, spec.rolling_name
         updates = [
@@ -167,8 +167,12 @@ class _Pulling:
         return any(self.now - past(at, self.now) < REMEMBERED for at in times)
 
     def _puller(self, change: Update) -> Puller | None:
-        """Returns the puller that an update needs; None if it stops nothing, or pulls nothing."""
+        """Returns the puller that an update needs.
+
+        Returns None if the update stops no running container, or if the node has all its images.
+        """
         pod, template = change.pod, change.template
+        # Without a running container the update stops nothing, so it need not wait.
         runs = any(pod.container(name).now.running is not None for name in change.images)
         if not pod.node or not runs or pod.silent:
             return None
@@ -178,6 +182,7 @@ class _Pulling:
         wanted = {
             image: policies[name]
             for name, image in sorted(change.images.items())
+            # With `Never` the kubelet uses only images that are on the node already.
             if policies[name] != "Never"
         }
         present = self.present.get(pod.node, set())
@@ -196,11 +201,12 @@ class _Pulling:
         return f"{self.world.tapp.metadata.name}-pull-x{digest}"
 
     def _state(self, puller: Puller) -> Verdict | None:
-        """Returns the delay of updates that need this puller; None if they need not wait."""
+        """Returns the delay of the updates that need this puller; None if they need not wait."""
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
         if (pod is None or not _has_started(pod)) and self._is_known_unable(puller):
             self._give_up(puller, pod)
             return None
+        # The limit counts pullers in the order of the updates, so that no later one overtakes.
         self.turns += 1
         full = self.found.bytes >= self.options.max_new_pods_bytes
         if self.turns > most or (pod is None and (full or self.count >= most)):
@@ -225,9 +231,9 @@ class _Pulling:
         return has_own_trouble(pod, self.options.puller_image, puller.images, self.now)
 
     def _patience(self, puller: Puller, pod: Pod | None, *, own: bool) -> Verdict | None:
-        """Returns the delay of updates for a puller that has not started; None if it is given up.
+        """Returns the delay of updates while a puller has not started.
 
-        `own` is True if the puller has trouble of its own.
+        Returns None if the puller is given up. `own` is True if the puller fails because of itself.
         """
         if pod is None and (self.has_earlier or self.young):
             return self._in_turn(puller)
@@ -237,6 +243,7 @@ class _Pulling:
         most = float(self.options.pull_seconds)
         soon = pod is None or pod.completed
         left = since + (min(most, NOT_THERE) if soon else most) - self.now
+        # A puller that fails because of itself would fail for `pull_seconds` in vain.
         if own:
             stuck = StuckNote(puller.name)
             self.found.since[stuck], begun = noted_since(self.stuck.get(stuck, ""), self.now)
@@ -250,6 +257,7 @@ class _Pulling:
                 return wait(Reason.PULLING, f"{node} is to have {images} first; {asked}")
             self.found.running.append(puller)
             return wait(Reason.PULLING, f"{node} first pulls {images}, by pod {puller.name}")
+        # Without any puller, something refuses all of them. Otherwise only this node is noted.
         if pod is None and not self.existing:
             self.found.since[self.nowhere] = written(self.now)
         elif pod is not None and trouble(pod, NO_UPDATE, self.now).text:
@@ -258,10 +266,10 @@ class _Pulling:
         return None
 
     def _in_turn(self, puller: Puller) -> Verdict:
-        """Returns the delay for a puller that does not exist while other pullers do.
+        """Returns the delay for a puller that does not exist while other pullers exist.
 
-        A quota may have room for one puller after another. The pullers of later updates give way
-        after `YIELD_AFTER` seconds, and this puller is requested until it exists.
+        A quota may allow only one puller at a time. After `YIELD_AFTER` seconds the pullers of
+        later updates are deleted, and this puller is requested until it exists.
         """
         self._keep(puller, None)
         if not self.has_earlier:
@@ -282,7 +290,10 @@ class _Pulling:
             self.has_earlier = True
 
     def _give_up(self, puller: Puller, pod: Pod | None) -> None:
-        """Lets no update wait for a puller. An existing pod stays meanwhile for a person to see."""
+        """Gives a puller up, so that no update waits for it.
+
+        An existing pod stays for users to see.
+        """
         why = "it was asked for and is not there; the events of the TApp say why"
         if pod is not None:
             self.found.keep.append(pod)
@@ -293,7 +304,7 @@ class _Pulling:
 
 
 def _has_started(pod: Pod) -> bool:
-    """Returns True if the container of a puller was created, so its node has all its images."""
+    """Returns True if the container of a puller was created; its node then has all its images."""
     return any(status.container_id for status in pod.containers)
 
 
@@ -323,6 +334,6 @@ def pulled_where(pullers: Iterable[Puller]) -> str:
 
 
 def _policies(template: Template) -> dict[str, str]:
-    """Returns container -> `imagePullPolicy`, "" if the API server sets the default."""
+    """Returns container -> `imagePullPolicy`; empty if the API server sets the default."""
     both = [*template.spec.get("containers", []), *template.spec.get("initContainers", [])]
     return {item["name"]: item.get("imagePullPolicy") or "" for item in both}

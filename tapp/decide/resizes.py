@@ -1,12 +1,12 @@
-"""Resizes of running pods (`resources: InPlace`): what each pod lacks, and for how long.
+"""Resizes of running pods (`resources: InPlace`): which resources each pod lacks, and since when.
 
-docs/resize.md. The PATCH of a pod's subresource `resize` is no part of an answer: the service sends
-it after the answer. If the PATCH is lost, the next sync notices and decides the same again. The
-status notes since when each resize is due (`status.resizing`):
+The PATCH of a pod's subresource `resize` is no part of the response: the service sends it after the
+response (docs/resize.md). If the PATCH is lost, the next sync decides on it again. The status notes
+since when each resize is due (`status.resizing`):
 
-* after `AGAIN` seconds the PATCH is sent once more;
-* after `OVERDUE_AFTER` seconds a condition names the pod;
-* if the API server has not accepted the PATCH `LAST` seconds later, the pod is replaced instead.
+* After `AGAIN` seconds the PATCH is sent once more.
+* After `OVERDUE_AFTER` seconds a condition names the pod.
+* If the API server has not accepted the PATCH `LAST` seconds later, the pod is replaced instead.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class Resizes:
 def resize_states(
     instances: Iterable[Instance], world: World, options: Options, now: float
 ) -> dict[int, ResizeState]:
-    """Finds what each pod lacks of the resources of its template, and if it can ever have them."""
+    """Finds which resources of its template each pod lacks, and whether it can ever get them."""
     states, known = dict[int, ResizeState](), dict[object, Wanted]()
     noted = decoded(ResizeNote, world.tapp.status.resizing)
     for instance in instances:
@@ -56,6 +56,7 @@ def resize_states(
         if key not in known:
             known[key] = wanted_of(pod.spec, template)
         wanted, state, infeasible = known[key], None, ""
+        # The spec has the template's resources already, so only the kubelet can be behind.
         if not wanted.resources and not wanted.obstacle:
             state = resizing_of(pod)
         if pod.terminating:
@@ -63,6 +64,7 @@ def resize_states(
             continue
         note = _note(instance)
         since, refused = noted.get(note, ""), seconds(noted.get(note._replace(is_refused=True)))
+        # The resize has been overdue since `refused`, and the spec still lacks the resources.
         if wanted.resources and refused != UNKNOWN and now - refused >= LAST:
             infeasible = _not_given("it", since)
         if (
@@ -83,7 +85,7 @@ def _note(instance: Instance) -> ResizeNote:
 def _is_current(pod: Pod, since: str, now: float) -> bool:
     """Returns True if the kubelet's report is about the newest spec of the pod.
 
-    Servers before Kubernetes 1.34 do not say it, so the kubelet gets some time.
+    Before Kubernetes 1.34 the report does not show that, so the kubelet gets `AGAIN` seconds.
     """
     if pod.reports_generation:
         return not pod.kubelet_is_behind
@@ -93,12 +95,14 @@ def _is_current(pod: Pod, since: str, now: float) -> bool:
 def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
     """Returns True if the kubelet is about to restart containers of a pod for a resize.
 
-    A resize that waits for room, or takes too long, keeps no pod out of its Services.
+    Returns False if the resize waits for resources of the node, or takes too long. The pod then
+    returns to its Services.
     """
     pod, state = instance.pod, instance.resizing
     if pod is None or state is None or not state.restarts:
         return False
     noted = seconds(tapp.status.resizing.get(_note(instance).encode()))
+    # A pending report of a kubelet that has not seen the newest spec is about an earlier resize.
     waits = state.pending and not pod.kubelet_is_behind
     return not waits and (noted == UNKNOWN or now - noted < OVERDUE_AFTER)
 

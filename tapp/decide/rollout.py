@@ -1,14 +1,14 @@
 """The budget: which updates happen now, and why the others wait.
 
-docs/design.md, "The budget". Only here instances are weighed against each other. `should_run` is
+Only this stage compares instances with each other (docs/design.md, "The budget"). `should_run` is
 the number of instances that should run. Of them
 
     least = should_run - maxUnavailable        (a percentage is rounded up)
 
 have to stay available. Updates are chosen one after the other, in a fixed order (`update_order`).
-An instance that does not serve may always be updated, so that the next template can always repair a
-broken rollout. An instance that serves or may serve (`ServingState`) is updated only while at least
-`least` other instances are available, and is not available for the updates behind it.
+An instance that does not serve may always be updated, so that the next template can repair a broken
+rollout. An instance that serves or may serve (`ServingState`) is updated only if at least `least`
+other instances are available. After that it counts as unavailable for the remaining updates.
 """
 
 import re
@@ -35,9 +35,9 @@ DELAYED = (*BUDGET_REASONS, Reason.DRAINING)  # Reasons of updates that are due 
 
 
 def portion(value: int | str, of: int, least: int) -> int:
-    """Returns a number of instances for a number, or for a percentage of `of`, rounded up.
+    """Returns a number of instances: the number itself, or a percentage of `of`, rounded up.
 
-    Raises ValueError if the value is neither, or lower than `least` (also as a percentage).
+    Raises ValueError if the value is neither, or is lower than `least` (also as a percentage).
     """
     if isinstance(value, int):
         if value >= least:
@@ -72,7 +72,7 @@ class Budget:
 
 @dataclass
 class Budgets:
-    """The budgets of the instances with the rolling template and of all others ("force")."""
+    """The budget of the instances with the rolling template, and that of all others ("force")."""
 
     strategy: UpdateStrategy
     should_run: int
@@ -104,7 +104,7 @@ class Budgets:
                 self.force = rolling
 
     def limit_of(self, instance: Instance, rolling_name: str) -> Budget:
-        """Returns the budget that counts for an instance."""
+        """Returns the budget that applies to an instance."""
         return self.rolling if instance.template_name == rolling_name else self.force
 
 
@@ -122,9 +122,9 @@ def update_order(
 ) -> tuple[bool, int, int]:
     """Returns a key that sorts instances in the order of their updates.
 
-    First the instances off the rolling template. Then by priority, the highest first: the
-    annotation of the pod, else of the template, else 0. Then by number, ascending or, with
-    `order: Descending`, descending.
+    Instances that do not run the rolling template come first. Then the highest priority comes
+    first: that of the pod's annotation, else of the template's, else 0. Then the lowest number
+    comes first, or with `order: Descending` the highest.
     """
     found = [int(text) for text in priorities(instance) if PRIORITY.fullmatch(text)]
     number = -instance.id if strategy.order == "Descending" else instance.id
@@ -135,7 +135,7 @@ PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")  # Another text is ignored, and a cond
 
 
 def priorities(instance: Instance) -> list[str]:
-    """Returns the texts of an instance's priorities, valid or not: the pod's, the template's."""
+    """Returns the texts of the pod's and the template's update priority, valid or not."""
     pod, template = instance.pod, instance.template
     own = "" if pod is None else pod.spec.update_priority
     if template is not None and UPDATE_PRIORITY in template.annotations:
@@ -146,7 +146,7 @@ def priorities(instance: Instance) -> list[str]:
 def spend(
     pending: Iterable[Case], serving: Serving, budgets: Budgets, rolling_name: str
 ) -> dict[int, Verdict]:
-    """Spends the budgets on updates: returns instance -> delay of the updates that have to wait."""
+    """Spends the budgets on updates, and returns instance -> delay for those that have to wait."""
     strategy, delays = budgets.strategy, dict[int, Verdict]()
     # An instance whose containers are being resized has its place in the budget already.
     available = {id for id, state in serving.states.items() if state is ServingState.AVAILABLE}

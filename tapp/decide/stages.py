@@ -1,7 +1,7 @@
-"""The stages that verdicts pass until they are decisions, by name and in order.
+"""The stages that turn verdicts into decisions, in their order.
 
-A verdict is what an instance needs. A stage delays the verdict, or puts a step before it. A later
-stage sees what the earlier stages have decided. Only `STAGES` says in which order, and why.
+A verdict is what an instance needs. A stage delays a verdict, or puts a step before it. A later
+stage sees the results of the earlier stages. `STAGES` has the order and its reasons.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from tapp.world import Options, World
 
 @dataclass(frozen=True)
 class Situation:
-    """The knowledge of a sync before its first stage."""
+    """The input of all stages: the observed objects, the options, the time and the budgets."""
 
     world: World
     options: Options
@@ -39,7 +39,7 @@ class Situation:
 
 @dataclass
 class StoragePlan:
-    """The plans for the objects beside the pods."""
+    """The plans for claims, ControllerRevisions and Services."""
 
     claims: ClaimPlan = field(default_factory=ClaimPlan)
     growth: Growth = NO_GROWTH  # the claims that get larger, and what prevents others from it
@@ -49,9 +49,9 @@ class StoragePlan:
 
 @dataclass
 class Findings:
-    """The findings of all rules in one sync, besides the decision on each instance.
+    """The findings of all rules in one sync, except the decisions on the instances.
 
-    Conditions, the notes in the status and Events are made of them.
+    Conditions, Events and the notes in the status are made from the findings.
     """
 
     holds: PodHolds = field(default_factory=PodHolds)
@@ -66,7 +66,7 @@ class Findings:
     overdue: Overdue = field(default_factory=Overdue)
 
     def is_created_later(self, instance: int) -> bool:
-        """Returns True if this answer creates no pod for an instance because others come first."""
+        """Returns True if an instance gets no pod in this sync because others come first."""
         return instance in self.space.waiting or instance in self.ordered
 
 

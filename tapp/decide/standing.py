@@ -1,7 +1,7 @@
 """The standing of an instance: done, progressing, waiting for others or for a person, or blocked.
 
-`standing_of` is the entry point. Its order matters: the first rule that applies gives the standing.
-A blocked instance comes first, because waiting does not help it, whatever is decided on it now.
+`standing_of` is the entry point. The first rule that applies gives the standing. A blocked instance
+comes first, because waiting does not help it, whatever the decision of this sync is.
 """
 
 from typing import NamedTuple
@@ -36,13 +36,13 @@ class Standing(NamedTuple):
 def standing_of(
     case: Case, *, available: bool, trouble: Trouble | None, not_created: str = ""
 ) -> Standing:
-    """Returns how an instance stands.
+    """Returns the standing of an instance.
 
     Args:
         case: the instance with the decision on it.
-        available: whether the instance is available.
-        trouble: the trouble of its pod, if any.
-        not_created: the reason if its pod was requested and does not appear for too long, or "".
+        available: True if the instance is available.
+        trouble: the trouble of its pod, or None.
+        not_created: why its pod, which was requested long ago, does not exist; else "".
     """
     instance, decision = case.instance, case.decision
     reason, action = decision.reason, decision.action
@@ -86,7 +86,7 @@ def _obstacle(case: Case, trouble: Trouble | None) -> str:
 
 
 def awaited(case: Case, *, available: bool, trouble: Trouble | None) -> str:
-    """Returns the event that a rollout waits for at an instance, with its time if known."""
+    """Returns the event at an instance for which a rollout waits, with its time if known."""
     instance, decision, pod = case.instance, case.decision, case.instance.pod
     if available or decision.reason.disposition is Disposition.HELD:
         return decision.message

@@ -1,7 +1,7 @@
-"""Changes of the status of one pod: its readiness gates, and that its node is lost.
+"""Changes of one pod's status: its readiness gates, and the phase of a pod on a lost node.
 
-docs/leaving-services.md. A pure function of the pod and the time. The composite hook has decided
-and says so in annotations of the pod. These annotations are checked against the pod itself, so that
+The changes depend only on the pod and the time (docs/leaving-services.md). The composite hook has
+written its decisions into annotations of the pod. They are checked against the pod itself, so that
 a wrong annotation changes nothing.
 """
 
@@ -24,7 +24,7 @@ from tapp.words.vocabulary import GROUP, INSTANCE, KIND
 
 @dataclass(frozen=True)
 class StatusChange:
-    """The changes of a pod's status; without any if the status is right as it is."""
+    """The changes of a pod's status; empty if the status is right as it is."""
 
     # Condition type -> True to open the gate, False to close it
     gates: Mapping[str, bool] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Owner(Enum):
 
 
 def owner_of(labels: Any, references: Any) -> Owner:
-    """Returns the kind of owner, from labels and ownerReferences of any shape."""
+    """Returns the kind of a pod's owner; labels and ownerReferences may have any shape."""
     owner = controller_of(references)
     if owner is None:
         return Owner.NOBODY if INSTANCE in map_of(labels) else Owner.OTHER
@@ -98,9 +98,9 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> StatusChange:
 
 
 def _is_lost(pod: Pod, now: float) -> bool:
-    """Returns True if the annotation about the lost node is right: the node is silent since then.
+    """Returns True if the node is silent since the time in the annotation about the lost node.
 
-    If the pod does not say since when, the annotation has the time that the service has noted.
+    If the pod does not show since when its node is silent, the time in the annotation counts.
     """
     since, noted = observed_silence(pod, now), pod.spec.lost
     if since is None or since > now:

@@ -1,10 +1,10 @@
 """Tears a TApp down: decides which children stay while the TApp is being deleted.
 
-docs/deletion.md. `tear_down` is the entry point. It needs no valid spec, because a TApp with an
-invalid spec must be deletable, too. It decides from the observation alone, so a repeated or
-overtaken call does no harm. In this order, the first group of objects that exists is waited for:
-pods (on silent nodes, on hold, or ending), then claims that go with the TApp, then
-ControllerRevisions. Services stay as long as there are pods, because clients may use them.
+Entry point: `tear_down`. The spec may be invalid, because such a TApp must be deletable, too. The
+decisions depend only on the observed objects, so a repeated call does no harm (docs/deletion.md).
+The deletion waits for these groups of objects, one after the other: pods (on silent nodes, on hold,
+or ending), claims that are deleted with the TApp, ControllerRevisions. Services stay as long as
+pods exist, because clients may use them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ _PATIENT = 60.0  # Seconds after which to look again if all remaining pods are o
 
 @dataclass(frozen=True)
 class Left:
-    """The rest of a TApp that is being deleted, which its status describes."""
+    """The remaining objects of a TApp that is being deleted, for its status."""
 
     namespace: str
     since: str  # when the deletion was requested, RFC 3339
@@ -92,6 +92,7 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         # The garbage collector deletes or releases the children. Metacontroller leaves them alone
         # only if its finalizer is removed now.
         return Teardown(pods, claims, revisions, plain, finalized=True, left=left)
+    # Claims are deleted after the pods, which may still use them.
     staying = claims if pods or not delete_claims else []
     waiting, marks = list[Pod](), dict[str, Mark]()
     if lost_policy.force_delete_pod and not lost_policy.never_migrate:
@@ -140,7 +141,7 @@ def _left(
 def _on_hold(
     pods: Iterable[Pod], policy: HoldPolicy, now: float
 ) -> tuple[list[Pod], dict[str, HoldRequest]]:
-    """Returns the pods on hold, and the pending actions that are written to them."""
+    """Returns the pods on hold, and the pending actions to write to them."""
     limit = policy.deletion_hold_timeout_seconds
     staying, requests = list[Pod](), dict[str, HoldRequest]()
     for pod in pods:
@@ -163,7 +164,8 @@ def _marked(pod: Pod, requests: Mapping[str, HoldRequest]) -> Mark | None:
 def _recheck(pods: Sequence[Pod], requests: Mapping[str, HoldRequest], now: float) -> float:
     """Returns the seconds until the next call.
 
-    If all remaining pods are on hold, only a change of a pod or a time limit ends the wait.
+    If all remaining pods are on hold, the call can wait longer: only a change of a pod, which is an
+    event of its own, or a time limit ends the wait.
     """
     if len(requests) < len(pods) or not requests:
         return RECHECK
@@ -173,14 +175,17 @@ def _recheck(pods: Sequence[Pod], requests: Mapping[str, HoldRequest], now: floa
 def _deleted_at(parent: Parent, now: float) -> float:
     """Returns when the deletion of the TApp was requested, in seconds since the epoch.
 
-    It stands for the time at which a node went silent if the pod does not say it: the status of a
+    If a pod does not show since when its node is silent, this time counts, because the status of a
     TApp that is being deleted has no notes.
     """
     return plausible_time(parent.metadata.deletion_timestamp, now, now)
 
 
 def _silent(pods: Sequence[Pod], deleted: float, now: float) -> dict[str, list[str]]:
-    """Returns since when -> names of pods whose nodes have not reported for long."""
+    """Returns time -> names of pods whose nodes have not reported since that time.
+
+    Nodes that have been silent only for a short time are left out.
+    """
     found = grouped(
         (written(since), pod.name)
         for pod in pods
@@ -194,8 +199,8 @@ def _on_silent_nodes(
 ) -> tuple[list[Pod], dict[str, Mark]]:
     """Returns the pods on silent nodes, whose deletion could not end, and markers for lost nodes.
 
-    `Nodes.guarded` does not count here. It keeps instances from running twice, and no instance of a
-    TApp that is being deleted is started again.
+    `Nodes.guarded` does not matter here: it prevents that an instance runs twice, and no instance
+    of a TApp that is being deleted starts again.
     """
     limit, _ = limit_of(parent.metadata.annotations, options.lost_node_seconds)
     waiting, marks = [], {}

@@ -26,7 +26,7 @@ DISRUPTIVE = (Action.UPDATE, Action.RECREATE)
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """An action, its reason and a sentence for a person."""
+    """An action on an instance, with its reason and a sentence for users."""
 
     action: Action
     reason: Reason

@@ -33,9 +33,9 @@ _FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
 
 
 def repetition(spec: Document) -> str:
-    """Returns an entry of a pod spec that must not occur together with an earlier one.
+    """Returns an entry of a pod spec that repeats or contradicts an earlier entry.
 
-    Returns an empty string if there is no such entry. The pod spec is canonical.
+    Returns an empty string if there is none. The pod spec is in its canonical form.
     """
     if found := _twice(spec, _OF_A_POD):
         return f"spec.{found}"

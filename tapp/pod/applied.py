@@ -25,6 +25,7 @@ def applied_body(manifest: Manifest) -> Document | None:
     Returns None if Metacontroller's copy of the pod has no spec.
     """
     applied = read_annotation(msgspec.json.decode, manifest.annotations.get(LAST_APPLIED))
+    # The policy `tapp-lean-pods` removes the spec from the copy.
     spec = map_in(applied, "spec")
     if not spec:
         return None

@@ -82,6 +82,7 @@ def closed_since(pod: Pod, now: float) -> float | None:
     times = [_past_time(pod, gate.last_transition_time, now) for gate in _closed_gates(pod)]
     if not times:
         return None
+    # The first closed gate suffices, but endpoints follow Ready, which the kubelet changes later.
     since = max(min(times), _past_time(pod, pod.ready_since, now))
     return now if since == UNKNOWN else since
 
@@ -135,6 +136,7 @@ def opens_in(pod: Pod, update: Progress, now: float) -> float:
     """
     if pod.spec.drains or update.unfinished:
         return NEVER if update.wait is None or pod.spec.drains else update.wait
+    # Ready itself cannot be asked: it is False as long as the gate is closed.
     ready = pod.conditions.get("ContainersReady")
     if not pod.running or ready is None or ready.status != "True":
         return NEVER

@@ -88,10 +88,13 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
         name=meta.name,
         spec=spec,
         unreadable=unreadable,
+        # Only a pod of another controller is compared with its template field by field. The
+        # manifests of all others would fill the cache.
         manifest=NO_MANIFEST if unreadable or spec.is_ours else manifest,
         node=text_of(manifest.spec.get("nodeName")),
         terminating=meta.deletion_timestamp is not None,
         gone_by=meta.deletion_timestamp or "",
+        # Finalizers matter only for a deletion that does not end.
         finalizers=() if meta.deletion_timestamp is None else texts_of(manifest.finalizers),
         uid=meta.uid or "",
         created=meta.creation_timestamp or "",
@@ -112,6 +115,7 @@ def _spec(
     unreadable, raw = _wrong_type(pod), manifest.spec
     labels, annotations = manifest.labels, manifest.annotations
     policy = text_of(raw.get("restartPolicy")) or ALWAYS
+    # The spec of an unreadable pod may have any shape, so nothing of its containers is used.
     main = [] if unreadable else raw.get("containers") or []
     init = [] if unreadable else raw.get("initContainers") or []
     all_containers = [*main, *init]
@@ -173,6 +177,7 @@ def _spec(
         ),
         written=origin.revision,
         bare_hash=origin.bare,
+        # An annotation that the template has written is the template's priority, not the pod's own.
         update_priority=""
         if UPDATE_PRIORITY in map_of(applied_annotations)
         else text_of(annotations.get(UPDATE_PRIORITY))[:_PRIORITY_CHARACTERS],

@@ -198,12 +198,11 @@ class _Wanted:
     now: ClaimsAndService
 
     def other_parts(self, what: NamedContent) -> tuple[ClaimsAndService, bool]:
-        """Returns the Service name and claim templates for the record of a content.
+        """Returns the Service name and claim templates that the record of a content should have.
 
-        `what` is the template's name and its content. The second value is True if the existing
-        record has other ones, so that a new record is needed. The existing record is left as it is
-        in two cases: a partition keeps instances at the content, or the current claim templates are
-        nested too deeply to be recorded.
+        The second value is True if the existing record has other ones, so that a new record is
+        needed. The existing record is left as it is in two cases: a partition keeps instances at
+        the content, or the current claim templates are nested too deeply to be recorded.
         """
         name, content = what
         record = next(

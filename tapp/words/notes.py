@@ -69,11 +69,9 @@ class UpdateNote(NamedTuple):
 
 
 class ReadyNote(NamedTuple):
-    """A pod's state of Ready, in `status.unserved`: `3/True`.
+    """A pod whose condition Ready has no usable time, in `status.unserved`: `3/True`.
 
-    Only for a Ready without a usable time.
-
-    The note's value is the time of the first sync that saw this state.
+    The note has the state of Ready. Its value is the time of the first sync that saw this state.
     """
 
     id: int  # Instance number.

@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Disposition(StrEnum):
-    """Standing of the instance or TApp to which a reason applies."""
+    """Standing of an instance or a TApp, to which every reason belongs."""
 
     DONE = "done"  # Nothing is left to do.
     MOVING = "moving"  # An action is under way, or follows without anybody's help.
