@@ -270,7 +270,9 @@ class World:
 
 
 @pytest.mark.parametrize(("row", "run"), TURNS)
-def test_a_roll(row: str, run: int, workspace: Path, rolls: Rolls) -> None:
+def test_rollout_is_measured_on_its_own_control_plane(
+    row: str, run: int, workspace: Path, rolls: Rolls
+) -> None:
     """Each row runs on its own control plane, so that rows do not disturb each other."""
     speed, _, way = row.partition("-")
     directory = workspace / f"{row}-{run}"

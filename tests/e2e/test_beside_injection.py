@@ -55,7 +55,7 @@ def containers(pod: Json) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("mutations", INJECTED.values(), ids=[*INJECTED])
-def test_a_mesh_injects_and_updates_stay_in_place(
+def test_injected_containers_stay_through_an_update_in_place(
     reshape: Reshape, app: App, mutations: list[str]
 ) -> None:
     """A service that removed injected containers would fight with the mesh forever."""
@@ -88,7 +88,7 @@ HASH = "kruise.io/sidecarset-hash"
 INJECTED_BY_KRUISE = mutation(CONTAINER, annotation(HASH, "one"))
 
 
-def test_a_sidecarset_updates_its_container_and_is_left_alone(reshape: Reshape, app: App) -> None:
+def test_container_updated_by_a_sidecarset_is_left_unchanged(reshape: Reshape, app: App) -> None:
     """Its controller writes image and hash in one update.
 
     Updates of both controllers may follow each other.
@@ -133,7 +133,7 @@ def upgrade(app: App, number: int, image: str, mark: str) -> None:
 # --- ContainerRecreateRequest ---------------------------------------------------------------------
 
 
-def test_a_container_that_is_recreated_on_request_costs_no_write(
+def test_container_recreated_on_request_causes_no_write(
     app: App, kubelet: FakeKubelet, levers: Levers
 ) -> None:
     """OpenKruise's daemon stops the container in the runtime, and the kubelet starts it again."""
@@ -158,7 +158,9 @@ STICKY = mutation(
 )
 
 
-def test_a_pod_that_is_sent_back_to_its_node_is_left_there(reshape: Reshape, app: App) -> None:
+def test_node_selector_of_persistent_pod_state_stays_through_updates(
+    reshape: Reshape, app: App
+) -> None:
     """OpenKruise's webhook adds a node selector to the replacement, which must stay through
     updates.
     """
@@ -183,7 +185,7 @@ UNAVAILABLE = (
 """The rule of OpenKruise's webhook for updates while its budget is used up, as a policy."""
 
 
-def test_an_update_that_a_budget_of_others_refuses_is_tried_again(app: App, demand: Demand) -> None:
+def test_update_refused_by_a_foreign_budget_is_retried(app: App, demand: Demand) -> None:
     """A refused update must not stop the rollout, or let another instance take its place."""
     app.apply(tapp()).settle()
     born = app.uids()

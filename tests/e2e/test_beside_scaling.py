@@ -37,7 +37,7 @@ def selected(app: App, selector: str) -> set[str]:
     return {pod["metadata"]["name"] for pod in found}
 
 
-def test_an_autoscaler_counts_the_pods_that_are_there(app: App) -> None:
+def test_scale_subresource_counts_only_existing_pods(app: App) -> None:
     """A killed instance counts in `spec.replicas`, but neither in `status.replicas` nor in the
     selected pods.
     """
@@ -51,7 +51,7 @@ def test_an_autoscaler_counts_the_pods_that_are_there(app: App) -> None:
 
 
 @pytest.mark.parametrize(("killed", "asked"), [(0, 8), (1, 6)])
-def test_by_load_an_autoscaler_asks_for_what_the_running_pods_tell(
+def test_autoscaler_scales_by_the_load_of_running_pods(
     app: App, cluster: Cluster, killed: int, asked: int
 ) -> None:
     """Four instances have twice their target load.
@@ -70,7 +70,9 @@ def test_by_load_an_autoscaler_asks_for_what_the_running_pods_tell(
         app.until(lambda: len(app.pods) == asked - killed, "they are made")
 
 
-def test_scaled_to_nothing_and_back(app: App, kubectl: Callable[..., str]) -> None:
+def test_tapp_scaled_to_zero_rests_until_it_is_scaled_up(
+    app: App, kubectl: Callable[..., str]
+) -> None:
     """KEDA itself writes 0 and 1.
 
     Between these, the real autoscaler rests, and afterwards it continues.
@@ -105,7 +107,7 @@ def queued(cluster: Cluster, app: App) -> tuple[Json, Json]:
     return made, autoscaler
 
 
-def test_by_a_queue_an_autoscaler_goes_to_zero_and_back(
+def test_autoscaler_scales_to_zero_and_back_by_the_length_of_a_queue(
     app: App, cluster: Cluster, kubectl: Callable[..., str]
 ) -> None:
     """With 0 instances the TApp is Ready and current, its claims follow their policy, and nothing
@@ -139,7 +141,9 @@ def test_by_a_queue_an_autoscaler_goes_to_zero_and_back(
         assert set(app.claims()) == {"data-worker-0", "data-worker-1"}
 
 
-def test_at_zero_a_killed_instance_is_nobodys_business(app: App, cluster: Cluster) -> None:
+def test_killed_instance_stays_killed_after_scaling_to_zero_and_back(
+    app: App, cluster: Cluster
+) -> None:
     """The spec keeps the status of the instance, so it is killed again after scaling up."""
     made, autoscaler = queued(cluster, app)
     made["spec"]["statuses"] = {"0": "Killed"}
@@ -196,7 +200,7 @@ def resizable(app: App, levers: Levers) -> App:
     [(None, ["200m", "200m", "200m"]), ("Ignore", ["100m", "250m", "100m"])],
     ids=["unset", "Ignore"],
 )
-def test_a_pod_that_was_resized_in_place_is_left_as_it_is(
+def test_resources_of_a_resized_pod_stay_until_the_strategy_says_otherwise(
     resizable: App, strategy: str | None, after: list[str]
 ) -> None:
     """An update of the image in place keeps the resources; Metacontroller writes its annotation
@@ -238,7 +242,7 @@ def component(
 
 
 @pytest.mark.parametrize("installed", [True, False], ids=["with the component", "without"])
-def test_with_in_place_the_template_takes_back_what_was_resized(
+def test_in_place_strategy_reverts_a_foreign_resize_if_the_component_is_installed(
     request: pytest.FixtureRequest, resizable: App, installed: bool
 ) -> None:
     """Without the component the service cannot resize, and must not replace the pod for it."""
@@ -256,7 +260,7 @@ def test_with_in_place_the_template_takes_back_what_was_resized(
     assert app.idle()
 
 
-def test_the_author_takes_over_what_the_autoscaler_found(resizable: App) -> None:
+def test_template_with_the_present_resources_restarts_nothing(resizable: App) -> None:
     """A template with the resources that its pods already have must restart nothing."""
     app = resizable
     app.apply(tapp(template=sized())).settle()
@@ -281,7 +285,9 @@ The probe of `reshape` requests none.
 """
 
 
-def test_an_evicted_pod_is_made_anew_as_recommended(reshape: Reshape, app: App) -> None:
+def test_replacement_of_an_evicted_pod_keeps_the_recommended_resources(
+    reshape: Reshape, app: App
+) -> None:
     """The updater evicts the pod, and the webhook sets the recommendation in its replacement."""
     app.apply(tapp(template=sized())).settle()
     reshape(["CREATE"], RECOMMENDED, lambda pod: "vpaUpdates" in pod["metadata"]["annotations"])

@@ -84,7 +84,7 @@ def ending(app: App, number: int) -> str | None:
     return found["metadata"].get("deletionTimestamp") if found else None
 
 
-def test_pods_wait_at_their_gates_and_run_when_admitted(queue: App) -> None:
+def test_queued_pods_wait_for_admission_and_then_run(queue: App) -> None:
     """The fields that the queue added must stay through an update in place.
 
     A killed pod waits for the queue's finalizer. A pod that Kueue preempts, and so deletes, returns
@@ -119,7 +119,9 @@ def test_pods_wait_at_their_gates_and_run_when_admitted(queue: App) -> None:
     queue.settle()
 
 
-def test_a_new_pod_of_a_roll_waits_for_admission_and_the_others_for_the_budget(queue: App) -> None:
+def test_replaced_pod_waits_for_admission_while_other_instances_wait_for_the_budget(
+    queue: App,
+) -> None:
     """The old pod stays Terminating until the queue removes its finalizer; then the new pod
     waits.
     """
@@ -142,7 +144,7 @@ GROUP = {"kueue.x-k8s.io/pod-group-name": "web"}
 TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 
 
-def test_a_group_count_follows_replicas_only_by_the_template(app: App) -> None:
+def test_group_count_changes_only_with_the_template(app: App) -> None:
     """Another count is an update of an annotation in place, without a restart."""
 
     def grouped(count: str) -> Json:
@@ -190,7 +192,7 @@ def allowed(app: App) -> int | None:
 @pytest.mark.parametrize(
     "spec", [{"minAvailable": 2}, {"maxUnavailable": 1}, {"minAvailable": "60%"}], ids=str
 )
-def test_evictions_keep_to_a_disruption_budget(app: App, levers: Levers, spec: Json) -> None:
+def test_evictions_respect_a_disruption_budget(app: App, levers: Levers, spec: Json) -> None:
     """The second eviction is refused until the first instance is available again."""
     levers.ready_seconds = 2.0
     app.apply(tapp()).settle()
@@ -214,7 +216,7 @@ def test_evictions_keep_to_a_disruption_budget(app: App, levers: Levers, spec: J
         app.until(lambda: allowed(app) == 0, "no eviction is allowed")
 
 
-def test_a_node_is_drained(app: App, kubectl: Callable[..., str]) -> None:
+def test_drain_moves_instances_off_the_node(app: App, kubectl: Callable[..., str]) -> None:
     """`kubectl drain` must accept a TApp as the controller of its pods, which replaces them."""
     made = template()
     made["metadata"]["labels"]["drained"] = app.namespace

@@ -34,7 +34,7 @@ def enforce(app: App, level: str | None) -> None:
     app.kube.patch(path, {"metadata": {"labels": {ENFORCE: level}}})
 
 
-def test_a_tapp_that_is_restricted_runs_and_is_updated_in_place(app: App) -> None:
+def test_restricted_tapp_runs_and_is_updated_in_place(app: App) -> None:
     enforce(app, "restricted")
     app.apply(tapp(template=careful())).settle()
     born = app.uids()
@@ -45,7 +45,7 @@ def test_a_tapp_that_is_restricted_runs_and_is_updated_in_place(app: App) -> Non
     assert app.idle()
 
 
-def test_pods_that_are_not_admitted_are_said_and_made_when_they_are(
+def test_pods_refused_by_pod_security_are_reported_and_created_after_a_fix(
     app: App, kubectl: Kubectl, tapps: Controller
 ) -> None:
     enforce(app, "restricted")
@@ -59,7 +59,7 @@ def test_pods_that_are_not_admitted_are_said_and_made_when_they_are(
     assert app.wrote(*each("create Pod", "web", 0, 1, 2))
 
 
-def test_a_namespace_that_is_tightened_stops_updates_and_no_pod(app: App) -> None:
+def test_stricter_namespace_refuses_updates_and_stops_no_pod(app: App) -> None:
     """An update in place is refused like a new pod.
 
     A template that is admitted continues the rollout.

@@ -19,7 +19,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize("life", LIVES)
-def test_the_same_steps_make_the_same_pods(app: App, levers: Levers, life: str) -> None:
+def test_tapp_creates_the_same_pods_as_a_statefulset_for_the_same_steps(
+    app: App, levers: Levers, life: str
+) -> None:
     """Users who know StatefulSets expect equal pods, versions, order and counts."""
     levers.unready_images.add(BROKEN)
     theirs, ours = Theirs(app.kube, app.namespace), Ours(app.kube, app.namespace)

@@ -42,7 +42,7 @@ def other(tapps: Controller, kube: Kube, workspace: Path) -> Iterator[RealMetaco
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["to the other", "and back"])
-def test_another_version_of_metacontroller_goes_on(
+def test_another_version_of_metacontroller_continues_the_rollout(
     other: RealMetacontroller, tapps: Controller, app: App, levers: Levers, back: bool
 ) -> None:
     """An upgrade or downgrade by one minor version must write no child twice."""
@@ -96,7 +96,7 @@ def register(tapps: Controller, hook_proxy: HookProxy) -> Iterator[Callable[...,
 
 
 @pytest.mark.parametrize("change", [often, seldom, first_protocol, no_history])
-def test_a_registration_that_is_applied_anew(
+def test_rollout_and_history_survive_a_changed_registration(
     app: App, levers: Levers, register: Callable[..., None], change: Callable[[Json], None]
 ) -> None:
     """The rollout continues within its budget, and the history stays usable."""
@@ -123,9 +123,7 @@ def kept(app: App) -> set[str]:
 # --- the status -----------------------------------------------------------------------------------
 
 
-def test_a_status_that_is_lost_costs_no_pod(
-    app: App, levers: Levers, tapps: Controller, kube: Kube
-) -> None:
+def test_lost_status_costs_no_pod(app: App, levers: Levers, tapps: Controller, kube: Kube) -> None:
     """A cluster that is restored from a backup has the pods, but not the status."""
     rolling = Roll(app, levers).begin()
     tapps.stop()

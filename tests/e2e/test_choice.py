@@ -17,7 +17,7 @@ from .controlplane import NEEDED
 PINNED = sorted(build.HERE.glob("kubernetes-*/go.mod"))
 
 
-def test_a_given_cluster_comes_first_and_the_default_kubeconfig_never(
+def test_given_cluster_comes_first_and_the_default_kubeconfig_is_never_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wrong setting gives an error, and never another cluster without notice."""
@@ -37,7 +37,7 @@ def test_a_given_cluster_comes_first_and_the_default_kubeconfig_never(
 @pytest.mark.parametrize(
     "file", [build.HERE / "go.mod", *PINNED], ids=lambda file: file.parent.name
 )
-def test_all_of_kubernetes_is_of_one_version(file: Path) -> None:
+def test_pinned_modules_of_kubernetes_have_one_version(file: Path) -> None:
     """Go would build a staging module of another version without a warning."""
     version = build.required(file.parent, "k8s.io/kubernetes")
     _, _, named = file.parent.name.partition("-")
@@ -50,6 +50,6 @@ def test_all_of_kubernetes_is_of_one_version(file: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/migration.md"])
-def test_the_oldest_that_is_promised_can_be_run(page: str) -> None:
+def test_oldest_promised_version_has_pinned_modules(page: str) -> None:
     oldest = min(file.parent.name.partition("-")[2] for file in PINNED)
     assert f"Kubernetes {oldest} or newer" in (REPOSITORY / page).read_text()

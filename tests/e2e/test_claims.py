@@ -21,7 +21,7 @@ def left_to_the_namespace(app: App) -> bool:
 
 
 @pytest.mark.parametrize("how", ["Background", "Orphan"])
-def test_claims_outlive_their_tapp_and_a_new_one_finds_them(app: App, how: str) -> None:
+def test_claims_outlive_their_tapp_and_are_reused_by_a_new_one(app: App, how: str) -> None:
     app.apply(stored()).settle()
     kept = app.claims()
     assert sorted(kept) == NAMES
@@ -43,7 +43,7 @@ def test_claims_outlive_their_tapp_and_a_new_one_finds_them(app: App, how: str) 
     assert app.idle()
 
 
-def test_claims_go_with_their_tapp_by_policy(app: App) -> None:
+def test_claims_are_deleted_with_their_tapp_if_the_policy_says_delete(app: App) -> None:
     app.apply(stored("Delete")).settle()
     app.news()
     app.delete(propagationPolicy="Background")
@@ -53,7 +53,7 @@ def test_claims_go_with_their_tapp_by_policy(app: App) -> None:
 
 
 @pytest.mark.parametrize("how", ["Foreground", "Orphan"])
-def test_where_the_service_may_not_act_the_policy_delete_keeps_them(app: App, how: str) -> None:
+def test_claims_are_kept_if_the_garbage_collector_handles_the_deletion(app: App, how: str) -> None:
     """The garbage collector handles foreground and orphan deletion, so the service cannot delete
     claims safely.
     """
@@ -67,7 +67,7 @@ def test_where_the_service_may_not_act_the_policy_delete_keeps_them(app: App, ho
 
 
 @pytest.mark.parametrize("how", ["Foreground", "Orphan"])
-def test_claims_survive_a_garbage_collector_that_starts_anew(
+def test_claims_survive_a_restart_of_the_garbage_collector(
     app: App, cluster: Cluster, how: str
 ) -> None:
     """A restarted collector knows the deleted TApp only from dangling references."""
@@ -84,7 +84,7 @@ def test_claims_survive_a_garbage_collector_that_starts_anew(
     assert app.claims() == kept
 
 
-def test_a_claim_that_a_person_made_is_used_and_never_deleted(app: App) -> None:
+def test_claim_created_by_a_user_is_used_and_never_deleted(app: App) -> None:
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim_template()}
     claim["metadata"] = {"name": "data-web-0", "namespace": app.namespace}
     made = app.kube.create(claim)
@@ -99,7 +99,7 @@ def test_a_claim_that_a_person_made_is_used_and_never_deleted(app: App) -> None:
     assert app.claims() == {"data-web-0": made["metadata"]["uid"]}
 
 
-def test_a_claim_that_a_quota_refused_is_made_when_there_is_room(app: App) -> None:
+def test_claim_refused_by_a_quota_is_created_when_the_quota_has_room(app: App) -> None:
     """Until then its pod has no node, and Progressing says so."""
     path = app.quota("one", persistentvolumeclaims="1")
     app.apply(stored())

@@ -163,6 +163,6 @@ def scene(
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_what_a_page_says_to_type(scene: Scene, name: str) -> None:
+def test_commands_of_a_page_work_as_documented(scene: Scene, name: str) -> None:
     BEFORE.get(name, lambda _: None)(scene)
     run(block(name), scene.shell)

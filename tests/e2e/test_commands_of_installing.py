@@ -101,7 +101,7 @@ def nothing_is_left(story: Story) -> None:
     story.fresh.until(lambda: not story.fresh.pods("web"), "its pods are gone")
 
 
-def test_by_helm(story: Story) -> None:
+def test_documented_commands_install_and_remove_tapp_by_helm(story: Story) -> None:
     first, upgrade, _, last = BY_HELM
     after = {
         first: lambda each: by_now(first, each),
@@ -156,7 +156,7 @@ def let_go(story: Story) -> None:
 
 
 @pytest.mark.since(36, NEEDED)
-def test_by_kubectl(story: Story) -> None:
+def test_documented_commands_install_and_remove_tapp_by_kubectl(story: Story) -> None:
     first, last = BY_KUBECTL[0], BY_KUBECTL[-1]
     before: dict[str, Act] = {
         "docs/gitops.md: Argo CD 1": argo_is_there,
@@ -200,7 +200,7 @@ def old_world(story: Story) -> dict[str, str]:
     return story.fresh.pods("web")
 
 
-def test_from_source_and_from_the_old_controller(story: Story) -> None:
+def test_documented_commands_migrate_from_the_old_controller(story: Story) -> None:
     """A migration must replace no pod, and the removal of TApp must delete none."""
     born = old_world(story)
     *steps, last = FROM_SOURCE

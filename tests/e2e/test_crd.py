@@ -18,9 +18,7 @@ pytestmark = pytest.mark.e2e
 CRD = REPOSITORY / "crds" / "tapp.yaml"
 
 
-def test_the_definition_is_applied_server_side_and_again_without_a_change(
-    kubectl: Kubectl, kube: Kube
-) -> None:
+def test_second_server_side_apply_of_the_crd_changes_nothing(kubectl: Kubectl, kube: Kube) -> None:
     def version() -> str:
         name = "tapps.apps.tkestack.io"
         found = kube.get("apiextensions.k8s.io/v1", "customresourcedefinitions", None, name)
@@ -46,12 +44,12 @@ EXPLAINED = {
 }
 
 
-def test_explain(kubectl: Kubectl) -> None:
+def test_kubectl_explain_describes_fields(kubectl: Kubectl) -> None:
     for path, words in EXPLAINED.items():
         assert re.search(words, kubectl("explain", path)), path
 
 
-def test_columns_short_name_and_category(app: App, kubectl: Kubectl) -> None:
+def test_kubectl_get_shows_columns_short_name_and_category(app: App, kubectl: Kubectl) -> None:
     app.apply(tapp()).settle()
     listed = kubectl("get", "ta", "-n", app.namespace)
     header, row = listed.splitlines()
@@ -68,7 +66,7 @@ def test_columns_short_name_and_category(app: App, kubectl: Kubectl) -> None:
     assert "App Status:" in described
 
 
-def test_scale_and_wait(app: App, kubectl: Kubectl) -> None:
+def test_kubectl_wait_follows_kubectl_scale(app: App, kubectl: Kubectl) -> None:
     """`kubectl wait` after `kubectl scale` depends on the observed generation."""
     app.apply(tapp(replicas=1))
     where = ("-n", app.namespace, "tapp/web")

@@ -155,7 +155,7 @@ ACCEPTED: dict[str, Json] = {
 
 
 @pytest.mark.parametrize(("spec", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_refuses(kube: Kube, spec: Json, message: str) -> None:
+def test_crd_refuses_an_invalid_spec(kube: Kube, spec: Json, message: str) -> None:
     """The message must say what to do."""
     with pytest.raises(KubeError) as refusal:
         create(kube, written("t", spec))
@@ -166,7 +166,7 @@ def test_refuses(kube: Kube, spec: Json, message: str) -> None:
 
 
 @pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_accepts(kube: Kube, spec: Json) -> None:
+def test_crd_accepts_a_valid_spec(kube: Kube, spec: Json) -> None:
     """The rules must not refuse a spec that can run."""
     create(kube, written("t", {**spec, "replicas": spec.get("replicas", 0)}))
 
@@ -181,7 +181,9 @@ def test_accepts(kube: Kube, spec: Json) -> None:
         ("n" * 61, 0, True),
     ],
 )
-def test_pod_names_become_hostnames(kube: Kube, name: str, replicas: int, fits: bool) -> None:
+def test_crd_refuses_pod_names_that_are_no_host_names_with_a_service_name(
+    kube: Kube, name: str, replicas: int, fits: bool
+) -> None:
     """With serviceName the longest pod name must be a DNS label. Without it any length is valid."""
     create(kube, written(name, {"replicas": replicas}))
     served = written(name, {"replicas": replicas, "serviceName": "web"})
@@ -196,7 +198,7 @@ def test_pod_names_become_hostnames(kube: Kube, name: str, replicas: int, fits: 
     ("name", "replicas", "fits"),
     [("with.dot", 0, False), ("n" * 61, 10, True), ("n" * 61, 11, False)],
 )
-def test_pod_names_become_the_names_of_services(
+def test_crd_refuses_pod_names_that_no_service_can_have_with_a_service_template(
     kube: Kube, name: str, replicas: int, fits: bool
 ) -> None:
     """With serviceTemplate the name of each instance's Service must be a DNS label."""
@@ -209,7 +211,7 @@ def test_pod_names_become_the_names_of_services(
             create(kube, served)
 
 
-def test_a_template_in_use_cannot_be_removed(kube: Kube, namespace: str) -> None:
+def test_crd_refuses_the_removal_of_a_template_in_use(kube: Kube, namespace: str) -> None:
     """Without its template, an instance could not be created again."""
     kube.create(written("t", {**LISTED, "template": None}, namespace))
     with pytest.raises(KubeError, match=r'no template "a"'):
@@ -219,7 +221,7 @@ def test_a_template_in_use_cannot_be_removed(kube: Kube, namespace: str) -> None
 
 
 @pytest.mark.parametrize("field", ["templates", "statuses", "templatePool"])
-def test_the_last_entry_may_leave_a_map_by_server_side_apply(
+def test_server_side_apply_can_remove_the_last_entry_of_a_map(
     kube: Kube, kubectl: Callable[..., str], namespace: str, field: str
 ) -> None:
     """An applied `templates: {}` reaches the schema as null, which must count as an empty map."""
@@ -251,7 +253,7 @@ def test_the_last_entry_may_leave_a_map_by_server_side_apply(
     assert apply()["spec"][field] == entries[field]
 
 
-def test_defaults_and_pruning(kube: Kube) -> None:
+def test_crd_sets_defaults_and_prunes_unknown_fields(kube: Kube) -> None:
     """Replicas default to 1, nulls are dropped, and only templates keep unknown fields."""
     body = template()
     body["spec"]["containers"][0] |= {
@@ -347,7 +349,9 @@ def old(kube: Kube, namespace: str) -> Iterator[str]:
         until(lambda: kube.find(*crds, f"tapps.{OLD_GROUP}") is None, gone, 60)
 
 
-def test_old_tapps_stay_usable(kube: Kube, old: str) -> None:
+def test_old_invalid_tapp_accepts_harmless_changes_and_no_new_mistakes(
+    kube: Kube, old: str
+) -> None:
     """Finalizers, scaling, status and unrelated changes must pass, but new mistakes must not."""
     harmless: list[Json] = [
         {"metadata": {"finalizers": ["metacontroller.io/test"]}},
@@ -383,7 +387,7 @@ def test_old_tapps_stay_usable(kube: Kube, old: str) -> None:
         assert refusal.value.status == 422, patch
 
 
-def test_old_tapps_that_no_pod_can_be_made_of_stay_usable(kube: Kube, old: str) -> None:
+def test_old_tapp_without_containers_accepts_changes(kube: Kube, old: str) -> None:
     """A stored `containers: null` counts as no containers, so the first write adds no mistake."""
     hollow = old.replace("old.one", "old.two")
     kube.request("PATCH", f"{hollow}/status", {"status": {"readyReplicas": 1}})

@@ -134,20 +134,20 @@ def report(found: list[str]) -> str:
     return "\n".join([head, *shown[:SHOWN]])
 
 
-def test_examples(real: Real, note: list[str]) -> None:
+def test_simulator_plays_examples_like_the_api_server(real: Real, note: list[str]) -> None:
     found = play_all(example_stories(), real, complete=True)
     note.append(f"differential: {len(example_stories())} examples, stale writes {dict(real.stale)}")
     assert not found, report(found)
 
 
-def test_defaults_written_out_and_removed(real: Real, note: list[str]) -> None:
+def test_simulator_plays_written_defaults_like_the_api_server(real: Real, note: list[str]) -> None:
     """Written defaults change no pod, so in both worlds nothing restarts."""
     found = play_all(spelling_stories(), real)
     note.append(f"differential: {len(spelling_stories())} shapes spelt in two ways")
     assert not found, report(found)
 
 
-def test_random_edits(real: Real, note: list[str]) -> None:
+def test_simulator_plays_random_edits_like_the_api_server(real: Real, note: list[str]) -> None:
     names = [f"r{seed}" for seed in range(int(WANTED))] if WANTED.isdecimal() else WANTED.split(",")
     stories = [random_story(int(name.removeprefix("r"))) for name in names]
     found = play_all(stories, real)

@@ -33,14 +33,14 @@ def fail(app: App, number: int, *conditions: Json) -> None:
     app.edit(number, {"status": {**status, "conditions": [*known, *conditions]}}, "status")
 
 
-def test_an_evicted_pod_of_a_batch_runs_again(app: App) -> None:
+def test_evicted_batch_pod_runs_again(app: App) -> None:
     born = batch(app).uids()
     app.evict(1)
     app.anew(1, born).settle()
     assert app.statuses == "Running Running Running"
 
 
-def test_a_pod_that_its_kubelet_evicts_runs_again(app: App) -> None:
+def test_pod_evicted_by_its_kubelet_runs_again(app: App) -> None:
     """The pod is Failed and not Terminating, so only the service can delete it."""
     born = batch(app).uids()
     target = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
@@ -82,7 +82,7 @@ def test_preempted_pod_runs_again_when_there_is_room(app: App) -> None:
         app.kube.delete("scheduling.k8s.io/v1", "priorityclasses", None, name)
 
 
-def test_a_pod_that_fails_by_itself_is_finished(app: App) -> None:
+def test_pod_that_fails_without_disruption_is_finished(app: App) -> None:
     """A pod that exceeds its limit of ephemeral storage has no condition about a disruption."""
     born = batch(app).uids()
     fail(app, 1)
@@ -91,7 +91,7 @@ def test_a_pod_that_fails_by_itself_is_finished(app: App) -> None:
     assert app.uids() == born
 
 
-def test_a_pod_whose_node_object_is_deleted_runs_again(app: App) -> None:
+def test_pod_of_a_deleted_node_runs_again(app: App) -> None:
     """PodGC writes Failed with the condition and then deletes the pod, without any kubelet."""
     name = f"gone-{app.namespace}"
     app.kube.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})

@@ -72,7 +72,7 @@ def wait_for(app: App, reason: str, count: int = 1) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("replicas", "budget"), [(5, 1), (60, "10%")])
-def test_the_events_of_a_roll(
+def test_events_report_creation_updates_and_completion_of_a_rollout(
     told: App, cluster: Cluster, note: list[str], replicas: int, budget: int | str
 ) -> None:
     app = told
@@ -105,7 +105,7 @@ def test_the_events_of_a_roll(
     note += [f"{each['reason']}: {each['note']}" for each in events(app)]
 
 
-def test_what_kubectl_describe_shows(told: App, kubectl: Kubectl) -> None:
+def test_kubectl_describe_shows_the_events(told: App, kubectl: Kubectl) -> None:
     app = told
     made = tapp(replicas=2, forceDeletePod=True)
     made["metadata"]["annotations"] = {"apps.tkestack.io/lost-node-seconds": "soon"}
@@ -123,7 +123,9 @@ def test_what_kubectl_describe_shows(told: App, kubectl: Kubectl) -> None:
     assert "Completed " not in by_time  # a degraded TApp is not Completed
 
 
-def test_without_the_role_syncs_go_on(told: App, cluster: Cluster, telling: HookService) -> None:
+def test_syncs_continue_if_the_role_for_events_is_missing(
+    told: App, cluster: Cluster, telling: HookService
+) -> None:
     app = told
     (binding,) = [
         each
@@ -146,7 +148,7 @@ def test_without_the_role_syncs_go_on(told: App, cluster: Cluster, telling: Hook
         app.kube.apply(binding)
 
 
-def test_while_the_api_server_is_away_syncs_are_answered(
+def test_syncs_are_answered_while_the_api_server_is_down(
     told: App, cluster: Cluster, hook_proxy: HookProxy
 ) -> None:
     """A restart of the API server must cost neither a response nor an Event."""
@@ -172,7 +174,9 @@ def rights_of(kubectl: Kubectl, account: str) -> set[tuple[str, str]]:
     return {(row[0], row[-1]) for row in rows if not row[0].startswith(("/", "["))}
 
 
-def test_the_whole_list_of_what_it_may_do(kubectl: Kubectl, account: Path, kube: Kube) -> None:
+def test_account_of_events_has_only_the_right_to_create_events(
+    kubectl: Kubectl, account: Path, kube: Kube
+) -> None:
     """Besides `create events`, the account has only the rights of every account, which grow with
     Kubernetes.
     """

@@ -54,7 +54,7 @@ def roll(app: App, levers: Levers) -> Callable[[Callable[[], object]], None]:
     return play
 
 
-def test_the_hook_answers_errors_or_its_answers_are_lost(
+def test_rollout_survives_errors_and_lost_responses_of_the_hook(
     roll: Callable[..., None], hook_proxy: HookProxy
 ) -> None:
     def fault() -> None:
@@ -65,7 +65,9 @@ def test_the_hook_answers_errors_or_its_answers_are_lost(
     roll(fault)
 
 
-def test_the_hook_times_out(roll: Callable[..., None], hook_proxy: HookProxy) -> None:
+def test_rollout_survives_timeouts_of_the_hook(
+    roll: Callable[..., None], hook_proxy: HookProxy
+) -> None:
     """One call takes longer than the shipped timeout, and two more end without a response."""
 
     def fault() -> None:
@@ -75,7 +77,7 @@ def test_the_hook_times_out(roll: Callable[..., None], hook_proxy: HookProxy) ->
     roll(fault)
 
 
-def test_the_hook_comes_and_goes(
+def test_rollout_survives_restarts_and_scaling_of_the_hook(
     app: App, roll: Callable[..., None], hook: HookService, hook_proxy: HookProxy
 ) -> None:
     """Connections are refused for a while.
@@ -95,7 +97,7 @@ def test_the_hook_comes_and_goes(
     roll(fault)
 
 
-def test_the_hook_is_broken_while_a_tapp_is_deleted(app: App, hook_proxy: HookProxy) -> None:
+def test_deletion_completes_after_errors_of_the_hook(app: App, hook_proxy: HookProxy) -> None:
     """Metacontroller must retry finalizing until it succeeds, so that no pod remains."""
     app.apply(tapp()).settle()
     app.news()
@@ -113,7 +115,7 @@ def plane(cluster: Cluster) -> LocalControlPlane:
     return cluster.control_plane
 
 
-def test_the_control_plane_is_restarted_part_by_part(
+def test_rollout_survives_restarts_of_the_control_plane(
     roll: Callable[..., None], plane: LocalControlPlane, tapps: Controller
 ) -> None:
     """The API server stops gracefully here; the test of all faults together kills it."""
@@ -126,7 +128,7 @@ def test_the_control_plane_is_restarted_part_by_part(
     roll(fault)
 
 
-def test_everything_at_once(
+def test_rollout_survives_all_faults_together(
     roll: Callable[..., None],
     plane: LocalControlPlane,
     tapps: Controller,

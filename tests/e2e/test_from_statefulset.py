@@ -63,7 +63,9 @@ def planned(plugin: Plugin) -> str:
     return said
 
 
-def test_with_its_pods_and_back(app: App, plugin: Plugin, kubectl: Kubectl) -> None:
+def test_statefulset_becomes_a_tapp_with_its_pods_and_back(
+    app: App, plugin: Plugin, kubectl: Kubectl
+) -> None:
     """No pod may restart and no claim may change. The next image is an update in place."""
     has_statefulset(app)
     pods, claims = app.uids(), app.claims()
@@ -106,7 +108,9 @@ def test_with_its_pods_and_back(app: App, plugin: Plugin, kubectl: Kubectl) -> N
     assert app.claims() == claims
 
 
-def test_with_new_pods_on_its_claims(app: App, plugin: Plugin, kubectl: Kubectl) -> None:
+def test_tapp_takes_over_the_claims_of_a_statefulset_with_new_pods(
+    app: App, plugin: Plugin, kubectl: Kubectl
+) -> None:
     """The pods end first, and the new pods of the TApp mount the same claims."""
     has_statefulset(app)
     claims = app.claims()

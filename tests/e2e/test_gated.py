@@ -78,7 +78,7 @@ def told(gated: Fresh) -> str:
     return f"{conditions[0].get('status')} {conditions[0].get('reason')}"
 
 
-def test_a_gang(gated: Fresh) -> None:
+def test_gang_is_bound_together_and_its_instances_change_separately(gated: Fresh) -> None:
     """Pods are bound together or not at all. Afterwards each instance can change separately."""
     kube = gated.kube
 
@@ -138,7 +138,7 @@ def asked_first(replicas: int = 2, image: str = "app:1", **spec: Any) -> Json:
     return found
 
 
-def test_an_eviction_that_asks_first(gated: Fresh) -> None:
+def test_hold_delays_an_eviction_until_the_responder_removes_it(gated: Fresh) -> None:
     """A responder lets its pod go by removing the hold, which must not look like an action of the
     service.
 

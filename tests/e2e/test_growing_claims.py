@@ -74,9 +74,7 @@ def test_volumes_grow_under_running_pods(app: App) -> None:
     assert app.idle()
 
 
-def test_where_the_class_forbids_it_nothing_is_tried_until_it_allows_it(
-    app: App, fixed: str
-) -> None:
+def test_claims_do_not_grow_until_their_storage_class_allows_it(app: App, fixed: str) -> None:
     app.apply(stored(volumeClaimTemplates=[claim_template("1Gi", fixed)])).settle()
     app.news()
     resize(app, "2Gi", fixed)
@@ -92,7 +90,7 @@ def test_where_the_class_forbids_it_nothing_is_tried_until_it_allows_it(
     assert app.wrote(*each("update Claim", "data-web", 0, 1))
 
 
-def test_a_quota_refuses_and_all_else_goes_on(app: App) -> None:
+def test_quota_delays_a_growing_claim_and_nothing_else(app: App) -> None:
     """Metacontroller retries the refused claim, while status and other instances change."""
     app.apply(stored()).settle()
     path = app.quota("storage", **{"requests.storage": "4Gi"})
@@ -112,7 +110,9 @@ def test_a_quota_refuses_and_all_else_goes_on(app: App) -> None:
     }
 
 
-def test_the_api_server_refuses_what_the_service_never_asks_for(app: App, fixed: str) -> None:
+def test_api_server_refuses_changes_of_claims_that_the_service_never_requests(
+    app: App, fixed: str
+) -> None:
     """The simulator must use the messages of the real admission and validation."""
     app.apply(stored(volumeClaimTemplates=[claim_template("1Gi", fixed)])).settle()
     claim = claims(app)["data-web-0"]
@@ -146,7 +146,7 @@ def test_the_api_server_refuses_what_the_service_never_asks_for(app: App, fixed:
     assert "spec is immutable after creation" in refused(resources=more)
 
 
-def test_a_registration_that_learns_to_grow_claims_writes_none_of_its_own(
+def test_registration_that_allows_growth_writes_no_existing_claim_of_metacontroller(
     app: App, tapps: Controller, hook_proxy: HookProxy
 ) -> None:
     """Claims that Metacontroller did not create get one annotation."""

@@ -37,7 +37,7 @@ def kept(app: App, *expected: str) -> bool:
     return True
 
 
-def test_its_content_cannot_be_changed_and_a_deleted_one_comes_back(app: App) -> None:
+def test_revision_is_immutable_and_is_created_again_after_its_deletion(app: App) -> None:
     app.apply(tapp(replicas=1)).settle()
     assert kept(app, "1 default app:1")
     (made,) = revisions(app)
@@ -48,7 +48,7 @@ def test_its_content_cannot_be_changed_and_a_deleted_one_comes_back(app: App) ->
     assert app.idle()
 
 
-def test_what_is_orphaned_stays_and_is_not_in_the_way_of_the_next(app: App) -> None:
+def test_orphaned_revisions_stay_and_do_not_disturb_another_tapp(app: App) -> None:
     """The garbage collector patches owners, and the API server compares `data` by its bytes."""
     odd = template("app:1")
     odd["metadata"]["annotations"] = {"zeta": "<&> é \u2028", "alpha": '"\\"'}

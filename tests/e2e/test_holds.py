@@ -48,7 +48,7 @@ def progressing(app: App) -> str:
     [({"template": template("app:2")}, "Update"), ({"statuses": {"1": "Killed"}}, "Delete")],
     ids=["update", "kill"],
 )
-def test_it_is_kept_back_told_and_done_when_the_program_lets_go(
+def test_action_waits_for_a_hold_is_announced_and_follows_its_removal(
     app: App, change: Json, action: str
 ) -> None:
     held(app)
@@ -76,7 +76,7 @@ def test_it_is_kept_back_told_and_done_when_the_program_lets_go(
     assert app.idle()
 
 
-def test_the_end_of_the_tapp_waits_says_for_whom_and_can_be_hurried(app: App) -> None:
+def test_deletion_of_a_tapp_waits_for_a_hold_and_ends_with_its_timeout(app: App) -> None:
     held(app)
     app.kube.delete("apps.tkestack.io/v1", "tapps", app.namespace, "web")
     app.until(lambda: sorted(app.pods) == [1], "the others go")
@@ -112,7 +112,7 @@ def arena(app: App) -> list[Json]:
     return found
 
 
-def test_the_examples_budget_covers_pods_on_hold_and_no_others(app: App) -> None:
+def test_disruption_budget_of_the_example_protects_only_pods_on_hold(app: App) -> None:
     app.apply(*arena(app)).settle()
     app.annotate(0, hold="match 1")
     app.until(lambda: label(app, 0) == "true", "the service has seen it")
@@ -184,7 +184,7 @@ def playing(app: App, cluster: Cluster, id: int, directory: Path) -> Iterator[An
             kubelet.join()
 
 
-def test_the_examples_program_plays_and_lets_go_when_it_is_asked(
+def test_program_of_the_example_removes_its_hold_after_the_match(
     app: App, cluster: Cluster, tmp_path: Path
 ) -> None:
     app.apply(*arena(app)).settle()

@@ -107,7 +107,7 @@ def test_every_command_uses_the_service_account_of_its_pod(app: App, pod: Pod) -
     assert f"TApp {app.namespace}/{name}" in said
 
 
-def test_a_watch_in_a_pod_goes_on(app: App, pod: Pod) -> None:
+def test_watch_in_a_pod_continues(app: App, pod: Pod) -> None:
     app.apply(tapp(replicas=1)).settle()
     said = pod.run(f"timeout 20 kubectl tapp status {app.name} -w", code=124)
     assert "1/1 running" in said
@@ -137,7 +137,7 @@ print(json.dumps({"lines": lines, "answer": answer, "code": page.returncode}))
 """
 
 
-def test_the_page_is_served_in_a_pod_and_names_the_way_to_it(app: App, pod: Pod) -> None:
+def test_page_in_a_pod_prints_the_port_forward_command(app: App, pod: Pod) -> None:
     """The command starts no browser there, and listens only on the loopback address of the pod."""
     app.apply(tapp(replicas=2)).settle()
     (port,) = free_ports(1)
@@ -149,7 +149,7 @@ def test_the_page_is_served_in_a_pod_and_names_the_way_to_it(app: App, pod: Pod)
     assert set(tiles) == {"0", "1"}
 
 
-def test_the_namespace_is_that_of_the_pod(app: App, pod: Pod) -> None:
+def test_commands_in_a_pod_use_the_namespace_of_the_pod(app: App, pod: Pod) -> None:
     """Messages about missing objects name the namespace of the pod as well."""
     assert f"There is no TApp in namespace {app.namespace}" in pod.run("kubectl tapp list")
     assert f"no TApp 'nope' in namespace {app.namespace}" in pod.run(
@@ -159,7 +159,7 @@ def test_the_namespace_is_that_of_the_pod(app: App, pod: Pod) -> None:
     assert "no TApp 'nope' in namespace default" in said
 
 
-def test_options_that_turn_the_service_account_off_are_named(app: App, pod: Pod) -> None:
+def test_error_names_options_that_disable_the_service_account(app: App, pod: Pod) -> None:
     """With such an option, kubectl itself ignores the service account."""
     said = pod.run("kubectl tapp list --request-timeout 10s", code=1)
     assert "uses the service account of this pod only without options" in said
@@ -185,7 +185,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_the_namespace_is_that_of_the_current_context(
+def test_commands_use_the_namespace_of_the_current_context(
     cluster: Cluster, kube: Kube, plugin: Plugin, tmp_path: Path, case: str
 ) -> None:
     """Extensions in the kubeconfig, such as Telepresence's, may contain another namespace."""

@@ -55,7 +55,7 @@ def clone(cluster: Cluster, kube: Kube, tmp_path: Path) -> Iterator[Path]:
     wait_namespace_gone(kube, NAMESPACE)
 
 
-def test_the_bearer_token_can_be_set_up_in_the_order_it_is_written(
+def test_bearer_token_commands_work_in_their_documented_order(
     cluster: Cluster, kube: Kube, clone: Path
 ) -> None:
     """The Secret needs its namespace, and the Deployment and the hooks need the Secret."""

@@ -102,7 +102,9 @@ def stage(cluster: Cluster, kube: Kube, namespace: str, real_node: RealNode) -> 
     history.stop()
 
 
-def test_both_kubelets_tell_the_same_stories(stage: Stage, note: list[str]) -> None:
+def test_fake_kubelet_reports_the_same_statuses_as_the_real_one(
+    stage: Stage, note: list[str]
+) -> None:
     only = os.environ.get("KUBELET_STORY")
     stories = [story(int(number)) for number in (only.split(",") if only else range(STORIES))]
     begun = time.monotonic()

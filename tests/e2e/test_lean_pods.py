@@ -48,7 +48,7 @@ def are_lean(app: App) -> bool:
 
 
 @pytest.mark.usefixtures("lean")
-def test_only_a_spec_is_cut_whatever_the_strings_say(kube: Kube) -> None:
+def test_lean_policy_cuts_only_the_spec_for_any_text(kube: Kube) -> None:
     """The CEL expression and the simulator's Python must give the same result."""
     for text, left in [*CUT, *((text, text) for text in LEFT_ALONE)]:
         pod = pod_with(text, OURS, OWNER)
@@ -57,7 +57,7 @@ def test_only_a_spec_is_cut_whatever_the_strings_say(kube: Kube) -> None:
 
 
 @pytest.mark.usefixtures("lean")
-def test_a_very_long_copy_is_cut_too(kube: Kube) -> None:
+def test_lean_policy_cuts_a_very_long_copy(kube: Kube) -> None:
     """The API server limits the cost of a policy, which a long text may exceed."""
     long = {"annotations": {"a": 'x"},"spec":{' * 8_000}}
     text = copy_of({"a": {"b": "y" * 60_000}}, **long)
@@ -66,7 +66,7 @@ def test_a_very_long_copy_is_cut_too(kube: Kube) -> None:
 
 
 @pytest.mark.usefixtures("lean")
-def test_pods_of_others_keep_all_they_have(kube: Kube) -> None:
+def test_lean_policy_leaves_foreign_pods_unchanged(kube: Kube) -> None:
     text = copy_of({"containers": []})
     others = [
         pod_with(text, OURS),
@@ -85,7 +85,7 @@ def test_pods_of_others_keep_all_they_have(kube: Kube) -> None:
 
 
 @pytest.mark.usefixtures("lean")
-def test_lean_pods_live_as_the_others_do(app: App) -> None:
+def test_lean_pods_are_updated_replaced_and_deleted_like_others(app: App) -> None:
     """Lean pods are created, kept without a write, updated in place, replaced and deleted."""
     app.apply(tapp()).settle()
     assert app.wrote(*each("create Pod", "web", 0, 1, 2))
@@ -106,7 +106,7 @@ def test_lean_pods_live_as_the_others_do(app: App) -> None:
 # --- installed and deleted while pods run ---------------------------------------------------------
 
 
-def test_pods_that_were_there_before_are_cut_at_their_next_write(
+def test_existing_pods_become_lean_at_their_next_write(
     app: App, install: Callable[..., None]
 ) -> None:
     """The installation must write and restart nothing. Existing managedFields stay."""
@@ -127,7 +127,7 @@ def test_pods_that_were_there_before_are_cut_at_their_next_write(
     assert app.idle()
 
 
-def test_lean_pods_live_on_when_it_is_taken_away(
+def test_lean_pods_stay_usable_after_the_policy_is_deleted(
     app: App, kube: Kube, install: Callable[..., None]
 ) -> None:
     install(LEAN)
@@ -153,7 +153,7 @@ def test_lean_pods_live_on_when_it_is_taken_away(
 
 
 @pytest.mark.usefixtures("lean")
-def test_somebody_uses_server_side_apply_on_a_lean_pod(app: App, kube: Kube) -> None:
+def test_server_side_apply_on_a_lean_pod_keeps_the_label_of_the_user(app: App, kube: Kube) -> None:
     """The apply starts managedFields, so that the user owns the label until the next apply omits
     it.
     """
@@ -186,7 +186,7 @@ def test_somebody_uses_server_side_apply_on_a_lean_pod(app: App, kube: Kube) -> 
 
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("lean")
-def test_a_real_kubelet_updates_lean_pods(real: Trial) -> None:
+def test_lean_pods_are_updated_in_place_on_a_real_kubelet(real: Trial) -> None:
     """The time of the kubelet's last report is cut, so the report itself has to prove the
     update.
     """

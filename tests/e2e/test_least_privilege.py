@@ -94,7 +94,7 @@ def asked(cluster: Cluster, since: int = 0) -> list[Write]:
     return [each for each in found if each.resource and each.group != "e2e.fake"]
 
 
-def test_a_tapp_lives_and_ends_with_them_and_uses_each(
+def test_least_privilege_role_is_sufficient_and_fully_used(
     enforced: Cluster, app: App, hook_proxy: HookProxy
 ) -> None:
     """The life includes claims, a drain, new pods, adopted orphans, refused syncs and the
@@ -151,7 +151,7 @@ NEEDED = [
 
 
 @pytest.mark.parametrize("without", NEEDED, indirect=True)
-def test_without_one_of_them_something_is_refused(
+def test_missing_rule_of_the_role_causes_a_refusal(
     request: pytest.FixtureRequest, without: set[Right], enforced: Cluster
 ) -> None:
     """A right that is never missed is not needed.

@@ -26,7 +26,7 @@ EVERYBODY = {"template": "default", "forceUpdate": {"maxUnavailable": "100%"}}
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_the_api_server_has_each_limit_of_the_table(kube: Kube, namespace: str, name: str) -> None:
+def test_api_server_refuses_a_field_beyond_its_limit(kube: Kube, namespace: str, name: str) -> None:
     """A wrong limit would block valid pods, or delete pods that cannot be created again."""
     made, accepted, refused, _ = LIMITS[name]
     if accepted is not None:  # otherwise a class or an account would have to exist
@@ -54,7 +54,7 @@ def rolled(app: App, length: int) -> None:
     app.patch(templatePool={"large": large(length)}, **POOL)
 
 
-def test_the_annotations_of_new_pods_count_to_the_byte(app: App) -> None:
+def test_annotations_above_the_limit_by_one_byte_keep_all_pods(app: App) -> None:
     """At the limit all instances are replaced.
 
     With one more byte all keep their pods, and a condition says so.
@@ -77,7 +77,9 @@ def test_the_annotations_of_new_pods_count_to_the_byte(app: App) -> None:
     assert app.condition("CreationBlocked") == ""
 
 
-def test_the_policy_cuts_a_copy_up_to_its_limit(kube: Kube, install: Callable[..., None]) -> None:
+def test_lean_policy_cuts_any_copy_up_to_its_limit(
+    kube: Kube, install: Callable[..., None]
+) -> None:
     """The policy cuts any content.
 
     The API server refuses a copy far beyond the limit before the policy.
@@ -96,7 +98,9 @@ def test_the_policy_cuts_a_copy_up_to_its_limit(kube: Kube, install: Callable[..
         stored(kube, pod_with(copy_of({"a": "x" * 400_000}), OURS, OWNER))
 
 
-def test_a_cut_copy_lets_larger_templates_roll(app: App, install: Callable[..., None]) -> None:
+def test_larger_template_is_rolled_out_once_a_lean_pod_exists(
+    app: App, install: Callable[..., None]
+) -> None:
     """A pod that was created under the policy proves that the other pods can be replaced."""
     app.apply(tapp(updateStrategy=EVERYBODY)).settle()
     before = app.uids()
@@ -111,7 +115,7 @@ def test_a_cut_copy_lets_larger_templates_roll(app: App, install: Callable[..., 
     assert all(len(copy) < 10_000 for copy in copies)
 
 
-def test_no_pod_goes_for_an_image_that_no_kubelet_starts(app: App, kube: Kube) -> None:
+def test_pods_are_kept_if_no_kubelet_would_start_the_image(app: App, kube: Kube) -> None:
     """The API server accepts such a name, so only the service can keep the container running."""
     app.apply(tapp()).settle()
     before = app.uids()

@@ -30,7 +30,9 @@ def metadata(app: App, number: int) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("history", [10, 0], ids=["with a history", "without"])
-def test_what_a_program_has_set_on_its_pod_stays(app: App, history: int) -> None:
+def test_labels_and_annotations_set_by_a_program_stay_through_updates(
+    app: App, history: int
+) -> None:
     """Updates of another container and another label, and a written default, must not reset the
     values.
     """
@@ -65,7 +67,7 @@ def test_what_a_program_has_set_on_its_pod_stays(app: App, history: int) -> None
     assert app.uids() == uids
 
 
-def test_a_label_that_somebody_has_removed_stays_away(app: App) -> None:
+def test_label_removed_by_a_user_does_not_return(app: App) -> None:
     """The label returns only with another value in the template.
 
     A key that the template loses leaves all pods.

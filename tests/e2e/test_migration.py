@@ -134,7 +134,7 @@ def app(cluster: Cluster, kube: Kube, namespace: str, kubelet: FakeKubelet) -> I
     kube.delete(GROUP, "tapps", namespace, "web")
 
 
-def test_metacontroller_takes_over_and_nothing_restarts(
+def test_migrated_pods_are_adopted_without_a_restart(
     register: Callable[[], None], app: OldApp
 ) -> None:
     app.create()
@@ -167,7 +167,7 @@ def test_metacontroller_takes_over_and_nothing_restarts(
     assert "CompositeController 'tapp-controller' exists already" in refused.stderr
 
 
-def test_a_kept_claim_outlives_its_tapp(register: Callable[[], None], app: OldApp) -> None:
+def test_kept_claim_outlives_its_migrated_tapp(register: Callable[[], None], app: OldApp) -> None:
     app.create()
     done = app.migrate("--apply", "--keep-claims")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -185,7 +185,7 @@ def test_a_kept_claim_outlives_its_tapp(register: Callable[[], None], app: OldAp
     assert "deletionTimestamp" not in app.claim()
 
 
-def test_pods_that_were_let_go_of_can_be_taken_back(
+def test_released_pods_are_adopted_after_the_printed_commands(
     register: Callable[[], None], cluster: Cluster, app: OldApp
 ) -> None:
     """This is the section "If the order went wrong" of docs/migration.md."""

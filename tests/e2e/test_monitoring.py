@@ -235,7 +235,7 @@ def actions(log: str) -> Counter[str]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("place", QUERIES)
-def test_what_the_dashboard_asks_has_an_answer(run: Run, place: str) -> None:
+def test_dashboard_query_returns_data(run: Run, place: str) -> None:
     """Each query has a result at some time of the run.
 
     Problems that no TApp has any more give no series.
@@ -256,7 +256,7 @@ INSTANCES = ("pods", "ready", "available", "updated", "wanted")
         ("broken", (28, 25, 25, 6, 30), {"default": 25, "canary": 3}),
     ],
 )
-def test_instances_are_shown_as_they_are(
+def test_dashboard_shows_the_numbers_of_instances(
     run: Run, moment: str, instances: tuple[float, ...], by_template: dict[str, float]
 ) -> None:
     run.need("kube_tapp_")
@@ -279,7 +279,7 @@ COUNTS = ("TApps", "Not Ready", "Not available", "Degraded", "Paused", "Newest s
         ("broken", {"TApps": 1, "Not Ready": 1, "Degraded": 1}),
     ],
 )
-def test_the_counts_of_tapps_at(run: Run, moment: str, shown: dict[str, int]) -> None:
+def test_dashboard_counts_tapps_by_state(run: Run, moment: str, shown: dict[str, int]) -> None:
     """The dashboard shows 0 for a query without a result."""
     run.need("kube_tapp_")
     at = run.moments[moment]
@@ -287,14 +287,14 @@ def test_the_counts_of_tapps_at(run: Run, moment: str, shown: dict[str, int]) ->
     assert {title: value for title, value in found.items() if value} == shown
 
 
-def test_the_table_says_who_is_not_ready_and_why(run: Run) -> None:
+def test_dashboard_table_names_unready_tapps_with_their_reason(run: Run) -> None:
     run.need("kube_tapp_")
     found = run.prometheus.at(QUERIES["Not Ready, and why A"], run.moments["broken"])
     (row,) = [labels for labels, _ in found]
     assert row == {"namespace": NAMESPACE, "tapp": "web", "reason": "InstancesBroken"}
 
 
-def test_actions_are_counted_as_they_are_logged(run: Run) -> None:
+def test_metric_of_actions_equals_the_log(run: Run) -> None:
     found = run.prometheus.at(
         "sum by (action) (tapp_hook_actions_total) > 0", run.moments["rolled"]
     )
@@ -303,7 +303,7 @@ def test_actions_are_counted_as_they_are_logged(run: Run) -> None:
     assert counted["Create"] >= 30
 
 
-def test_every_rule_is_evaluated(run: Run) -> None:
+def test_alert_rules_are_all_evaluated_without_errors(run: Run) -> None:
     groups = run.prometheus.api("rules")["groups"]
     rules = {rule["name"]: rule for group in groups for rule in group["rules"]}
     assert set(rules) == set(ALERTS)
@@ -311,7 +311,7 @@ def test_every_rule_is_evaluated(run: Run) -> None:
     assert wrong == {}
 
 
-def test_nothing_fires_before_its_time(run: Run) -> None:
+def test_alerts_do_not_fire_early(run: Run) -> None:
     assert run.prometheus.over('ALERTS{alertstate="firing"}', run.begun, time.time()) == []
 
 
@@ -326,7 +326,7 @@ def test_nothing_fires_before_its_time(run: Run) -> None:
         ("broken", {("TAppDegraded", "web")}),
     ],
 )
-def test_an_alert_is_pending_while_its_cause_lasts(
+def test_alert_is_pending_while_its_cause_lasts(
     run: Run, moment: str, pending: set[tuple[str, str]]
 ) -> None:
     """While all is well no alert is pending, so none can fire later."""

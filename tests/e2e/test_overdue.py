@@ -25,7 +25,7 @@ def let_go(app: App, id: int) -> None:
     "change",
     [{"statuses": {"2": "Killed"}}, {"replicas": 2}, {"template": template("b:1", command=["x"])}],
 )
-def test_a_pod_that_a_finalizer_keeps_makes_the_tapp_degraded_until_the_pod_goes(
+def test_tapp_is_degraded_while_a_finalizer_keeps_a_pod(
     app: App, change: dict[str, object]
 ) -> None:
     app.apply(tapp(template=template(terminationGracePeriodSeconds=1))).settle()
@@ -43,7 +43,7 @@ def test_a_pod_that_a_finalizer_keeps_makes_the_tapp_degraded_until_the_pod_goes
     app.until(lambda: app.condition("Degraded").startswith("False"), "it is over", LATE)
 
 
-def test_a_tapp_that_is_being_deleted_says_what_it_waits_for(app: App) -> None:
+def test_tapp_in_deletion_reports_the_pod_that_it_waits_for(app: App) -> None:
     """Metacontroller writes the status from the response of the finalize hook."""
     app.apply(tapp(template=template(terminationGracePeriodSeconds=1))).settle()
     keep(app, 1)
@@ -60,9 +60,7 @@ def test_a_tapp_that_is_being_deleted_says_what_it_waits_for(app: App) -> None:
 
 
 @pytest.mark.parametrize("propagation", ["Foreground", "Background"])
-def test_a_tapp_that_is_being_deleted_names_finalizers_of_others(
-    app: App, propagation: str
-) -> None:
+def test_tapp_in_deletion_names_foreign_finalizers(app: App, propagation: str) -> None:
     """Metacontroller calls the hook and writes the status even after it has removed its own
     finalizer.
     """

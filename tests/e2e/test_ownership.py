@@ -17,7 +17,9 @@ from .plugin import Plugin
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
-def test_retained_claims_of_a_tapp_that_was_made_again(app: App, plugin: Plugin) -> None:
+def test_retained_claims_of_a_recreated_tapp_are_reported_and_adopted(
+    app: App, plugin: Plugin
+) -> None:
     app.apply(stored("Delete")).settle()
     app.patch(persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain"}).settle()
     kept = app.claims()
@@ -40,7 +42,7 @@ def test_retained_claims_of_a_tapp_that_was_made_again(app: App, plugin: Plugin)
     app.until(lambda: app.claims() == {}, "the claims go with it, as its policy says")
 
 
-def test_pods_that_were_orphaned_and_one_whose_label_is_removed(
+def test_orphaned_and_released_pods_are_reported_and_adopted(
     app: App, kubectl: Kubectl, plugin: Plugin
 ) -> None:
     """A pod that has another owner in the meantime must stay unchanged."""
@@ -78,7 +80,7 @@ def test_pods_that_were_orphaned_and_one_whose_label_is_removed(
     assert "web: there is nothing to adopt" in out
 
 
-def test_an_image_that_a_person_set_is_said_and_left(app: App, kubectl: Kubectl) -> None:
+def test_image_set_by_a_user_is_reported_and_kept(app: App, kubectl: Kubectl) -> None:
     """The managedFields of the API server tell who set the image."""
     app.apply(tapp()).settle()
     app.news()

@@ -160,7 +160,7 @@ def edited(spec: Json) -> Json:
     return document
 
 
-def test_pods_that_the_api_server_refuses_are_refused_by_the_plan(
+def test_plan_refuses_exactly_the_pods_that_the_api_server_refuses(
     app: App, cluster: Cluster, plugin: Plugin
 ) -> None:
     """The plan must refuse all invalid specs and no valid spec."""
@@ -197,7 +197,9 @@ def test_pods_that_the_api_server_refuses_are_refused_by_the_plan(
     assert "runAsUser" in plugin.run("plan", "-f", str(file), code=1)
 
 
-def test_admission_and_rights_are_told_from_an_invalid_spec(app: App, plugin: Plugin) -> None:
+def test_plan_distinguishes_admission_and_rights_from_an_invalid_spec(
+    app: App, plugin: Plugin
+) -> None:
     """The reasons are a used-up quota, PodSecurity, a missing ServiceAccount, and a user without
     rights.
     """
@@ -228,7 +230,7 @@ def test_admission_and_rights_are_told_from_an_invalid_spec(app: App, plugin: Pl
     assert "missing" in out
 
 
-def test_preferences_of_the_user_break_no_command(app: App, plugin: Plugin) -> None:
+def test_commands_work_with_kubectl_preferences_of_the_user(app: App, plugin: Plugin) -> None:
     """The preferences set `get --show-labels`, and server-side apply for the plan."""
     app.apply(tapp(replicas=2))
     app.settle()

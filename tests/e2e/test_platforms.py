@@ -87,7 +87,7 @@ def differing(wanted: Any, stored: Any, path: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("side", ["--server-side=false", "--server-side"])
-def test_what_is_stored_is_what_was_applied(fresh: Fresh, shipped: Path, side: str) -> None:
+def test_stored_manifests_equal_the_applied_ones(fresh: Fresh, shipped: Path, side: str) -> None:
     """Otherwise Argo CD would report a difference and apply the manifests again and again."""
     force = ["--force-conflicts"] if side == "--server-side" else []
     fresh.until_done("kubectl", "apply", side, *force, "-f", shipped)
@@ -113,7 +113,7 @@ def test_what_is_stored_is_what_was_applied(fresh: Fresh, shipped: Path, side: s
     ],
     ids=["no zones", "one zone", "two zones", "a zone", "one with Windows", "one with Linux"],
 )
-def test_two_replicas_are_on_two_nodes(
+def test_replicas_of_the_service_run_on_different_linux_nodes(
     fresh: Fresh, shipped: Path, labels: list[dict[str, str]], nodes: int
 ) -> None:
     """The real scheduler must use no Windows node, and must start both replicas on a single
@@ -131,7 +131,7 @@ def test_two_replicas_are_on_two_nodes(
     assert len(set(placed(fresh))) == nodes
 
 
-def test_no_id_is_fixed_that_openshift_would_refuse(
+def test_manifests_set_no_user_id_that_openshift_would_refuse(
     fresh: Fresh, shipped: Path, tmp_path: Path
 ) -> None:
     policy = tmp_path / "policy.yaml"

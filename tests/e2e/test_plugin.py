@@ -85,7 +85,7 @@ def jane(kube: Kube, app: App) -> str:
     return USER
 
 
-def test_kubectl_completes_the_words_of_the_plugin(app: App, kubectl: Kubectl) -> None:
+def test_kubectl_completes_arguments_of_the_plugin(app: App, kubectl: Kubectl) -> None:
     """Commands, names, instances, flags and namespaces pass through cobra's completion."""
     app.apply(tapp(replicas=3))
     assert {"status", "why", "list", "migrate"} <= set(kubectl.completed(""))
@@ -98,7 +98,7 @@ def test_kubectl_completes_the_words_of_the_plugin(app: App, kubectl: Kubectl) -
     assert kubectl.completed("status", "--context", "nowhere", "w") == [":4"]
 
 
-def test_whoever_may_not_see_the_pods_is_shown_what_the_tapp_tells(
+def test_user_without_rights_to_pods_sees_the_data_of_the_tapp(
     app: App, kubectl: Kubectl, jane: str
 ) -> None:
     """The output must name the refused reads, and must not guess the missing objects."""
@@ -127,7 +127,7 @@ def test_whoever_may_not_see_the_pods_is_shown_what_the_tapp_tells(
         ([], {"KUBECONFIG": "/dev/null"}, "no cluster: no kubeconfig with a current context", 1),
     ],
 )
-def test_where_there_is_no_cluster_kubectls_word_is_one_sentence(
+def test_missing_cluster_is_reported_in_one_sentence(
     kubectl: Kubectl, arguments: list[str], environment: dict[str, str], sentence: str, code: int
 ) -> None:
     said = kubectl("tapp", "status", "web", *arguments, **environment)
@@ -136,7 +136,7 @@ def test_where_there_is_no_cluster_kubectls_word_is_one_sentence(
     assert said.err.count("\n") == 1
 
 
-def test_what_keeps_a_pod_from_being_made_is_said_in_the_api_servers_words(
+def test_refused_pod_is_reported_with_the_message_of_the_api_server(
     app: App, kubectl: Kubectl, kube: Kube, tapps: Controller
 ) -> None:
     """Causes are the name of another pod, a quota, a missing account and a missing priority

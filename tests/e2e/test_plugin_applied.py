@@ -57,7 +57,7 @@ WAYS: dict[str, tuple[list[str], list[str], bool | None]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_apply_makes_what_was_planned(
+def test_plan_of_a_file_equals_the_result_of_the_apply(
     app: App, cluster: Cluster, plugin: Plugin, way: str
 ) -> None:
     """Client-side and server-side apply treat dropped fields differently, and the plan must follow
@@ -90,7 +90,7 @@ def _meant(tapp: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in tapp["spec"].items() if value not in (None, {})}
 
 
-def test_the_plan_says_which_apply_is_meant(app: App, plugin: Plugin) -> None:
+def test_plan_of_a_file_names_the_kind_of_apply(app: App, plugin: Plugin) -> None:
     """The plan also names the instance that starts because the file drops its entry."""
     file = plugin.directory / "web.yaml"
     for options, said in ((SERVER, "--server-side` would"), ([], "apply` (client-side)")):
@@ -103,7 +103,7 @@ def test_the_plan_says_which_apply_is_meant(app: App, plugin: Plugin) -> None:
         plugin.shell("kubectl delete tapp web --wait")
 
 
-def test_conflicts_and_old_versions_are_one_sentence(app: App, plugin: Plugin) -> None:
+def test_plan_reports_conflicts_and_old_versions_in_one_sentence(app: App, plugin: Plugin) -> None:
     """The output must contain neither the advice nor the patch that kubectl prints."""
     file = plugin.directory / "web.yaml"
     _apply(plugin, file, FULL, SERVER)

@@ -28,7 +28,7 @@ def spec_of(app: App) -> Json:
     return spec
 
 
-def test_the_guard_refuses_what_changed_meanwhile(
+def test_guarded_patch_is_refused_after_another_edit_of_the_spec(
     app: App, cluster: Cluster, kubectl: Kubectl
 ) -> None:
     """The guard must refuse after a foreign edit of the spec, but not of the metadata or the
@@ -54,7 +54,7 @@ def test_the_guard_refuses_what_changed_meanwhile(
     assert "kubectl-tapp" in owners.split()
 
 
-def test_a_person_is_asked(app: App, plugin: Plugin) -> None:
+def test_verb_writes_nothing_unless_the_user_confirms(app: App, plugin: Plugin) -> None:
     """A no, an interruption or another edit before the answer must write nothing."""
     app.apply(tapp(replicas=2)).settle()
     question = "Apply? [y/N]"
@@ -69,7 +69,7 @@ def test_a_person_is_asked(app: App, plugin: Plugin) -> None:
     assert sorted(app.pods) == [1]
 
 
-def test_an_interrupted_wait_leaves_what_is_written(
+def test_interrupted_wait_leaves_the_change_in_effect(
     app: App, plugin: Plugin, levers: Levers
 ) -> None:
     """The rollout continues without the command."""
@@ -103,7 +103,7 @@ def everyday() -> list[tuple[str, str]]:
 READING = ("status", "why", "plan", "history", "wait", "list")
 
 
-def test_everyday_commands_work_as_the_page_has_them(app: App, plugin: Plugin) -> None:
+def test_everyday_commands_work_as_documented(app: App, plugin: Plugin) -> None:
     """Each documented line must work, and its plain kubectl line must do the same.
 
     Lines that write run with `-y`. After them, the plain line finds nothing to change.

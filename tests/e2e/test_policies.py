@@ -13,7 +13,7 @@ from .policies import LEAN, UNUSED, pooled, stored_pool
 pytestmark = pytest.mark.e2e
 
 
-def test_exactly_the_templates_that_nothing_names_are_deleted(
+def test_policy_deletes_exactly_the_templates_without_a_reference(
     kube: Kube, namespace: str, install: Callable[..., None]
 ) -> None:
     install(UNUSED)
@@ -49,7 +49,7 @@ def ports(pod: Json) -> list[str]:
     return [port["protocol"] for port in pod["spec"]["containers"][0]["ports"]]
 
 
-def test_an_unused_template_leaves_the_pool_as_the_tapp_is_written(
+def test_policy_deletes_an_unused_template_at_the_next_write_of_the_tapp(
     app: App, install: Callable[..., None]
 ) -> None:
     """Both policies are in force."""
@@ -63,7 +63,9 @@ def test_an_unused_template_leaves_the_pool_as_the_tapp_is_written(
     assert app.idle()
 
 
-def test_one_port_on_tcp_and_udp_with_the_policy(app: App, install: Callable[..., None]) -> None:
+def test_port_with_two_protocols_works_with_the_lean_policy(
+    app: App, install: Callable[..., None]
+) -> None:
     install(LEAN)
     app.apply(tapp(template=two_protocols())).settle()
     assert app.wrote(*each("create Pod", "web", 0, 1, 2))
@@ -75,7 +77,9 @@ def test_one_port_on_tcp_and_udp_with_the_policy(app: App, install: Callable[...
     assert app.idle()
 
 
-def test_one_port_on_tcp_and_udp_without_the_policy(app: App, install: Callable[..., None]) -> None:
+def test_port_with_two_protocols_is_reported_without_the_lean_policy(
+    app: App, install: Callable[..., None]
+) -> None:
     """The pods run, a condition reports the ports, and other instances go on.
 
     Its advice repairs the TApp.

@@ -17,7 +17,7 @@ LATE = 240.0
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Never"])
-def test_a_typo_takes_one_batch_instance_and_not_all(real: Trial, policy: str) -> None:
+def test_invalid_image_breaks_only_one_batch_instance(real: Trial, policy: str) -> None:
     """The update ends the process and the pull fails.
 
     An instance that counted as finished would let the rollout continue.
@@ -37,7 +37,7 @@ def test_a_typo_takes_one_batch_instance_and_not_all(real: Trial, policy: str) -
 
 
 @pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
-def test_a_pull_that_recovers_finishes_the_update(real: Trial, policy: str) -> None:
+def test_update_finishes_when_the_pull_recovers(real: Trial, policy: str) -> None:
     late = image(f"late-{policy.lower()}")
     real.node.images.add(late, {"VERSION": "late"})
     pod = {"restartPolicy": policy}
@@ -50,7 +50,9 @@ def test_a_pull_that_recovers_finishes_the_update(real: Trial, policy: str) -> N
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Never"])
-def test_the_kubelet_restarts_between_kill_and_start(real: Trial, policy: str) -> None:
+def test_update_finishes_after_a_kubelet_restart_between_stop_and_start(
+    real: Trial, policy: str
+) -> None:
     """The kubelet finds an ended container with an image that the spec no longer has."""
     pod = {"restartPolicy": policy, "terminationGracePeriodSeconds": 3}
     slow = {"lifecycle": {"preStop": {"exec": {"command": ["sleep", "2"]}}}}
@@ -66,7 +68,7 @@ def test_the_kubelet_restarts_between_kill_and_start(real: Trial, policy: str) -
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Never"])
-def test_what_ran_to_its_end_is_finished(real: Trial, policy: str) -> None:
+def test_batch_instances_run_once_with_the_wanted_image(real: Trial, policy: str) -> None:
     """With the image of the template, no instance may run a second time."""
     pod = {"restartPolicy": policy}
     real.began("1", pod=pod)
@@ -79,7 +81,7 @@ def test_what_ran_to_its_end_is_finished(real: Trial, policy: str) -> None:
     assert real.app.condition("Degraded").startswith("False ")
 
 
-def test_a_container_that_waits_for_its_next_start_is_updated_in_place(real: Trial) -> None:
+def test_container_in_back_off_is_updated_in_place(real: Trial) -> None:
     """With OnFailure the kubelet shows a container in back-off as terminated, and starts it
     again.
     """
@@ -109,7 +111,7 @@ OWN: dict[str, Json] = {
 
 @pytest.mark.since(35, "restart policies of containers by default")
 @pytest.mark.parametrize("own", OWN.values(), ids=OWN)
-def test_containers_that_never_run_again_finish_their_instance(real: Trial, own: Json) -> None:
+def test_instance_is_finished_if_its_containers_never_restart(real: Trial, own: Json) -> None:
     """The containers have their own policy, while the pod's policy is Always."""
     real.began(container("1", **own))
     assert real.app.pod(0)["spec"]["restartPolicy"] == "Always"
@@ -123,7 +125,7 @@ def test_containers_that_never_run_again_finish_their_instance(real: Trial, own:
 
 @pytest.mark.since(36, "rules of containers and RestartAllContainers by default")
 @pytest.mark.parametrize("action", ["Restart", "RestartAllContainers"])
-def test_a_rule_starts_containers_again_in_their_pod(real: Trial, action: str) -> None:
+def test_restart_rule_restarts_containers_in_the_same_pod(real: Trial, action: str) -> None:
     """The kubelet restarts one container, or all with the init containers.
 
     The instance has not ended.
@@ -141,7 +143,7 @@ def test_a_rule_starts_containers_again_in_their_pod(real: Trial, action: str) -
 
 
 @pytest.mark.since(36, "RestartAllContainers by default")
-def test_a_pod_that_begins_anew_as_a_whole_is_no_update_crash_loop_or_end(real: Trial) -> None:
+def test_restart_of_all_containers_by_a_rule_causes_no_action(real: Trial) -> None:
     """The kubelet restarts all containers as often as the rule says, so nothing else has to act."""
     own = {"restartPolicy": "Never", "restartPolicyRules": [rule("RestartAllContainers", 137)]}
     pod = {"initContainers": [container("1", "first", env=environment(EXIT_AFTER=0))]}

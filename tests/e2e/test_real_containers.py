@@ -28,7 +28,7 @@ def restarts(real: Trial) -> dict[str, int]:
     return counts
 
 
-def test_one_of_two_containers(real: Trial) -> None:
+def test_update_restarts_only_the_changed_container(real: Trial) -> None:
     """The process of the other container must survive the update."""
     real.began(container("1"), container("1", "side"))
     born = real.app.uids()
@@ -41,14 +41,14 @@ def test_one_of_two_containers(real: Trial) -> None:
     assert real.never_fewer_than(3)
 
 
-def test_both_containers_in_one_edit(real: Trial) -> None:
+def test_update_restarts_both_changed_containers(real: Trial) -> None:
     real.began(container("1"), container("1", "side"), counted=("main", "side"))
     real.roll(container("2"), container("3", "side"))
     assert restarts(real) == {"main": 3, "side": 3}
     assert real.never_fewer_than(2)
 
 
-def test_a_restartable_init_container(real: Trial) -> None:
+def test_sidecar_is_updated_in_place(real: Trial) -> None:
     """A sidecar is updated in place while the main container continues to run."""
 
     def sidecar(tag: str) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def test_a_restartable_init_container(real: Trial) -> None:
     assert set(real.runs().values()) == {"1", "2"}
 
 
-def test_a_plain_init_container_takes_a_new_pod(real: Trial) -> None:
+def test_changed_init_container_replaces_the_pod(real: Trial) -> None:
     """The kubelet would accept the new image, but would never run it."""
 
     def first(tag: str) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_a_plain_init_container_takes_a_new_pod(real: Trial) -> None:
     assert real.never_fewer_than(2)
 
 
-def test_labels_alone_restart_nothing(real: Trial) -> None:
+def test_changed_labels_restart_nothing(real: Trial) -> None:
     real.began("1")
     ids = {each.id for each in real.witness.now(real.app.namespace)}
     labelled = real_template("1")
@@ -88,7 +88,7 @@ def test_labels_alone_restart_nothing(real: Trial) -> None:
 
 
 @pytest.mark.parametrize("other", [image("2-again"), "mirror.local/app:2"])
-def test_the_same_image_under_another_name(real: Trial, other: str) -> None:
+def test_image_with_another_name_restarts_the_container_once(real: Trial, other: str) -> None:
     """The kubelet restarts the container, but the status keeps the first name that it knows."""
     real.began("2")
     born = real.app.uids()
@@ -101,7 +101,7 @@ def test_the_same_image_under_another_name(real: Trial, other: str) -> None:
     assert real.tags() == "3 3 3"
 
 
-def test_ephemeral_containers_stay_through_an_update_and_hold_nothing_up(real: Trial) -> None:
+def test_ephemeral_containers_stay_through_an_update_and_do_not_delay_it(real: Trial) -> None:
     """They belong to a user, so the service neither removes nor counts them, even if one cannot
     start.
     """
@@ -137,7 +137,7 @@ def sized(tag: str, cpu: str) -> Json:
     return container(tag, resources={"limits": {"cpu": cpu, "memory": "64Mi"}})
 
 
-def test_a_person_resizes_an_instance(real: Trial) -> None:
+def test_resources_set_by_a_user_stay_through_an_update(real: Trial) -> None:
     """The user's resources stay until the template changes them."""
     real.began(sized("1", "200m"))
     born = real.app.uids()
@@ -155,7 +155,9 @@ def volumes(real: Trial) -> Iterator[Volumes]:
     made.remove()
 
 
-def test_data_outlives_updates_new_pods_and_kills(real: Trial, volumes: Volumes) -> None:
+def test_data_of_claims_survives_updates_replacements_and_kills(
+    real: Trial, volumes: Volumes
+) -> None:
     claim = claim_template()
     claim["spec"]["storageClassName"] = CLASS
 

@@ -49,7 +49,7 @@ def served(network: None, real: Trial, note: list[str]) -> Iterator[Served]:  # 
         yield one
 
 
-def test_no_request_is_lost(served: Served, note: list[str]) -> None:
+def test_update_behind_a_service_loses_no_request(served: Served, note: list[str]) -> None:
     served.began().change("2").settle()
     served.report("with the gate")
     assert served.nothing_lost()
@@ -69,7 +69,7 @@ def test_no_request_is_lost(served: Served, note: list[str]) -> None:
     assert served.all_open()
 
 
-def test_no_instance_is_in_its_services_before_its_startup_probe_says_so(
+def test_instance_enters_its_services_only_after_its_startup_probe(
     served: Served, note: list[str]
 ) -> None:
     """Readiness passes early, while the kubelet does not count the container as started yet."""
@@ -82,7 +82,7 @@ def test_no_instance_is_in_its_services_before_its_startup_probe_says_so(
     assert served.all_open()
 
 
-def test_the_drain_counts_from_when_the_instance_has_left(served: Served) -> None:
+def test_grace_period_begins_when_the_instance_has_left_the_service(served: Served) -> None:
     """If the kubelet publishes Ready late, clients still need the grace period after it.
 
     The time in the condition may be a second old when the kubelet publishes it. A restarted kubelet
@@ -104,7 +104,7 @@ def test_the_drain_counts_from_when_the_instance_has_left(served: Served) -> Non
     assert served.all_open()
 
 
-def test_an_edit_in_the_middle_of_a_drain(served: Served) -> None:
+def test_instance_that_leaves_its_services_gets_the_newest_template(served: Served) -> None:
     """The instance must get the newest template, and must not run the one in between."""
     served.began(grace=LONG).change("2").until_drained().change("3").settle()
     served.report("an edit in the middle of a drain")
@@ -115,7 +115,9 @@ def test_an_edit_in_the_middle_of_a_drain(served: Served) -> None:
     assert served.all_open()
 
 
-def test_a_rollback_in_the_middle_of_a_drain(served: Served) -> None:
+def test_instance_returns_to_its_services_without_a_restart_after_a_rollback(
+    served: Served,
+) -> None:
     """The gate must open again without any container being stopped."""
     served.began(grace=LONG).change("2").until_drained().change("1").settle()
     served.report("a rollback in the middle of a drain")
@@ -126,7 +128,7 @@ def test_a_rollback_in_the_middle_of_a_drain(served: Served) -> None:
     assert served.all_open()
 
 
-def test_a_pause_in_the_middle_of_a_drain(served: Served) -> None:
+def test_instance_returns_to_its_services_while_the_rollout_is_paused(served: Served) -> None:
     """While the rollout is paused, the instance must serve with its old image."""
     served.began(grace=LONG).change("2").until_drained()
     served.app.patch(updateStrategy={"paused": True})
@@ -142,7 +144,7 @@ def test_a_pause_in_the_middle_of_a_drain(served: Served) -> None:
     assert served.all_open()
 
 
-def test_a_kill_in_the_middle_of_a_drain(served: Served) -> None:
+def test_instance_killed_while_it_leaves_its_services_ends_at_once(served: Served) -> None:
     """The instance ends at once, the others are updated, and its next pod starts with an
     open gate.
     """
@@ -157,7 +159,7 @@ def test_a_kill_in_the_middle_of_a_drain(served: Served) -> None:
     assert served.all_open()
 
 
-def test_an_update_costs_two_writes_of_the_pod_and_two_of_its_status(
+def test_update_with_a_gate_costs_two_writes_of_the_pod_and_two_of_its_status(
     served: Served, cluster: Cluster
 ) -> None:
     """The writes are the annotation and the update of the pod, and the gate in its status, closed

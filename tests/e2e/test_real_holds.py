@@ -88,7 +88,7 @@ def exit_codes(real: Trial) -> dict[int, int]:
     return found
 
 
-def test_a_roll_waits_for_each_match_and_cuts_nobody_off(real: Trial, note: list[str]) -> None:
+def test_rollout_waits_for_the_hold_of_each_game(real: Trial, note: list[str]) -> None:
     began(real)
     born = real.app.uids()
     matchmaker = Matchmaker(real)
@@ -113,7 +113,7 @@ def test_a_roll_waits_for_each_match_and_cuts_nobody_off(real: Trial, note: list
     )
 
 
-def test_without_a_hold_matches_are_cut_off(real: Trial) -> None:
+def test_rollout_stops_matches_without_a_hold(real: Trial) -> None:
     """This shows that the test with holds would notice a stopped match."""
     began(real)
     main, pod = game("2")

@@ -62,7 +62,7 @@ def away(real: Trial) -> float:
     return longest
 
 
-def test_an_instance_is_not_away_while_its_image_is_pulled(real: Trial, note: list[str]) -> None:
+def test_instance_serves_while_its_image_is_pulled_first(real: Trial, note: list[str]) -> None:
     """The image has 100 MB, and the registry on this machine waits two seconds before each pull."""
     found = []
     real.began("1", replicas=2)
@@ -82,7 +82,7 @@ def test_an_instance_is_not_away_while_its_image_is_pulled(real: Trial, note: li
     real.app.until(lambda: not pullers(real), "the pullers are gone", 120)
 
 
-def test_a_tag_that_does_not_exist_takes_nothing_down(real: Trial) -> None:
+def test_missing_tag_stops_no_instance(real: Trial) -> None:
     real.began("1", updateStrategy=FIRST)
     born = {each.id for each in real.witness.now(real.app.namespace)}
     real.change("tpyo")
@@ -101,7 +101,7 @@ def test_a_tag_that_does_not_exist_takes_nothing_down(real: Trial) -> None:
     assert {each.id for each in real.witness.now(real.app.namespace)}.isdisjoint(born)
 
 
-def test_edits_in_a_row_during_the_pulls(real: Trial) -> None:
+def test_edits_during_the_pulls_restart_each_instance_once(real: Trial) -> None:
     tags = [f"e{number}" for number in range(4)]
     publish(real, *tags)
     real.began("1", updateStrategy=FIRST)
@@ -114,7 +114,7 @@ def test_edits_in_a_row_during_the_pulls(real: Trial) -> None:
     assert real.never_fewer_than(2)
 
 
-def test_the_kubelet_restarts_during_the_pull(real: Trial) -> None:
+def test_update_finishes_after_a_kubelet_restart_during_the_pull(real: Trial) -> None:
     publish(real, "k1")
     real.began("1", updateStrategy=FIRST)
     real.node.registry.delay = SLOW
@@ -128,7 +128,7 @@ def test_the_kubelet_restarts_during_the_pull(real: Trial) -> None:
     assert real.never_fewer_than(2)
 
 
-def test_a_registry_that_is_away_is_waited_for(real: Trial) -> None:
+def test_update_waits_for_an_unavailable_registry(real: Trial) -> None:
     publish(real, "r9")
     real.began("1", updateStrategy=FIRST)
     real.node.registry.failing = True
@@ -162,7 +162,7 @@ def test_puller_whose_own_image_cannot_be_pulled_stops_no_update(
     assert real.never_fewer_than(1)
 
 
-def test_a_quota_that_leaves_no_room_for_pullers_stops_no_update(real: Trial) -> None:
+def test_quota_without_room_for_pullers_stops_no_update(real: Trial) -> None:
     publish(real, "q1")
     real.began("1", updateStrategy=FIRST)
     real.app.quota("full", pods="3")
@@ -174,7 +174,7 @@ def test_a_quota_that_leaves_no_room_for_pullers_stops_no_update(real: Trial) ->
     assert real.never_fewer_than(2)
 
 
-def test_what_runs_in_a_puller_is_restricted(real: Trial) -> None:
+def test_puller_is_admitted_by_pod_security_restricted(real: Trial) -> None:
     """The API server's admission accepts the pod at its strictest level."""
     publish(real, "s1")
     real.began("1", updateStrategy=FIRST)

@@ -194,7 +194,9 @@ def answers_as_this_checkout_does(whole: WholeCluster) -> bool:
     return True
 
 
-def test_one_command_of_helms(whole: WholeCluster, product: Product, note: list[str]) -> None:
+def test_helm_installs_upgrades_and_uninstalls_while_instances_run(
+    whole: WholeCluster, product: Product, note: list[str]
+) -> None:
     """Helm installs, upgrades and uninstalls the release while the instances' containers run."""
     chart = product.dist / CHART
     install = ("helm", "install", "tapp", chart, *HELM, "--create-namespace", "--wait")
@@ -267,7 +269,7 @@ esac
 """A program in place of docker and kind: the cluster exists, and its node has the image."""
 
 
-def test_make_kind(
+def test_kind_script_installs_a_working_example(
     whole: WholeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: list[str]
 ) -> None:
     """Runs the script's own commands, but for docker and kind, then the commands that it suggests,

@@ -44,7 +44,7 @@ def away(real: Trial, cluster: Cluster) -> Callable[[], None]:
     return go
 
 
-def test_a_container_that_no_probe_has_seen_is_not_trusted(
+def test_unprobed_container_does_not_count_after_a_kubelet_restart(
     real: Trial, away: Callable[[], None]
 ) -> None:
     fields: Json = {"readinessProbe": PATIENT, "lifecycle": BUSY}

@@ -126,7 +126,7 @@ def story(real: Trial, number: int, stopped: float) -> dict[str, float]:
     return first
 
 
-def test_instances_leave_a_lost_node(moving: Trial, cluster: Cluster, note: list[str]) -> None:
+def test_instances_move_from_a_lost_node(moving: Trial, cluster: Cluster, note: list[str]) -> None:
     """They leave within seconds of the limit.
 
     When the node returns, its kubelet ends the old containers.
@@ -160,7 +160,7 @@ def test_instances_leave_a_lost_node(moving: Trial, cluster: Cluster, note: list
 
 
 @pytest.mark.parametrize("how", ["kill", "scale down", "delete"])
-def test_what_ends_on_a_lost_node_does_not_get_stuck(moving: Trial, how: str) -> None:
+def test_deletion_of_instances_on_a_lost_node_completes(moving: Trial, how: str) -> None:
     """No kubelet confirms the deletion, so the service sets the pod to Failed first."""
     app = moving.app
     silence(moving)
@@ -201,7 +201,7 @@ def kubelets(cluster: Cluster, app: App) -> Iterator[FakeKubelet]:
         assert not made.failures, made.failures
 
 
-def test_nothing_moves_while_most_nodes_are_silent(app: App, kubelets: FakeKubelet) -> None:
+def test_instances_stay_while_most_nodes_are_silent(app: App, kubelets: FakeKubelet) -> None:
     """A broken network is more likely.
 
     The service acts as soon as half of the nodes report again.

@@ -18,7 +18,7 @@ def lost(real: Trial) -> None:
     real.app.until(lambda: not any(map(real.ready, real.app.pods)), "no pod is Ready", 120)
 
 
-def test_a_silent_node_is_no_licence(real: Trial) -> None:
+def test_budget_holds_after_a_silent_node_returns(real: Trial) -> None:
     """No pod is Ready in the API, but all containers run.
 
     After the node's return, the budget must still hold.
@@ -36,7 +36,7 @@ def test_a_silent_node_is_no_licence(real: Trial) -> None:
     assert (real.app.uids(), set(real.app.restarts().values())) == (born, {1})
 
 
-def test_the_node_goes_silent_in_the_middle_of_a_roll(real: Trial) -> None:
+def test_rollout_survives_a_silent_node(real: Trial) -> None:
     slow = {"env": environment(IGNORE_TERM=1)}
     pod = {"terminationGracePeriodSeconds": 4}
     real.began(container("1", **slow), replicas=4, pod=pod)
@@ -51,7 +51,7 @@ def test_the_node_goes_silent_in_the_middle_of_a_roll(real: Trial) -> None:
 
 
 @pytest.mark.parametrize("part", ["kubelet", "containerd"])
-def test_a_restart_in_the_middle_of_a_roll(real: Trial, part: str) -> None:
+def test_rollout_survives_a_restart_on_the_node(real: Trial, part: str) -> None:
     """The process is killed, as on a machine without free memory.
 
     The containers continue to run.
@@ -72,7 +72,7 @@ def test_a_restart_in_the_middle_of_a_roll(real: Trial, part: str) -> None:
     assert real.tags() == "2 2 2 2"
 
 
-def test_the_kubelet_is_away_while_the_wanted_image_changes_twice(real: Trial) -> None:
+def test_image_changed_twice_without_a_kubelet_ends_with_the_newest(real: Trial) -> None:
     """The kubelet has never seen the image in between."""
     real.began("1")
     real.change("2").node.kubelet.stop()
@@ -83,7 +83,7 @@ def test_the_kubelet_is_away_while_the_wanted_image_changes_twice(real: Trial) -
     assert real.tags() == "3 3 3"
 
 
-def test_a_pull_is_slow(real: Trial) -> None:
+def test_slow_pull_counts_against_the_budget(real: Trial) -> None:
     """While the new image is pulled the old container has ended, so the instance counts against the
     budget.
     """

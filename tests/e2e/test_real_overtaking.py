@@ -26,7 +26,9 @@ def deaf(tag: str, **fields: Any) -> Json:
 
 
 @pytest.mark.parametrize("probe", [{}, {"readinessProbe": PROBE}], ids=["no probe", "readiness"])
-def test_a_second_edit_while_the_first_kills(real: Trial, probe: Json) -> None:
+def test_second_edit_while_a_container_is_stopped_keeps_the_budget(
+    real: Trial, probe: Json
+) -> None:
     """The image in between runs for a moment, which must not count as a finished update."""
     pod = {"terminationGracePeriodSeconds": GRACE}
     real.began(deaf("1", **probe), pod=pod)
@@ -36,7 +38,7 @@ def test_a_second_edit_while_the_first_kills(real: Trial, probe: Json) -> None:
     assert real.tags() == "3 3 3"
 
 
-def test_back_and_forth_while_the_first_image_is_killed(real: Trial) -> None:
+def test_rollback_while_the_first_image_is_stopped_keeps_the_budget(real: Trial) -> None:
     """The wanted image runs all the time, but in a container that is being killed."""
     pod = {"terminationGracePeriodSeconds": GRACE}
     real.began(deaf("1"), pod=pod)
@@ -46,7 +48,7 @@ def test_back_and_forth_while_the_first_image_is_killed(real: Trial) -> None:
     assert set(real.runs().values()) == {"1"}
 
 
-def test_many_edits_in_a_row(real: Trial) -> None:
+def test_edits_in_quick_succession_keep_the_budget(real: Trial) -> None:
     pod = {"terminationGracePeriodSeconds": 3}
     real.began(deaf("1"), replicas=4, pod=pod, updateStrategy={"maxUnavailable": 2})
     for tag in ("2", "3", "1", "2", "1", "3"):
@@ -56,7 +58,7 @@ def test_many_edits_in_a_row(real: Trial) -> None:
     assert real.tags() == "3 3 3 3"
 
 
-def test_an_edit_while_a_liveness_probe_restarts_the_old_image(real: Trial) -> None:
+def test_edit_during_a_liveness_restart_keeps_the_budget(real: Trial) -> None:
     """The kubelet starts the old image once more, publishes it as new, and kills it."""
     pod = {"terminationGracePeriodSeconds": GRACE}
     alive = {"livenessProbe": PROBE | {"failureThreshold": 1}}
@@ -68,7 +70,7 @@ def test_an_edit_while_a_liveness_probe_restarts_the_old_image(real: Trial) -> N
     assert real.tags() == "2 2 2"
 
 
-def test_an_edit_while_an_instance_is_in_its_post_start_hook(real: Trial) -> None:
+def test_edit_during_a_post_start_hook_keeps_the_budget(real: Trial) -> None:
     """The kubelet handles the new image only after the hook of the old one has ended."""
     pod = {"terminationGracePeriodSeconds": GRACE}
     hook = {"lifecycle": {"postStart": {"exec": {"command": ["sleep", "4"]}}}}
@@ -85,7 +87,9 @@ def test_an_edit_while_an_instance_is_in_its_post_start_hook(real: Trial) -> Non
 @pytest.mark.parametrize(
     "tags", [("2-again", "3"), ("3", "2-again")], ids=["and on", "and back under another name"]
 )
-def test_another_name_of_the_same_image_is_overtaken(real: Trial, tags: tuple[str, str]) -> None:
+def test_edit_after_another_name_of_the_same_image_keeps_the_budget(
+    real: Trial, tags: tuple[str, str]
+) -> None:
     """The status of such a container never shows the image of the spec."""
     pod = {"terminationGracePeriodSeconds": 3}
     real.began(deaf("2"), pod=pod)
@@ -96,7 +100,7 @@ def test_another_name_of_the_same_image_is_overtaken(real: Trial, tags: tuple[st
     assert set(real.runs().values()) <= {tags[1], "2"}
 
 
-def test_two_deaf_containers_are_killed_one_after_the_other(real: Trial) -> None:
+def test_two_containers_stopped_one_after_another_keep_the_budget(real: Trial) -> None:
     """No status between the two kills may look like a finished update."""
     pod = {"terminationGracePeriodSeconds": 3}
     real.began(deaf("1"), deaf("1", name="side"), pod=pod, counted=("main", "side"))

@@ -20,7 +20,7 @@ def too_large(tag: str) -> Json:
 
 
 @pytest.mark.parametrize("refused", ["OutOfcpu", "SysctlForbidden"])
-def test_a_pod_that_the_kubelet_refuses_is_replaced_ever_more_slowly(
+def test_pod_refused_by_the_kubelet_is_replaced_with_growing_pauses(
     real: Trial, refused: str
 ) -> None:
     """The refused pod stays for diagnosis, a condition names the reason, and a new template repairs
@@ -51,7 +51,7 @@ def test_a_pod_that_the_kubelet_refuses_is_replaced_ever_more_slowly(
     assert real.never_fewer_than(2)
 
 
-def test_an_instance_heals_by_itself_when_the_kubelet_takes_it_after_all(real: Trial) -> None:
+def test_refused_instance_runs_as_soon_as_the_kubelet_admits_it(real: Trial) -> None:
     """Another pod used the node's CPU, and is deleted."""
     other = container("1", resources={"requests": {"cpu": "1"}})
     taken = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "other"}}
@@ -77,7 +77,7 @@ def test_an_instance_heals_by_itself_when_the_kubelet_takes_it_after_all(real: T
     ],
     ids=["no such registry", "no image reference", "ErrImageNeverPull"],
 )
-def test_an_image_that_cannot_be_had_stops_the_roll_and_is_named(
+def test_unavailable_image_stops_the_rollout_and_is_named(
     real: Trial, broken: Json, reason: str
 ) -> None:
     policy = {"imagePullPolicy": broken["imagePullPolicy"]}

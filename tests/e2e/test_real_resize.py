@@ -83,7 +83,7 @@ def asked(cluster: Cluster, mark: int, real: Trial) -> set[str]:
     return {write.what for write in found if write.namespace == real.app.namespace}
 
 
-def test_two_resizes_in_a_row_restart_nothing(sized: Trial, cluster: Cluster) -> None:
+def test_successive_resizes_restart_nothing(sized: Trial, cluster: Cluster) -> None:
     mark = cluster.audit.mark() if cluster.audit else 0
     began(sized, asking("200m"))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
@@ -97,7 +97,7 @@ def test_two_resizes_in_a_row_restart_nothing(sized: Trial, cluster: Cluster) ->
     assert sized.app.idle()
 
 
-def test_a_container_whose_policy_restarts_it_counts_in_the_budget(sized: Trial) -> None:
+def test_resize_that_restarts_a_container_uses_the_budget(sized: Trial) -> None:
     began(sized, asking("200m", resizePolicy=RESTART))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     sized.roll(asking("300m", resizePolicy=RESTART))
@@ -113,7 +113,7 @@ def reading(of: str = "") -> Json:
     return {"name": "SIZE", "valueFrom": {"resourceFieldRef": reference}}
 
 
-def test_a_container_restarts_for_resources_that_it_reads(sized: Trial) -> None:
+def test_container_restarts_after_a_resize_of_resources_that_it_reads(sized: Trial) -> None:
     """A process keeps the environment of its start, while the kubelet updates a volume.
 
     The other container reads no resources and continues to run.
@@ -150,7 +150,7 @@ def test_a_container_restarts_for_resources_that_it_reads(sized: Trial) -> None:
     assert sized.app.idle()
 
 
-def test_the_kubelet_is_killed_in_the_middle(sized: Trial) -> None:
+def test_resize_finishes_after_the_kubelet_was_killed(sized: Trial) -> None:
     began(sized, asking("200m"))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     sized.change(asking("300m"))
@@ -165,7 +165,9 @@ def test_the_kubelet_is_killed_in_the_middle(sized: Trial) -> None:
 
 
 @pytest.mark.parametrize("part", ["kubelet", "containerd"])
-def test_a_restart_of_the_node_while_it_restarts_a_container(sized: Trial, part: str) -> None:
+def test_resize_finishes_after_a_restart_on_the_node_during_a_container_restart(
+    sized: Trial, part: str
+) -> None:
     """The kubelet may have raised only the container's limit, which then exceeds its pod's limit.
 
     Such a container never starts (Kubernetes 1.36, cgroup v1). A condition names it, the others
@@ -193,7 +195,7 @@ def test_a_restart_of_the_node_while_it_restarts_a_container(sized: Trial, part:
     assert sized.never_fewer_than(2)
 
 
-def test_metacontroller_is_killed_in_the_middle(sized: Trial, tapps: Controller) -> None:
+def test_resize_finishes_after_metacontroller_was_killed(sized: Trial, tapps: Controller) -> None:
     began(sized, asking("200m", resizePolicy=RESTART))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     sized.change(asking("300m", resizePolicy=RESTART))
@@ -205,7 +207,7 @@ def test_metacontroller_is_killed_in_the_middle(sized: Trial, tapps: Controller)
     assert sized.never_fewer_than(2)
 
 
-def test_a_container_restarts_for_it_out_of_its_services(sized: Trial) -> None:
+def test_resize_restarts_a_container_only_after_it_left_its_services(sized: Trial) -> None:
     """The gate must be closed before the container stops, and open again when the new one runs."""
     pod = {"readinessGates": [{"conditionType": GATE}]}
     strategy = {"resources": "InPlace", "gracePeriodSeconds": 2}
@@ -223,7 +225,7 @@ def test_a_container_restarts_for_it_out_of_its_services(sized: Trial) -> None:
     assert sized.never_fewer_than(2)
 
 
-def test_a_node_that_is_full_gives_it_when_there_is_room(sized: Trial) -> None:
+def test_resize_on_a_full_node_waits_until_there_is_room(sized: Trial) -> None:
     """The kubelet reports Deferred.
 
     The instance continues to run, the others wait, and no pod is replaced.
@@ -287,7 +289,7 @@ def pending(real: Trial) -> dict[int, str]:
     }
 
 
-def test_more_than_the_node_has_means_a_new_pod_within_the_budget(sized: Trial) -> None:
+def test_resize_beyond_the_node_replaces_one_pod_within_the_budget(sized: Trial) -> None:
     """The API server refuses the resize.
 
     The new pod does not fit either, so the other instances must continue to run.
@@ -319,7 +321,7 @@ def test_more_than_the_node_has_means_a_new_pod_within_the_budget(sized: Trial) 
         ("get", "secrets", False),
     ],
 )
-def test_the_account_may_patch_that_subresource_and_nothing_else(
+def test_account_of_resize_may_only_patch_the_resize_subresource(
     kube: Kube, account: Path, verb: str, resource: str, allowed: bool
 ) -> None:
     assert (account / "token").stat().st_size

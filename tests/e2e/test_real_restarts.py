@@ -53,7 +53,7 @@ def contents(real: Trial) -> set[str]:
 
 
 @pytest.mark.parametrize("policy", ["IfNotPresent", "Never"])
-def test_restarts_in_a_row_need_no_registry(real: Trial, policy: str) -> None:
+def test_successive_restarts_need_no_registry(real: Trial, policy: str) -> None:
     """Both containers restart. A later update back to plain names is one restart."""
     images = (("r1", "main"), ("r3", "side"))
     real.began(*(container(*each) for each in images), container("r2", "other"))
@@ -75,7 +75,7 @@ def test_restarts_in_a_row_need_no_registry(real: Trial, policy: str) -> None:
     assert real.never_fewer_than(2)
 
 
-def test_a_tag_that_means_another_image_by_now_changes_nothing(real: Trial) -> None:
+def test_restart_keeps_the_image_after_its_tag_moved(real: Trial) -> None:
     """The kubelet pulls the digest, even with pull policy Always."""
     registry = real.node.registry
     registry.publish("moving")
@@ -90,7 +90,7 @@ def test_a_tag_that_means_another_image_by_now_changes_nothing(real: Trial) -> N
     assert real.never_fewer_than(2)
 
 
-def test_one_container_of_two(real: Trial) -> None:
+def test_restart_of_one_container_keeps_the_other_running(real: Trial) -> None:
     """The sidecar restarts, and the process of the main container survives."""
     sidecar = {"initContainers": [container("r1", "side", restartPolicy="Always")]}
     real.began("r1", pod=sidecar)
@@ -102,7 +102,7 @@ def test_one_container_of_two(real: Trial) -> None:
     assert real.never_fewer_than(3)
 
 
-def test_another_image_and_a_restart_are_one(real: Trial) -> None:
+def test_restart_with_another_image_restarts_once(real: Trial) -> None:
     real.began("r1")
     real.app.patch(template=asking("r2", restart="now")).settle(120)
     assert counts(real) == [1] * 3
@@ -110,7 +110,7 @@ def test_another_image_and_a_restart_are_one(real: Trial) -> None:
     assert real.never_fewer_than(2)
 
 
-def test_a_second_edit_while_the_first_kills(real: Trial) -> None:
+def test_second_restart_request_while_a_container_is_stopped_restarts_all(real: Trial) -> None:
     """All containers at the end must have started after the last edit."""
     deaf = container("r1", **DEAF)
     real.began(deaf, pod=GRACE)
@@ -123,7 +123,7 @@ def test_a_second_edit_while_the_first_kills(real: Trial) -> None:
     assert real.never_fewer_than(2)
 
 
-def test_what_the_environment_reads_is_new(real: Trial) -> None:
+def test_changed_label_restarts_the_container_that_reads_it(real: Trial) -> None:
     """A label restarts the container that reads it; the other container survives."""
 
     def labelled(tier: str) -> Json:
@@ -140,7 +140,7 @@ def test_what_the_environment_reads_is_new(real: Trial) -> None:
     assert real.never_fewer_than(2)
 
 
-def test_instances_that_are_asked_by_their_pods(real: Trial) -> None:
+def test_restart_annotation_of_a_pod_restarts_its_instance(real: Trial) -> None:
     real.began("r1")
     for number in (0, 2):
         real.app.annotate(number, restart_instance="now")
@@ -150,7 +150,7 @@ def test_instances_that_are_asked_by_their_pods(real: Trial) -> None:
 
 
 @pytest.mark.parametrize("fails", ["liveness", "crash"])
-def test_an_instance_fails_at_that_moment(real: Trial, fails: str) -> None:
+def test_restart_request_during_a_failure_starts_new_containers(real: Trial, fails: str) -> None:
     """The kubelet starts the container of the older spec once more, just before the newest one."""
     alive = {"livenessProbe": PROBE | {"failureThreshold": 1}} if fails == "liveness" else {}
     deaf = container("r1", **DEAF, **alive)

@@ -23,7 +23,9 @@ PATIENT = PROBE | {"periodSeconds": 4, "failureThreshold": 30}
     ],
     ids=["startup", "readiness", "startup and readiness", "readiness with a delay"],
 )
-def test_an_instance_is_not_trusted_before_its_probe_has_run(real: Trial, probes: Json) -> None:
+def test_updated_instance_does_not_count_before_its_probe_has_run(
+    real: Trial, probes: Json
+) -> None:
     """Until then the kubelet reports the restarted container as started and ready."""
     real.began(container("1", **probes))
     real.roll(container("slow", **probes))
@@ -33,7 +35,7 @@ def test_an_instance_is_not_trusted_before_its_probe_has_run(real: Trial, probes
 
 
 @pytest.mark.parametrize("seconds", [0, 5], ids=["at once", "minReadySeconds"])
-def test_ready_before_the_startup_probe_has_run_is_not_believed(real: Trial, seconds: int) -> None:
+def test_ready_does_not_count_before_the_startup_probe_has_run(real: Trial, seconds: int) -> None:
     """Readiness passes at once, while the kubelet does not count the container as started yet."""
     probes = {"startupProbe": BOOT, "readinessProbe": PROBE}
     real.began(container("1", **probes), replicas=4, minReadySeconds=seconds)
@@ -42,7 +44,7 @@ def test_ready_before_the_startup_probe_has_run_is_not_believed(real: Trial, sec
     assert real.tags() == "late late late late"
 
 
-def test_a_hook_that_delays_the_startup_probe_delays_trust(real: Trial) -> None:
+def test_post_start_hook_delays_the_availability_of_an_instance(real: Trial) -> None:
     """The kubelet publishes and probes the container only after its postStart hook."""
     fields: Json = {"startupProbe": BOOT | {"periodSeconds": 4}, "readinessProbe": PROBE}
     fields["lifecycle"] = {"postStart": {"exec": {"command": ["sleep", "7"]}}}
@@ -52,7 +54,7 @@ def test_a_hook_that_delays_the_startup_probe_delays_trust(real: Trial) -> None:
     assert real.tags() == "late late late"
 
 
-def test_min_ready_seconds_count_from_the_start_of_the_container(real: Trial) -> None:
+def test_min_ready_seconds_begin_at_the_start_of_the_container(real: Trial) -> None:
     """Without a probe, Ready stays True through a crash, so its time would look long enough."""
     real.began("1", minReadySeconds=5)
     real.change("crash")
@@ -65,7 +67,9 @@ def test_min_ready_seconds_count_from_the_start_of_the_container(real: Trial) ->
 
 
 @pytest.mark.parametrize("probes", [{}, {"readinessProbe": PROBE}], ids=["no probe", "readiness"])
-def test_the_pause_between_two_instances_is_never_too_short(real: Trial, probes: Json) -> None:
+def test_pause_between_instances_lasts_at_least_min_ready_seconds(
+    real: Trial, probes: Json
+) -> None:
     """The witness measures the pauses.
 
     Kubernetes truncates the time of Ready to seconds for all workloads.
@@ -78,14 +82,14 @@ def test_the_pause_between_two_instances_is_never_too_short(real: Trial, probes:
     assert min(pauses) >= wanted - cut, pauses
 
 
-def test_an_image_that_crashes_late_is_caught_by_min_ready_seconds(real: Trial) -> None:
+def test_late_crash_within_min_ready_seconds_stops_the_rollout(real: Trial) -> None:
     real.began("1", minReadySeconds=8)
     real.change("crash-late").wait(20)
     assert real.tags() == "crash-late 1 1"
     assert real.never_fewer_than(2)
 
 
-def test_a_probe_that_a_crashing_image_has_passed_is_not_enough(real: Trial) -> None:
+def test_crash_after_a_passed_probe_stops_the_rollout(real: Trial) -> None:
     """The first probe runs at once, and the kubelet reports the crash a second later."""
     real.began(container("1", readinessProbe=PROBE), minReadySeconds=4)
     real.change(container("crash", readinessProbe=PROBE)).wait(15)
@@ -93,7 +97,7 @@ def test_a_probe_that_a_crashing_image_has_passed_is_not_enough(real: Trial) -> 
     assert real.never_fewer_than(2)
 
 
-def test_a_liveness_probe_restarts_and_the_roll_goes_on(real: Trial) -> None:
+def test_rollout_succeeds_after_a_liveness_restart(real: Trial) -> None:
     alive = {"livenessProbe": PROBE | {"failureThreshold": 1}}
     real.began(container("1", **alive))
     real.spoil(1)
@@ -103,7 +107,7 @@ def test_a_liveness_probe_restarts_and_the_roll_goes_on(real: Trial) -> None:
     assert real.never_fewer_than(2)
 
 
-def test_an_image_that_never_gets_ready_stops_the_roll(real: Trial) -> None:
+def test_image_that_never_becomes_ready_stops_the_rollout(real: Trial) -> None:
     real.began(container("1", readinessProbe=PROBE))
     real.change(container("dead", readinessProbe=PROBE)).wait(12)
     assert real.tags() == "dead 1 1"
@@ -111,7 +115,7 @@ def test_an_image_that_never_gets_ready_stops_the_roll(real: Trial) -> None:
     assert real.always_served(2)
 
 
-def test_an_image_that_takes_too_much_memory_stops_the_roll(real: Trial) -> None:
+def test_image_with_too_little_memory_stops_the_rollout(real: Trial) -> None:
     small = {"resources": {"limits": {"memory": "24Mi"}}, "readinessProbe": PROBE}
     real.began(container("1", **small))
     real.change(container("oom", **small))
@@ -135,7 +139,7 @@ def test_an_image_that_takes_too_much_memory_stops_the_roll(real: Trial) -> None
     ],
     ids=["slow", "ignored", "preStop"],
 )
-def test_containers_that_end_slowly(real: Trial, fields: Json) -> None:
+def test_slow_end_of_a_container_delays_the_next_instance(real: Trial, fields: Json) -> None:
     """The next instance must wait until the new container runs, even if the old one ends slowly."""
     pod = {"terminationGracePeriodSeconds": 5}
     real.began(container("1", **fields), pod=pod)

@@ -13,7 +13,7 @@ from .realnode.workloads import PROBE, container
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
-def test_updating_ends_with_the_update(real: Trial) -> None:
+def test_unready_instance_is_not_shown_as_updating_after_its_update(real: Trial) -> None:
     """An instance that becomes unready later must not be shown as Updating."""
     probed = {"readinessProbe": PROBE}
     real.began(container("1", **probed)).roll(container("2", **probed))
@@ -33,9 +33,7 @@ def said(real: Trial, seconds: float) -> set[str]:
     return found
 
 
-def test_a_crash_loop_is_degraded_throughout_until_the_next_template_repairs_it(
-    real: Trial,
-) -> None:
+def test_crash_loop_stays_degraded_until_the_next_template(real: Trial) -> None:
     """The condition has exit code, count and time, even while the kubelet shows the back-off as
     terminated.
 
@@ -54,7 +52,7 @@ def test_a_crash_loop_is_degraded_throughout_until_the_next_template_repairs_it(
     assert real.never_fewer_than(2)
 
 
-def test_a_failed_pull_names_the_image_and_the_answer(real: Trial) -> None:
+def test_failed_pull_names_the_image_and_the_error(real: Trial) -> None:
     """The kubelet's reason alternates with CrashLoopBackOff, but the container never crashed."""
     real.began("1").change("missing")
     real.app.until(lambda: image("missing") in real.app.condition("Degraded"), "it is named", 120)
@@ -65,7 +63,7 @@ def test_a_failed_pull_names_the_image_and_the_answer(real: Trial) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sidecar", "second container"])
-def test_a_stuck_container_beside_the_main_one_is_named(real: Trial, kind: str) -> None:
+def test_stuck_second_container_is_named(real: Trial, kind: str) -> None:
     """The kubelet shows a sidecar that it stopped and cannot pull as terminated, Completed."""
 
     def pod(tag: str) -> dict[str, object]:
@@ -83,7 +81,7 @@ def test_a_stuck_container_beside_the_main_one_is_named(real: Trial, kind: str) 
     assert real.never_fewer_than(2)
 
 
-def test_a_stuck_init_container_is_named(real: Trial) -> None:
+def test_stuck_init_container_is_named(real: Trial) -> None:
     """The pod is new, because a plain init container cannot be updated in place."""
     real.began("1", pod={"initContainers": [container("ends", "first")]})
     real.change("1", initContainers=[container("missing", "first")])

@@ -87,7 +87,7 @@ def begin_to_roll(real: Trial, tag: str) -> None:
     real.app.until(lambda: sum(real.app.restarts().values()) > before, "it has begun", 60)
 
 
-def test_the_control_plane_is_upgraded_in_the_middle_of_a_roll(
+def test_rollout_survives_an_upgrade_of_the_control_plane(
     real: Trial, plane: LocalControlPlane, kubelet_is: Callable[[str], None]
 ) -> None:
     """The API server comes first, on the same data, then the controllers, and the kubelet after the
@@ -114,7 +114,7 @@ def test_the_control_plane_is_upgraded_in_the_middle_of_a_roll(
 
 
 @pytest.mark.parametrize("version", [BEFORE, OLDEST])
-def test_a_kubelet_that_is_older_works_and_is_upgraded_in_the_middle_of_a_roll(
+def test_rollout_survives_an_upgrade_of_an_older_kubelet(
     real: Trial, kubelet_is: Callable[[str], None], version: str
 ) -> None:
     """The control plane is the newest. An instance on hold must not restart in the meantime."""

@@ -32,7 +32,9 @@ def open_gate(real: Trial) -> None:
     real.app.edit(0, [{"op": "add", "path": "/status/conditions/-", "value": known}], "status")
 
 
-def test_a_gate_without_a_time_keeps_no_instance_on_a_lost_node(real: Trial) -> None:
+def test_readiness_gate_without_a_time_does_not_keep_an_instance_on_a_lost_node(
+    real: Trial,
+) -> None:
     """The API server stores null, so the time of Ready must count."""
     gates = [{"conditionType": GATE}]
     app = real.app.apply(mobile(alone("1", readinessGates=gates)))
@@ -54,7 +56,9 @@ def test_a_gate_without_a_time_keeps_no_instance_on_a_lost_node(real: Trial) -> 
 
 
 @pytest.mark.parametrize("moves", [True, False])
-def test_a_node_that_dies_before_its_kubelet_sees_the_pod(real: Trial, moves: bool) -> None:
+def test_pod_bound_to_a_dead_node_is_reported_and_moves_if_allowed(
+    real: Trial, moves: bool
+) -> None:
     """The pod is bound, but no kubelet acknowledges it. With forceDeletePod, the instance moves."""
     real.node.silence()
     made = mobile(alone("1"))
@@ -122,7 +126,7 @@ def test_pod_deleted_by_the_taint_manager_is_reported_until_its_node_is_back(rea
     assert app.condition("Degraded").startswith("False ")
 
 
-def test_an_init_container_that_does_not_end_is_named(real: Trial) -> None:
+def test_init_container_that_does_not_end_is_named(real: Trial) -> None:
     app = real.app.apply(alone("1", initContainers=[container("1", name="fetch")]))
     app.until(
         lambda: "init container fetch runs since" in app.condition("Progressing"), "it is named"
@@ -130,7 +134,7 @@ def test_an_init_container_that_does_not_end_is_named(real: Trial) -> None:
     assert app.condition("Degraded").startswith("False ")
 
 
-def test_a_container_that_has_failed_for_good_is_named_while_another_runs(real: Trial) -> None:
+def test_failed_container_is_named_while_another_container_runs(real: Trial) -> None:
     both = container("crash"), container("1", name="side")
     app = real.app.apply(alone(*both, restartPolicy="Never"))
     app.until(

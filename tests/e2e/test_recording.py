@@ -109,7 +109,7 @@ def recent(needs: Callable[[int, str], None]) -> None:
 
 
 @pytest.mark.usefixtures("recent")
-def test_recording(
+def test_recording_of_real_calls_matches_the_stored_records(
     app: App, hook_proxy: HookProxy, levers: Levers, cluster: Cluster, tapps: Controller
 ) -> None:
     """The calls are those of a creation, an update in place and a deletion."""

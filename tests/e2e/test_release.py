@@ -94,7 +94,7 @@ def untouched(fresh: Fresh, mark: int) -> bool:
 # --- contents -------------------------------------------------------------------------------------
 
 
-def test_everything_is_there_and_its_checksums_are_right(dist: Path) -> None:
+def test_release_has_all_files_with_correct_checksums(dist: Path) -> None:
     names = {file.name for file in dist.iterdir()}
     assert names == {
         "SHA256SUMS",
@@ -118,9 +118,7 @@ def plugin_of(dist: Path) -> Path:
     return found
 
 
-def test_the_plugins_archive_needs_no_python_and_starts_fast(
-    dist: Path, tmp_path: Path, note: list[str]
-) -> None:
+def test_archive_of_the_plugin_needs_no_python(dist: Path, tmp_path: Path, note: list[str]) -> None:
     """`kubectl_complete-tapp` in the archive must find the plugin by its name alone."""
     with tarfile.open(plugin_of(dist)) as packed:
         packed.extractall(tmp_path, filter="data")
@@ -162,7 +160,7 @@ def the_archives_page(fresh: Fresh, dist: Path, place: Path) -> str:
             process.terminate()
 
 
-def test_it_names_the_image_and_nothing_of_this_machine(dist: Path) -> None:
+def test_release_names_its_image_and_no_path_of_this_machine(dist: Path) -> None:
     for name in ("install.yaml", "install-with-metacontroller.yaml", "sbom.cdx.json"):
         text = (dist / name).read_text()
         assert ".invalid" not in text
@@ -178,7 +176,7 @@ def test_it_names_the_image_and_nothing_of_this_machine(dist: Path) -> None:
 # --- Helm -----------------------------------------------------------------------------------------
 
 
-def test_an_upgrade_and_a_rollback_bring_the_definition_with_them(
+def test_helm_upgrade_and_rollback_change_the_crd_and_no_pod(
     fresh: Fresh, dist: Path, tmp_path: Path
 ) -> None:
     """Helm waits for upgrades. If the new pods find no node, the upgrade fails and the old pods
@@ -221,7 +219,7 @@ def test_an_upgrade_and_a_rollback_bring_the_definition_with_them(
     assert untouched(fresh, mark)
 
 
-def test_an_upgrade_from_the_chart_that_a_program_wrote(
+def test_helm_upgrade_from_the_generated_chart_touches_no_pod(
     fresh: Fresh, dist: Path, tmp_path: Path
 ) -> None:
     """Values of the old chart stay, with the image as a text. No pod of a TApp may be written."""
@@ -261,7 +259,9 @@ def test_an_upgrade_from_the_chart_that_a_program_wrote(
 # --- kubectl --------------------------------------------------------------------------------------
 
 
-def test_the_manifests_life(fresh: Fresh, dist: Path) -> None:
+def test_manifests_are_applied_deleted_and_applied_again_without_loss(
+    fresh: Fresh, dist: Path
+) -> None:
     """They are applied until the new kinds are served, deleted in the wrong order, applied again
     and removed.
     """
@@ -302,7 +302,7 @@ def previous(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("way", ["kubectl", "helm"])
-def test_an_upgrade_from_before_touches_no_pod(
+def test_upgrade_from_a_version_without_releases_touches_no_pod(
     fresh: Fresh, dist: Path, previous: Path, way: str
 ) -> None:
     """Definition, registration and service are new, and both services answer for a while."""

@@ -61,7 +61,7 @@ def through_a_life(
     assert app.idle()
 
 
-def test_defaults_of_a_limit_range(app: App, kube: Kube) -> None:
+def test_defaults_of_a_limit_range_cause_no_further_writes(app: App, kube: Kube) -> None:
     limits = {"default": {"cpu": "2", "memory": "1Gi"}, "defaultRequest": {"cpu": "100m"}}
     metadata = {"name": "defaults", "namespace": app.namespace}
     spec = {"limits": [{"type": "Container", **limits}]}
@@ -79,13 +79,15 @@ def test_defaults_of_a_limit_range(app: App, kube: Kube) -> None:
     assert app.pod(2)["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "100m"
 
 
-def test_images_that_are_rewritten_when_a_pod_is_created(app: App, reshape: Reshape) -> None:
+def test_images_rewritten_at_creation_cause_one_further_write(app: App, reshape: Reshape) -> None:
     reshape(["CREATE"], [INJECT, REWRITE])
     through_a_life(app, two_containers, "app:2 app:2", notes=(1, 0))
     assert app.images("side") == "mirror/side:1 mirror/side:1 mirror/side:1"
     assert app.images("proxy") == "mirror/proxy:1 mirror/proxy:1 mirror/proxy:1"
 
 
-def test_images_that_are_rewritten_at_every_write(app: App, reshape: Reshape) -> None:
+def test_images_rewritten_at_every_write_cause_one_further_write_each(
+    app: App, reshape: Reshape
+) -> None:
     reshape(["CREATE", "UPDATE"], [REWRITE])
     through_a_life(app, template, "mirror/app:2 mirror/app:2", notes=(1, 1))

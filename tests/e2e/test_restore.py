@@ -22,7 +22,7 @@ OF_ITS_OWN_CLUSTER = ("uid", "resourceVersion", "ownerReferences", "finalizers")
 
 
 @pytest.mark.parametrize("with_status", [True, False], ids=["with status", "without"])
-def test_a_finished_batch_is_restored(  # noqa: PLR0913, PLR0917 - the parts of a restore
+def test_restored_batch_stays_finished_only_with_its_status(  # noqa: PLR0913, PLR0917 - the parts of a restore
     app: App,
     kubelet: FakeKubelet,
     tapps: Controller,
@@ -93,7 +93,7 @@ def restored(found: Json) -> Json:
     }
 
 
-def test_restored_pods_and_claims_are_taken_over(
+def test_restored_pods_and_claims_are_reported_and_adopted(
     app: App, tapps: Controller, cluster: Cluster, tmp_path: Path
 ) -> None:
     """They have no owner and the label of the old TApp.
@@ -133,7 +133,7 @@ def test_restored_pods_and_claims_are_taken_over(
     assert app.claims() == claims
 
 
-def test_a_restore_without_pods_makes_them_and_finds_the_claims(
+def test_restore_without_pods_creates_pods_on_the_restored_claims(
     app: App, tapps: Controller, cluster: Cluster, tmp_path: Path
 ) -> None:
     """With `--exclude-resources pods` no foreign pod is in the way, and only the claims need the

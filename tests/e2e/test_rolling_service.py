@@ -46,7 +46,7 @@ def answered(app: App, proxy: HookProxy) -> Counter[int]:
     return Counter(call.status for call in proxy.calls if mine in call.request)
 
 
-def test_no_call_fails_while_each_replica_is_replaced_again_and_again(
+def test_calls_succeed_while_replicas_of_the_service_are_replaced(
     app: App, levers: Levers, hook_proxy: HookProxy, tmp_path: Path, note: list[str]
 ) -> None:
     """As in a Deployment, a new replica is ready before an old one ends."""
@@ -86,7 +86,7 @@ def test_no_call_fails_while_each_replica_is_replaced_again_and_again(
             each.stop()
 
 
-def test_two_releases_answer_in_turn(
+def test_rollout_succeeds_with_two_releases_that_answer_in_turn(
     app: App, levers: Levers, hook_proxy: HookProxy, tmp_path: Path
 ) -> None:
     """Each release must continue the decisions of the other one, and must not revert its writes."""

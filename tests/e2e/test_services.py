@@ -41,7 +41,7 @@ def refused(app: App) -> str:
     return app.condition("ServicesNotCreated")
 
 
-def test_each_instance_has_a_service_until_its_number_goes(app: App) -> None:
+def test_instance_has_a_service_until_its_number_is_removed(app: App) -> None:
     app.apply(*example("service-each")).settle()
     names = [f"room-{id}" for id in range(3)]
     app.until(lambda: [*services(app)] == names, "each has its Service")
@@ -54,7 +54,7 @@ def test_each_instance_has_a_service_until_its_number_goes(app: App) -> None:
     assert app.idle()
 
 
-def test_the_service_of_all_gives_each_pod_a_name(app: App) -> None:
+def test_headless_service_gives_each_pod_a_dns_name(app: App) -> None:
     app.apply(*example("headless-service")).settle()
     specs = [pod["spec"] for pod in app.pods.values()]
     assert [spec["hostname"] for spec in specs] == ["peers-0", "peers-1", "peers-2"]
@@ -69,7 +69,7 @@ def test_the_service_of_all_gives_each_pod_a_name(app: App) -> None:
     assert app.idle()
 
 
-def test_an_edit_reaches_the_services_and_no_pod(app: App) -> None:
+def test_edit_of_the_service_template_changes_services_and_no_pod(app: App) -> None:
     filled = {"clusterIP": "", "sessionAffinity": "None", "publishNotReadyAddresses": False}
     app.apply(exposed(type="LoadBalancer", **filled)).settle()
     app.until(lambda: [*services(app)] == NAMES, "each has its Service")
@@ -94,7 +94,7 @@ def test_an_edit_reaches_the_services_and_no_pod(app: App) -> None:
     assert app.idle()
 
 
-def test_a_service_of_somebody_else_is_left_alone(app: App) -> None:
+def test_foreign_service_is_reported_and_left_unchanged(app: App) -> None:
     """One exists before the TApp, and one has an instance's labels, as after `kubectl
     expose pod`.
     """
@@ -126,7 +126,7 @@ def test_a_service_of_somebody_else_is_left_alone(app: App) -> None:
 
 
 @pytest.mark.parametrize("propagation", ["Foreground", "Orphan"])
-def test_they_go_with_their_tapp_unless_it_leaves_orphans(app: App, propagation: str) -> None:
+def test_services_are_deleted_with_their_tapp_unless_orphaned(app: App, propagation: str) -> None:
     app.apply(exposed()).settle()
     app.until(lambda: [*services(app)] == NAMES, "each has its Service")
     app.delete(propagationPolicy=propagation)

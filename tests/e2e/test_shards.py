@@ -136,7 +136,7 @@ def to(shard: str | None) -> Json:
 @pytest.mark.parametrize(
     ("labels", "name"), [({}, DEFAULT), ({LABEL: "b"}, OTHER)], ids=["without a label", "b"]
 )
-def test_each_has_its_own(
+def test_shard_is_served_only_by_its_own_metacontroller(
     app: App, levers: Levers, labels: dict[str, str], name: str, note: list[str]
 ) -> None:
     """Only one registration calls the hooks, no finalizer remains, and the costs are reported."""
@@ -150,7 +150,9 @@ def test_each_has_its_own(
 
 
 @pytest.mark.usefixtures("policy")
-def test_a_tapp_moves_in_mid_roll_and_back(app: App, levers: Levers, kube: Kube) -> None:
+def test_tapp_moves_to_another_shard_during_a_rollout_and_back(
+    app: App, levers: Levers, kube: Kube
+) -> None:
     """One patch moves the TApp.
 
     Only the rollout writes pods, and the other Metacontroller completes it.
@@ -173,7 +175,7 @@ def test_a_tapp_moves_in_mid_roll_and_back(app: App, levers: Levers, kube: Kube)
     assert app.writes() == []
 
 
-def test_a_label_that_is_changed_without_the_policy_stops_no_pod(app: App, kube: Kube) -> None:
+def test_shard_label_changed_without_the_policy_stops_no_pod(app: App, kube: Kube) -> None:
     """Finalizing hands the TApp over. The claims stay, even with the policy Delete."""
     app.apply(tapp(persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"})).settle()
     assert app.wrote(*each("create Pod", "web", 0, 1, 2))
@@ -185,7 +187,7 @@ def test_a_label_that_is_changed_without_the_policy_stops_no_pod(app: App, kube:
     assert app.writes() == []
 
 
-def test_a_label_that_nobody_serves_stops_nothing_and_is_taken_back(app: App, kube: Kube) -> None:
+def test_shard_label_without_a_metacontroller_stops_no_pod(app: App, kube: Kube) -> None:
     app.apply(tapp()).settle()
     born = app.uids()
     kube.patch(app.path, {"metadata": {"labels": {LABEL: "x"}}})

@@ -88,7 +88,7 @@ def known(kube: Kube, spec: Any) -> bool:
     return kube.minor >= 35 or not any(key in repr(spec) for key in ("fileKeyRef", "'reference'"))
 
 
-def test_the_simulator_stores_what_a_real_api_server_stores(kube: Kube, namespace: str) -> None:
+def test_simulator_stores_pods_like_a_real_api_server(kube: Kube, namespace: str) -> None:
     """The pods are samples, their spellings, and pods that almost equal a sample.
 
     Before 1.37 empty resources of a pod decide its QoS class, so these samples are skipped.
@@ -115,7 +115,7 @@ def test_the_simulator_stores_what_a_real_api_server_stores(kube: Kube, namespac
 
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
-def test_a_real_api_server_refuses_what_the_simulated_one_does(
+def test_real_api_server_refuses_the_pods_that_the_simulator_refuses(
     kube: Kube, namespace: str, name: str
 ) -> None:
     """Both must refuse the same field."""
@@ -126,7 +126,7 @@ def test_a_real_api_server_refuses_what_the_simulated_one_does(
     assert path in refusal.value.message
 
 
-def test_a_default_that_is_written_out_makes_the_same_pod(kube: Kube, namespace: str) -> None:
+def test_written_default_gives_the_same_stored_pod(kube: Kube, namespace: str) -> None:
     """This holds for the real API server, independent of the table."""
     seen: dict[str, Json] = {}
 

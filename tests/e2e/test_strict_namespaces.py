@@ -64,7 +64,7 @@ def rolls(app: App, image: str) -> float:
     return took
 
 
-def test_pods_that_pull_are_taken_where_much_is_demanded(
+def test_pullers_are_admitted_in_a_strict_namespace(
     app: App, levers: Levers, demand: Demand
 ) -> None:
     """With a compute quota and the rule of OpenShift, nothing is delayed or refused."""
@@ -89,7 +89,7 @@ def test_pods_that_pull_are_taken_where_much_is_demanded(
 
 
 @pytest.mark.since(35, "image volumes by default")
-def test_pods_that_pull_and_are_refused_cost_one_roll_half_a_minute(
+def test_refused_pullers_delay_only_the_first_rollout(
     app: App, demand: Demand, plugin: Plugin
 ) -> None:
     """Only the first rollout waits, and for an hour the service creates no puller again."""

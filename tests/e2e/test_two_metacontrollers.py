@@ -89,7 +89,7 @@ def until_synced(app: App, proxy: HookProxy) -> float:
     return time.monotonic() - begun
 
 
-def test_the_leader_is_killed(  # noqa: PLR0913, PLR0917 - all participants
+def test_rollout_continues_after_the_leader_is_killed(  # noqa: PLR0913, PLR0917 - all participants
     pair: Pair, app: App, levers: Levers, kube: Kube, hook_proxy: HookProxy, note: list[str]
 ) -> None:
     """The other replica takes over when the lease has expired, and no write is repeated."""
@@ -101,7 +101,7 @@ def test_the_leader_is_killed(  # noqa: PLR0913, PLR0917 - all participants
     rolling.end().wrote_once()
 
 
-def test_the_node_of_the_leader_is_lost(  # noqa: PLR0913, PLR0917 - all participants
+def test_rollout_continues_after_the_leader_loses_its_network(  # noqa: PLR0913, PLR0917 - all participants
     pair: Pair,
     line: Line,
     app: App,
@@ -126,7 +126,7 @@ def test_the_node_of_the_leader_is_lost(  # noqa: PLR0913, PLR0917 - all partici
     rolling.end().wrote_once()
 
 
-def test_the_leader_ends_in_order(
+def test_rollout_continues_after_the_leader_stops_gracefully(
     pair: Pair, app: App, levers: Levers, hook_proxy: HookProxy, note: list[str]
 ) -> None:
     """The lease must expire even then, because Metacontroller does not release it."""
@@ -136,7 +136,7 @@ def test_the_leader_ends_in_order(
     rolling.end().wrote_once()
 
 
-def test_the_leader_is_stopped_and_goes_on_beside_its_successor(  # noqa: PLR0913, PLR0917
+def test_rollout_survives_a_frozen_leader_that_continues_beside_its_successor(  # noqa: PLR0913, PLR0917
     pair: Pair, app: App, levers: Levers, kube: Kube, hook_proxy: HookProxy, note: list[str]
 ) -> None:
     """It continues with an old response while the other replica leads."""
@@ -154,7 +154,7 @@ def test_the_leader_is_stopped_and_goes_on_beside_its_successor(  # noqa: PLR091
     rolling.end()
 
 
-def test_their_rights_are_all_needed_and_enough(
+def test_leader_election_uses_exactly_the_granted_rights(
     pair: Pair, cluster: Cluster, app: App, kube: Kube
 ) -> None:
     """The audit log has the requests of the election."""
@@ -170,7 +170,7 @@ def test_their_rights_are_all_needed_and_enough(
     assert {(each.resource, each.namespace) for each in asked} == {("leases", ACCOUNT)}
 
 
-def test_two_that_elect_nobody(
+def test_two_metacontrollers_without_election_keep_the_budget(
     start: Start, app: App, levers: Levers, hook_proxy: HookProxy, note: list[str]
 ) -> None:
     """The chart refuses this setup, because both replicas send all requests.

@@ -60,7 +60,7 @@ def refusal(kube: Kube, name: str = TAPPS) -> str | None:
     return None
 
 
-def test_the_definition_cannot_be_deleted_by_the_way(guarded: Kube) -> None:
+def test_policy_refuses_the_deletion_of_the_crd_without_an_annotation(guarded: Kube) -> None:
     """The message says what a deletion would do, and the command that allows it.
 
     The deletion of a whole collection, which has no name, is refused as well. Other definitions can
@@ -94,7 +94,7 @@ def registration(tapps: Controller, hook_proxy: HookProxy) -> Iterator[Json]:
     tapps.register(shipped, hook_proxy.url)
 
 
-def test_without_its_registration_a_tapp_runs_on_until_it_is_back(
+def test_tapp_keeps_running_without_its_registration(
     app: App, tapps: Controller, hook_proxy: HookProxy, registration: Json
 ) -> None:
     """No pod changes.
@@ -123,7 +123,7 @@ def test_without_its_registration_a_tapp_runs_on_until_it_is_back(
     app.until(lambda: app.found is None, "the TApp is gone")
 
 
-def test_without_its_service_a_tapp_runs_on_until_it_is_back(app: App, hook: HookService) -> None:
+def test_tapp_keeps_running_without_the_service(app: App, hook: HookService) -> None:
     app.apply(tapp()).settle()
     before = app.uids()
     hook.stop()

@@ -20,7 +20,7 @@ WORDS = ("Duplicate value", "must be unique", "Not found", "must not already", "
 
 
 @pytest.mark.parametrize("made", [wrong for wrong, _ in INVALID.values()], ids=[*INVALID])
-def test_the_api_server_refuses_what_the_service_refuses(
+def test_api_server_refuses_the_templates_that_the_service_refuses(
     kube: Kube, namespace: str, made: Json
 ) -> None:
     """The message must be about a duplicate or a missing object, among others."""
@@ -31,7 +31,7 @@ def test_the_api_server_refuses_what_the_service_refuses(
 
 
 @pytest.mark.parametrize("made", VALID.values(), ids=[*VALID])
-def test_the_api_server_takes_what_the_service_takes(
+def test_api_server_accepts_the_templates_that_the_service_accepts(
     kube: Kube, namespace: str, made: Json
 ) -> None:
     """A repeated name or number is not everywhere a mistake."""
@@ -47,7 +47,7 @@ def mounting(*names: str, image: str = "app:1", **spec: Any) -> Json:
     return made
 
 
-def test_what_admission_adds_is_no_mistake(reshape: Reshape, app: App) -> None:
+def test_volume_added_by_admission_does_not_block_the_tapp(reshape: Reshape, app: App) -> None:
     """A policy adds the volume of a mount, so the service must create and update the TApp."""
 
     def added(pod: Json) -> bool:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.e2e
 UNSEEN = {"observedGeneration": -1}
 
 
-def test_a_tapp_that_was_just_created_is_not_taken_for_current(kube: Kube, namespace: str) -> None:
+def test_new_tapp_is_shown_as_in_progress(kube: Kube, namespace: str) -> None:
     """A tool must not read the missing status of a new TApp as current."""
     document = tapp("unseen", replicas=0)
     document["metadata"]["namespace"] = namespace
@@ -35,7 +35,7 @@ def test_a_tapp_that_was_just_created_is_not_taken_for_current(kube: Kube, names
 
 
 @pytest.mark.parametrize("way", [(), ("--server-side",)], ids=["by the client", "by the server"])
-def test_who_applies_a_tapp_has_nothing_to_say_about_its_status(
+def test_apply_of_a_tapp_does_not_own_its_status(
     app: App, kubectl: Kubectl, way: tuple[str, ...]
 ) -> None:
     """The default in the status must belong to no field manager and be no difference."""
@@ -86,7 +86,7 @@ def helm(
     return run
 
 
-def test_helm_waits_for_a_tapp_as_kubectl_tapp_does(
+def test_helm_waits_for_a_tapp_until_it_is_ready_or_stalled(
     app: App, levers: Levers, helm: Callable[..., subprocess.CompletedProcess[str]], note: list[str]
 ) -> None:
     """Helm waits until the TApp is Ready, fails if it is Stalled, and waits again for the

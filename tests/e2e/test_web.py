@@ -57,7 +57,7 @@ def served(
         process.kill()
 
 
-def test_a_roll_a_kill_and_a_canary_on_the_page(
+def test_page_makes_an_update_and_a_canary_and_shows_a_kill(
     page: Page, app: App, plugin: Plugin, served: tuple[subprocess.Popen[str], str], tmp_path: Path
 ) -> None:
     """The page makes its changes and shows foreign ones, and Ctrl-C leaves no kubectl process."""
