@@ -42,7 +42,7 @@ _STAYING = (Action.KEEP, Action.MARK, Action.ADOPT, Action.UPDATE)
 
 @dataclass
 class AnswerSpace:
-    """The instances that do not fit into an answer, and the pods that do not appear."""
+    """The instances that do not fit into a response, and the pods that do not appear."""
 
     waiting: set[int] = field(default_factory=set)  # instances for which nothing is created now
     delays: dict[int, Verdict] = field(default_factory=dict)
@@ -55,8 +55,8 @@ class AnswerSpace:
 def without_node(cases: Iterable[Case]) -> list[Instance]:
     """Returns the instances whose pod is created now, or exists and has no node yet.
 
-    A pod without a node may wait for a claim that was refused, or deleted meanwhile. So its claims
-    are written again.
+    A pod without a node may wait for a claim that was refused or deleted. So its claims are written
+    again.
     """
     return [
         case.instance
@@ -75,9 +75,9 @@ def without_node(cases: Iterable[Case]) -> list[Instance]:
 def fit_into_answer(
     world: World, cases: Iterable[Case], unscheduled: Sequence[Instance], limit: int, now: float
 ) -> AnswerSpace:
-    """Decides which updates, pods and claims an answer of about `limit` bytes carries.
+    """Decides which updates, pods and claims fit into a response of about `limit` bytes.
 
-    `unscheduled` is what `without_node` returns.
+    `unscheduled` is the result of `without_node`.
     """
     creating = [instance.id for instance in unscheduled if instance.pod is None]
     # The first sync without the pod proves nothing, because the pod is about to be created. The
@@ -139,9 +139,10 @@ def _sizes_of_new(world: World, unscheduled: Iterable[Instance], refused: Contai
 
 
 def _beyond(sizes: Sizes, limit: int) -> tuple[list[int], int]:
-    """Returns the instances that do not fit into `limit` bytes, and the bytes that are left.
+    """Returns the instances that do not fit into `limit` bytes, and the remaining bytes.
 
-    The first instance always fits. After the first that does not fit, only empty ones do.
+    The first instance always fits. After the first one that does not fit, only instances of size 0
+    fit.
     """
     waiting, left = list[int](), limit
     for id, size in sizes:

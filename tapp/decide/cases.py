@@ -1,7 +1,7 @@
 """A case: one instance on its way through a sync, from its verdict to the decision.
 
 `judge` gives the verdict. The stages (`stages.py`) may delay the verdict, or put a step before it.
-The decision is what is left: the step, else the delay, else the verdict.
+The decision is the step, or else the delay, or else the verdict.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from tapp.words.reasons import Reason
 
 
 class Case(msgspec.Struct, frozen=True, gc=False):
-    """An instance, its verdict, and what the stages have added."""
+    """An instance, its verdict, and the delay or step that stages have added."""
 
     instance: Instance
     verdict: Verdict  # what the instance needs, judged alone
@@ -27,15 +27,15 @@ class Case(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_notable(self) -> bool:
-        """Returns False for the many instances that simply run their template."""
+        """Returns False for the many instances that just run their template."""
         decision = self.decision
         return decision.reason is not UP_TO_DATE.reason or decision.change is not None
 
     @property
     def is_pending(self) -> bool:
-        """Returns True for an update that has to go through the budget.
+        """Returns True for an update that needs a part of the budget.
 
-        An update that a hold keeps back does not: a pod on hold takes no place in the budget.
+        An update that a hold delays needs none.
         """
         held = self.delay is not None and self.delay.reason is Reason.HELD
         return self.verdict.action in DISRUPTIVE and not held

@@ -33,7 +33,7 @@ RECHECK = 1.0  # Seconds after which to look again if no event of the cluster wi
 
 
 class FromHistory(msgspec.Struct, frozen=True, gc=False):
-    """An instance as the history has it, for a partition (`kept_instances.py`)."""
+    """The recorded revision at which a partition keeps an instance (`kept_instances.py`)."""
 
     # The revision at which the partition keeps the instance; "" for an instance at the newest
     # revision, whose record differs from the spec in claims or Service
@@ -45,7 +45,10 @@ class FromHistory(msgspec.Struct, frozen=True, gc=False):
 
 
 class Comparison(msgspec.Struct, frozen=True, gc=False):
-    """A pod's own template, compared with the one that it should run (`comparison.py`)."""
+    """The result of comparing a pod's own template with the one that it should run.
+
+    `comparison.py` computes it.
+    """
 
     # The hash without images and resources (`Hashes.bare`) of the pod's template; "" if unknown
     bare: str = ""
@@ -70,7 +73,7 @@ class ResizeState(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodProblems(msgspec.Struct, frozen=True, gc=False):
-    """Reasons why no pod can be made of an instance's template (`pod_problems.py`)."""
+    """Reasons why no pod can be created from an instance's template (`pod_problems.py`)."""
 
     new_pod: str  # why no new pod can be created
     # Reason why the existing pod cannot be updated to its template either; or ""
@@ -78,7 +81,7 @@ class PodProblems(msgspec.Struct, frozen=True, gc=False):
 
 
 class Instance(msgspec.Struct, frozen=True, gc=False):
-    """One number of a TApp, with all that its verdict depends on.
+    """One instance of a TApp, with all observations on which its verdict depends.
 
     A part that is None does not apply to the instance.
     """
@@ -110,18 +113,18 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def kept(self) -> str:
-        """Returns the revision at which the partition keeps the instance, "" if it does not."""
+        """Returns the revision at which the partition keeps the instance; "" if it is not kept."""
         return "" if self.history is None else self.history.revision
 
     @property
     def source(self) -> PodSource:
-        """Returns what a new pod of the instance is made of."""
+        """Returns the source of the instance's next pod: its template and its recorded spec."""
         recorded = None if self.history is None else self.history.templates
         return PodSource(self.id, self.template, recorded)
 
     @property
     def metadata_before(self) -> Metadata | None:
-        """Returns labels and annotations of the pod's own template; None if not known."""
+        """Returns labels and annotations of the pod's own template; None if they are unknown."""
         comparison = self.comparison
         same = self.updated or (comparison is not None and comparison.same)
         if same and self.template is not None:
@@ -130,7 +133,7 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def resizing(self) -> Resizing | None:
-        """Returns how far the kubelet is with the template's resources; None if it is done."""
+        """Returns the unfinished resize of the pod to the template's resources, or None."""
         return None if self.resize is None else self.resize.progress
 
     @property
@@ -140,12 +143,12 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def no_new_pod(self) -> str:
-        """Returns why no new pod can be created of the template, or ""."""
+        """Returns why no new pod can be created from the template, or an empty string."""
         return "" if self.problems is None else self.problems.new_pod
 
     @property
     def finished(self) -> bool:
-        """Returns True if the instance ran to its end and is not run again."""
+        """Returns True if the instance has run to its end and does not run again."""
         return self.status in FINISHED
 
 
@@ -158,7 +161,7 @@ def with_parts(  # noqa: PLR0913 - the parts that rules add after the partition
     pace: Pace | None,
     remove_finished: bool,
 ) -> Instance:
-    """Adds the parts that rules have found."""
+    """Returns the instance with the parts that other rules have computed."""
     return msgspec.structs.replace(
         instance,
         comparison=comparison,
@@ -170,9 +173,9 @@ def with_parts(  # noqa: PLR0913 - the parts that rules add after the partition
 
 
 def gives_way(pod: Pod, update: Progress, remembered: str = "") -> bool:
-    """Returns True if a completed pod is replaced, False if the instance has finished with it.
+    """Returns True if a completed pod is replaced, False if its instance has finished.
 
-    docs/finished.md. `remembered` is the status of the instance in the last sync.
+    `remembered` is the status of the instance in the last sync (docs/finished.md).
     """
     if pod.failed_by_service or pod.refused_by_kubelet or ended_by_update(pod, update):
         return True
@@ -192,7 +195,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
     silent_since: float | None,
     now: float,
 ) -> InstanceStatus:
-    """Returns the word of an instance for `status.statuses`. `remembered` is its last word."""
+    """Returns the word of an instance for `status.statuses`; `remembered` is its word so far."""
     if pod is None:
         if killed:
             return InstanceStatus.KILLED
@@ -223,7 +226,10 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
 
 
 def observe_instances(world: World, now: float) -> list[Instance]:
-    """Returns all numbers below `spec.replicas`, then those of pods beyond; ascending."""
+    """Returns the instances, sorted by number.
+
+    These are all numbers below `spec.replicas`, and the numbers of other pods of the TApp.
+    """
     tapp, templates = world.tapp, world.templates
     spec, pods, remembered = tapp.spec, world.pods, tapp.status.statuses
     replicas, never_migrate = spec.replicas, spec.never_migrate
@@ -298,20 +304,20 @@ def observe_instances(world: World, now: float) -> list[Instance]:
 
 
 def runs(pod: Pod | None, template: Template | None) -> bool:
-    """Returns True if a pod is made of a template, also while the pod is being deleted."""
+    """Returns True if a pod was created from this template, also while the pod is being deleted."""
     return pod is not None and template is not None and pod.spec.template_hash == template.revision
 
 
 def is_updated(pod: Pod | None, template: Template | None) -> bool:
-    """Returns True if a pod is made of a template and is not being deleted."""
+    """Returns True if a pod was created from this template and is not being deleted."""
     return runs(pod, template) and pod is not None and not pod.terminating
 
 
 def is_fresh(tapp: TApp, id: int) -> bool:
     """Returns True if an instance is new, or is started again after it was killed or has finished.
 
-    An instance without an entry in the status is new only if the spec is: an instance that loses
-    its pod while others come first has no entry either.
+    An instance without an entry in the status is new only if the spec is new. An instance that
+    loses its pod, and waits while others are created first, has no entry either.
     """
     before = tapp.status.statuses.get(str(id))
     if before:
@@ -323,7 +329,7 @@ _ALIVE = frozenset(InstanceStatus) - {*FINISHED, InstanceStatus.KILLED}
 
 
 def app_status(instances: list[Instance]) -> AppStatus:
-    """Returns `status.appStatus`, the word for all instances below `spec.replicas` together."""
+    """Returns `status.appStatus`: one word for all instances below `spec.replicas`."""
     statuses = {instance.status for instance in instances if instance.wanted}
     if not statuses:
         return AppStatus.PENDING

@@ -1,7 +1,7 @@
 """Judges each instance alone: what should happen to it, and why.
 
-The rules of docs/design.md, "Verdicts"; the first rule that applies gives the verdict. Whether an
-update may happen in this sync is decided afterwards over all instances (`stages.py`).
+The first rule that applies gives the verdict (docs/design.md, "Verdicts"). The stages decide
+afterwards over all instances whether an update may run in this sync (`stages.py`).
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from tapp.words.vocabulary import RESTART_INSTANCE, RESTARTED_AT
 
 
 class Attempt(NamedTuple):
-    """The result of an attempt to bring a pod to its template without replacing the pod."""
+    """The result of trying to bring a pod to its template without replacing the pod."""
 
     verdict: Verdict | None = None  # None if the attempt failed, or there was nothing to do
     obstacle: str = ""  # why the attempt failed; "" if there was nothing to do
@@ -40,7 +40,7 @@ _IN_MORE = "more than images and metadata"
 
 
 def judge(instance: Instance) -> Verdict:
-    """Returns the verdict of the first rule that applies. The design numbers them alike."""
+    """Returns the verdict of the first rule that applies; the design has the same numbers."""
     pod, template = instance.pod, instance.template
     # 1. No pod is wanted: beyond replicas, killed, or finished and due for removal.
     if not instance.should_run and (unwanted := _not_wanted(instance)) is not None:
@@ -145,16 +145,17 @@ def _names(containers: Iterable[str]) -> str:
 
 
 def _recreate(instance: Instance, template: Template, reason: Reason, message: str) -> Verdict:
-    """Replaces the pod; the pod stays if no new pod could be created."""
+    """Returns the verdict that replaces the pod, or keeps it if no new pod could be created."""
     if obstacle := template.obstacle or instance.no_new_pod:
         return wait(Reason.BLOCKED, obstacle)
     return Verdict(Action.RECREATE, reason, message)
 
 
 def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict:
-    """Judges a pod that has the revision of its template and may lack the template's resources.
+    """Returns the verdict on a pod that has its template's revision, but perhaps not its resources.
 
-    A resize needs no new revision on the pod: the resources of others may be in the spec of a pod.
+    A resize does not change the revision of the pod. So a pod that another controller has resized
+    has the same revision.
     """
     if verdict := _resize(instance, pod, template).verdict:
         return verdict
@@ -167,7 +168,7 @@ def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict
 
 
 def _resizing(state: Resizing) -> Verdict:
-    """Waits until the kubelet has given containers the resources of the pod's spec."""
+    """Returns the verdict on a pod whose kubelet has not finished a resize."""
     quote = f": {state.message}" if state.message else ""
     if state.pending == RESIZE_DEFERRED:
         message = f"its node has no room now for the resources of its template{quote}"
@@ -195,9 +196,10 @@ def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
 
 
 def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Attempts to adopt the pod of another controller. No obstacle if only its images differ.
+    """Tries to adopt the pod of another controller.
 
-    The hashes of our labels are missing, so template and pod are compared field by field.
+    The pod has no hashes of this service, so template and pod are compared field by field. If only
+    its images differ, there is no obstacle, and the caller tries to update the pod in place.
     """
     manifest = pod.manifest
     wanted, observed = comparable(template.spec), comparable(manifest.spec)
@@ -253,7 +255,7 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
 
 
 def _resize_alone(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Attempts to resize a pod whose template has changed in resources and metadata only."""
+    """Tries to resize a pod whose template has changed in resources and metadata only."""
     images = changed_images(pod.spec, template)
     if images and instance.resize is not None:
         why = f"images change, too, of {_names(images)}: a resize changes nothing else"
@@ -262,10 +264,10 @@ def _resize_alone(instance: Instance, pod: Pod, template: Template) -> Attempt:
 
 
 def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> str:
-    """Returns what differs and cannot be changed by an update in place, "" if nothing does.
+    """Returns a difference that an update in place cannot change, or an empty string.
 
-    Resources do not count if they are left to others, or if the pod has them already because
-    somebody has resized it.
+    Resources are no difference if they are ignored, or if the pod has the template's resources
+    already because somebody has resized it.
     """
     if spec.uniq_hash == template.uniq or (instance.comparison or NOT_COMPARED).same_spec:
         return ""
@@ -283,13 +285,13 @@ def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> s
 
 
 def _differs_in_resources(instance: Instance, spec: PodSpec, template: Template) -> bool:
-    """Returns True if a pod may differ in resources, besides images and metadata."""
+    """Returns True if a pod may differ from its template in resources, images and metadata only."""
     bare = (instance.comparison or NOT_COMPARED).bare
     return spec.uniq_hash in template.hashes or bare == template.hashes.bare
 
 
 def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Attempts to update a pod that differs in images and metadata only."""
+    """Tries to update a pod that differs in images and metadata only."""
     spec, name = pod.spec, f"template {quoted(template.name)}"
     comparison = instance.comparison or NOT_COMPARED
     images = changed_images(spec, template) if not instance.updated else {}

@@ -1,8 +1,9 @@
-"""Objects that instances need and the TApp does not have: pods, claims and Services.
+"""Objects that instances need and the TApp does not own: pods, claims and Services.
 
-A hook sees only objects that carry the label of its TApp and belong to it (docs/troubleshooting.md,
-"Lost ownership"). That an object is missing once says nothing, because the cache may lag. That it
-is missing for long does, so the status notes since when.
+A hook receives only objects that have the label of its TApp and belong to it
+(docs/troubleshooting.md, "Lost ownership"). An object that is missing in one request may just not
+be in the cache yet. An object that is missing for long is a problem, so the status notes since when
+it is missing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +22,7 @@ Since = dict[str, list[int]]  # Since when, RFC 3339 -> instances
 
 @dataclass
 class MissingObjects:
-    """Since when objects are missing."""
+    """The instances that lack an object, by the time since when it is missing."""
 
     pods: Since = field(default_factory=dict)  # pods that were requested and do not appear
     claims: Since = field(default_factory=dict)  # claims that a pod uses and the TApp lacks
@@ -34,7 +35,7 @@ class MissingObjects:
 
 
 def missing_since(noted: Mapping[str, str], ids: list[int], now: float) -> Since:
-    """Returns since when each of these instances lacks an object: as noted before, or now."""
+    """Returns since when each of these instances lacks an object: the noted time, or now."""
     if not ids:
         return {}
     known = decode_since(noted, now)
@@ -53,10 +54,10 @@ def overdue(found: Since, now: float) -> Since:
 
 
 def unseen_claims(world: World, own: Claims, instance: Instance) -> list[str]:
-    """Returns the claims that an instance's pod runs with and that the TApp does not have.
+    """Returns the claims that an instance's pod uses and that the request does not contain.
 
-    A pod gets a node only when its claims exist. A claim that the hook does not see carries another
-    label, or belongs to another owner.
+    A pod gets a node only when its claims exist. So such a claim has another label, or belongs to
+    another owner.
     """
     pod = instance.pod
     if pod is None or not pod.spec.claims or not pod.node or pod.completed or pod.terminating:
@@ -66,6 +67,6 @@ def unseen_claims(world: World, own: Claims, instance: Instance) -> list[str]:
 
 
 def without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
-    """Returns the instances whose pods run with claims that the TApp does not have."""
+    """Returns the instances whose pods use claims that the request does not contain."""
     own = Claims(world)
     return [item.id for item in instances if item.wanted and unseen_claims(world, own, item)]

@@ -1,15 +1,15 @@
-"""The partition: which instances stay at an older revision, and what that revision is.
+"""The partition: which instances are kept at an older revision, and at which revision.
 
-docs/partition.md. The group of a partition are all instances with the rolling template. Of a group
-of `n`, `k` instances are kept and the others run the newest revision:
+A partition applies to all instances with the rolling template (docs/partition.md). Of `n` such
+instances, `k` are kept and the others run the newest revision:
 
     k = min(partition, n)                 for a number
     k = ceil(n * percentage / 100)        for a percentage, one less if that were all of several
 
-Kept instances of the last sync stay kept, then the last ones in the order of updates. Each keeps
-the revision of its pod or, without a pod, the one that the status notes (`status.kept`). The
-history has the template of that revision. It becomes the template of the instance before any other
-rule looks at the instance, so no other rule knows of partitions.
+Instances that were kept in the last sync stay kept. Further ones are the last in the order of
+updates. Each is kept at the revision of its pod or, without a pod, at the one that the status notes
+(`status.kept`). The history has the template of that revision. It replaces the template of the
+instance before any other rule uses the instance, so no other rule needs to know of partitions.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -32,7 +32,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Partition:
-    """Which instances a partition keeps; revisions are named as by `content_name`."""
+    """The instances that a partition keeps; revisions have the names that `content_name` gives."""
 
     # The revision of the rolling template; "" if that does not resolve and never has
     update: str
@@ -68,7 +68,7 @@ def partition_size(value: int | str, group: int) -> int:
 def partition_of(
     world: World, records: Records, instances: Iterable[Instance]
 ) -> tuple[Partition, dict[int, KeptInstance]]:
-    """Finds the kept instances, and what the partition changes about each of them."""
+    """Finds the kept instances, and the changes that the partition makes to each of them."""
     spec, status = world.tapp.spec, world.tapp.status
     strategy, rolling = spec.update_strategy, spec.rolling_name
     content = Contents(world).of(rolling)
@@ -120,7 +120,7 @@ def partition_of(
 def follow_current(
     world: World, partition: Partition, instances: Iterable[Instance], available: Set[int]
 ) -> str:
-    """Returns `status.currentRevision`: the revision of the last rollout that was completed."""
+    """Returns `status.currentRevision`: the revision of the last complete rollout."""
     if partition.is_set:
         return partition.current
     rolling = world.tapp.spec.rolling_name
@@ -135,7 +135,7 @@ def follow_current(
 
 
 def _before(update: str, group: Iterable[Instance], records: Records) -> str:
-    """Returns the revision before `update` for a status that does not say it.
+    """Returns the revision before `update`, if the status does not have it.
 
     That is the newest older revision of a pod; `update` if no pod has an older one.
     """
@@ -185,7 +185,7 @@ class _Keeper:
         return self.records.of_pod(pod, instance.id, instance.template_name, likely) or fallback
 
     def keep(self, instance: Instance, revision: str) -> KeptInstance | None:
-        """Returns a kept instance; None if it is as the spec has it."""
+        """Returns the changes to a kept instance; None if it runs the current spec."""
         if revision == self.update:
             return self.instances.at_newest(instance, revision)
         pod = instance.pod

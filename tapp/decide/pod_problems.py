@@ -1,9 +1,9 @@
-"""Finds why no pod could be created of an instance's template, while the instance has its old pod.
+"""Finds why no pod could be created from an instance's template, while the old pod still exists.
 
-An instance that loses its pod for such a template never gets another one. So it keeps its pod until
-the author repairs the spec (docs/invalid-templates.md). An instance without a pod has nothing to
-lose: it is tried, unless the service knows for certain that the API server refuses its pod. Only
-the API server knows what admission adds.
+If such an instance lost its pod, it would not get another one. So it keeps its pod until a user
+corrects the spec (docs/invalid-templates.md). An instance without a pod has nothing to lose. So its
+pod is requested, unless the API server would certainly refuse it: only the API server knows what
+admission adds.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ class CreationProblems:
     claims_alone: list[str] = field(default_factory=list)
 
     def of(self, instance: Instance) -> PodProblems | None:
-        """Returns the problems of an instance; None without any."""
+        """Returns the problems of an instance; None if it has none."""
         found = (self.blocked if instance.pod is None else self.new_pod).get(instance.id, "")
         return PodProblems(found, self.any_pod.get(instance.id, "")) if found else None
 
@@ -93,7 +93,7 @@ def find_problems(
 
 
 def _has_images_of_admission(pod: Pod | None, template: Template) -> bool:
-    """Returns True if admission gave a pod all images that its template lacks."""
+    """Returns True if admission has added all images that the template lacks to the pod."""
     if pod is None or not template.missing_image:
         return False
     spec, lists = template.spec, ("containers", "initContainers")
@@ -106,7 +106,7 @@ def _has_images_of_admission(pod: Pod | None, template: Template) -> bool:
 
 
 def _own_problem(app: str, instance: Instance, template: Template, claims: Claims) -> str:
-    """Returns why the name or the values of an instance allow no pod or claim, or ""."""
+    """Returns why an instance's name or values prevent its pod or claims, or an empty string."""
     why = _host_problem(app, instance) or _name_problem(app, instance, template)
     source = instance.source
     if not why and (claims.differ or source.recorded is not None):
@@ -115,7 +115,7 @@ def _own_problem(app: str, instance: Instance, template: Template, claims: Claim
 
 
 def _host_problem(app: str, instance: Instance) -> str:
-    """Returns why an instance's pod can have no host name in `spec.serviceName`, or ""."""
+    """Returns why the pod's name cannot be a host name in `spec.serviceName`, or "" if it can."""
     pod_name = f"{app}-{instance.id}"
     if not instance.service_name or is_dns_label(pod_name):
         return ""
@@ -126,7 +126,7 @@ def _host_problem(app: str, instance: Instance) -> str:
 
 
 def _name_problem(app: str, instance: Instance, template: Template) -> str:
-    """Returns why a pod or a claim of its ephemeral volumes would have too long a name, or ""."""
+    """Returns why the name of a pod or of its ephemeral claims would be too long, or ""."""
     pod_name = f"{app}-{instance.id}"
     if len(pod_name) > MAX_NAME:
         return (
@@ -153,11 +153,11 @@ _CUTTING = (
 
 
 class _Sizes:
-    """Sizes of the annotations of new pods, which include Metacontroller's copy of the pod.
+    """The sizes of the annotations of new pods, which include Metacontroller's copy of the pod.
 
-    The admission policy `tapp-lean-pods` cuts that copy. The newest pod of the TApp shows whether
-    the policy is installed. If it does not show it, or a pod that was requested does not appear,
-    the copy counts: in doubt, no pod is deleted.
+    The admission policy `tapp-lean-pods` removes most of that copy. The newest pod of the TApp
+    shows whether the policy is installed. The copy counts if no pod shows that, or if a requested
+    pod does not appear: it is better to keep a pod than to delete one that cannot be created again.
     """
 
     def __init__(self, world: World, claims: Claims, options: Options, now: float) -> None:
@@ -213,10 +213,10 @@ class _Sizes:
 
 
 class _Mounts:
-    """Mounts without a volume.
+    """The mounts of containers that have no volume.
 
-    Admission may add volumes, and existing pods show it: they have a volume that their template
-    lacks. Volumes of these names are not missed.
+    Admission may add volumes. That is the case if existing pods have a volume that their template
+    lacks. Volumes of these names are not missed in a new template.
     """
 
     def __init__(self, world: World, records: Records, claims: Claims) -> None:
@@ -227,7 +227,10 @@ class _Mounts:
         self._texts = dict[str, str]()
 
     def lacking(self, template: Template) -> dict[str, str]:
-        """Returns volume -> container that mounts it, for volumes that nothing provides."""
+        """Returns volume -> container that mounts it, for volumes that nothing provides.
+
+        A template or admission may provide a volume.
+        """
         found = self._lacking.get(id(template))
         if found is None:
             names = template.mounts.keys() - self._templates.keys()
@@ -237,7 +240,7 @@ class _Mounts:
         return found
 
     def without_claim(self, instance: Instance, template: Template, lacking: dict[str, str]) -> str:
-        """Returns why an instance gets no pod, "" if claims provide all that its template lacks."""
+        """Returns why an instance gets no pod; "" if its claims provide all missing volumes."""
         claims, source = self._claims, instance.source
         own = claims.of(source)
         gone = (
@@ -253,7 +256,10 @@ class _Mounts:
         return self._texts.setdefault(text, text)  # instances share one object: it may be long
 
     def _stays(self, name: str) -> bool:
-        """Returns True if a claim exists and stays. A claim in deletion goes with its pod."""
+        """Returns True if a claim exists and is not being deleted.
+
+        A claim in deletion goes together with its pod.
+        """
         claim = self._world.claims.get(name)
         return claim is not None and claim.metadata.deletion_timestamp is None
 
@@ -269,7 +275,8 @@ class _Mounts:
 def _added(id: int, pod: Pod, records: Records) -> set[str]:
     """Returns the names of volumes that admission has added to a pod.
 
-    If the history has the template of the pod, only those that this template mounts and lacks.
+    If the history has the pod's template, only volumes that this template mounts and does not
+    define are included.
     """
     revision = "" if pod.foreign else records.of_pod(pod, id, DEFAULT_TEMPLATE, ())
     template = records.template(revision, id, DEFAULT_TEMPLATE) if revision else None

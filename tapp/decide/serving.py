@@ -1,10 +1,10 @@
 """The serving state of each instance, by which the budget counts it.
 
-docs/design.md, "The budget". An instance counts as available if its pod has been Ready for
-`minReadySeconds` (`tapp/pod/availability.py`) and nothing says that the pod is about to stop. Other
-instances may serve as well, although the budget does not rely on them: they are not free to be
-taken down. `ServingState` has the cases; an instance that certainly does not serve has none, and
-may be updated at any time.
+An instance is available if its pod has been Ready for `minReadySeconds`
+(`tapp/pod/availability.py`) and nothing shows that the pod is about to stop (docs/design.md, "The
+budget"). Other instances may serve as well. The budget does not rely on them, but they may not be
+updated freely either. `ServingState` lists these cases. An instance that certainly does not serve
+has no state, and may be updated at any time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class Serving:
         self.available = {id for id, state in self.states.items() if state in _AVAILABLE}
 
     def without(self, taken: set[int]) -> "Serving":
-        """Returns the states if these instances are taken down as well."""
+        """Returns the serving states as they are after these instances are taken down, too."""
         states = {id: state for id, state in self.states.items() if id not in taken}
         return Serving(states, self.unsettled)
 
@@ -98,10 +98,10 @@ def serving_of(world: World, instances: list[Instance], now: float) -> Serving:
 def _missing_seconds(
     instance: Instance, pod: Pod, min_ready_seconds: int, now: float
 ) -> float | None:
-    """Returns the seconds until a Ready pod counts as available: 0 if it does.
+    """Returns the seconds until a Ready pod is available, or 0 if it is available.
 
-    `NEVER` if the pod is certainly about to stop. None if it is not known when the pod can be
-    trusted.
+    Returns `NEVER` if the pod is certainly about to stop, and None if it is unknown when Ready will
+    be reliable.
     """
     # A pod that is Ready with a closed gate is leaving its Services: its kubelet has not looked
     # yet.
@@ -120,7 +120,7 @@ def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
 
 
 def _is_resized(instance: Instance) -> bool:
-    """Returns True while a kubelet changes resources, also to those of an earlier template."""
+    """Returns True while a kubelet changes resources, also for those of an earlier template."""
     pod, resize = instance.pod, instance.resize
     if pod is None or resize is None or resize.progress is not None or not resize.wanted.resources:
         return instance.resizing is not None
@@ -129,21 +129,21 @@ def _is_resized(instance: Instance) -> bool:
 
 
 def _is_at_work(instance: Instance, pod: Pod, state: Resizing) -> bool:
-    """Returns True if a resize has begun, also if the template asks for other resources by now.
+    """Returns True if the kubelet has begun a resize, although the template may have changed since.
 
-    A resize that waits for room on the node has not begun. It counts only if the template asks for
-    just these resources.
+    A resize that waits for resources of the node has not begun. It counts only if the template
+    requests exactly these resources.
     """
     return instance.resizing is not None or not state.pending or pod.kubelet_is_behind
 
 
 def _unsettled(tapp: TApp) -> bool:
-    """Returns True if updates of the last spec may be under way that this observation lacks.
+    """Returns True if updates of the previous spec may have begun that the request does not show.
 
     Metacontroller's cache may lag behind its own writes. While the spec stays the same, that does
-    no harm: the same instances are chosen again, and the API server refuses a write on an old
-    resourceVersion. Right after a change of the spec in the middle of a rollout, other instances
-    would be chosen, besides those that were just taken down. One sync later the cache has moved on.
+    no harm: the same instances are chosen again, and the API server refuses writes with an old
+    resourceVersion. After a change of the spec during a rollout, other instances would be chosen in
+    addition to those that the last sync has taken down. The next sync sees these.
     """
     observed, generation = tapp.status.observed_generation, tapp.metadata.generation
     if not observed or observed == generation:
@@ -158,10 +158,10 @@ def _unsettled(tapp: TApp) -> bool:
 def troubles_of(
     tapp: TApp, instances: Sequence[Instance], options: Options, now: float
 ) -> dict[int, Trouble]:
-    """Returns instance -> trouble of its pod, for instances whose pod may have any.
+    """Returns instance -> trouble of its pod, for instances whose pod may have trouble.
 
-    A pod that serves and has never restarted has none. Of an instance that should not run, only the
-    deletion of the pod can be in trouble.
+    A pod that is available and has never restarted has none. If an instance should not run, only
+    the deletion of its pod can be trouble.
     """
     moved = tapp.spec.force_delete_pod and not tapp.spec.never_migrate
     limit, _ = limit_of(tapp.metadata.annotations, options.lost_node_seconds)

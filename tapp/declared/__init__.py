@@ -1,3 +1,1 @@
-"""The TApp's spec as its author wrote it: fields, templates, values,
-and the revisions of templates.
-"""
+"""The TApp's spec as a user wrote it: fields, templates, values, and revisions of templates."""

@@ -1,8 +1,8 @@
-"""Comparison of a template with a pod that another controller made.
+"""Compares a template with a pod that another controller created.
 
 Such a pod has no revision of this service; the old controller wrote decimal hashes. So the pod is
-compared field by field: it matches if it has everything that the template says. Whatever the pod
-has in addition (defaults, injected sidecars, tokens) does not count (docs/history.md, "Revisions").
+compared field by field: it matches if it has every field of the template. Additional fields of the
+pod (defaults, injected sidecars, tokens) do not matter (docs/history.md, "Revisions").
 """
 
 from typing import Any
@@ -14,11 +14,11 @@ _CANNOT_BE_INJECTED = {"command", "args"}
 
 
 def describes(template: Any, observed: Any) -> bool:
-    """Returns True if `observed` has every field of `template`.
+    """Returns True if `observed` has every field of `template` with the same value.
 
-    Both are in the form of `canonical.comparable`. Lists of objects are matched by their merge key,
-    other lists item by item in order. The observed lists may have further items, except for
-    `command` and `args`.
+    Both are in the form of `canonical.comparable`. Items of lists of objects are matched by their
+    merge key, items of other lists by their position. The observed lists may have further items,
+    except for `command` and `args`.
     """
     if isinstance(template, dict):
         return isinstance(observed, dict) and all(
@@ -33,8 +33,9 @@ def describes(template: Any, observed: Any) -> bool:
 
 
 def differs_in_images_only(template: dict[str, Any], observed: dict[str, Any]) -> bool:
-    """Returns True if `observed` has every field of `template` except
-    images of running containers.
+    """Returns True if `observed` has every field of `template`, apart from images.
+
+    Only the images of running containers may differ.
     """
     return describes(without_images(template), without_images(observed))
 

@@ -1,7 +1,7 @@
-"""Service name and claim templates of a spec, which a ControllerRevision records.
+"""The Service name and the claim templates of a spec, which ControllerRevisions record.
 
-A revision consists of a pod template and of these. The history records both, so that an instance
-that a partition keeps gets its next pod as before (docs/partition.md).
+A revision consists of a pod template and of these two parts. The history records all of them, so
+that the next pod of a kept instance is like the pod before (docs/partition.md).
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from tapp.kube.depth import is_too_deep
 
 
 class ClaimsAndService(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Service name and claim templates; the fields are those of `spec`."""
+    """The Service name and claim templates of a spec; the fields are named as in `spec`."""
 
     # `spec.serviceName`; None if the record was too large to include it.
     service_name: str | None = None
@@ -23,8 +23,9 @@ class ClaimsAndService(msgspec.Struct, frozen=True, rename="camel", omit_default
     volume_claim_templates: list[dict[str, Any]] | None = None
 
     def differs_from(self, now: "ClaimsAndService") -> bool:
-        """Returns True if a recorded part differs from `now`. Parts that
-        are not recorded do not count.
+        """Returns True if a recorded part differs from `now`.
+
+        A part that is not recorded does not differ.
         """
         return self.service_name not in {None, now.service_name} or (
             self.volume_claim_templates is not None
@@ -43,7 +44,7 @@ _decode = msgspec.json.Decoder(ClaimsAndService).decode
 
 
 def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
-    """Returns the claim templates by name, without those that have no usable name or spec."""
+    """Returns name -> claim template, without templates that lack a valid name or spec."""
     return {
         claim_name(template): template
         for template in spec.volume_claim_templates
@@ -52,13 +53,13 @@ def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
 
 
 def parts_of(spec: TAppSpec) -> ClaimsAndService:
-    """Returns Service name and claim templates of the current spec."""
+    """Returns the Service name and claim templates of the current spec."""
     claims = list(claim_templates(spec).values())
     return NOT_RECORDED if is_too_deep(claims) else ClaimsAndService(spec.service_name, claims)
 
 
 def recorded_parts(data: bytes) -> ClaimsAndService:
-    """Returns the parts that a record's `data` (JSON) has; none if the data cannot be read."""
+    """Returns the parts in a record's `data` (JSON); no parts if it cannot be read."""
     try:
         found = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,8 +1,8 @@
-"""Lists the fields in which two versions of a template differ, and what each change does to pods.
+"""Lists the fields in which two versions of a template differ, with the effect on pods.
 
-Entry point: `differences`. It compares the forms that the revisions are hashes of (`revision.py`).
-So two ways to write the same thing are no difference, and the fields that the second hash leaves
-out are those that a kubelet can change in place.
+Entry point: `differences`. It compares the canonical forms from which the revisions are computed
+(`revision.py`). So two notations of the same value are no difference. The fields that the second
+hash leaves out are those that a kubelet can change in place.
 """
 
 from collections.abc import Iterator
@@ -59,8 +59,8 @@ def differences(
     Args:
         before: the old template.
         after: the new template.
-        ignores_resources: whether other controllers set the resources of running containers.
-        resizes: whether running containers are resized.
+        ignores_resources: True if other controllers set the resources of running containers.
+        resizes: True if running containers are resized.
     """
     old, new = before.get("metadata") or {}, after.get("metadata") or {}
     read = _restarting_entries(before, after)
@@ -91,7 +91,7 @@ def differences(
 
 
 def _pod_meaning(spec: dict[str, Any]) -> dict[str, Any]:
-    """Returns the spec of the pods made from a template, in the canonical form for comparison."""
+    """Returns the canonical form of the pod spec that a template creates, for comparisons."""
     made = meaning(canonical(spec))
     return {**made, "tolerations": with_defaults(made.get("tolerations") or [], SECONDS)}
 
@@ -104,7 +104,7 @@ def _effect(part: str, key: str, new: dict[str, str], read: set[str]) -> Effect:
 
 
 def _restarting_entries(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
-    """Returns the labels and annotations because of which a container restarts."""
+    """Returns the labels and annotations whose change restarts a container."""
     old, new = (
         read_by(
             running(body.get("spec") or {}),
@@ -123,7 +123,7 @@ def _difference(path: Path, bodies: tuple[Any, Any], effect: Effect) -> Differen
 def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
     """Yields the paths of all values that differ.
 
-    A path names an item of a list by the merge key of the item, as `[KEY]`.
+    An item of a list is named by its merge key, as `[KEY]`.
     """
     if before == after and type(before) is type(after):
         return
@@ -151,8 +151,9 @@ def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def _names(before: list[Any], after: list[Any]) -> list[tuple[list[str], list[Any]]] | None:
-    """Returns the merge keys and items of both lists; None if the items have no unique merge
-    key.
+    """Returns the merge keys and the items of both lists.
+
+    Returns None if the items have no unique merge key.
     """
     key = merge_key(before, after)
     if key is None:
@@ -162,7 +163,7 @@ def _names(before: list[Any], after: list[Any]) -> list[tuple[list[str], list[An
 
 
 def value_at(value: Any, path: Path) -> Any:
-    """Returns the value at a path of `changed`; None if there is no such value."""
+    """Returns the value at a path that `changed` has yielded; None if there is no such value."""
     for part in path:
         if isinstance(value, dict):
             value = value.get(part)

@@ -1,7 +1,7 @@
-"""Fills in the placeholders of a template for one instance, and limits how much one sync fills in.
+"""Fills in the placeholders of a template for one instance, and limits the bytes of one sync.
 
 `fill_in` returns an instance's own template. `filling_problem` refuses a TApp whose templates would
-need too many bytes for all instances together: then no instance is filled in, never a part of them.
+need too many bytes for all instances together. In this case no instance's template is filled in.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,7 @@ MOST_FILLED_IN: Final = 50_000_000
 
 
 def filling_problem(total: int, instances: int, most_of_it: str = "") -> str:
-    """Returns why `total` bytes (`Slots.bytes`) exceed the limit, or an
-    empty string if they do not.
+    """Returns why `total` bytes (`Slots.bytes`) exceed the limit, or "" if they do not.
 
     `most_of_it` names the largest template, for the message.
     """
@@ -45,7 +44,7 @@ def fill_in(
         template: the template with placeholders.
         texts: the instance's text for each placeholder, in the order of `slots.names`.
         claims: names of the claim templates.
-        ignores_resources: whether other controllers set the resources of running containers.
+        ignores_resources: True if other controllers set the resources of running containers.
     """
     name = template.name
     try:
@@ -75,9 +74,7 @@ _SHARED = (
 
 @dataclass(frozen=True, slots=True)
 class _OwnSpec:
-    """Builds the spec of an instance's own template when it is needed, so that it takes no
-    memory.
-    """
+    """Builds the spec of an instance's own template on demand, because keeping it takes memory."""
 
     template: Template  # The template with placeholders.
     texts: tuple[str, ...]  # The texts of its placeholders, in the order of `slots.names`.

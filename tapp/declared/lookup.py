@@ -1,8 +1,8 @@
-"""`Templates`: the pod templates of one spec, resolved, by name and by instance.
+"""The pod templates of one spec, resolved, by name and by instance.
 
-`resolve_templates` resolves all templates of a spec, before anything is decided. A template without
+`resolve_templates` resolves all templates of a spec before any decision. A template without
 placeholders is the same for all of its instances. A template with placeholders is filled in for
-each instance (`filling.py`): `with_own_templates` does that for all instances at once.
+each instance (`filling.py`): `with_own_templates` does that for all instances together.
 """
 
 from collections import Counter
@@ -37,9 +37,7 @@ class _Data(msgspec.Struct, rename="camel"):
 
 
 class _TemplateOnly(msgspec.Struct):
-    """`data` of a ControllerRevision without its values, for a record whose values cannot be
-    read.
-    """
+    """`data` of a ControllerRevision without its values, which cannot be read."""
 
     template: dict[str, Any]
 
@@ -80,10 +78,11 @@ class Templates:
         return self.filled_in(instance, {}) if own is None else own
 
     def filled_in(self, instance: int, known: FilledTemplates) -> TemplateResult:
-        """Returns the template of an instance, filled in unless `known` has it already.
+        """Returns the template of an instance, filled in.
 
-        A template that is filled in is added to `known`. So instances with equal texts share one
-        template, which saves time and memory.
+        If `known` has a template with the same texts, that one is returned. Otherwise the new one
+        is added to `known`. So instances with equal texts share one template, which saves time and
+        memory.
         """
         found = self.named(self.spec.template_name(instance))
         if not isinstance(found, Template) or not found.slots:
@@ -104,7 +103,7 @@ class Templates:
         return own
 
     def with_own_templates(self) -> "Templates":
-        """Fills in the templates of all instances below `spec.replicas`."""
+        """Returns these templates, with those of all instances below `spec.replicas` filled in."""
         ids: Iterable[int] = range(self.spec.replicas)
         if self.shared(self.spec.default_name) is not None:
             ids = [id for id in ids if str(id) in self.spec.templates]
@@ -122,7 +121,7 @@ class Templates:
         ]
 
     def body_of(self, instance: int) -> dict[str, Any] | None:
-        """Returns the body of the template of `instance`, filled in; None if it cannot be used."""
+        """Returns the filled-in body of an instance's template; None if it cannot be used."""
         name = self.spec.template_name(instance)
         found = self.named(name)
         if isinstance(found, Unresolved) or isinstance(self.of(instance), Unresolved):
@@ -134,12 +133,12 @@ class Templates:
         return filled
 
     def shared(self, name: str) -> TemplateResult | None:
-        """Returns the template called `name` if it has no placeholders, otherwise None."""
+        """Returns the template called `name`; None if it has placeholders."""
         found = self.named(name)
         return None if isinstance(found, Template) and found.slots else found
 
     def named(self, name: str) -> TemplateResult:
-        """Returns the template called `name`, with its placeholders."""
+        """Returns the template called `name`, without filling in its placeholders."""
         found = self.by_name.get(name)
         return _not_in_spec(name) if found is None else found
 
@@ -148,10 +147,10 @@ class Templates:
         return self.values.get(name, NO_VALUES)
 
     def filled_alike(self, name: str, data: bytes) -> bool:
-        """Returns True if recorded values fill in a template like those of the current spec do.
+        """Returns True if recorded values fill in a template exactly as the current values do.
 
-        `data` is the record's JSON. The instances that run the template now and have values in the
-        spec or in the record are compared. The record may have values of further instances, which
+        `data` is the record's JSON. Only instances are compared that run the template now and have
+        values in the spec or in the record. The record may have values of further instances, which
         ran the template when it was written.
         """
         template = self.named(name)
@@ -178,8 +177,9 @@ class Templates:
         return sorted(keys)
 
     def recorded(self, name: str, data: bytes) -> "Templates | None":
-        """Returns the templates of a record: all instances run `name`. None
-        if the JSON is not a record.
+        """Returns the templates of a record, in which all instances run the template `name`.
+
+        Returns None if `data` is no valid record.
         """
         try:
             found = _read_data(data)
@@ -202,8 +202,9 @@ class Templates:
         return resolve_templates(spec, self.app, self.namespace, other_parts=other_parts)
 
     def texts_of(self, slots: Slots, instance: int) -> dict[str, str]:
-        """Returns the texts of placeholders for one instance. Raises
-        UnfilledError if one is missing.
+        """Returns the texts for the placeholders of one instance.
+
+        Raises UnfilledError if a value is missing or invalid.
         """
         return own_of(self.spec, slots, instance, self.app, self.namespace)
 
@@ -255,7 +256,7 @@ def _not_in_spec(name: str) -> Unresolved:
 
 
 def _name_of(spec: TAppSpec, id: str) -> str:
-    """Returns the name of the template of an instance; `id` is a key of a map in the spec."""
+    """Returns the name of the template of an instance; `id` is a key such as in `spec.values`."""
     return spec.templates.get(id) or spec.default_name
 
 
@@ -296,8 +297,9 @@ def _problem_of(spec: TAppSpec, each: int) -> str:
 
 
 def _read_data(data: bytes) -> _Data:
-    """Decodes a record; values of a wrong type are dropped, so that
-    the template can still be used.
+    """Decodes a record's `data`.
+
+    Values of a wrong type are dropped, so that the template can still be used.
     """
     try:
         return _decode_data(data)

@@ -1,9 +1,9 @@
-"""Decides whether two pod specs make the same pod although they are written differently.
+"""Decides whether two pod specs create the same pod although they are written differently.
 
-They do if the API server would store both identically: a default may be written out or left out
-(`tapp/kube/stored.py`). The order of lists counts, because it is stored. Revisions are frozen
-hashes of what the author wrote, so two revisions may have the same meaning. The rules compare
-meanings only if revisions differ.
+They do if the API server would store both identically: a default may be written or left out
+(`tapp/kube/stored.py`). The order of lists counts, because the API server keeps it. Revisions are
+frozen hashes of the written template, so two revisions may have the same meaning. Meanings are
+compared only if the revisions differ.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ _SECTIONS = ("containers", "initContainers")
 
 
 def meaning(spec: Document) -> Document:
-    """Returns the canonical form of a pod spec: specs that make the same pod have the same one.
+    """Returns the canonical form of a pod spec, which is equal for specs that create the same pod.
 
-    Default tolerations are not added, because the cluster's settings decide on them.
+    Default tolerations are not added, because they depend on the settings of the cluster.
     """
     folded = dict(spec)
     for section in _SECTIONS:
@@ -38,7 +38,7 @@ def meaning(spec: Document) -> Document:
 
 
 class Content(NamedTuple):
-    """Digests of a template's meaning; templates with equal parts make the same pod."""
+    """Hashes of a template's meaning; templates with equal parts create the same pod."""
 
     uniq: str  # Hash of the spec without images of running containers and without tolerations.
     bare: str  # Hash of the spec that also lacks the resources of running containers.
@@ -49,9 +49,10 @@ class Content(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Meaning:
-    """The meaning of a template, which depends on nothing but the template's spec.
+    """The meaning of a template, computed on first use.
 
-    It costs time to compute, and few templates are compared, so it is computed on first use.
+    It depends only on the template's spec. The computation takes time, and few templates are
+    compared.
     """
 
     # Returns the template's pod spec in canonical form, with all of its volumes.

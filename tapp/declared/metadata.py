@@ -1,8 +1,8 @@
-"""Labels and annotations of a template: what an update in place writes, and how a pod's differ.
+"""Labels and annotations of templates: what an update in place writes, and how a pod's differ.
 
-Other programs write on pods, too; for example, a database may set `role: primary` on its own pod.
-So an update in place (`written`) writes only the keys whose value has changed between the template
-that the pod was made from and the template that it is updated to.
+Other programs write labels and annotations of pods, too; for example, a database may set `role:
+primary` on its own pod. So an update in place (`written`) writes only the keys whose value differs
+between the template that the pod was created from and the new template.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,14 +36,18 @@ class Metadata(NamedTuple):
         return self.labels if part == "labels" else self.annotations
 
     def summary(self) -> bytes:
-        """Returns a text that is equal for equal metadata, and short for long values."""
+        """Returns the metadata as JSON with digests in place of long values.
+
+        Equal metadata has the same summary.
+        """
         parts = [_summaries(entries) for entries in self]
         return msgspec.json.encode(parts, order="sorted")
 
 
 def authors_metadata(metadata: Any) -> Metadata:
-    """Returns the template's labels and annotations in a pod's metadata,
-    without those of one pod only.
+    """Returns those labels and annotations of a pod that come from its template.
+
+    Keys that belong to one pod only, such as the instance number, are left out.
     """
     labels = own_labels({"labels": map_in(metadata, "labels")})
     return Metadata(_for_every_pod(labels), _for_every_pod(map_in(metadata, "annotations")))
@@ -67,15 +71,15 @@ def _summaries(entries: Entries) -> Entries:
 def written(observed: Entries, applied: Entries, wanted: Entries, before: Entries) -> Entries:
     """Returns the labels or annotations of the response for an update in place.
 
-    Metacontroller removes a key that is missing in the response if it applied the key last time. A
-    key that somebody has removed from the pod, and that the template has not changed, stays
+    Metacontroller removes a key that is missing in the response if it applied the key last time. If
+    somebody has removed a key from the pod, and the template has not changed the key, it stays
     removed.
 
     Args:
         observed: the entries of the pod.
         applied: the entries that Metacontroller wrote last.
         wanted: the entries of the template that the pod is updated to.
-        before: the entries of the template that the pod was made from.
+        before: the entries of the template that the pod was created from.
     """
     found = {
         key: text if before.get(key) != text else observed[key]
@@ -91,13 +95,13 @@ def written(observed: Entries, applied: Entries, wanted: Entries, before: Entrie
 def guessed_before(
     last: Entries | None, observed: Entries, wanted: Entries, edited: Mapping[str, str]
 ) -> Entries:
-    """Returns the known labels or annotations of the template that a pod was made from.
+    """Returns the known labels or annotations of the template that a pod was created from.
 
-    Used if the history lacks the pod's revision. Metacontroller's copy (`last`) has the entries of
-    that template. But if somebody had changed a value before the last write, the copy has that
-    value. So an entry that somebody else wrote last (`edited`) and that the copy equals counts as
-    unchanged, with the value of the template that is wanted now. Without a copy (None) nothing is
-    known: returns no entries.
+    This is used if the history lacks the pod's revision. Metacontroller's copy (`last`) has the
+    entries of that template. But a value that somebody changed before the last write is in the
+    copy, too. So an entry counts as unchanged by the template if somebody else wrote it last
+    (`edited`) and the copy has the pod's value. It then gets the value of the wanted template.
+    Without a copy (None), returns no entries.
     """
     if last is None:
         return {}
@@ -119,8 +123,8 @@ class Edit(NamedTuple):
 def edits(pod: bytes, template: bytes) -> Iterator[Edit]:
     """Yields the labels and annotations of a template that a pod lacks or has with another value.
 
-    Both arguments are summaries (`Metadata.summary`). Keys that only the pod has are left out: an
-    earlier template had them, or somebody has added them.
+    Both arguments are summaries (`Metadata.summary`). Keys that only the pod has are left out,
+    because an earlier template or somebody else has added them.
     """
     for part, found, wanted in zip(
         ("label", "annotation"), _decode(pod), _decode(template), strict=True

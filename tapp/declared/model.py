@@ -1,4 +1,4 @@
-"""The TApp as its author wrote it: a typed view of the parent object, and the source of the CRD.
+"""The TApp as a user wrote it: a typed view of the parent object, and the source of the CRD.
 
 The text below a field becomes the field's description in the CRD and in docs/reference.md (`make
 generate`). Pod templates stay plain mappings, so that fields which Kubernetes adds in future
@@ -133,7 +133,10 @@ class TAppSpec(Value):
 
     @property
     def default_name(self) -> str:
-        """Name of the default template; `defaultTemplateName` wins over its older spelling."""
+        """Name of the default template.
+
+        `defaultTemplateName` takes precedence over its older spelling.
+        """
         return self.default_template_name or self.default_template_name_old or DEFAULT_TEMPLATE
 
     @property
@@ -153,17 +156,14 @@ class TAppSpec(Value):
 
     @property
     def rolling_name(self) -> str:
-        """Name of the rolling template (`updateStrategy.template`, or else the default
-        template).
-        """
+        """Name of the rolling template: `updateStrategy.template`, or the default template."""
         return self.update_strategy.template or self.default_name
 
     def template_name(self, instance: int) -> str:
         return self.templates.get(str(instance)) or self.default_name
 
     def find_template(self, name: str) -> Mapping | None:
-        """Returns the template called `name` as its author wrote it, or None
-        if there is no such template.
+        """Returns the template called `name` as a user wrote it, or None if it does not exist.
 
         The name `default` means `spec.template`. The entry `default` of the pool is used if
         `spec.template` has no containers.

@@ -1,6 +1,4 @@
-"""The status of a TApp: the fields that the service reads back, and the CRD's description of
-all.
-"""
+"""The status of a TApp: the fields that the service reads, and descriptions for the CRD."""
 
 from typing import Annotated, Any, ClassVar, Final
 
@@ -42,12 +40,12 @@ _MOST_FAILURES = 1_000
 
 
 def _noted(value: Any) -> dict[str, str]:
-    """Returns the entries of a mapping whose value is a time."""
+    """Returns the entries of a mapping whose values are times."""
     return {key: item for key, item in _texts(value).items() if is_written(item)}
 
 
 def _since(value: Any) -> dict[str, str]:
-    """Returns the entries of a mapping whose key is a time."""
+    """Returns the entries of a mapping whose keys are times."""
     return {key: item for key, item in _texts(value).items() if is_written(key)}
 
 
@@ -90,7 +88,7 @@ class ObservedCondition(Value):
 
 
 class TemplateCounts(Value):
-    """An entry of `status.templates`. The service does not read it back."""
+    """An entry of `status.templates`, which the service writes and does not read."""
 
     replicas: Count
     """Number of pods."""

@@ -1,10 +1,10 @@
-"""Placeholders in templates: finds them, checks where they stand, and fills them in.
+"""Placeholders in templates: finds them, checks their places, and fills them in.
 
 `$(tapp.index)`, `$(tapp.name)`, `$(tapp.namespace)` and `$(tapp.values.KEY)` are replaced by texts
 of the instance; `$$(tapp.` stands for the text `$(tapp.`. Filled-in text is not searched for
-placeholders again. Kubernetes' own `$(VAR)` is left alone. `placeholders_in` finds the placeholders
-once for each template, as a tree of paths; `Slots.filled` then copies only the parts on these paths
-for each instance.
+placeholders again. Kubernetes' own `$(VAR)` stays unchanged. `placeholders_in` finds the
+placeholders of a template once, as a tree of paths; `Slots.filled` then copies only the parts on
+these paths for each instance.
 """
 
 import re
@@ -91,12 +91,12 @@ _NAMES: Final = frozenset(
 
 
 class UnfilledError(ValueError):
-    """A placeholder cannot be filled in; the message is for the author of the TApp."""
+    """A placeholder cannot be filled in; the message is for the user who wrote the TApp."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One text of a template that has placeholders."""
+    """One text of a template that contains placeholders."""
 
     path: Path  # Path of the text in the template.
     # The parts of the text around the placeholders: one more than there are placeholders.
@@ -136,7 +136,7 @@ def _shown(text: str) -> str:
 
 @dataclass(frozen=True)
 class Slots:
-    """All placeholders of a template; false if there are no placeholders."""
+    """All placeholders of a template; False as a truth value if there are none."""
 
     names: tuple[str, ...]  # Names of the placeholders, each once, sorted.
     tree: Mapping[str | int, Any]  # The slots, by the parts of their paths.
@@ -149,9 +149,9 @@ class Slots:
 
     @property
     def bytes(self) -> int:
-        """Bytes that filling in the template for one instance counts as.
+        """The cost of filling in the template for one instance, in bytes.
 
-        These are the template's length and `PLACEHOLDER_BYTES` for each placeholder.
+        The cost is the template's length plus `PLACEHOLDER_BYTES` for each placeholder.
         """
         return self.size + PLACEHOLDER_BYTES * sum(self.counts.values())
 
@@ -161,8 +161,9 @@ class Slots:
         return {name.removeprefix(VALUES) for name in self.names if name.startswith(VALUES)}
 
     def filled(self, body: Any, own: Mapping[str, str]) -> Any:
-        """Returns a copy of the template with the texts of an instance. Parts
-        without placeholders are shared.
+        """Returns a copy of the template with the texts of an instance.
+
+        The copy shares all parts without placeholders with `body`.
 
         Args:
             body: the template in which these placeholders were found.
@@ -197,7 +198,7 @@ def _filled(value: Any, tree: Any, own: Mapping[str, str]) -> Any:
 def placeholders_in(body: Any) -> Slots:
     """Finds the placeholders of a pod template, claim template or Service template.
 
-    Raises UnfilledError if one does not exist or stands in a wrong place, or if the template is too
+    Raises UnfilledError if a placeholder is unknown or in a wrong place, or if the template is too
     large or too deeply nested.
     """
     if is_too_deep(body):

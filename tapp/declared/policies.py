@@ -1,5 +1,6 @@
-"""The policies in a TApp's spec: update strategy and retention. Source
-of the CRD, like `model.py`.
+"""The policies in a TApp's spec: update strategy and retention.
+
+Like `model.py`, this module is a source of the CRD.
 """
 
 from typing import Literal
@@ -12,9 +13,7 @@ Retention = Literal["Retain", "Delete"]
 
 
 class ForceUpdate(Value):
-    """`spec.updateStrategy.forceUpdate`: the budget of instances that do
-    not run the rolling template.
-    """
+    """`spec.updateStrategy.forceUpdate`: the budget of instances without the rolling template."""
 
     max_unavailable: int | str = Field(default="100%", json_schema_extra=BUDGET)
     """How many instances may be unavailable while instances of this group are updated: a number, or
@@ -22,7 +21,7 @@ class ForceUpdate(Value):
 
     @property
     def is_written(self) -> bool:
-        """True if the author set this budget, False if it is the default."""
+        """True if the spec has this budget, False if it is the default."""
         return "max_unavailable" in self.model_fields_set
 
 

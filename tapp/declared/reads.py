@@ -1,9 +1,9 @@
 """Inputs that a container reads only when it starts: if one changes, the container has to restart.
 
 There are three kinds: labels and annotations that an environment variable reads by `fieldRef`
-(core/v1 ObjectFieldSelector), resources that it reads by `resourceFieldRef`
+(core/v1 ObjectFieldSelector), resources that a variable reads by `resourceFieldRef`
 (ResourceFieldSelector), and the annotations with which a template requests a restart in place. A
-downward API volume is not among them, because the kubelet updates its files.
+downward API volume is not included, because the kubelet updates its files.
 """
 
 import re
@@ -34,8 +34,9 @@ Reads = Mapping[str, Mapping[str, str]]
 
 
 def _field_of(variable: Mapping[str, Any]) -> str:
-    """Returns the label or annotation that an environment variable reads
-    (`labels/app`), or an empty string.
+    """Returns the label or annotation that an environment variable reads, such as `labels/app`.
+
+    Returns an empty string if the variable reads none.
     """
     if "valueFrom" not in variable:
         return ""
@@ -49,7 +50,7 @@ def read_by(
     labels: Mapping[str, Any],
     annotations: Mapping[str, Any],
 ) -> dict[str, dict[str, str]]:
-    """Returns the labels and annotations that each of these containers has read when it starts.
+    """Returns container name -> labels and annotations that the container reads when it starts.
 
     Containers that read none are left out. An annotation that requests a restart of a container
     counts as read by that container.
@@ -74,10 +75,11 @@ def sizes_read_by(
 ) -> dict[str, dict[str, str]]:
     """Returns the resources that each of these containers reads by `resourceFieldRef`.
 
-    The result maps container name -> resource, container that has it, and divisor -> the text that
-    the kubelet puts into the environment; an empty text if the resource is not set. Only resources
-    that a resize can change are included. `all_containers` are all containers of the pod, because
-    one container may read another one's resources.
+    The result maps the name of a container to a map. A key of that map has the resource, the
+    container that has the resource, and the divisor. Its value is the text that the kubelet puts
+    into the environment; it is empty if the resource is not set. Only resources that a resize can
+    change are included. `all_containers` are all containers of the pod, because one container may
+    read another one's resources.
     """
     found: dict[str, dict[str, str]] = {}
     sizes: dict[str, Sizes] | None = None
@@ -101,9 +103,9 @@ def sizes_read_by(
 
 
 def _in_units(resource: str, size: int | None, divisor: str) -> str:
-    """Returns the text of a resource in an environment variable.
+    """Returns the text that the kubelet puts into an environment variable for a resource.
 
-    It rounds like the kubelet (pkg/api/v1/resource, ExtractContainerResourceValue).
+    The rounding is the kubelet's (pkg/api/v1/resource, ExtractContainerResourceValue).
     """
     if size is None:
         # The kubelet takes the node's allocatable resources instead.
@@ -118,16 +120,16 @@ def _round_up(size: int, unit: int) -> int:
 
 
 def digest(value: Any) -> str:
-    """Returns a short hash of a text of any length; an empty string for an empty value."""
+    """Returns a short hash of a text; an empty string for an empty value."""
     if not isinstance(value, str) or not value:
         return ""
     return sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def restarting(before: Reads, after: Reads) -> dict[str, list[str]]:
-    """Returns the containers that have to restart, each with its entries whose value changes.
+    """Returns container -> entries whose value changes, for containers that have to restart.
 
-    Removing an entry restarts nothing, so a request for a restart can be taken back.
+    Removing an entry restarts nothing, so a user can take back a request for a restart.
     """
     found = {}
     for name, entries in after.items():
@@ -151,10 +153,10 @@ _LONGEST = 1024
 
 
 def requests_of(annotations: Mapping[str, Any], key: str = RESTART_IN_PLACE) -> dict[str, str]:
-    """Returns the requests for restarts in annotations: container name -> digest of the text.
+    """Returns the requested restarts: container name -> digest of the annotation's text.
 
-    An empty container name stands for all containers. `key` is the annotation; a container's name
-    may follow it behind a dot.
+    An empty container name stands for all containers. `key` is the annotation; the name of a
+    container may follow `key` and a dot.
     """
     return {
         name.removeprefix(key).removeprefix("."): digest(text)

@@ -1,9 +1,10 @@
-"""The two hashes of a template: one of everything, and one without images.
+"""The two hashes of a template: one of the whole template, and one without images.
 
-If only the first differs, an update in place may do. The labels have the names that the old
-controller used. The output is frozen by test vectors (tests/): if the hash of an unchanged template
-changed, every pod of every user would restart. `PREFIX` names the algorithm. Pods whose labels have
-another prefix (the old controller wrote decimal numbers) are compared field by field (`adopt.py`).
+If only the first hash differs, an update in place may be possible. The labels have the names that
+the old controller used. Test vectors freeze the hashes (tests/): if the hash of an unchanged
+template changed, every pod of every user would restart. `PREFIX` names the algorithm. Pods whose
+labels have another prefix (the old controller wrote decimal numbers) are compared field by field
+(`adopt.py`).
 """
 
 from hashlib import sha256
@@ -25,7 +26,7 @@ def is_ours(label: str | None) -> bool:
 
 
 def own_labels(metadata: dict[str, Any]) -> dict[str, str]:
-    """Returns the labels of the template's author, without those that a controller has written.
+    """Returns the labels that a user has written into a template, without those of controllers.
 
     The old controller wrote its hash labels into the TApp's templates, and a template copied from a
     Job has the Job's `controller-uid`.
@@ -52,8 +53,9 @@ def revisions(template: dict[str, Any]) -> Revisions:
 
 
 def revisions_of(metadata: dict[str, Any], spec: dict[str, Any]) -> Revisions:
-    """Returns the hashes of a template from its metadata and its spec
-    (see `canonical.comparable`).
+    """Returns the hashes of a template from its metadata and its spec.
+
+    The spec is hashed in the form of `canonical.comparable`.
     """
     whole = {"annotations": own_annotations(metadata), "labels": own_labels(metadata), "spec": spec}
     return Revisions(digest(whole), digest(without_images(spec)))
@@ -92,7 +94,7 @@ def without_resources(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def runs_on(field: str, container: dict[str, Any]) -> bool:
-    """Returns True if a container keeps running; a plain init container ends, and never runs again.
+    """Returns True if a container keeps running, False for a plain init container, which ends.
 
     A changed image restarts only containers that run
     (pkg/kubelet/kuberuntime/kuberuntime_container.go).

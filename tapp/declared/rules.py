@@ -1,11 +1,9 @@
-"""The CRD's rules about several fields, in CEL, each with a message that
-says how to correct the TApp.
+"""The CRD's rules about several fields, in CEL; each message says how to correct the TApp.
 
 A rule must never prevent changes of a TApp that already runs. For rules about a single field, the
-API server takes care of that: it skips a rule while the field does not change (validation
-ratcheting, Kubernetes 1.30 or newer). Rules about several fields compare with `oldSelf`, and refuse
-only what the change makes worse: a reference to a missing template may stay if it was missing
-before.
+API server ensures that: it skips a rule while the field does not change (validation ratcheting,
+Kubernetes 1.30 or newer). Rules about several fields compare with `oldSelf`, and refuse only what
+the change makes worse: a reference to a missing template may stay if it was missing before.
 """
 
 from typing import Any, Final
@@ -51,9 +49,10 @@ _DNS_LABEL: Final = f"^{DNS_LABEL}$"
 
 
 def _portion(least: int, share: str, example: str) -> dict[str, Any]:
-    """Returns the rule for a number or a percentage.
+    """Returns the rule for a field that is a number or a percentage.
 
-    `least` is the smallest number or percentage, `share` matches percentages below 100.
+    `least` is the smallest valid number and percentage. `share` is a pattern for percentages below
+    100, and `example` is for the message.
     """
     return _keyword(
         _rule(
@@ -173,10 +172,10 @@ def _rolling_name(spec: str) -> str:
 
 
 def _leads_to_pool(name: str, old_name: str) -> str:
-    """Returns CEL that is true if `name` is empty, `default`, in the pool, or was missing before.
+    """Returns CEL that is true if `name` needs no check, is in the pool, or was missing before.
 
-    DEFAULT_EXISTS checks `default`. The list of one element binds the name to a variable: CEL has
-    no other way to do that.
+    An empty name and `default` need no check here; DEFAULT_EXISTS checks `default`. The list of one
+    element binds the name to a variable, for which CEL has no other way.
     """
     return f"""[{name}].all(name, name in ['', 'default'] || {_in_pool("self", "name")}
                   || (oldSelf.hasValue() && name == {old_name} && !{_in_pool(OLD, "name")}))"""
@@ -234,8 +233,9 @@ TEMPLATES: Final = _keyword(TEMPLATES_RESOLVE, DEFAULT_RESOLVES, ROLLING_RESOLVE
 
 
 def _fits_label(root: str, unset: str) -> str:
-    """Returns CEL that is true if a field is unset, or all pod names (NAME-NUMBER) are DNS
-    labels.
+    """Returns CEL that is true if a field is unset, or all pod names are DNS labels.
+
+    A pod name is NAME-NUMBER.
     """
     replicas = f"(has({root}.spec.replicas) ? {root}.spec.replicas : 1)"
     digits = f"string({replicas} > 0 ? {replicas} - 1 : 0).size()"

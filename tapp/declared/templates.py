@@ -1,8 +1,7 @@
-"""`Template`: a pod template in canonical form, with its revision and
-everything that rules ask of it.
+"""A pod template in canonical form, with its revision and all facts that rules need.
 
-`resolve` builds it from the template's body. If the template has placeholders, `filling.py` fills
-them in for each instance and builds the instance's own template with `resolved`.
+`resolve` builds the `Template` from a body in the spec. If the template has placeholders,
+`filling.py` fills them in for each instance and builds the instance's own template with `resolved`.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,13 +37,13 @@ class Hashes(NamedTuple):
 
 
 class TemplateOrigin(NamedTuple):
-    """The template with placeholders that an instance's own template was filled in from."""
+    """The template with placeholders from which an instance's own template was filled in."""
 
     revision: str  # Revision of the template with placeholders, which the history has.
     bare: str  # `Hashes.bare` of the instance's own template, which the history does not have.
 
     def encode(self) -> str:
-        """Returns the annotation for the pods of the instance."""
+        """Returns the value of the annotation for the pods of the instance."""
         return f"{self.revision} {self.bare}"
 
     @classmethod
@@ -55,8 +54,9 @@ class TemplateOrigin(NamedTuple):
 
 
 class Bulk(NamedTuple):
-    """Bytes that a template contributes to Metacontroller's copy of a new pod, as Go encodes
-    JSON.
+    """The size of a template's parts in Metacontroller's copy of a new pod, in bytes.
+
+    The sizes are those of JSON as Go encodes it.
     """
 
     all: int  # Bytes of metadata and spec.
@@ -69,7 +69,7 @@ class Bulk(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """True if the annotations of no pod of this template can be too large, whatever a pod adds.
+        """True if no pod of this template can have too large annotations.
 
         A pod has its template's annotations twice: as annotations, and in Metacontroller's copy.
         """
@@ -93,7 +93,10 @@ _OTHERS = ("hostname", "subdomain", "tolerations")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A pod template: an instance's own, or as its author wrote it, perhaps with placeholders."""
+    """A pod template: an instance's own template, or one as a user wrote it.
+
+    The latter may have placeholders.
+    """
 
     name: str  # The template's name in the TApp.
     labels: dict[str, str]  # The author's labels, without those that are only for one pod.
@@ -145,14 +148,14 @@ class Template:
     def spec(self) -> dict[str, Any]:
         """The pod spec in canonical form (`canonical.canonical`).
 
-        It lacks the volumes whose name a claim template has, because claims take precedence.
+        A volume whose name a claim template has is left out, because claims take precedence.
         """
         return self.spec_source() if callable(self.spec_source) else self.spec_source
 
 
 @dataclass(frozen=True)
 class Unresolved:
-    """The name of a template that cannot be used, and the reason."""
+    """A template that cannot be used, with its name and the reason."""
 
     name: str  # Name of the template.
     message: str  # Reason, for the author of the TApp.
@@ -164,10 +167,10 @@ class Unresolved:
 def resolve(
     name: str, body: Any, claims: frozenset[str] = frozenset(), *, ignores_resources: bool = False
 ) -> Template | Unresolved:
-    """Builds a template from its body as the author wrote it.
+    """Builds a template from its body in the spec.
 
     `claims` are the names of the TApp's claim templates. Returns `Unresolved` if the body does not
-    have the shape of a template, or has wrong placeholders.
+    have the shape of a template, or has invalid placeholders.
     """
     slots, problem = NO_SLOTS, shape_problem(body)
     if not problem:
@@ -201,7 +204,7 @@ def resolved(  # noqa: PLR0913 - independent inputs
         body: the template; if it has placeholders, they stay as they are.
         claims: names of the TApp's claim templates.
         forms: cache of canonical forms.
-        ignores_resources: whether other controllers set the resources of running containers.
+        ignores_resources: True if other controllers set the resources of running containers.
         filled: False if `body` has placeholders; the limits of Kubernetes are not checked then.
     """
     metadata = body.get("metadata") or {}
@@ -272,16 +275,18 @@ def spec_of(
 
 
 def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
-    """Returns labels or annotations without those that are only for one pod.
+    """Returns labels or annotations without the keys that belong to a single pod.
 
-    The revision does count those. It did before they were left out of pods, and must not change.
+    These keys are part of the revision, because they once were in all pods, and the revision of a
+    template must not change.
     """
     return {key: value for key, value in entries.items() if key not in NEVER_IN_TEMPLATES}
 
 
 def _without_repeated_env(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Returns the spec without repeated environment variables, and why that is impossible, or
-    "".
+    """Returns the spec without repeated environment variables.
+
+    The second value says why that is impossible; it is empty if it is possible.
     """
     folded = dict(spec)
     try:
@@ -295,9 +300,7 @@ def _without_repeated_env(name: str, spec: dict[str, Any]) -> tuple[dict[str, An
 
 
 def _repetition_problem(name: str, spec: dict[str, Any]) -> str:
-    """Returns why the API server would refuse a pod because of a
-    repeated entry, or an empty string.
-    """
+    """Returns why the API server would refuse a repeated entry, or an empty string."""
     found = repetition(spec)
     return f"template {quoted(name)}: {found}: the API server refuses such a pod" if found else ""
 
@@ -313,9 +316,7 @@ def claim_name(claim_template: dict[str, Any]) -> str:
 
 
 def running(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the containers of a pod spec that keep running: main containers and native
-    sidecars.
-    """
+    """Returns the main containers and native sidecars of a pod spec, which keep running."""
     return [
         item
         for section in ("containers", "initContainers")

@@ -1,4 +1,4 @@
-"""Texts of an instance's placeholders: its number, its pod's name, the namespace, its values."""
+"""The texts for an instance's placeholders: number, name of the pod, namespace, and values."""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ from tapp.words.quoted import quoted
 
 
 def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str) -> dict[str, str]:
-    """Returns the texts of an instance's placeholders. Raises UnfilledError
-    if one is missing or invalid.
+    """Returns the texts for an instance's placeholders.
+
+    Raises UnfilledError if a value is missing or invalid.
     """
     number = str(instance)
     found = {"index": number, "name": f"{app}-{number}", "namespace": namespace}
@@ -53,9 +54,10 @@ _MOST_KEPT: Final = 64 << 10
 
 
 def kept_values(spec: TAppSpec, slots: Slots, instances: Iterable[str]) -> KeptValues:
-    """Returns the values in a spec that a template reads, of the instances (keys) that run it.
+    """Returns those values of the instances that their template reads.
 
-    Returns `NO_VALUES` if there are no values, or too many bytes of them.
+    `instances` are the keys of the instances that run the template. Returns `NO_VALUES` if there
+    are no values, or too many bytes of them.
     """
     keys = slots.keys
     kept: dict[str, Any] = {
@@ -78,9 +80,7 @@ def fill_alike(
     values: Mapping[str, Mapping[str, str]],
     defaults: Mapping[str, str],
 ) -> bool:
-    """Returns True if recorded values fill in a template for these
-    instances like those of the spec do.
-    """
+    """Returns True if recorded values give these instances the same texts as the spec's values."""
     keys = slots.keys
     return _only(defaults, keys) == _only(spec.default_values, keys) and all(
         _only(values.get(each, {}), keys) == _only(spec.values.get(each, {}), keys)
