@@ -85,7 +85,8 @@ def test_statefulset_becomes_a_tapp_with_its_pods_and_back(
     app.settle()
     lost = "instances 0-2: the pods have the label statefulset.kubernetes.io/pod-name"
     assert lost in " ".join(plugin.run("status", "web").split())
-    assert (app.uids(), app.claims()) == (pods, claims)
+    assert app.uids() == pods
+    assert app.claims() == claims
     assert set(app.restarts().values()) == {0}
 
     kubectl("delete", "tapp", "web", "-n", app.namespace, "--cascade=orphan")
@@ -95,7 +96,8 @@ def test_statefulset_becomes_a_tapp_with_its_pods_and_back(
         lambda: app.kube.request("GET", path).get("status", {}).get("updatedReplicas") == 3,
         "the StatefulSet has its pods again",
     )
-    assert (app.uids(), app.claims()) == (pods, claims)
+    assert app.uids() == pods
+    assert app.claims() == claims
     assert set(app.restarts().values()) == {0}
 
     kubectl("delete", "statefulset", "web", "-n", app.namespace, "--cascade=orphan")

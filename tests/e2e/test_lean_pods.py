@@ -94,7 +94,8 @@ def test_lean_pods_are_updated_replaced_and_deleted_like_others(app: App) -> Non
     uids = app.uids()
     app.patch(template=template("app:2")).settle()
     assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
-    assert (app.images(), app.uids()) == ("app:2 app:2 app:2", uids)
+    assert app.images() == "app:2 app:2 app:2"
+    assert app.uids() == uids
     assert app.idle()
     assert are_lean(app)
     app.patch(template=template("app:2", hostname="h")).settle()
@@ -144,7 +145,8 @@ def test_lean_pods_stay_usable_after_the_policy_is_deleted(
     put(kube, LEAN)
     app.patch(template=template("app:3")).settle()
     assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
-    assert (app.images(), app.uids()) == ("app:3 app:3 app:3", uids)
+    assert app.images() == "app:3 app:3 app:3"
+    assert app.uids() == uids
     assert app.idle()
     assert are_lean(app)
 
@@ -195,7 +197,8 @@ def test_lean_pods_are_updated_in_place_on_a_real_kubelet(real: Trial) -> None:
     app.wrote(*each("create Pod", "web", 0, 1, 2))
     uids = app.uids()
     real.roll("2")
-    assert (real.tags(), app.uids()) == ("2 2 2", uids)
+    assert real.tags() == "2 2 2"
+    assert app.uids() == uids
     assert set(app.restarts().values()) == {1}
     assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
     assert real.never_fewer_than(2)

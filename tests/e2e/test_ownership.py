@@ -35,7 +35,8 @@ def test_retained_claims_of_a_recreated_tapp_are_reported_and_adopted(
     assert "web: 2 claims adopted" in plugin.run("adopt", "web", "-y")
     app.until(lambda: owners(app, "data-web-1") == ["Namespace", "TApp"], "it is adopted")
     app.settle()
-    assert (app.claims(), app.uids()) == (kept, pods)
+    assert app.claims() == kept
+    assert app.uids() == pods
     assert app.condition("ClaimsNotOwned") == ""
     assert "notOwned" not in app.status
     app.delete()
@@ -61,7 +62,8 @@ def test_orphaned_and_released_pods_are_reported_and_adopted(
     out = plugin.run("adopt", "web", "--dry-run=server")
     assert "pod web-N (N: 0-2): belonged to a deleted TApp web" in out
     plugin.run("adopt", "web", "-y", "--wait")
-    assert (app.uids(), app.statuses) == (pods, "Running Running Running")
+    assert app.uids() == pods
+    assert app.statuses == "Running Running Running"
 
     kubectl("-n", app.namespace, "label", "pod", "web-1", "controller-uid-")
     app.until(lambda: not app.pod(1)["metadata"].get("ownerReferences"), "the pod is released")

@@ -109,13 +109,16 @@ def test_user_without_rights_to_pods_sees_the_data_of_the_tapp(
     assert ["1", "default", "Running"] in [line.split() for line in said.out.splitlines()]
     assert f'note: no permission: pods is forbidden: User "{jane}" cannot list' in said.err
     said = kubectl.tapp("why", "web", "--as", jane)
-    assert (said.code, said.out) == (1, "")
+    assert said.code == 1
+    assert said.out == ""
     assert said.err.startswith(f'error: no permission: pods is forbidden: User "{jane}"')
     said = kubectl("tapp", "list", "-A", "--as", jane)
-    assert (said.code, said.out) == (1, "")
+    assert said.code == 1
+    assert said.out == ""
     assert "at the cluster scope" in said.err
     said = kubectl.tapp("status", "web", "--as", "nobody")
-    assert (said.code, said.out) == (1, "")
+    assert said.code == 1
+    assert said.out == ""
     assert said.err.startswith("error: no permission: tapps.apps.tkestack.io")
 
 
@@ -131,7 +134,8 @@ def test_missing_cluster_is_reported_in_one_sentence(
     kubectl: Kubectl, arguments: list[str], environment: dict[str, str], sentence: str, code: int
 ) -> None:
     said = kubectl("tapp", "status", "web", *arguments, **environment)
-    assert (said.code, said.out) == (code, ""), said
+    assert said.code == code, said
+    assert said.out == "", said
     assert said.err.startswith(f"error: {sentence}"), said
     assert said.err.count("\n") == 1
 
@@ -153,7 +157,8 @@ def test_refused_pod_is_reported_with_the_message_of_the_api_server(
     taken = f"instance 2: not created: another pod with its name has no owner; {command}"
     for verb in ("status", "why"):
         said = kubectl.tapp(verb, "web")
-        assert (said.code, said.err) == (0, "")
+        assert said.code == 0
+        assert said.err == ""
         assert taken in said.out
     kube.delete("v1", "pods", app.namespace, "web-2", gracePeriodSeconds=0)
     app.nudge()

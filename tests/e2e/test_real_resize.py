@@ -101,7 +101,8 @@ def test_resize_that_restarts_a_container_uses_the_budget(sized: Trial) -> None:
     began(sized, asking("200m", resizePolicy=RESTART))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     sized.roll(asking("300m", resizePolicy=RESTART))
-    assert (limits(sized), sized.app.uids()) == (["300m"] * 3, born)
+    assert limits(sized) == ["300m"] * 3
+    assert sized.app.uids() == born
     assert ran.isdisjoint({each.id for each in sized.witness.now(sized.app.namespace)})
     assert set(sized.app.restarts().values()) == {1}
     assert sized.never_fewer_than(2)
@@ -134,7 +135,8 @@ def test_container_restarts_after_a_resize_of_resources_that_it_reads(sized: Tri
     born = sized.app.uids()
     assert all("SIZE=200" in sized.environment(number) for number in range(3))
     sized.roll(*made("300m"), volumes=volumes)
-    assert (limits(sized), sized.app.uids()) == (["300m"] * 3, born)
+    assert limits(sized) == ["300m"] * 3
+    assert sized.app.uids() == born
     for number in range(3):
         assert {"SIZE=300"} == {e for e in sized.environment(number) if e.startswith("SIZE=")}
         assert sized.container(number)["restartCount"] == 0
@@ -159,7 +161,8 @@ def test_resize_finishes_after_the_kubelet_was_killed(sized: Trial) -> None:
     sized.wait(1)
     sized.node.kubelet.start()
     sized.app.settle(150)
-    assert (limits(sized), sized.app.uids()) == (["300m"] * 3, born)
+    assert limits(sized) == ["300m"] * 3
+    assert sized.app.uids() == born
     assert ran == {each.id for each in sized.witness.now(sized.app.namespace)}
     assert sized.never_fewer_than(3)
 
@@ -202,7 +205,8 @@ def test_resize_finishes_after_metacontroller_was_killed(sized: Trial, tapps: Co
     sized.app.until(lambda: "300m" in limits(sized), "it has begun", 60)
     tapps.restart(kill=True)
     sized.app.settle(150)
-    assert (limits(sized), sized.app.uids()) == (["300m"] * 3, born)
+    assert limits(sized) == ["300m"] * 3
+    assert sized.app.uids() == born
     assert ran.isdisjoint({each.id for each in sized.witness.now(sized.app.namespace)})
     assert sized.never_fewer_than(2)
 
@@ -251,10 +255,12 @@ def test_resize_on_a_full_node_waits_until_there_is_room(sized: Trial) -> None:
     sized.app.until(
         lambda: "ResizeDeferred" in sized.app.condition("PodsNotResized"), "that is said", 120
     )
-    assert (limits(sized), sized.app.uids()) == (["200m"] * 3, born)
+    assert limits(sized) == ["200m"] * 3
+    assert sized.app.uids() == born
     kube.request("DELETE", path)
     sized.app.settle(150)
-    assert (limits(sized), sized.app.uids()) == (["300m"] * 3, born)
+    assert limits(sized) == ["300m"] * 3
+    assert sized.app.uids() == born
     assert ran == {each.id for each in sized.witness.now(space) if each.pod != "filler"}
     assert sized.never_fewer_than(3)
 

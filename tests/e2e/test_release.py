@@ -244,7 +244,8 @@ def test_helm_upgrade_from_the_generated_chart_touches_no_pod(
     fresh.control()
     deployment = fresh.kube.get("apps/v1", "deployments", "tapp-system", "tapp-hooks")["spec"]
     pod = deployment["template"]["spec"]
-    assert (deployment["replicas"], pod["containers"][0]["image"]) == (3, IMAGE)
+    assert deployment["replicas"] == 3
+    assert pod["containers"][0]["image"] == IMAGE
     assert "runAsUser" not in pod["securityContext"]
     found = fresh.kube.get(
         "metacontroller.k8s.io/v1alpha1", "compositecontrollers", None, CONTROLLER

@@ -52,7 +52,8 @@ def through_a_life(
     born = app.uids()
     app.patch(template=made("app:2")).settle()
     assert app.wrote(*each("update Pod", "web", 0, 1), *noted(1, 0, 1))
-    assert (app.images("main"), app.uids()) == (images, born)
+    assert app.images("main") == images
+    assert app.uids() == born
     assert set(app.restarts().values()) == {1}
     assert app.idle()
     app.patch(replicas=3).settle()
