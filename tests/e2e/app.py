@@ -114,7 +114,9 @@ class App:
 
     def anew(self, number: int, born: dict[int, str]) -> App:
         """Waits until the uid of an instance's pod differs from its uid in `born`."""
-        return self.until(lambda: self.uids().get(number, born[number]) != born[number], "anew")
+        return self.until(
+            lambda: self.uids().get(number, born[number]) != born[number], "the pod is replaced"
+        )
 
     def quota(self, name: str, **hard: str) -> str:
         """Creates a quota in the namespace, waits until it is enforced, and returns its path."""
@@ -122,7 +124,8 @@ class App:
         self.apply({**made, "spec": {"hard": hard}})
         path = self.kube.path("v1", "resourcequotas", self.namespace, name)
         self.until(
-            lambda: "used" in (self.kube.request("GET", path).get("status") or {}), "it counts"
+            lambda: "used" in (self.kube.request("GET", path).get("status") or {}),
+            "the quota is enforced",
         )
         return path
 

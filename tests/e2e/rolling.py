@@ -58,7 +58,9 @@ class Roll:
         self._levers.pull_seconds = pull_seconds
         app.watcher.begin()
         app.patch(template=image(2))
-        app.until(lambda: app.images().count("app:2") >= self._budget, "it has begun", PATIENCE)
+        app.until(
+            lambda: app.images().count("app:2") >= self._budget, "the rollout has begun", PATIENCE
+        )
         assert app.images().count("app:1") > 0, "too late: all are updated already"
         return self
 

@@ -105,7 +105,7 @@ class Served:
 
     def until_drained(self, number: int = 0) -> Served:
         """Waits until an instance has left the Service and is not updated yet."""
-        self.app.until(lambda: self.drained(number), f"{number} is drained", 60)
+        self.app.until(lambda: self.drained(number), f"instance {number} has left the Service", 60)
         return self
 
     def is_open(self, number: int) -> bool:

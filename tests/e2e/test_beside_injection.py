@@ -100,7 +100,7 @@ def test_container_updated_by_a_sidecarset_is_left_unchanged(reshape: Reshape, a
     app.news()
     for number in range(3):
         upgrade(app, number, "proxy:2", "two")
-    app.until(lambda: app.restarts() == {0: 1, 1: 1, 2: 1}, "the sidecars start again").settle()
+    app.until(lambda: app.restarts() == {0: 1, 1: 1, 2: 1}, "the sidecars restart").settle()
     assert app.wrote()
     assert app.idle()
     app.patch(template=template("app:2")).settle()
@@ -143,8 +143,8 @@ def test_container_recreated_on_request_causes_no_write(
     born = app.uids()
     app.news()
     kubelet.finish(app.namespace, "web-1", code=137)
-    app.until(lambda: app.status["availableReplicas"] == 2, "it counts as unavailable")
-    app.until(lambda: app.restarts()[1] == 1, "it starts again").settle()
+    app.until(lambda: app.status["availableReplicas"] == 2, "instance 1 counts as unavailable")
+    app.until(lambda: app.restarts()[1] == 1, "the container of instance 1 restarts").settle()
     assert app.wrote()
     assert app.uids() == born
     assert app.idle()
@@ -200,7 +200,7 @@ def test_update_refused_by_a_foreign_budget_is_retried(app: App, demand: Demand)
         told.update(denied(app))
         return bool(told)
 
-    app.until(refused, "it is refused")
+    app.until(refused, "the update is refused")
     assert app.images() == "app:1 app:1 app:1"
     demand("true", operations=["UPDATE"])
     app.until(lambda: not refuses(app), "the budget allows it")

@@ -66,9 +66,9 @@ def test_autoscaler_scales_by_the_load_of_running_pods(
     app.apply(made).settle()
     with usage(app.kube, app.namespace, cpu="140m"):
         app.apply(autoscaler)
-        app.until(lambda: scale(app)["spec"]["replicas"] > 4, "it asks for more", LONG)
+        app.until(lambda: scale(app)["spec"]["replicas"] > 4, "the autoscaler scales up", LONG)
         assert scale(app)["spec"]["replicas"] == asked
-        app.until(lambda: len(app.pods) == asked - killed, "they are made")
+        app.until(lambda: len(app.pods) == asked - killed, "the pods are created")
 
 
 def test_tapp_scaled_to_zero_rests_until_it_is_scaled_up(
@@ -79,14 +79,14 @@ def test_tapp_scaled_to_zero_rests_until_it_is_scaled_up(
     Between these, the real autoscaler rests, and afterwards it continues.
     """
     app.apply(*example("hpa-for-tapp"))
-    app.until(lambda: len(app.pods) == 2, "minReplicas", LONG).settle()
+    app.until(lambda: len(app.pods) == 2, "the autoscaler scales to minReplicas", LONG).settle()
     kubectl("-n", app.namespace, "scale", "tapp", "scaled", "--replicas=0")
     app.settle()
     assert not app.pods
     app.until(lambda: resting(app), "the autoscaler rests", LONG)
     assert app.idle()
     kubectl("-n", app.namespace, "scale", "tapp", "scaled", "--replicas=1")
-    app.until(lambda: len(app.pods) == 2, "the autoscaler goes on", LONG).settle()
+    app.until(lambda: len(app.pods) == 2, "the autoscaler scales up again", LONG).settle()
 
 
 def resting(app: App) -> bool:
@@ -125,7 +125,7 @@ def test_autoscaler_scales_to_zero_and_back_by_the_length_of_a_queue(
         app.apply(made, autoscaler)
         app.until(lambda: len(app.pods) == 2, "a pod for thirty messages each", LONG).settle()
         length[0] = 0
-        app.until(lambda: not app.pods and not app.claims(), "an empty queue takes none", LONG)
+        app.until(lambda: not app.pods and not app.claims(), "an empty queue scales to zero", LONG)
         app.settle()
         assert scale(app)["status"]["replicas"] == 0
         assert app.condition("Ready").startswith("True")
@@ -138,7 +138,7 @@ def test_autoscaler_scales_to_zero_and_back_by_the_length_of_a_queue(
         assert not app.pods
         assert app.idle()
         length[0] = 60
-        app.until(lambda: len(app.pods) == 2, "and back, without a hand", LONG).settle()
+        app.until(lambda: len(app.pods) == 2, "a filled queue scales up again", LONG).settle()
         assert set(app.claims()) == {"data-worker-0", "data-worker-1"}
 
 
@@ -151,11 +151,11 @@ def test_killed_instance_stays_killed_after_scaling_to_zero_and_back(
     length = [60]
     with served(app.kube, app.namespace, EXTERNAL, lambda _: external(length[0])):
         app.apply(made, autoscaler)
-        app.until(lambda: sorted(app.pods) == [1], "one of two runs", LONG).settle()
+        app.until(lambda: sorted(app.pods) == [1], "one of two instances runs", LONG).settle()
         length[0] = 0
-        app.until(lambda: not app.pods, "none", LONG).settle()
+        app.until(lambda: not app.pods, "no pod is left", LONG).settle()
         length[0] = 60
-        app.until(lambda: sorted(app.pods) == [1], "one of two runs again", LONG).settle()
+        app.until(lambda: sorted(app.pods) == [1], "one of two instances runs again", LONG).settle()
 
 
 # --- vertical -------------------------------------------------------------------------------------
@@ -257,7 +257,9 @@ def test_in_place_strategy_reverts_a_foreign_resize_if_the_component_is_installe
     app.quiet()
     app.nudge()
     wanted = ["100m", "100m" if installed else "250m", "100m"]
-    app.until(lambda: cpus(app) == wanted, "it is taken back, or left").settle()
+    app.until(
+        lambda: cpus(app) == wanted, "the resources are reverted, or stay without the component"
+    ).settle()
     assert app.uids() == born
     assert app.idle()
 

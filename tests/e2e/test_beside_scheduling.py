@@ -64,7 +64,7 @@ def queue(reshape: Reshape, app: App) -> Iterator[App]:
     """
     reshape(["CREATE"], QUEUED, lambda pod: "schedulingGates" in pod["spec"])
     app.apply(tapp(template=queued()))
-    app.until(lambda: gated(app) == [0, 1, 2], "they wait for admission").quiet()
+    app.until(lambda: gated(app) == [0, 1, 2], "all pods wait for admission").quiet()
     assert app.wrote(*each("create Pod", "web", 0, 1, 2))
     assert app.statuses == "Pending Pending Pending"
     assert app.idle()
@@ -102,7 +102,9 @@ def test_queued_pods_wait_for_admission_and_then_run(queue: App) -> None:
     assert queue.idle()
 
     queue.patch(statuses={"1": "Killed"})
-    queue.until(lambda: queue.statuses == "Running Killing Running", "it is ending").quiet()
+    queue.until(
+        lambda: queue.statuses == "Running Killing Running", "instance 1 is Killing"
+    ).quiet()
     assert queue.wrote("delete Pod web-1")
     assert queue.idle()
     let_go(queue, 1)
@@ -110,9 +112,9 @@ def test_queued_pods_wait_for_admission_and_then_run(queue: App) -> None:
     assert queue.statuses == "Running Killed Running"
     assert queue.wrote()
 
-    queue.lose(2).until(lambda: bool(ending(queue, 2)), "it is ending")
+    queue.lose(2).until(lambda: bool(ending(queue, 2)), "pod 2 is being deleted")
     let_go(queue, 2)
-    queue.until(lambda: gated(queue) == [2], "it waits again").quiet()
+    queue.until(lambda: gated(queue) == [2], "pod 2 waits for admission").quiet()
     assert queue.wrote("create Pod web-2")
     assert queue.idle()
     admit(queue, 2)
@@ -128,11 +130,15 @@ def test_replaced_pod_waits_for_admission_while_other_instances_wait_for_the_bud
     queue.watcher.begin()
     queue.patch(template=queued(enableServiceLinks=False))
     for number in range(3):
-        queue.until(lambda n=number: bool(ending(queue, n)), f"{number} is ending").quiet()  # type: ignore[misc]
+        queue.until(
+            lambda n=number: bool(ending(queue, n)), f"pod {number} is being deleted"
+        ).quiet()  # type: ignore[misc]
         assert queue.wrote(f"delete Pod web-{number}")
         assert queue.idle()
         let_go(queue, number)
-        queue.until(lambda n=number: gated(queue) == [n], f"{number} waits").quiet()  # type: ignore[misc]
+        queue.until(
+            lambda n=number: gated(queue) == [n], f"pod {number} waits for admission"
+        ).quiet()  # type: ignore[misc]
         assert queue.wrote(f"create Pod web-{number}")
         assert queue.idle()
         admit(queue, number)

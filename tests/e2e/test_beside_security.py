@@ -50,7 +50,7 @@ def test_pods_refused_by_pod_security_are_reported_and_created_after_a_fix(
 ) -> None:
     enforce(app, "restricted")
     app.apply(tapp())
-    app.until(lambda: app.reasons() == ["PodsNotCreated"] * 2, "it is said", LONG)
+    app.until(lambda: app.reasons() == ["PodsNotCreated"] * 2, "PodsNotCreated is reported", LONG)
     if tapps.real:  # the simulator's Metacontroller writes no Events
         told = kubectl("describe", "tapp", "web", "-n", app.namespace)
         assert 'violates PodSecurity "restricted' in told
@@ -82,7 +82,7 @@ def test_stricter_namespace_refuses_updates_and_stops_no_pod(app: App) -> None:
     assert app.uids() == born
     app.watcher.begin()
     app.patch(template=careful("app:2"))
-    app.until(lambda: app.images() == "app:2 app:2 app:2", "new pods", LONG)
+    app.until(lambda: app.images() == "app:2 app:2 app:2", "all pods are replaced", LONG)
     denied()
     app.settle()
     assert set(refused) == {"web-0"}

@@ -105,7 +105,9 @@ def test_claim_refused_by_a_quota_is_created_when_the_quota_has_room(app: App) -
     app.apply(stored())
     app.until(lambda: len(app.pods) == 2 and len(app.claims()) == 1, "one claim is refused")
     app.until(
-        lambda: 'persistentvolumeclaim "data-web-' in app.condition("Progressing"), "said", 90
+        lambda: 'persistentvolumeclaim "data-web-' in app.condition("Progressing"),
+        "Progressing names the claim",
+        90,
     )
     app.kube.request("DELETE", path)
     app.nudge()

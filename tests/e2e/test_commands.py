@@ -74,7 +74,7 @@ def a_stuck_update(scene: Scene) -> None:
     scene.kubelet.levers.backoff_limit = 0.0
     scene.web(replicas=4, template=named("nginx:1.28"))
     scene.app.patch(template=named("nginx:typo"))
-    scene.app.until(lambda: "broken" in scene.app.condition("Degraded"), "it is broken")
+    scene.app.until(lambda: "broken" in scene.app.condition("Degraded"), "the instance is broken")
 
 
 def no_such_image(scene: Scene) -> None:
@@ -108,8 +108,8 @@ def work_that_ends(scene: Scene) -> None:
     """Ends the containers soon after all of them run."""
 
     def end() -> None:
-        app.until(lambda: app.found is not None, "it is there")
-        app.until(lambda: app.statuses == "Running Running Running Running", "all run")
+        app.until(lambda: app.found is not None, "the TApp exists")
+        app.until(lambda: app.statuses == "Running Running Running Running", "all instances run")
         for number in range(4):
             scene.kubelet.finish(app.namespace, f"work-{number}", code=int(number == 3))
 

@@ -213,7 +213,7 @@ def test_documented_commands_migrate_from_the_old_controller(story: Story) -> No
     story.shell(first)
     story.fresh.control()
     story.fresh.until(
-        lambda: "composite" not in story.shell(f"{look} || true"), "it prints nothing"
+        lambda: "composite" not in story.shell(f"{look} || true"), "the command prints nothing"
     )
     for each in others:
         story.shell(each)

@@ -338,7 +338,7 @@ def old(kube: Kube, namespace: str) -> Iterator[str]:
     )
     crds = ("apiextensions.k8s.io/v1", "customresourcedefinitions", None)
     try:
-        until(lambda: takes(kube, path, first), "it is served", 60)
+        until(lambda: takes(kube, path, first), "the kind is served", 60)
         kube.request("POST", path, second)
         kube.apply(renamed_definition())
         until(lambda: not takes(kube, path, probe, dryRun="All"), "the rules are in force", 60)

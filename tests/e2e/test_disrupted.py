@@ -86,7 +86,7 @@ def test_pod_that_fails_without_disruption_is_finished(app: App) -> None:
     """A pod that exceeds its limit of ephemeral storage has no condition about a disruption."""
     born = batch(app).uids()
     fail(app, 1)
-    app.until(lambda: app.statuses == "Running Failed Running", "it has failed for good")
+    app.until(lambda: app.statuses == "Running Failed Running", "the instance is Failed")
     app.quiet()
     assert app.uids() == born
 
@@ -99,8 +99,8 @@ def test_pod_of_a_deleted_node_runs_again(app: App) -> None:
     app.apply(tapp(replicas=1, template=pod))
     app.until(lambda: 0 in app.pods, "the pod is bound to that node")
     app.edit(0, {"status": {"phase": "Running"}}, "status")
-    app.until(lambda: app.statuses == "Running", "it runs")
+    app.until(lambda: app.statuses == "Running", "the instance runs")
     born = app.uids()
     app.kube.delete("v1", "nodes", None, name)
-    app.until(lambda: app.uids().get(0, born[0]) != born[0], "another pod", 200)
+    app.until(lambda: app.uids().get(0, born[0]) != born[0], "the pod is replaced", 200)
     assert app.statuses != "Failed"

@@ -138,12 +138,12 @@ def test_syncs_continue_if_the_role_for_events_is_missing(
         app.apply(tapp(replicas=3)).settle()
         app.until(
             lambda: 403 in {write.code for write in attempts(cluster, begun, app.namespace)},
-            "the API server refuses",
+            "the API server refuses the Event",
         )
         assert events(app) == []
         said = "cannot create resource"
         # The message follows the last attempt.
-        app.until(lambda: said in telling.log, "the log says so")
+        app.until(lambda: said in telling.log, "the log contains the refusal")
     finally:
         app.kube.apply(binding)
 

@@ -88,7 +88,7 @@ def test_rollout_survives_restarts_and_scaling_of_the_hook(
     def fault() -> None:
         hook.stop(kill=True)
         asked = hook_proxy.count
-        app.until(lambda: hook_proxy.count >= asked + 4, "Metacontroller has tried in vain")
+        app.until(lambda: hook_proxy.count >= asked + 4, "four calls have failed")
         assert app.status["appStatus"] == "Running"
         hook.start(3)
         hook.scale(1)

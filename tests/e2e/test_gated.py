@@ -95,7 +95,7 @@ def test_gang_is_bound_together_and_its_instances_change_separately(gated: Fresh
         gated.until(lambda: gated.pods("trainer").get(name) not in (None, uid), f"another {name}")
 
     apply(4)
-    gated.until(lambda: told(gated) == "False Unschedulable", "there is room for three")
+    gated.until(lambda: told(gated) == "False Unschedulable", "the gang is unschedulable")
     assert len(gated.pods("trainer")) == 4
     assert bound(gated) == []
     with FakeKubelet(gated.kubeconfig, ("more-0", "more-1")):
@@ -124,7 +124,7 @@ def test_gang_is_bound_together_and_its_instances_change_separately(gated: Fresh
         all_run(5, "a group that is to go stays while it has pods")
         gated.do("kubectl", "delete", "tapp", "trainer", "--timeout=60s")
         gated.until(lambda: not gated.pods("trainer"), "the pods are gone")
-        gated.until(lambda: group(gated) is None, "and the group")
+        gated.until(lambda: group(gated) is None, "the group is gone")
 
 
 RESPONDER = {"name": "games.example.com/match", "priority": 10000}
@@ -146,7 +146,7 @@ def test_hold_delays_an_eviction_until_the_responder_removes_it(gated: Fresh) ->
     """
     kube = gated.kube
     kube.apply(asked_first())
-    gated.until(lambda: gated.ready("match"), "it runs")
+    gated.until(lambda: gated.ready("match"), "the TApp is ready")
     first = gated.pods("match")
     path = kube.path("v1", "pods", "default", "match-1")
     kube.patch(path, {"metadata": {"annotations": {HOLD: "until the match is over"}}})
@@ -160,7 +160,9 @@ def test_hold_delays_an_eviction_until_the_responder_removes_it(gated: Fresh) ->
     }  # fmt: skip
     kube.create(request)
     kube.apply(asked_first(image="app:2"))
-    gated.until(lambda: image(gated, "match-0") == "app:2", "who is not on hold")
+    gated.until(
+        lambda: image(gated, "match-0") == "app:2", "the instance without a hold is updated"
+    )
     assert gated.pods("match") == first
     assert image(gated, "match-1") == "app:1"
     responders = kube.get("v1", "pods", "default", "match-0")["spec"]["evictionResponders"]
@@ -168,12 +170,17 @@ def test_hold_delays_an_eviction_until_the_responder_removes_it(gated: Fresh) ->
 
     kube.patch(path, {"metadata": {"annotations": {HOLD: None}}})  # the responder's work has ended
     gated.do("kubectl", "delete", "pod", "match-1", "--wait=false")  # the responder deletes the pod
-    gated.until(lambda: gated.pods("match").get("match-1") not in (None, first["match-1"]), "anew")
-    gated.until(lambda: gated.ready("match"), "it is back")
+    gated.until(
+        lambda: gated.pods("match").get("match-1") not in (None, first["match-1"]),
+        "the evicted pod is replaced",
+    )
+    gated.until(lambda: gated.ready("match"), "the TApp is ready again")
     assert image(gated, "match-1") == "app:2"
     kube.apply(asked_first(image="app:2", evictionResponders=[{**RESPONDER, "priority": 9000}]))
-    gated.until(lambda: not set(gated.pods("match").values()) & set(first.values()), "new pods")
-    gated.until(lambda: gated.ready("match"), "whose field cannot change in place")
+    gated.until(
+        lambda: not set(gated.pods("match").values()) & set(first.values()), "all pods are replaced"
+    )
+    gated.until(lambda: gated.ready("match"), "the TApp is ready with other responders")
 
 
 def image(gated: Fresh, name: str) -> str:

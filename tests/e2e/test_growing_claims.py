@@ -62,8 +62,8 @@ def test_volumes_grow_under_running_pods(app: App) -> None:
     before = claims(app)
     app.news()
     resize(app, "2Gi").settle()
-    app.until(lambda: sizes(app) == ["2Gi", "2Gi"], "the claims ask for more")
-    app.until(lambda: capacities(app) == ["2Gi", "2Gi"], "the volumes have it")
+    app.until(lambda: sizes(app) == ["2Gi", "2Gi"], "the claims request more")
+    app.until(lambda: capacities(app) == ["2Gi", "2Gi"], "the volumes have grown")
     assert app.wrote(*each("update Claim", "data-web", 0, 1))
     assert app.uids() == born
     assert app.claims() == kept
@@ -79,15 +79,15 @@ def test_claims_do_not_grow_until_their_storage_class_allows_it(app: App, fixed:
     app.apply(stored(volumeClaimTemplates=[claim_template("1Gi", fixed)])).settle()
     app.news()
     resize(app, "2Gi", fixed)
-    app.until(lambda: app.condition("ClaimsNotGrown") != "", "the condition says so")
+    app.until(lambda: app.condition("ClaimsNotGrown") != "", "ClaimsNotGrown is reported")
     assert f"StorageClass '{fixed}' does not allow it" in app.condition("ClaimsNotGrown")
     assert app.idle()
     app.kube.patch(
         app.kube.path("storage.k8s.io/v1", "storageclasses", None, fixed),
         {"allowVolumeExpansion": True},
     )
-    app.until(lambda: sizes(app) == ["2Gi", "2Gi"], "a change of the class is enough")
-    app.until(lambda: app.condition("ClaimsNotGrown") == "", "the condition is gone")
+    app.until(lambda: sizes(app) == ["2Gi", "2Gi"], "the claims grow after the change of the class")
+    app.until(lambda: app.condition("ClaimsNotGrown") == "", "ClaimsNotGrown is gone")
     assert app.wrote(*each("update Claim", "data-web", 0, 1))
 
 
@@ -97,12 +97,12 @@ def test_quota_delays_a_growing_claim_and_nothing_else(app: App) -> None:
     path = app.quota("storage", **{"requests.storage": "4Gi"})
     app.news()
     resize(app, "3Gi")
-    app.until(lambda: sorted(sizes(app)) == ["1Gi", "3Gi"], "one of them fits")
+    app.until(lambda: sorted(sizes(app)) == ["1Gi", "3Gi"], "one claim grows")
     app.patch(template=template("app:2", containers=[{**MOUNTED, "image": "app:2"}]))
-    app.until(lambda: app.images() == "app:2 app:2", "the update goes on")
+    app.until(lambda: app.images() == "app:2 app:2", "the update continues")
     app.kube.patch(path, {"spec": {"hard": {"requests.storage": "6Gi"}}})
     app.nudge()
-    app.until(lambda: sizes(app) == ["3Gi", "3Gi"], "there is room")
+    app.until(lambda: sizes(app) == ["3Gi", "3Gi"], "the other claim grows")
     app.settle()
     assert {write.what for write in app.news(refused=(403, 404, 409)) if not write.accepted} <= {
         "update persistentvolumeclaims",
@@ -159,7 +159,7 @@ def test_registration_that_allows_growth_writes_no_existing_claim_of_metacontrol
     try:
         app.apply(stored()).settle()
         resize(app, "2Gi").settle()
-        app.until(lambda: sizes(app) == ["1Gi", "1Gi"], "nothing grows")
+        app.until(lambda: sizes(app) == ["1Gi", "1Gi"], "no claim grows")
         resize(app, "1Gi").settle()
         adopted = claims(app)["data-web-1"]
         app.kube.patch(
@@ -180,7 +180,7 @@ def test_registration_that_allows_growth_writes_no_existing_claim_of_metacontrol
     }
     assert app.idle()
     resize(app, "2Gi").settle()
-    app.until(lambda: sizes(app) == ["2Gi", "2Gi"], "both grow")
+    app.until(lambda: sizes(app) == ["2Gi", "2Gi"], "both claims grow")
     assert app.wrote(*each("update Claim", "data-web", 0, 1))
     assert [owners(app, name) for name in NAMES] == [["Namespace", "TApp"]] * 2
     assert app.idle()

@@ -56,7 +56,8 @@ def test_orphaned_revisions_stay_and_do_not_disturb_another_tapp(app: App) -> No
     assert kept(app, "1 default app:1")
     app.delete(propagationPolicy="Orphan")
     app.until(
-        lambda: not revisions(app)[0]["metadata"].get("ownerReferences"), "nobody owns it any more"
+        lambda: not revisions(app)[0]["metadata"].get("ownerReferences"),
+        "the revision has no owner",
     )
     app.apply(tapp("other", replicas=1)).settle()
     assert kept(app, "1 default app:1", "1 default app:1")

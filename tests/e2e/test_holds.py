@@ -36,7 +36,7 @@ def wanted(app: App, id: int) -> str:
 def held(app: App) -> App:
     """Creates a TApp with one pod on hold, and waits until the service has observed the hold."""
     app.apply(tapp()).settle().annotate(1, hold="match 42")
-    return app.until(lambda: label(app, 1) == "true", "the service has seen it")
+    return app.until(lambda: label(app, 1) == "true", "the service has observed the hold")
 
 
 def progressing(app: App) -> str:
@@ -54,7 +54,11 @@ def test_action_waits_for_a_hold_is_announced_and_follows_its_removal(
     held(app)
     born, restarts = app.uids(), app.restarts()
     app.patch(**change)
-    app.until(lambda: progressing(app).startswith("True Held: on hold: 1"), "only it is left", 60)
+    app.until(
+        lambda: progressing(app).startswith("True Held: on hold: 1"),
+        "only the instance on hold is left",
+        60,
+    )
     app.quiet()
     pod = app.pod(1)
     assert pod["metadata"]["uid"] == born[1]
@@ -80,8 +84,8 @@ def test_action_waits_for_a_hold_is_announced_and_follows_its_removal(
 def test_deletion_of_a_tapp_waits_for_a_hold_and_ends_with_its_timeout(app: App) -> None:
     held(app)
     app.kube.delete("apps.tkestack.io/v1", "tapps", app.namespace, "web")
-    app.until(lambda: sorted(app.pods) == [1], "the others go")
-    app.until(lambda: progressing(app).startswith("True Held"), "it is said")
+    app.until(lambda: sorted(app.pods) == [1], "the other pods are gone")
+    app.until(lambda: progressing(app).startswith("True Held"), "Progressing reports the hold")
     assert "pods web-1" in progressing(app)
     assert "'match 42'" in progressing(app)
     assert wanted(app, 1) == "Delete"
@@ -116,7 +120,7 @@ def arena(app: App) -> list[Json]:
 def test_disruption_budget_of_the_example_protects_only_pods_on_hold(app: App) -> None:
     app.apply(*arena(app)).settle()
     app.annotate(0, hold="match 1")
-    app.until(lambda: label(app, 0) == "true", "the service has seen it")
+    app.until(lambda: label(app, 0) == "true", "the service has observed the hold")
     budget = app.kube.path("policy/v1", "poddisruptionbudgets", app.namespace, "arena-on-hold")
     app.until(
         lambda: (app.kube.request("GET", budget).get("status") or {}).get("currentHealthy") == 1,
@@ -131,7 +135,7 @@ def test_disruption_budget_of_the_example_protects_only_pods_on_hold(app: App) -
     app.anew(1, born)
     assert app.uids()[0] == born[0]
     app.annotate(0, hold=None)
-    app.until(lambda: label(app, 0) is None, "the service has seen it")
+    app.until(lambda: label(app, 0) is None, "the service has observed the end of the hold")
     assert asked_to_go(app, 0) == 201
     app.anew(0, born)
 
@@ -191,11 +195,11 @@ def test_program_of_the_example_removes_its_hold_after_the_match(
 ) -> None:
     app.apply(*arena(app)).settle()
     with playing(app, cluster, 2, tmp_path) as program:
-        app.until(lambda: note(app.pod(2), HOLD).startswith("match"), "it plays")
+        app.until(lambda: note(app.pod(2), HOLD).startswith("match"), "the program plays")
         assert label(app, 2) == "true"
         born = app.uids()
         app.patch(statuses={"2": "Killed"})
-        app.until(lambda: 2 not in app.pods, "its match is over, and it goes")
+        app.until(lambda: 2 not in app.pods, "the pod is gone after its match")
         program.kill()
         said = program.stdout.read().splitlines()
     assert said[0] == "match 1"

@@ -104,7 +104,7 @@ def test_least_privilege_role_is_sufficient_and_fully_used(
     app.patch(template=stored("app:2")).settle()
     app.patch(template=stored("app:2", env=[{"name": "A", "value": "1"}])).settle()
     app.patch(replicas=1).settle()
-    app.until(lambda: len(app.claims()) == 1, "the claim goes with its instance")
+    app.until(lambda: len(app.claims()) == 1, "the claim is deleted with its instance")
     hook_proxy.fail(4)
     app.patch(replicas=2).settle(60)
     kept = app.kube.list_all(HISTORY[0], HISTORY[1], app.namespace)
@@ -112,7 +112,7 @@ def test_least_privilege_role_is_sufficient_and_fully_used(
     for *kind, name in [*orphans, (*HISTORY, kept[0]["metadata"]["name"])]:
         path = app.kube.path(kind[0], kind[1], app.namespace, name)
         app.kube.patch(path, {"metadata": {"ownerReferences": None}})
-        app.until(lambda path=path: owned(app.kube.request("GET", path)), f"{name} is taken back")
+        app.until(lambda path=path: owned(app.kube.request("GET", path)), f"{name} is adopted")
     app.delete()
     requests = asked(enforced)
     refused = {right(each) for each in requests if each.code == 403}

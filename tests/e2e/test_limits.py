@@ -67,7 +67,7 @@ def test_annotations_above_the_limit_by_one_byte_keep_all_pods(app: App) -> None
     before = app.uids()
     rolled(app, length + 1)
     said = "annotations of a pod would have 262145 bytes"
-    app.until(lambda: said in app.condition("CreationBlocked"), "it is blocked")
+    app.until(lambda: said in app.condition("CreationBlocked"), "CreationBlocked is reported")
     assert app.idle()
     assert app.uids() == before
     rolled(app, length)
@@ -105,7 +105,9 @@ def test_larger_template_is_rolled_out_once_a_lean_pod_exists(
     app.apply(tapp(updateStrategy=EVERYBODY)).settle()
     before = app.uids()
     rolled(app, 270_000)
-    app.until(lambda: "tapp-lean-pods" in app.condition("CreationBlocked"), "it is blocked")
+    app.until(
+        lambda: "tapp-lean-pods" in app.condition("CreationBlocked"), "CreationBlocked is reported"
+    )
     assert app.uids() == before
     install(LEAN)
     app.lose(0).settle()
@@ -121,7 +123,10 @@ def test_pods_are_kept_if_no_kubelet_would_start_the_image(app: App, kube: Kube)
     before = app.uids()
     odd = template("App:2")
     app.patch(template=odd)
-    app.until(lambda: "no image reference" in app.condition("CreationBlocked"), "it is blocked")
+    app.until(
+        lambda: "no image reference" in app.condition("CreationBlocked"),
+        "CreationBlocked is reported",
+    )
     assert app.idle()
     assert app.images() == "app:1 app:1 app:1"
     assert app.uids() == before

@@ -39,7 +39,7 @@ def test_labels_and_annotations_set_by_a_program_stay_through_updates(
     app.apply(tapp(template=made(), revisionHistoryLimit=history)).settle()
     uids = app.uids()
     app.edit(0, {"metadata": {"labels": {"role": "master"}, "annotations": {"note": "mine"}}})
-    app.until(lambda: "MetadataEdited" in str(app.status), "it is said")
+    app.until(lambda: "MetadataEdited" in str(app.status), "MetadataEdited is reported")
     said = app.condition("MetadataEdited")
     assert "instances 0: label 'role' is 'master' (template: 'replica')" in said
     assert app.condition("Degraded").startswith("False")
@@ -74,7 +74,10 @@ def test_label_removed_by_a_user_does_not_return(app: App) -> None:
     """
     app.apply(tapp(template=made())).settle()
     app.edit(1, {"metadata": {"labels": {"role": None}}})
-    app.until(lambda: "label 'role' was removed" in app.condition("MetadataEdited"), "it is said")
+    app.until(
+        lambda: "label 'role' was removed" in app.condition("MetadataEdited"),
+        "the removed label is reported",
+    )
     app.patch(template=made("app:2")).settle()
     assert [metadata(app, number)[0] for number in range(3)] == ["replica", None, "replica"]
     app.patch(template=made("app:2", labels={"role": None})).settle()

@@ -173,7 +173,8 @@ def test_kept_claim_outlives_its_migrated_tapp(register: Callable[[], None], app
     assert done.returncode == 0, done.stdout + done.stderr
     register()
     until(
-        lambda: bool(app.kube.get(GROUP, "tapps", app.namespace, "web").get("status")), "a status"
+        lambda: bool(app.kube.get(GROUP, "tapps", app.namespace, "web").get("status")),
+        "the TApp has a status",
     )
     app.kube.delete(GROUP, "tapps", app.namespace, "web")
     until(lambda: not any(map(app.pod, PODS)), "the pods are gone")
@@ -237,14 +238,14 @@ def test_adopted_pods_are_updated_in_place(
         found = log.writes(mark, user=USER, namespace=app.namespace) if log else []
         return sorted(f"{w.verb} {w.name}" for w in found if w.accepted and w.resource == "pods")
 
-    until(lambda: up_to_date(1), "all is adopted")
+    until(lambda: up_to_date(1), "all pods are adopted")
     once = ["update web-0", "update web-1"]
     assert cluster.audit is None or written() == once
     for name, old in before.items():
         assert started(app.pod(name)) == started(old)
     spec = {**SPEC, "containers": [{"name": "main", "image": "app:2"}]}
     app.kube.patch(tapp, {"spec": {"template": {"spec": spec}}})
-    until(lambda: up_to_date(2), "all is updated")
+    until(lambda: up_to_date(2), "all pods are updated")
     assert cluster.audit is None or written() == sorted(once * 2)
     for name, old in before.items():
         new = app.pod(name)

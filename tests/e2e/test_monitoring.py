@@ -202,7 +202,9 @@ def run(
     some = {str(number): "canary" for number in range(25, 30)}
     app.patch(templatePool={"canary": template("app:2")}, templates=some).settle()
     app.patch(template=template("app:2"))
-    app.until(lambda: app.images().split().count("app:2") >= 15, "half of it is rolled")
+    app.until(
+        lambda: app.images().split().count("app:2") >= 15, "half of the instances are updated"
+    )
     app.patch(updateStrategy={"paused": True})
     made.mark("paused", QUERIES["Paused A"], 1)
     app.patch(updateStrategy={"paused": False}).settle()
@@ -218,7 +220,7 @@ def run(
     made.mark("killed", ready, 28)
 
     app.patch(template=template("app:3"))
-    app.until(lambda: app.condition("Degraded").startswith("True"), "it is degraded")
+    app.until(lambda: app.condition("Degraded").startswith("True"), "the TApp is degraded")
     made.mark("broken", QUERIES["Degraded A"], 1)
     return made
 

@@ -32,15 +32,25 @@ def test_tapp_is_degraded_while_a_finalizer_keeps_a_pod(
     keep(app, 2)
     app.patch(**change)
     app.until(
-        lambda: app.condition("Degraded").startswith("True PodsNotDeleted"), "it is said", LATE
+        lambda: app.condition("Degraded").startswith("True PodsNotDeleted"),
+        "PodsNotDeleted is reported",
+        LATE,
     )
     said = app.condition("Degraded")
     assert "pod web-2 is being deleted and should have gone by " in said
     assert f"finalizer {KEEP} keeps the object" in said
     # A rollout that progressed just now is given some time before it counts as stalled.
-    app.until(lambda: app.condition("Stalled").startswith("True PodsNotDeleted"), "stalled", LATE)
+    app.until(
+        lambda: app.condition("Stalled").startswith("True PodsNotDeleted"),
+        "Stalled is reported",
+        LATE,
+    )
     let_go(app, 2)
-    app.until(lambda: app.condition("Degraded").startswith("False"), "it is over", LATE)
+    app.until(
+        lambda: app.condition("Degraded").startswith("False"),
+        "the TApp is not degraded any more",
+        LATE,
+    )
 
 
 def test_tapp_in_deletion_reports_the_pod_that_it_waits_for(app: App) -> None:
@@ -48,11 +58,17 @@ def test_tapp_in_deletion_reports_the_pod_that_it_waits_for(app: App) -> None:
     app.apply(tapp(template=template(terminationGracePeriodSeconds=1))).settle()
     keep(app, 1)
     app.kube.delete("apps.tkestack.io/v1", "tapps", app.namespace, "web")
-    app.until(lambda: sorted(app.pods) == [1], "the others go")
-    app.until(lambda: app.condition("Ready").startswith("False Deleting"), "it is said")
-    app.until(lambda: app.status["ready"] == "0/3", "the counts are those of the pods")
+    app.until(lambda: sorted(app.pods) == [1], "the other pods are gone")
+    app.until(
+        lambda: app.condition("Ready").startswith("False Deleting"), "the deletion is reported"
+    )
+    app.until(lambda: app.status["ready"] == "0/3", "the status counts the pods")
     assert "the TApp is being deleted since " in app.condition("Ready")
-    app.until(lambda: app.condition("Degraded").startswith("True PodsNotDeleted"), "it hangs", LATE)
+    app.until(
+        lambda: app.condition("Degraded").startswith("True PodsNotDeleted"),
+        "PodsNotDeleted is reported",
+        LATE,
+    )
     assert KEEP in app.condition("Degraded")
     app.quiet()
     let_go(app, 1)
@@ -74,8 +90,12 @@ def test_tapp_in_deletion_names_foreign_finalizers(app: App, propagation: str) -
     api = "apps.tkestack.io/v1"
     app.kube.delete(api, "tapps", app.namespace, "web", propagationPolicy=propagation)
     name = "foregroundDeletion" if propagation == "Foreground" else KEEP
-    app.until(lambda: name in app.condition("Ready"), "its finalizer is named")
-    app.until(lambda: app.condition("Degraded").startswith("True PodsNotDeleted"), "it hangs", LATE)
+    app.until(lambda: name in app.condition("Ready"), "the finalizer is named")
+    app.until(
+        lambda: app.condition("Degraded").startswith("True PodsNotDeleted"),
+        "PodsNotDeleted is reported",
+        LATE,
+    )
     let_go(app, 1)
     if propagation == "Background":
         app.until(lambda: not app.pods, "the pod is gone", LATE)

@@ -25,22 +25,24 @@ def test_retained_claims_of_a_recreated_tapp_are_reported_and_adopted(
     kept = app.claims()
     app.delete()
     app.until(lambda: not app.pods, "the pods are gone")
-    app.until(lambda: owners(app, "data-web-0") == ["Namespace"], "they belong to nobody")
+    app.until(
+        lambda: owners(app, "data-web-0") == ["Namespace"], "the claims have no TApp as owner"
+    )
     collector_has_worked(app)
     app.apply(stored("Delete"))
-    app.until(lambda: app.reasons() == ["ClaimsNotOwned"] * 2, "it is said", LONG)
+    app.until(lambda: app.reasons() == ["ClaimsNotOwned"] * 2, "ClaimsNotOwned is reported", LONG)
     assert "kubectl tapp adopt web" in app.condition("ClaimsNotOwned")
     assert owners(app, "data-web-0") == ["Namespace"]
     pods = app.uids()
     assert "web: 2 claims adopted" in plugin.run("adopt", "web", "-y")
-    app.until(lambda: owners(app, "data-web-1") == ["Namespace", "TApp"], "it is adopted")
+    app.until(lambda: owners(app, "data-web-1") == ["Namespace", "TApp"], "the claim is adopted")
     app.settle()
     assert app.claims() == kept
     assert app.uids() == pods
     assert app.condition("ClaimsNotOwned") == ""
     assert "notOwned" not in app.status
     app.delete()
-    app.until(lambda: app.claims() == {}, "the claims go with it, as its policy says")
+    app.until(lambda: app.claims() == {}, "the claims are deleted with the TApp")
 
 
 def test_orphaned_and_released_pods_are_reported_and_adopted(
@@ -52,10 +54,10 @@ def test_orphaned_and_released_pods_are_reported_and_adopted(
     app.delete(propagationPolicy="Orphan")
     app.until(
         lambda: not any(pod["metadata"].get("ownerReferences") for pod in app.pods.values()),
-        "the pods belong to nobody",
+        "the pods have no owner",
     )
     app.apply(tapp())
-    app.until(lambda: app.reasons() == ["PodsNotCreated"] * 2, "it is said", LONG)
+    app.until(lambda: app.reasons() == ["PodsNotCreated"] * 2, "PodsNotCreated is reported", LONG)
     assert app.statuses == "NotCreated NotCreated NotCreated"
     assert "kubectl tapp adopt web" in app.condition("PodsNotCreated")
     app.news(refused=(404, 409))
@@ -75,7 +77,9 @@ def test_orphaned_and_released_pods_are_reported_and_adopted(
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}
     owner |= {"uid": other["metadata"]["uid"], "controller": True}
     kubectl("-n", app.namespace, "label", "pod", "web-1", "controller-uid-")
-    app.until(lambda: not app.pod(1)["metadata"].get("ownerReferences"), "it is released again")
+    app.until(
+        lambda: not app.pod(1)["metadata"].get("ownerReferences"), "the pod is released again"
+    )
     app.edit(1, {"metadata": {"ownerReferences": [owner]}})
     out = plugin.run("adopt", "web", "-y")
     assert "pod web-1: belongs to ConfigMap owner" in out
@@ -87,12 +91,12 @@ def test_image_set_by_a_user_is_reported_and_kept(app: App, kubectl: Kubectl) ->
     app.apply(tapp()).settle()
     app.news()
     kubectl("-n", app.namespace, "set", "image", "pod/web-1", "main=hand:1")
-    app.until(lambda: app.reasons() == ["ImagesEdited"] * 2, "it is said")
+    app.until(lambda: app.reasons() == ["ImagesEdited"] * 2, "ImagesEdited is reported")
     said = app.condition("ImagesEdited")
     assert "instance 1: container main has image hand:1, set by kubectl-set" in said
     app.nudge()
     assert app.pod(1)["spec"]["containers"][0]["image"] == "hand:1"
-    app.patch(replicas=4).until(lambda: len(app.pods) == 4, "the others get on")
+    app.patch(replicas=4).until(lambda: len(app.pods) == 4, "the new instance is created")
     kubectl("-n", app.namespace, "set", "image", "pod/web-1", "main=app:1")
     app.settle()
     assert app.condition("ImagesEdited") == ""

@@ -125,7 +125,7 @@ def test_replicas_of_the_service_run_on_different_linux_nodes(
     fresh.until_done("kubectl", "apply", "--server-side", "--force-conflicts", "-f", shipped)
     name = ("deployment/tapp-hooks", "-n", NAMESPACE)
     fresh.do("kubectl", "scale", *name, "--replicas=0")
-    fresh.until(lambda: not pods(fresh), "the pods have gone")
+    fresh.until(lambda: not pods(fresh), "the pods are gone")
     fresh.do("kubectl", "scale", *name, "--replicas=2")
     fresh.until(lambda: len(placed(fresh)) == 2, "both pods have a node")
     assert len(set(placed(fresh))) == nodes
@@ -142,14 +142,16 @@ def test_manifests_set_no_user_id_that_openshift_would_refuse(
         fixed = ("kubectl", "run", "fixed", "--image=a", "-n", "default")
         with_id = '--overrides={"spec":{"securityContext":{"runAsUser":1}}}'
         fresh.until(
-            lambda: fresh.run(*fixed, with_id, "--dry-run=server").returncode != 0, "it refuses"
+            lambda: fresh.run(*fixed, with_id, "--dry-run=server").returncode != 0,
+            "the policy refuses the pod",
         )
         before = {each["metadata"]["uid"] for each in pods(fresh)}
         name = ("deployment/tapp-hooks", "-n", NAMESPACE)
         fresh.do("kubectl", "rollout", "restart", *name)
         fresh.do("kubectl", "rollout", "status", *name, "--timeout=60s")
         fresh.until(
-            lambda: not before & {each["metadata"]["uid"] for each in pods(fresh)}, "all are new"
+            lambda: not before & {each["metadata"]["uid"] for each in pods(fresh)},
+            "all pods are replaced",
         )
     finally:
         fresh.do("kubectl", "delete", "-f", policy)

@@ -152,7 +152,7 @@ def test_refused_pod_is_reported_with_the_message_of_the_api_server(
     pod: Json = {"apiVersion": "v1", "kind": "Pod", "spec": body}
     kube.create({**pod, "metadata": {"name": "web-2", "namespace": app.namespace}})
     app.patch(replicas=3)
-    app.until(lambda: "PodsNotCreated" in str(app.status), "the service misses it")
+    app.until(lambda: "PodsNotCreated" in str(app.status), "PodsNotCreated is reported")
     command = f"`kubectl tapp adopt web -n {app.namespace}`"
     taken = f"instance 2: not created: another pod with its name has no owner; {command}"
     for verb in ("status", "why"):
@@ -162,7 +162,7 @@ def test_refused_pod_is_reported_with_the_message_of_the_api_server(
         assert taken in said.out
     kube.delete("v1", "pods", app.namespace, "web-2", gracePeriodSeconds=0)
     app.nudge()
-    app.until(lambda: app.status.get("readyReplicas") == 3, "its own pod comes")
+    app.until(lambda: app.status.get("readyReplicas") == 3, "instance 2 is ready")
     assert "not created" not in kubectl.tapp("why", "web").out
     if not tapps.real:
         return
@@ -185,13 +185,13 @@ def test_refused_pod_is_reported_with_the_message_of_the_api_server(
         refuses = "not created: the API server refuses its pod:"
         return all(re.search(f"{id}: {refuses} {text}", out) for id, text in words.items())
 
-    app.until(told, "each is told its own")
+    app.until(told, "each instance shows its refusal")
     said = kubectl.tapp("wait", "web", "3", "--timeout=2m")
     assert said.code == 4
     assert "exceeded quota: few" in said.err
     kube.delete("v1", "resourcequotas", app.namespace, "few")
     app.nudge()
-    app.until(lambda: app.status.get("readyReplicas") == 4, "3 comes")
+    app.until(lambda: app.status.get("readyReplicas") == 4, "instance 3 is ready")
     out = kubectl.tapp("why", "web").out
     assert "exceeded quota" not in out
     assert "serviceaccount" in out

@@ -86,18 +86,18 @@ def test_port_with_two_protocols_is_reported_without_the_lean_policy(
     """
     mixed = {"templatePool": {"dns": two_protocols()}, "templates": {"1": "dns"}}
     app.apply(tapp(**mixed))
-    app.until(lambda: app.statuses == "Running Running Running", "all run")
-    app.until(lambda: app.condition("DuplicateMergeKeys") != "", "a condition")
+    app.until(lambda: app.statuses == "Running Running Running", "all instances run")
+    app.until(lambda: app.condition("DuplicateMergeKeys") != "", "DuplicateMergeKeys is reported")
     assert app.condition("DuplicateMergeKeys").startswith("True NotMergeable: instances 1: ")
     assert ports(app.pod(1)) == ["UDP", "TCP"]
     born = app.uids()
     app.patch(template=template("app:2"))
-    app.until(lambda: app.images() == "app:2 app:1 app:2", "0 and 2 are updated")
-    app.until(lambda: app.statuses == "Running Running Running", "all run")
+    app.until(lambda: app.images() == "app:2 app:1 app:2", "instances 0 and 2 are updated")
+    app.until(lambda: app.statuses == "Running Running Running", "all instances run")
     assert app.uids() == born
     install(LEAN)
     app.patch(statuses={"1": "Killed"})
-    app.until(lambda: app.statuses == "Running Killed Running", "1 is killed")
+    app.until(lambda: app.statuses == "Running Killed Running", "instance 1 is killed")
     app.patch(statuses={"1": None}).settle()
     assert app.condition("DuplicateMergeKeys") == ""
     assert {**app.uids(), 1: ""} == {**born, 1: ""}

@@ -25,7 +25,11 @@ def test_invalid_image_breaks_only_one_batch_instance(real: Trial, policy: str) 
     pod = {"restartPolicy": policy}
     real.began("1", pod=pod)
     real.change("missing", **pod)
-    real.app.until(lambda: image("missing") in real.app.condition("Degraded"), "it failed", LATE)
+    real.app.until(
+        lambda: image("missing") in real.app.condition("Degraded"),
+        "the failed pull is reported",
+        LATE,
+    )
     real.wait(10)  # by now a second instance would have been updated
     assert real.never_fewer_than(2)
     assert real.tags() == "missing 1 1"
@@ -42,7 +46,9 @@ def test_update_finishes_when_the_pull_recovers(real: Trial, policy: str) -> Non
     real.node.images.add(late, {"VERSION": "late"})
     pod = {"restartPolicy": policy}
     real.began("1", pod=pod).change(late, **pod)
-    real.app.until(lambda: late in real.app.condition("Degraded"), "the pull has failed", LATE)
+    real.app.until(
+        lambda: late in real.app.condition("Degraded"), "the failed pull is reported", LATE
+    )
     real.node.registry.published.add(late)
     real.app.settle(LATE)
     assert real.never_fewer_than(2)
@@ -58,7 +64,7 @@ def test_update_finishes_after_a_kubelet_restart_between_stop_and_start(
     slow = {"lifecycle": {"preStop": {"exec": {"command": ["sleep", "2"]}}}}
     real.began(container("1", **slow), pod=pod)
     real.change(container("2", **slow), **pod)
-    real.app.until(lambda: real.tags() == "2 1 1", "0 is being updated", LATE)
+    real.app.until(lambda: real.tags() == "2 1 1", "instance 0 is being updated", LATE)
     real.node.kubelet.stop(kill=True)
     real.kill(0)
     real.wait(1).node.kubelet.start()
@@ -73,7 +79,9 @@ def test_batch_instances_run_once_with_the_wanted_image(real: Trial, policy: str
     pod = {"restartPolicy": policy}
     real.began("1", pod=pod)
     real.change("ends", **pod)
-    real.app.until(lambda: real.app.statuses == "Succ Succ Succ", "all have run", LATE)
+    real.app.until(
+        lambda: real.app.statuses == "Succ Succ Succ", "all instances have succeeded", LATE
+    )
     moments = real.witness.timeline
     ran = {each.pod for moment in moments for each in moment.running if each.image == image("ends")}
     assert ran == {"web-0", "web-1", "web-2"}
@@ -89,8 +97,10 @@ def test_container_in_back_off_is_updated_in_place(real: Trial) -> None:
     real.began("1", replicas=1, pod=pod)
     born = real.app.uids()
     real.change("crash", **pod)
-    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it crashes", LATE)
-    real.app.until(lambda: "terminated" in real.container(0)["state"], "it waits", LATE)
+    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "the container crashes", LATE)
+    real.app.until(
+        lambda: "terminated" in real.container(0)["state"], "the container is in back-off", LATE
+    )
     real.roll("2", **pod)
     assert real.app.uids() == born
 
@@ -116,7 +126,9 @@ def test_instance_is_finished_if_its_containers_never_restart(real: Trial, own: 
     real.began(container("1", **own))
     assert real.app.pod(0)["spec"]["restartPolicy"] == "Always"
     real.change(container("ends", **own))
-    real.app.until(lambda: real.app.statuses == "Succ Succ Succ", "all have run", LATE)
+    real.app.until(
+        lambda: real.app.statuses == "Succ Succ Succ", "all instances have succeeded", LATE
+    )
     real.wait(20)
     assert real.app.statuses == "Succ Succ Succ"
     assert [len(real.app.watcher.seen(f"web-{id}")) for id in range(3)] == [1, 1, 1]
@@ -135,7 +147,7 @@ def test_restart_rule_restarts_containers_in_the_same_pod(real: Trial, action: s
     real.began(container("1", **own), replicas=1, pod=pod)
     born = real.app.uids()
     real.change(container("crash-late", **own), **pod)
-    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it starts again", LATE)
+    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "the container restarts", LATE)
     first = real.app.pod(0)["status"]["initContainerStatuses"][0]
     assert (first["restartCount"] > 0) is (action == "RestartAllContainers")
     real.roll(container("1", **own), **pod)
@@ -156,7 +168,7 @@ def test_restart_of_all_containers_by_a_rule_causes_no_action(real: Trial) -> No
             told.update((real.app.statuses, real.app.condition("Degraded")))
             return real.container(0)["restartCount"] >= count and real.ready(0)
 
-        real.app.until(again, "it runs again", LATE)
+        real.app.until(again, "the containers run again", LATE)
     assert {text for text in told if not text.startswith("False ")} <= {
         f"{word} Running Running" for word in ("Running", "Pending")
     }

@@ -111,7 +111,7 @@ def test_ephemeral_containers_stay_through_an_update_and_do_not_delay_it(real: T
     for number, tag in ((0, "missing"), (1, "1")):
         debug = {"spec": {"ephemeralContainers": [container(tag, "debug")]}}
         real.app.edit(number, debug, "ephemeralcontainers")
-    real.app.until(lambda: "web-1/debug" in real.runs(), "the person is in", 120)
+    real.app.until(lambda: "web-1/debug" in real.runs(), "the ephemeral container runs", 120)
     real.roll("2")
     assert real.app.uids() == born
     assert "web-1/debug" in real.runs()
@@ -127,7 +127,7 @@ def resize(real: Trial, number: int, cpu: str) -> None:
     real.app.edit(number, patch, "resize")
     real.app.until(
         lambda: (real.container(number).get("resources") or {}).get("limits", {}).get("cpu") == cpu,
-        "the kubelet has resized it",
+        "the kubelet has resized the container",
         60,
     )
     real.app.quiet()
@@ -175,7 +175,7 @@ def test_data_of_claims_survives_updates_replacements_and_kills(
     assert volumes.read("data-web-1", "starts") == ["1", "2", "2"]
     assert real.never_fewer_than(1)
     real.app.patch(statuses={"1": "Killed"}).settle()
-    real.app.until(lambda: "web-1/main" not in real.runs(), "1 has ended", 120)
+    real.app.until(lambda: "web-1/main" not in real.runs(), "instance 1 has ended", 120)
     real.app.patch(statuses={"1": None}).settle()
     assert volumes.read("data-web-1", "starts") == ["1", "2", "2", "2"]
     assert volumes.read("data-web-0", "starts") == ["1", "2", "2"]

@@ -93,7 +93,7 @@ def test_grace_period_begins_when_the_instance_has_left_the_service(served: Serv
     kubelet = served.real.node.kubelet
     kubelet.stop()
     served.change("2").app.until(
-        lambda: gates(served.app.pod(0)) == "False", "the gate closes", 120
+        lambda: gates(served.app.pod(0)) == "False", "the readiness gate closes", 120
     )
     served.real.wait(GRACE + 1)
     kubelet.start()
@@ -132,7 +132,7 @@ def test_instance_returns_to_its_services_while_the_rollout_is_paused(served: Se
     """While the rollout is paused, the instance must serve with its old image."""
     served.began(grace=LONG).change("2").until_drained()
     served.app.patch(updateStrategy={"paused": True})
-    served.app.until(lambda: served.is_open(0), "0 is open again", 120)
+    served.app.until(lambda: served.is_open(0), "instance 0 is in the Service again", 120)
     served.real.wait(LONG + 3)
     assert served.real.tags() == "1 1 1 1"
     assert served.real.never_fewer_than(INSTANCES)
@@ -150,8 +150,10 @@ def test_instance_killed_while_it_leaves_its_services_ends_at_once(served: Serve
     """
     served.began(grace=LONG).change("2").until_drained()
     served.app.patch(statuses={"0": "Killed"})
-    served.app.until(lambda: 0 not in served.app.pods, "0 is gone", 120)
-    served.app.until(lambda: served.app.images().count(":2") == 3, "the others go on", 120)
+    served.app.until(lambda: 0 not in served.app.pods, "the pod of instance 0 is gone", 120)
+    served.app.until(
+        lambda: served.app.images().count(":2") == 3, "the other instances are updated", 120
+    )
     served.app.patch(statuses=None)
     served.settle().report("a kill in the middle of a drain")
     assert served.real.tags() == "2 2 2 2"

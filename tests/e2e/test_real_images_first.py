@@ -86,7 +86,11 @@ def test_missing_tag_stops_no_instance(real: Trial) -> None:
     real.began("1", updateStrategy=FIRST)
     born = {each.id for each in real.witness.now(real.app.namespace)}
     real.change("tpyo")
-    real.app.until(lambda: "PullFailed" in real.app.condition("ImagesNotPulled"), "it is said", 60)
+    real.app.until(
+        lambda: "PullFailed" in real.app.condition("ImagesNotPulled"),
+        "the failed pull is reported",
+        60,
+    )
     message = real.app.condition("ImagesNotPulled")
     assert real.node.name in message
     assert image("tpyo") in message
@@ -119,7 +123,7 @@ def test_update_finishes_after_a_kubelet_restart_during_the_pull(real: Trial) ->
     real.began("1", updateStrategy=FIRST)
     real.node.registry.delay = SLOW
     real.change("k1")
-    real.app.until(lambda: bool(pullers(real)), "it pulls", 120)
+    real.app.until(lambda: bool(pullers(real)), "a puller exists", 120)
     real.node.kubelet.stop(kill=True)
     real.wait(1)
     real.node.kubelet.start()
@@ -133,7 +137,11 @@ def test_update_waits_for_an_unavailable_registry(real: Trial) -> None:
     real.began("1", updateStrategy=FIRST)
     real.node.registry.failing = True
     real.change("r9")
-    real.app.until(lambda: "PullFailed" in real.app.condition("ImagesNotPulled"), "it is said", 60)
+    real.app.until(
+        lambda: "PullFailed" in real.app.condition("ImagesNotPulled"),
+        "the failed pull is reported",
+        60,
+    )
     assert real.tags() == "1 1 1"
     real.node.registry.failing = False
     real.app.settle(120)
@@ -168,7 +176,9 @@ def test_quota_without_room_for_pullers_stops_no_update(real: Trial) -> None:
     real.app.quota("full", pods="3")
     real.change("q1").wait(5)
     assert real.tags() == "1 1 1"
-    real.app.until(lambda: bool(real.app.condition("PullersNotRun")), "it goes on without", 60)
+    real.app.until(
+        lambda: bool(real.app.condition("PullersNotRun")), "PullersNotRun is reported", 60
+    )
     real.app.settle(120)
     assert real.tags() == "q1 q1 q1"
     assert real.never_fewer_than(2)
@@ -180,7 +190,7 @@ def test_puller_is_admitted_by_pod_security_restricted(real: Trial) -> None:
     real.began("1", updateStrategy=FIRST)
     real.node.registry.delay = 4
     real.change("s1")
-    real.app.until(lambda: bool(pullers(real)), "it pulls", 120)
+    real.app.until(lambda: bool(pullers(real)), "a puller exists", 120)
     found = pullers(real)[0]
     name = f"{real.app.namespace}-strict"
     label = {"pod-security.kubernetes.io/enforce": "restricted"}

@@ -235,7 +235,10 @@ def test_helm_installs_upgrades_and_uninstalls_while_instances_run(
     control(whole)
     assert not before & {each["metadata"]["uid"] for each in service_pods(whole)}
     whole.do("kubectl", "scale", "tapp", "same", "--replicas=4")
-    whole.until(lambda: len(whole.pods("same")) == 4 and whole.ready("same"), "it goes on")
+    whole.until(
+        lambda: len(whole.pods("same")) == 4 and whole.ready("same"),
+        "the TApp is ready with four instances",
+    )
     assert running < set(whole.node.witness.now("default"))
 
     running = set(whole.node.witness.now("default"))
@@ -247,7 +250,7 @@ def test_helm_installs_upgrades_and_uninstalls_while_instances_run(
     whole.do(*install, *wanted)
     control(whole)
     whole.do("kubectl", "scale", "tapp", "same", "--replicas=2")
-    whole.until(lambda: len(whole.pods("same")) == 2, "it is served again")
+    whole.until(lambda: len(whole.pods("same")) == 2, "the TApp is scaled down")
     whole.do("kubectl", "delete", "tapp", "same", "--timeout=60s")
     whole.until(lambda: whole.node.witness.now("default") == [], "its containers have ended")
 
@@ -292,7 +295,7 @@ def test_kind_script_installs_a_working_example(
     command = (REPOSITORY / "release" / "kind.sh", tmp_path / "build")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(whole.do, *command)
-        whole.until(lambda: registered(whole) or running.done(), "it is installed")
+        whole.until(lambda: registered(whole) or running.done(), "the release is installed")
         which = control(whole)
         said = running.result()
     note.append(f"real node: make kind, without Docker: {time.monotonic() - begun:.1f} s; {which}")
@@ -303,7 +306,7 @@ def test_kind_script_installs_a_working_example(
     left = {name: uid for name, uid in whole.pods("same").items() if name != "same-1"}
     told = whole.do("bash", "-euc", re.sub(r"(?m)^(kubectl tapp (?:set|kill).*)", r"\1 -y", tried))
     assert "default/same: " in told
-    whole.until(lambda: whole.pods("same") == left and whole.ready("same"), "one is stopped")
+    whole.until(lambda: whole.pods("same") == left and whole.ready("same"), "instance 1 is killed")
     assert images(whole) == [OTHER] * 2
 
     service = {each["metadata"]["uid"] for each in service_pods(whole)}

@@ -53,10 +53,10 @@ def test_unprobed_container_does_not_count_after_a_kubelet_restart(
     real.change(container(LATE, **fields))
     real.app.until(
         lambda: any(tag_of(each.image) == LATE for each in real.witness.now(real.app.namespace)),
-        "the new container has begun",
+        "the new container runs",
         60,
     )
     away()
-    real.app.until(lambda: len(real.begin_of(LATE)) > 1, "the roll goes on", 120)
+    real.app.until(lambda: len(real.begin_of(LATE)) > 1, "the rollout continues", 120)
     assert real.app.uids() == born
     assert real.always_served(2)

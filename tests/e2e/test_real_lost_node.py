@@ -96,7 +96,9 @@ def silence(real: Trial) -> float:
     """
     real.node.silence()
     stopped = time.monotonic()
-    real.app.until(lambda: not any(map(real.ready, ON_REAL)), "none of its pods is Ready", 60)
+    real.app.until(
+        lambda: not any(map(real.ready, ON_REAL)), "no pod on the real node is Ready", 60
+    )
     return stopped
 
 
@@ -134,7 +136,11 @@ def test_instances_move_from_a_lost_node(moving: Trial, cluster: Cluster, note: 
     app = moving.app
     born = app.uids()
     stopped = silence(moving)
-    app.until(lambda: moving.node.name not in nodes(app).values(), "all have left", LIMIT + 30)
+    app.until(
+        lambda: moving.node.name not in nodes(app).values(),
+        "no pod is on the lost node",
+        LIMIT + 30,
+    )
     app.settle()
     for number in ON_REAL:
         when = story(moving, number, stopped)
@@ -166,12 +172,16 @@ def test_deletion_of_instances_on_a_lost_node_completes(moving: Trial, how: str)
     silence(moving)
     if how == "kill":
         app.patch(statuses={"3": "Killed"})
-        app.until(lambda: app.statuses.endswith(" Killed"), "3 is killed", LIMIT + 30)
+        app.until(lambda: app.statuses.endswith(" Killed"), "instance 3 is killed", LIMIT + 30)
     elif how == "scale down":
         app.patch(replicas=2)
     else:
         app.delete()
-    app.until(lambda: moving.node.name not in nodes(app).values(), "all have left", LIMIT + 30)
+    app.until(
+        lambda: moving.node.name not in nodes(app).values(),
+        "no pod is on the lost node",
+        LIMIT + 30,
+    )
     if how != "delete":
         app.settle()
     assert sorted(app.pods) == {"kill": [0, 1, 2], "scale down": [0, 1], "delete": []}[how]
@@ -192,7 +202,10 @@ def is_shut(app: App, node: str) -> bool:
 def kubelets(cluster: Cluster, app: App) -> Iterator[FakeKubelet]:
     """Four additional fake nodes for one TApp, which is deleted before them."""
     with FakeKubelet(cluster.kubeconfig, NODES, context=cluster.context, tainted=True) as made:
-        app.until(lambda: not any(is_shut(app, node) for node in NODES), "the nodes are open")
+        app.until(
+            lambda: not any(is_shut(app, node) for node in NODES),
+            "the nodes have no further taints",
+        )
         yield made
         for node in sorted(made.nodes.lost):
             made.recover(node)
@@ -218,13 +231,17 @@ def test_instances_stay_while_most_nodes_are_silent(app: App, kubelets: FakeKube
     for number in (1, 2, 3):
         kubelets.lose(placed[number])
     app.until(lambda: sum(map(is_ready, app.pods.values())) == 1, "three are silent", 60)
-    app.until(lambda: "3 of 4" in app.condition("Degraded"), "the condition says so", 120)
+    app.until(
+        lambda: "3 of 4" in app.condition("Degraded"), "the condition reports the silent nodes", 120
+    )
     time.sleep(LIMIT + SOON)
     assert app.uids() == born
     assert app.condition("Degraded").startswith("True ")
     assert not any(map(is_going, app.pods.values()))
     kubelets.recover(placed[1])
-    app.until(lambda: len(set(app.uids().values()) - set(born.values())) == 2, "two move", 60)
+    app.until(
+        lambda: len(set(app.uids().values()) - set(born.values())) == 2, "two instances move", 60
+    )
     app.settle()
     now = app.uids()
     assert [number for number in now if now[number] == born[number]] == [0, 1]

@@ -42,7 +42,7 @@ def test_rollout_survives_a_silent_node(real: Trial) -> None:
     pod = {"terminationGracePeriodSeconds": 4}
     real.began(container("1", **slow), replicas=4, pod=pod)
     real.change(container("2", **slow), **pod)
-    real.app.until(lambda: real.tags().startswith("2 2"), "it has begun", 60)
+    real.app.until(lambda: real.tags().startswith("2 2"), "the rollout has begun", 60)
     lost(real)
     real.change(container("3", **slow), **pod).wait(4)
     real.node.rest()
@@ -62,7 +62,7 @@ def test_rollout_survives_a_restart_on_the_node(real: Trial, part: str) -> None:
     real.began(container("1", **slow), replicas=4, pod=pod)
     born = real.app.uids()
     real.change(container("2", **slow), **pod)
-    real.app.until(lambda: real.tags().startswith("2 2"), "it has begun", 60)
+    real.app.until(lambda: real.tags().startswith("2 2"), "the rollout has begun", 60)
     restarted = getattr(real.node, part)
     restarted.stop(kill=True)
     real.wait(1)

@@ -76,8 +76,12 @@ def test_edit_during_a_post_start_hook_keeps_the_budget(real: Trial) -> None:
     hook = {"lifecycle": {"postStart": {"exec": {"command": ["sleep", "4"]}}}}
     real.began(deaf("1", **hook), pod=pod)
     real.kill(0)
-    real.app.until(lambda: "web-0/main" not in real.runs(), "0 has ended", 120)
-    real.app.until(lambda: "web-0/main" in real.runs(), "0 is in its hook", 120)
+    real.app.until(
+        lambda: "web-0/main" not in real.runs(), "the container of instance 0 has ended", 120
+    )
+    real.app.until(
+        lambda: "web-0/main" in real.runs(), "the container of instance 0 is in its hook", 120
+    )
     real.witness.begin(real.app.namespace)
     real.roll(deaf("2", **hook), **pod)
     assert real.never_fewer_than(2)

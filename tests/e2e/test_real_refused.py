@@ -33,7 +33,9 @@ def test_pod_refused_by_the_kubelet_is_replaced_with_growing_pauses(
         real.change(too_large("1"), **pod)
     else:
         real.change("1", **pod, **SYSCTL)
-    real.app.until(lambda: len(real.app.watcher.seen("web-0")) >= 2, "it was tried", 120)
+    real.app.until(
+        lambda: len(real.app.watcher.seen("web-0")) >= 2, "the pod was created twice", 120
+    )
     real.wait(15)
     assert len(real.app.watcher.seen("web-0")) <= 7
     assert real.never_fewer_than(2)
@@ -43,7 +45,7 @@ def test_pod_refused_by_the_kubelet_is_replaced_with_growing_pauses(
     # Between two attempts there is no pod for a moment.
     real.app.until(
         lambda: real.app.pods.get(0, {}).get("status", {}).get("reason") == refused,
-        "the next one is refused, too",
+        "the next pod is refused as well",
         60,
     )
     # A merge patch must remove each field of the previous template explicitly.
@@ -62,7 +64,9 @@ def test_refused_instance_runs_as_soon_as_the_kubelet_admits_it(real: Trial) -> 
     kube.create(taken | {"spec": real_spec(other)})
     real.began("1", replicas=1, pod=pod)
     real.change(big, **pod)
-    real.app.until(lambda: "OutOfcpu" in real.app.condition("Degraded"), "it is refused", 120)
+    real.app.until(
+        lambda: "OutOfcpu" in real.app.condition("Degraded"), "the refusal is reported", 120
+    )
     kube.delete("v1", "pods", namespace, "other")
     real.app.settle(90)
     assert real.ready(0)

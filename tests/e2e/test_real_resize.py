@@ -144,7 +144,7 @@ def test_container_restarts_after_a_resize_of_resources_that_it_reads(sized: Tri
     # The kubelet updates the files of a volume in its sync, about once a minute.
     sized.app.until(
         lambda: all(sized.file(number, "/info/cpu") == "300" for number in range(3)),
-        "the volumes are brought up to date",
+        "the volumes are updated",
         180,
     )
     assert all(sized.container(number)["restartCount"] == 0 for number in range(3))
@@ -156,7 +156,7 @@ def test_resize_finishes_after_the_kubelet_was_killed(sized: Trial) -> None:
     began(sized, asking("200m"))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     sized.change(asking("300m"))
-    sized.app.until(lambda: "300m" in limits(sized), "it has begun", 60)
+    sized.app.until(lambda: "300m" in limits(sized), "the first resize has begun", 60)
     sized.node.kubelet.stop(kill=True)
     sized.wait(1)
     sized.node.kubelet.start()
@@ -179,7 +179,9 @@ def test_resize_finishes_after_a_restart_on_the_node_during_a_container_restart(
     slow: Json = {"env": environment(TERM_SECONDS=1), "resizePolicy": RESTART}
     began(sized, asking("200m", **slow), pod=GRACE)
     sized.change(asking("300m", **slow), **GRACE)
-    sized.app.until(lambda: sum(sized.app.restarts().values()) >= 1, "it has begun", 60)
+    sized.app.until(
+        lambda: sum(sized.app.restarts().values()) >= 1, "the first container has restarted", 60
+    )
     stopped = getattr(sized.node, part)
     stopped.stop(kill=True)
     sized.wait(1)
@@ -188,7 +190,11 @@ def test_resize_finishes_after_a_restart_on_the_node_during_a_container_restart(
     def stuck() -> bool:
         return "RunContainerError" in sized.app.condition("Degraded")
 
-    sized.app.until(lambda: stuck() or limits(sized) == ["300m"] * 3, "it goes on", 150)
+    sized.app.until(
+        lambda: stuck() or limits(sized) == ["300m"] * 3,
+        "all resizes end, or a container is stuck",
+        150,
+    )
     if stuck():
         number = next(number for number in range(3) if not sized.ready(number))
         path = sized.app.kube.path("v1", "pods", sized.app.namespace, f"web-{number}")
@@ -202,7 +208,7 @@ def test_resize_finishes_after_metacontroller_was_killed(sized: Trial, tapps: Co
     began(sized, asking("200m", resizePolicy=RESTART))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     sized.change(asking("300m", resizePolicy=RESTART))
-    sized.app.until(lambda: "300m" in limits(sized), "it has begun", 60)
+    sized.app.until(lambda: "300m" in limits(sized), "the first resize has begun", 60)
     tapps.restart(kill=True)
     sized.app.settle(150)
     assert limits(sized) == ["300m"] * 3
@@ -251,9 +257,11 @@ def test_resize_on_a_full_node_waits_until_there_is_room(sized: Trial) -> None:
     path = kube.path("v1", "pods", space, "filler")
     sized.app.until(lambda: is_ready(kube.request("GET", path)), "the node is full", 60)
     sized.change(asking("300m", requests="180m"))
-    sized.app.until(lambda: pending(sized) == {0: "Deferred"}, "it has no room", 60)
+    sized.app.until(lambda: pending(sized) == {0: "Deferred"}, "the resize is deferred", 60)
     sized.app.until(
-        lambda: "ResizeDeferred" in sized.app.condition("PodsNotResized"), "that is said", 120
+        lambda: "ResizeDeferred" in sized.app.condition("PodsNotResized"),
+        "ResizeDeferred is reported",
+        120,
     )
     assert limits(sized) == ["200m"] * 3
     assert sized.app.uids() == born
@@ -305,7 +313,7 @@ def test_resize_beyond_the_node_replaces_one_pod_within_the_budget(sized: Trial)
     huge = asking("2000")
     huge["resources"]["requests"]["cpu"] = "1000"
     sized.change(huge)
-    sized.app.until(lambda: sized.app.uids().get(0, born[0]) != born[0], "a new pod", 150)
+    sized.app.until(lambda: sized.app.uids().get(0, born[0]) != born[0], "the pod is replaced", 150)
     sized.wait(5)
     assert {n: uid for n, uid in sized.app.uids().items() if n} == {1: born[1], 2: born[2]}
     assert sized.never_fewer_than(2)

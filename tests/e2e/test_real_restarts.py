@@ -150,7 +150,7 @@ def test_restart_annotation_of_a_pod_restarts_its_instance(real: Trial) -> None:
     real.began("r1")
     for number in (0, 2):
         real.app.annotate(number, restart_instance="now")
-    real.app.until(lambda: counts(real) == [1, 0, 1], "both have restarted", 60)
+    real.app.until(lambda: counts(real) == [1, 0, 1], "both instances have restarted", 60)
     real.app.settle(60)
     assert real.never_fewer_than(2)
 

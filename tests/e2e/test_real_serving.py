@@ -58,7 +58,9 @@ def test_min_ready_seconds_begin_at_the_start_of_the_container(real: Trial) -> N
     """Without a probe, Ready stays True through a crash, so its time would look long enough."""
     real.began("1", minReadySeconds=5)
     real.change("crash")
-    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "0 has crashed twice more", 90)
+    real.app.until(
+        lambda: real.container(0)["restartCount"] >= 3, "instance 0 has crashed again", 90
+    )
     assert real.tags() == "crash 1 1"
     assert real.never_fewer_than(2)
     real.roll("2")
@@ -101,7 +103,7 @@ def test_rollout_succeeds_after_a_liveness_restart(real: Trial) -> None:
     alive = {"livenessProbe": PROBE | {"failureThreshold": 1}}
     real.began(container("1", **alive))
     real.spoil(1)
-    real.app.until(lambda: real.container(1)["restartCount"] == 1, "1 was restarted", 120)
+    real.app.until(lambda: real.container(1)["restartCount"] == 1, "instance 1 has restarted", 120)
     real.witness.begin(real.app.namespace)
     real.roll(container("2", **alive))
     assert real.never_fewer_than(2)
@@ -120,10 +122,10 @@ def test_image_with_too_little_memory_stops_the_rollout(real: Trial) -> None:
     real.began(container("1", **small))
     real.change(container("oom", **small))
     real.app.until(
-        lambda: "OOMKilled" in str(real.container(0).get("lastState")), "0 was killed", 60
+        lambda: "OOMKilled" in str(real.container(0).get("lastState")), "instance 0 was killed", 60
     )
     real.app.until(
-        lambda: "OOMKilled" in real.app.condition("Degraded"), "the condition says why", 30
+        lambda: "OOMKilled" in real.app.condition("Degraded"), "the condition names OOMKilled", 30
     )
     assert real.tags() == "oom 1 1"
     real.roll(container("2", **small))

@@ -18,7 +18,7 @@ def test_unready_instance_is_not_shown_as_updating_after_its_update(real: Trial)
     probed = {"readinessProbe": PROBE}
     real.began(container("1", **probed)).roll(container("2", **probed))
     real.spoil(1)
-    real.app.until(lambda: not real.ready(1), "1 is not Ready", 120)
+    real.app.until(lambda: not real.ready(1), "instance 1 is not Ready", 120)
     real.app.quiet()
     assert "Updating" not in real.app.statuses
     assert real.app.statuses.split()[0] == "Running"
@@ -43,8 +43,10 @@ def test_crash_loop_stays_degraded_until_the_next_template(real: Trial) -> None:
     real.began("1", minReadySeconds=4)
     born = real.app.uids()
     real.change("crash")
-    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it crashes", 60)
-    real.app.until(lambda: real.app.condition("Degraded").startswith("True "), "Degraded", 120)
+    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "the container crashes", 60)
+    real.app.until(
+        lambda: real.app.condition("Degraded").startswith("True "), "the TApp is degraded", 120
+    )
     words = said(real, 15)
     assert all(each.startswith("True ") and "code 3" in each for each in words), words
     real.roll("2")
@@ -55,7 +57,9 @@ def test_crash_loop_stays_degraded_until_the_next_template(real: Trial) -> None:
 def test_failed_pull_names_the_image_and_the_error(real: Trial) -> None:
     """The kubelet's reason alternates with CrashLoopBackOff, but the container never crashed."""
     real.began("1").change("missing")
-    real.app.until(lambda: image("missing") in real.app.condition("Degraded"), "it is named", 120)
+    real.app.until(
+        lambda: image("missing") in real.app.condition("Degraded"), "the image is named", 120
+    )
     words = said(real, 25)
     assert [each for each in words if image("missing") not in each] == []
     assert [each for each in words if "CrashLoopBackOff" in each] == []
@@ -74,7 +78,7 @@ def test_stuck_second_container_is_named(real: Trial, kind: str) -> None:
 
     real.began("1", pod=pod("1"))
     real.change("1", **pod("missing"))
-    real.app.until(lambda: "side" in real.app.condition("Degraded"), "it is named", 75)
+    real.app.until(lambda: "side" in real.app.condition("Degraded"), "the container is named", 75)
     real.wait(10)
     assert real.app.condition("Degraded").startswith("True ")
     assert image("missing") in real.app.condition("Degraded")
@@ -85,7 +89,7 @@ def test_stuck_init_container_is_named(real: Trial) -> None:
     """The pod is new, because a plain init container cannot be updated in place."""
     real.began("1", pod={"initContainers": [container("ends", "first")]})
     real.change("1", initContainers=[container("missing", "first")])
-    real.app.until(lambda: "first" in real.app.condition("Degraded"), "it is named", 120)
+    real.app.until(lambda: "first" in real.app.condition("Degraded"), "the container is named", 120)
     assert real.never_fewer_than(2)
     real.roll("2", initContainers=[container("ends", "first")])
     assert real.never_fewer_than(2)

@@ -84,7 +84,7 @@ def begin_to_roll(real: Trial, tag: str) -> None:
     """Sets another image and waits until the first instance has it."""
     before = sum(real.app.restarts().values())
     real.change(slow(tag), **GRACE)
-    real.app.until(lambda: sum(real.app.restarts().values()) > before, "it has begun", 60)
+    real.app.until(lambda: sum(real.app.restarts().values()) > before, "the rollout has begun", 60)
 
 
 def test_rollout_survives_an_upgrade_of_the_control_plane(
@@ -129,8 +129,12 @@ def test_rollout_survives_an_upgrade_of_an_older_kubelet(
     real.app.annotate(3, hold="a match")
     begin_to_roll(real, "3")
     kubelet_is(build.NEWEST)
-    real.app.until(lambda: real.tags() == "3 3 3 2", "all others are updated", 120)
-    real.app.until(lambda: WANTED in real.app.pod(3)["metadata"]["annotations"], "it is told", 60)
+    real.app.until(lambda: real.tags() == "3 3 3 2", "all other instances are updated", 120)
+    real.app.until(
+        lambda: WANTED in real.app.pod(3)["metadata"]["annotations"],
+        "the pending action is announced",
+        60,
+    )
     assert ran(real, 3) == kept
     real.app.annotate(3, hold=None)
     real.app.settle(120)

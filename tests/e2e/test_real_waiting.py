@@ -38,7 +38,10 @@ def test_readiness_gate_without_a_time_does_not_keep_an_instance_on_a_lost_node(
     """The API server stores null, so the time of Ready must count."""
     gates = [{"conditionType": GATE}]
     app = real.app.apply(mobile(alone("1", readinessGates=gates)))
-    app.until(lambda: app.statuses == "Pending" and "0" in app.condition("Progressing"), "it waits")
+    app.until(
+        lambda: app.statuses == "Pending" and "0" in app.condition("Progressing"),
+        "Progressing names the waiting instance",
+    )
     app.until(
         lambda: (
             f"its readiness gate {GATE} is unmet: nobody has set its condition yet"
@@ -64,13 +67,13 @@ def test_pod_bound_to_a_dead_node_is_reported_and_moves_if_allowed(
     made = mobile(alone("1"))
     made["spec"]["forceDeletePod"] = moves
     app = real.app.apply(made)
-    app.until(lambda: bool(app.pods.get(0, {}).get("spec", {}).get("nodeName")), "it is bound")
+    app.until(lambda: bool(app.pods.get(0, {}).get("spec", {}).get("nodeName")), "the pod is bound")
     born = app.uids()
     if moves:
         app.anew(0, born)
     else:
         words = f"its pod was bound to node {real.node.name}"
-        app.until(lambda: words in app.condition("Degraded"), "it is said")
+        app.until(lambda: words in app.condition("Degraded"), "the node is named")
         assert app.uids() == born
     real.node.rest()
     app.settle()
@@ -129,7 +132,8 @@ def test_pod_deleted_by_the_taint_manager_is_reported_until_its_node_is_back(rea
 def test_init_container_that_does_not_end_is_named(real: Trial) -> None:
     app = real.app.apply(alone("1", initContainers=[container("1", name="fetch")]))
     app.until(
-        lambda: "init container fetch runs since" in app.condition("Progressing"), "it is named"
+        lambda: "init container fetch runs since" in app.condition("Progressing"),
+        "the init container is named",
     )
     assert app.condition("Degraded").startswith("False ")
 
@@ -138,7 +142,8 @@ def test_failed_container_is_named_while_another_container_runs(real: Trial) -> 
     both = container("crash"), container("1", name="side")
     app = real.app.apply(alone(*both, restartPolicy="Never"))
     app.until(
-        lambda: "container main has ended with exit code 3" in app.condition("Degraded"), "named"
+        lambda: "container main has ended with exit code 3" in app.condition("Degraded"),
+        "the container is named",
     )
     assert "its pod goes on with side and is not Ready" in app.condition("Degraded")
     assert app.statuses == "Pending"

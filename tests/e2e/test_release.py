@@ -334,4 +334,4 @@ def test_upgrade_from_a_version_without_releases_touches_no_pod(
     assert fresh.pods("web") == before
     assert untouched(fresh, mark)
     fresh.kube.patch(fresh.kube.path(GROUP, "tapps", "default", "web"), {"spec": {"replicas": 4}})
-    fresh.until(lambda: len(fresh.pods("web")) == 4, "the new service is asked")
+    fresh.until(lambda: len(fresh.pods("web")) == 4, "the new service is called")

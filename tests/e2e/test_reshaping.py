@@ -75,7 +75,7 @@ def test_defaults_of_a_limit_range_cause_no_further_writes(app: App, kube: Kube)
                             {"dryRun": "All"})  # fmt: skip
         return bool(made["spec"]["containers"][0]["resources"])
 
-    app.until(limited, "the limit range counts")
+    app.until(limited, "the limit range has an effect")
     through_a_life(app, template, "app:2 app:2")
     assert app.pod(2)["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "100m"
 

@@ -36,10 +36,12 @@ def test_restored_batch_stays_finished_only_with_its_status(  # noqa: PLR0913, P
     """
     place = ["-n", app.namespace]
     app.apply(*example("batch"))
-    app.until(lambda: app.statuses == "Running Running Running Running", "all run").quiet()
+    app.until(
+        lambda: app.statuses == "Running Running Running Running", "all instances run"
+    ).quiet()
     for number in range(4):
         kubelet.finish(app.namespace, f"work-{number}", code=0)
-    app.until(lambda: not app.pods, "all have ended").quiet()
+    app.until(lambda: not app.pods, "all pods have ended").quiet()
     saved = json.loads(kubectl(*place, "get", "tapp", "work", "-o", "json"))
     app.delete()
     app.quiet()
@@ -60,12 +62,17 @@ def test_restored_batch_stays_finished_only_with_its_status(  # noqa: PLR0913, P
     finally:
         tapps.start()
     if with_status:
-        app.until(lambda: bool(app.found and app.found["metadata"].get("finalizers")), "it is seen")
+        app.until(
+            lambda: bool(app.found and app.found["metadata"].get("finalizers")),
+            "Metacontroller has observed the TApp",
+        )
         app.quiet()
         assert app.statuses == "Succ Succ Succ Succ"
         assert app.wrote()
     else:
-        app.until(lambda: app.statuses == "Running Running Running Running", "all run again")
+        app.until(
+            lambda: app.statuses == "Running Running Running Running", "all instances run again"
+        )
         assert app.wrote(*each("create Pod", "work", *range(4)))
 
 
@@ -118,7 +125,7 @@ def test_restored_pods_and_claims_are_reported_and_adopted(
         tapps.start()
     born = {number: pod["metadata"]["uid"] for number, pod in app.pods.items()}
     claims = app.claims()
-    app.until(lambda: app.reasons() == ["PodsNotCreated"] * 2, "it is said", LONG)
+    app.until(lambda: app.reasons() == ["PodsNotCreated"] * 2, "PodsNotCreated is reported", LONG)
     assert "kubectl tapp adopt web" in app.condition("PodsNotCreated")
     assert {**app.uids()} == born
     Plugin.at(cluster, app.namespace, tmp_path).run("adopt", "web", "-y")
@@ -129,7 +136,7 @@ def test_restored_pods_and_claims_are_reported_and_adopted(
     assert owners(app, "data-web-0") == ["Namespace", "TApp"]
     assert app.idle()
     app.delete()
-    app.until(lambda: not app.pods, "the pods go with it")
+    app.until(lambda: not app.pods, "the pods are deleted with the TApp")
     collector_has_worked(app)
     assert app.claims() == claims
 
@@ -149,16 +156,17 @@ def test_restore_without_pods_creates_pods_on_the_restored_claims(
         app.kube.delete("v1", "persistentvolumeclaims", app.namespace, name)
     app.until(lambda: not app.claims(), "the claims are gone")
     app.until(
-        lambda: not app.kube.list_all("v1", "persistentvolumeclaims", app.namespace), "all gone"
+        lambda: not app.kube.list_all("v1", "persistentvolumeclaims", app.namespace),
+        "the claims are deleted completely",
     )
     for each_one in saved:
         app.kube.create(restored(each_one))
     kept = app.claims()
     assert tapps is not None
     app.kube.create(restored({"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", **whole}))
-    app.until(lambda: app.statuses == "Running Running", "they run")
+    app.until(lambda: app.statuses == "Running Running", "all instances run")
     assert app.claims() == kept
-    app.until(lambda: app.reasons() == ["ClaimsNotOwned"] * 2, "it is said", LONG)
+    app.until(lambda: app.reasons() == ["ClaimsNotOwned"] * 2, "ClaimsNotOwned is reported", LONG)
     Plugin.at(cluster, app.namespace, tmp_path).run("adopt", "web", "-y")
     app.settle()
     assert app.claims() == kept

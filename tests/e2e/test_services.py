@@ -44,13 +44,13 @@ def refused(app: App) -> str:
 def test_instance_has_a_service_until_its_number_is_removed(app: App) -> None:
     app.apply(*example("service-each")).settle()
     names = [f"room-{id}" for id in range(3)]
-    app.until(lambda: [*services(app)] == names, "each has its Service")
+    app.until(lambda: [*services(app)] == names, "each instance has its Service")
     ports = [found["spec"]["ports"][0]["nodePort"] for found in services(app).values()]
     assert ports == [30_080, 30_081, 30_082]
     app.patch(statuses={"1": "Killed"}).settle()
     assert [*services(app)] == names
     app.patch(replicas=1).settle()
-    app.until(lambda: [*services(app)] == names[:1], "the Services go with their numbers")
+    app.until(lambda: [*services(app)] == names[:1], "the Services of removed numbers are gone")
     assert app.idle()
 
 
@@ -64,7 +64,9 @@ def test_headless_service_gives_each_pod_a_dns_name(app: App) -> None:
         slices = app.kube.list_all("discovery.k8s.io/v1", "endpointslices", app.namespace)
         return {end.get("hostname") for one in slices for end in one.get("endpoints") or []}
 
-    app.until(lambda: published() == {"peers-0", "peers-1", "peers-2"}, "DNS names of all three")
+    app.until(
+        lambda: published() == {"peers-0", "peers-1", "peers-2"}, "all three pods have DNS names"
+    )
     assert app.wrote(*each("create Pod", "peers", 0, 1, 2))
     assert app.idle()
 
@@ -72,7 +74,7 @@ def test_headless_service_gives_each_pod_a_dns_name(app: App) -> None:
 def test_edit_of_the_service_template_changes_services_and_no_pod(app: App) -> None:
     filled = {"clusterIP": "", "sessionAffinity": "None", "publishNotReadyAddresses": False}
     app.apply(exposed(type="LoadBalancer", **filled)).settle()
-    app.until(lambda: [*services(app)] == NAMES, "each has its Service")
+    app.until(lambda: [*services(app)] == NAMES, "each instance has its Service")
     app.quiet()
     before, pods = services(app), app.uids()
     assert app.idle()
@@ -82,7 +84,7 @@ def test_edit_of_the_service_template_changes_services_and_no_pod(app: App) -> N
     app.patch(serviceTemplate={"spec": {"ports": [{"port": 81, "name": "http"}]}})
     app.until(
         lambda: [each["spec"]["ports"][0]["port"] for each in services(app).values()] == [81, 81],
-        "both have the other port",
+        "both Services have the other port",
     )
     app.quiet()
     after = services(app)
@@ -100,7 +102,7 @@ def test_foreign_service_is_reported_and_left_unchanged(app: App) -> None:
     """
     app.kube.apply(plain(app, "web-0"))
     app.apply(exposed())
-    app.until(lambda: "instances 0 since" in refused(app), "it is said", LATE)
+    app.until(lambda: "instances 0 since" in refused(app), "ServicesNotCreated is reported", LATE)
     assert "web-1" in services(app)
     assert services(app)["web-0"]["spec"]["selector"] == {"app": "mine"}
     assert len(app.pods) == 2
@@ -108,27 +110,30 @@ def test_foreign_service_is_reported_and_left_unchanged(app: App) -> None:
     # No request contained that Service, so its deletion is no event, and the retry may take
     # minutes.
     app.nudge()
-    app.until(lambda: refused(app) == "", "it gets its own", LATE)
+    app.until(lambda: refused(app) == "", "instance 0 gets its Service", LATE)
     labels = app.pod(1)["metadata"]["labels"]
     app.patch(serviceTemplate=None).quiet()
-    app.until(lambda: not services(app), "without a template there is none")
+    app.until(lambda: not services(app), "no Service is left without a template")
     copied = plain(app, "web-1")
     copied["metadata"]["labels"] = labels
     made = app.kube.apply(copied)
     app.patch(serviceTemplate=exposed()["spec"]["serviceTemplate"])
-    app.until(lambda: "instances 1: a Service of their name" in refused(app), "it is said")
+    app.until(
+        lambda: "instances 1: a Service of their name" in refused(app),
+        "the foreign Service is reported",
+    )
     app.quiet()
     found = services(app)
     assert found["web-1"]["spec"] == made["spec"]
     assert found["web-0"]["spec"]["selector"]["tapp_instance_key"] == "0"
     app.patch(replicas=0).quiet()
-    app.until(lambda: [*services(app)] == ["web-1"], "only what is not its own stays")
+    app.until(lambda: [*services(app)] == ["web-1"], "only the foreign Service is left")
 
 
 @pytest.mark.parametrize("propagation", ["Foreground", "Orphan"])
 def test_services_are_deleted_with_their_tapp_unless_orphaned(app: App, propagation: str) -> None:
     app.apply(exposed()).settle()
-    app.until(lambda: [*services(app)] == NAMES, "each has its Service")
+    app.until(lambda: [*services(app)] == NAMES, "each instance has its Service")
     app.delete(propagationPolicy=propagation)
     if propagation == "Orphan":
         assert [*services(app)] == NAMES

@@ -181,7 +181,7 @@ def test_shard_label_changed_without_the_policy_stops_no_pod(app: App, kube: Kub
     assert app.wrote(*each("create Pod", "web", 0, 1, 2))
     born = app.uids()
     kube.patch(app.path, {"metadata": {"labels": {LABEL: "b"}}})
-    app.until(lambda: finalizers(app) == [OTHER], "it is handed over")
+    app.until(lambda: finalizers(app) == [OTHER], "the TApp is handed over")
     app.idle()
     assert app.uids() == born
     assert app.writes() == []
@@ -191,7 +191,7 @@ def test_shard_label_without_a_metacontroller_stops_no_pod(app: App, kube: Kube)
     app.apply(tapp()).settle()
     born = app.uids()
     kube.patch(app.path, {"metadata": {"labels": {LABEL: "x"}}})
-    app.until(lambda: finalizers(app) == [], "nobody is in charge")
+    app.until(lambda: finalizers(app) == [], "no controller is in charge")
     kube.patch(app.path, {"spec": {"replicas": 4}})
     app.quiet()
     assert app.uids() == born

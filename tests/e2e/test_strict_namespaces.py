@@ -58,7 +58,7 @@ def rolls(app: App, image: str) -> float:
     """Updates all instances to an image, and returns the seconds until the first update."""
     begun = time.monotonic()
     app.patch(template=sized(image))
-    app.until(lambda: image in app.images(), f"{image} begins", 90)
+    app.until(lambda: image in app.images(), f"the update to {image} begins", 90)
     took = time.monotonic() - begun
     app.settle(120)
     return took
@@ -79,8 +79,10 @@ def test_pullers_are_admitted_in_a_strict_namespace(
     app.writes()
     levers.pull_seconds = 4
     app.patch(template=sized("app:2"))
-    app.until(lambda: bool(pullers(app)), "it pulls", 30)
-    app.until(lambda: "app:2 on node" in app.condition("Progressing"), "it is said", 30)
+    app.until(lambda: bool(pullers(app)), "a puller exists", 30)
+    app.until(
+        lambda: "app:2 on node" in app.condition("Progressing"), "Progressing names the pull", 30
+    )
     assert app.condition("Progressing").startswith("True PullingImages: ")
     app.settle(120)
     assert app.images() == "app:2 app:2 app:2"
@@ -95,11 +97,15 @@ def test_refused_pullers_delay_only_the_first_rollout(
     """Only the first rollout waits, and for an hour the service creates no puller again."""
     demand(NO_VOLUMES)
     image = {"volumes": [{"name": "v", "image": {"reference": "app:1"}}]}
-    app.until(lambda: is_refused(app, {**sized("app:1")["spec"], **image}), "it is in force")
+    app.until(
+        lambda: is_refused(app, {**sized("app:1")["spec"], **image}), "the policy is in force"
+    )
     app.apply(tapp(template=sized("app:1"), updateStrategy=FIRST)).settle()
     begun = time.monotonic()
     app.patch(template=sized("app:2"))
-    app.until(lambda: "PullingImages" in app.condition("Progressing"), "it waits", 20)
+    app.until(
+        lambda: "PullingImages" in app.condition("Progressing"), "PullingImages is reported", 20
+    )
     assert "first pulls" not in plugin.run("why", "web", "0")
     rolls(app, "app:2")
     assert time.monotonic() - begun < 90  # for the whole rollout; TAPP_PULL_SECONDS is ten minutes

@@ -85,7 +85,7 @@ def until_synced(app: App, proxy: HookProxy) -> float:
     """Waits for the next call and returns the seconds until it came."""
     begun = time.monotonic()
     before = proxy.begun
-    app.until(lambda: proxy.begun > before, "somebody asks again", PATIENCE)
+    app.until(lambda: proxy.begun > before, "another call comes", PATIENCE)
     return time.monotonic() - begun
 
 
@@ -114,9 +114,11 @@ def test_rollout_continues_after_the_leader_loses_its_network(  # noqa: PLR0913,
     rolling = Roll(app, levers).begin(pull_seconds=2)
     before, begun = leader(kube), time.monotonic()
     line.cut()
-    app.until(lambda: not pair[0].process.alive, "it ends, as it cannot renew its lease")
+    app.until(
+        lambda: not pair[0].process.alive, "the leader ends, because it cannot renew its lease"
+    )
     ended = time.monotonic() - begun
-    app.until(lambda: leader(kube) != before, "another one leads", PATIENCE)
+    app.until(lambda: leader(kube) != before, "the other replica leads", PATIENCE)
     until_synced(app, hook_proxy)
     seconds = time.monotonic() - begun
     note.append(
@@ -150,7 +152,7 @@ def test_rollout_survives_a_frozen_leader_that_continues_beside_its_successor(  
     assert leader(kube) != before
     pair[0].process.signal(signal.SIGCONT)
     note.append(f"leader stopped: the next sync after {seconds:.1f} s")
-    app.until(lambda: not pair[0].process.alive, "it sees that it does not lead any more")
+    app.until(lambda: not pair[0].process.alive, "the old leader ends")
     rolling.end()
 
 
@@ -161,7 +163,7 @@ def test_leader_election_uses_exactly_the_granted_rights(
     if cluster.audit is None:
         pytest.skip("the audit log of this cluster cannot be read")
     assert all(each.process.alive for each in pair)
-    app.until(lambda: leader(kube) != "", "somebody leads")
+    app.until(lambda: leader(kube) != "", "a replica leads")
     asked = [each for each in cluster.audit.asked(0, USER) if each.group == LEASE[0].split("/")[0]]
     assert {each.code for each in asked} <= {200, 201, 404, 409}
     (role,) = [each for each in documents(LEASES) if each["kind"] == "Role"]
