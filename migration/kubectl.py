@@ -90,10 +90,10 @@ class Kubectl:
         return "".join(f" {shlex.quote(word)}" for word in self._start[1:])
 
     def list(self, resource: str, namespace: str | None, *more: str) -> list[Json]:
-        """Returns all objects of a kind; `resource` is its plural, with the group after a dot.
+        """Returns all objects of a resource, such as `tapps.apps.tkestack.io`.
 
         An empty namespace is kubectl's current one, None means all namespaces. `more` are further
-        arguments.
+        arguments for kubectl.
         """
         scope = ["--all-namespaces"] if namespace is None else _namespace_option(namespace)
         items = self._json("get", resource, *scope, *more).get("items")

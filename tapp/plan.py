@@ -1,9 +1,10 @@
-"""The plan of one sync: what happens to every instance, and to the objects beside the pods.
+"""The plan of one sync: what happens to every instance, and to claims, history and Services.
 
 `make_plan(world, options, now)` is a pure function. It assembles the instances
 (`tapp/decide/assembly.py`), judges each of them alone (`tapp/decide/judge.py`), and sends all of
 them through the stages (`tapp/decide/stages.py`). Then it plans how much of that fits into the
-answer, and the claims, ControllerRevisions and Services. `tapp/answer/` makes the answer of a plan.
+response, and the claims, ControllerRevisions and Services. `tapp/answer/` makes the response from a
+plan.
 """
 
 from collections.abc import Sequence
@@ -117,12 +118,12 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
 def _plan_objects(
     situation: Situation, partition: Partition, cases: list[Case], findings: Findings
 ) -> tuple[list[Case], bool]:
-    """Plans the objects beside the pods, and which pods fit into the answer.
+    """Plans the ControllerRevisions, claims and Services, and which pods fit into the response.
 
-    The answer has a limit. ControllerRevisions come first, because an update without a record could
-    not be undone. Then come pods with their claims, and Services in the space that is left. Returns
-    the cases with their last delays, and whether to sync again soon because something is too early
-    or does not fit.
+    The response has a size limit. ControllerRevisions come first, because an update without a
+    record could not be undone. Then come pods with their claims, and Services in the remaining
+    space. Returns the cases with their last delays. The second value is True if another sync has to
+    follow soon, because it is too early for a change or an object does not fit.
     """
     world, options = situation.world, situation.options
     left = options.max_new_pods_bytes - findings.pulls.bytes
@@ -164,7 +165,10 @@ def _history(
 
 
 def _running(world: World, instances: Sequence[Instance]) -> list[Template]:
-    """Returns the templates that the spec gives to instances, each once, if they resolve."""
+    """Returns the templates that the spec gives to instances, each once.
+
+    Templates that cannot be used are left out.
+    """
     names = {
         item.template_name: world.templates.of(item.id) if item.kept else item.template
         for item in instances

@@ -121,7 +121,7 @@ class Memo:
     def __init__(self, limit: int) -> None:
         """Starts empty.
 
-        `limit` is the bytes for this process; 0 turns the cache off.
+        `limit` is the maximum memory of this process's cache in bytes; 0 turns it off.
         """
         self._limit = limit
         self._size = 0

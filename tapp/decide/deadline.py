@@ -80,10 +80,10 @@ def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: 
 
 
 def _is_waited_for(case: Case, *, serves: bool) -> bool:
-    """Returns False if the spec, a user or a refusal keeps an instance as it is.
+    """Returns True if the rollout waits for an instance.
 
-    A refusal counts only if the instance serves or has no pod, because another instance may
-    recover.
+    Returns False if the spec, a user or a refusal prevents its update. A refusal counts only if the
+    instance serves or has no pod, because another instance may recover.
     """
     instance, decision = case.instance, case.decision
     if decision.reason in (Reason.PAUSED, Reason.HELD) or not instance.should_run:
