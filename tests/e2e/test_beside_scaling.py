@@ -51,7 +51,9 @@ def test_scale_subresource_counts_only_existing_pods(app: App) -> None:
     assert selected(app, found["status"]["selector"]) == {"web-0", "web-2", "web-3"}
 
 
-@pytest.mark.parametrize(("killed", "asked"), [(0, 8), (1, 6)])
+@pytest.mark.parametrize(
+    ("killed", "asked"), [(0, 8), (1, 6)], ids=["all instances run", "one instance is killed"]
+)
 def test_autoscaler_scales_by_the_load_of_running_pods(
     app: App, cluster: Cluster, killed: int, asked: int
 ) -> None:

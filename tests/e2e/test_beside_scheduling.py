@@ -196,7 +196,9 @@ def allowed(app: App) -> int | None:
 
 
 @pytest.mark.parametrize(
-    "spec", [{"minAvailable": 2}, {"maxUnavailable": 1}, {"minAvailable": "60%"}], ids=str
+    "spec",
+    [{"minAvailable": 2}, {"maxUnavailable": 1}, {"minAvailable": "60%"}],
+    ids=["minAvailable 2", "maxUnavailable 1", "minAvailable 60%"],
 )
 def test_evictions_respect_a_disruption_budget(app: App, levers: Levers, spec: Json) -> None:
     """The second eviction is refused until the first instance is available again."""

@@ -180,6 +180,13 @@ def test_crd_accepts_a_valid_spec(kube: Kube, spec: Json) -> None:
         ("n" * 62, 1, False),
         ("n" * 61, 0, True),
     ],
+    ids=[
+        "a dot",
+        "63 characters with one digit",
+        "64 characters with two digits",
+        "64 characters with one digit",
+        "no instances",
+    ],
 )
 def test_crd_refuses_pod_names_that_are_no_host_names_with_a_service_name(
     kube: Kube, name: str, replicas: int, fits: bool
@@ -197,6 +204,7 @@ def test_crd_refuses_pod_names_that_are_no_host_names_with_a_service_name(
 @pytest.mark.parametrize(
     ("name", "replicas", "fits"),
     [("with.dot", 0, False), ("n" * 61, 10, True), ("n" * 61, 11, False)],
+    ids=["a dot", "63 characters with one digit", "64 characters with two digits"],
 )
 def test_crd_refuses_pod_names_that_no_service_can_have_with_a_service_template(
     kube: Kube, name: str, replicas: int, fits: bool

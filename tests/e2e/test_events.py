@@ -71,7 +71,11 @@ def wait_for(app: App, reason: str, count: int = 1) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("replicas", "budget"), [(5, 1), (60, "10%")])
+@pytest.mark.parametrize(
+    ("replicas", "budget"),
+    [(5, 1), (60, "10%")],
+    ids=["five instances one by one", "sixty instances by tenths"],
+)
 def test_events_report_creation_updates_and_completion_of_a_rollout(
     told: App, cluster: Cluster, note: list[str], replicas: int, budget: int | str
 ) -> None:

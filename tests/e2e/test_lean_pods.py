@@ -52,8 +52,11 @@ def test_lean_policy_cuts_only_the_spec_for_any_text(kube: Kube) -> None:
     """The CEL expression and the simulator's Python must give the same result."""
     for text, left in [*CUT, *((text, text) for text in LEFT_ALONE)]:
         pod = pod_with(text, OURS, OWNER)
-        assert stored(kube, pod)["annotations"] == {LAST_APPLIED: left, "other": "1"}
-        assert annotations_of(lean_pods("CREATE", pod))[LAST_APPLIED] == left
+        expected = {LAST_APPLIED: left, "other": "1"}
+        assert stored(kube, pod)["annotations"] == expected, f"the policy, for {text}"
+        assert annotations_of(lean_pods("CREATE", pod))[LAST_APPLIED] == left, (
+            f"the simulator, for {text}"
+        )
 
 
 @pytest.mark.usefixtures("lean")
@@ -77,8 +80,8 @@ def test_lean_policy_leaves_foreign_pods_unchanged(kube: Kube) -> None:
     ]
     for pod in others:
         found = stored(kube, pod)
-        assert found["annotations"] == pod["metadata"]["annotations"]
-        assert found["managedFields"]
+        assert found["annotations"] == pod["metadata"]["annotations"], pod["metadata"]
+        assert found["managedFields"], pod["metadata"]
 
 
 # --- at work --------------------------------------------------------------------------------------

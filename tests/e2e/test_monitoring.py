@@ -257,6 +257,7 @@ INSTANCES = ("pods", "ready", "available", "updated", "wanted")
         ("killed", (28, 28, 28, 28, 30), {"default": 25, "canary": 3}),
         ("broken", (28, 25, 25, 6, 30), {"default": 25, "canary": 3}),
     ],
+    ids=["after the creation", "after the rollout", "after the kill", "with an invalid image"],
 )
 def test_dashboard_shows_the_numbers_of_instances(
     run: Run, moment: str, instances: tuple[float, ...], by_template: dict[str, float]
@@ -279,6 +280,12 @@ COUNTS = ("TApps", "Not Ready", "Not available", "Degraded", "Paused", "Newest s
         ("paused", {"TApps": 1, "Not Ready": 1, "Paused": 1}),
         ("away", {"TApps": 1, "Newest spec not seen": 1}),
         ("broken", {"TApps": 1, "Not Ready": 1, "Degraded": 1}),
+    ],
+    ids=[
+        "after the rollout",
+        "while it is paused",
+        "while the service is down",
+        "with an invalid image",
     ],
 )
 def test_dashboard_counts_tapps_by_state(run: Run, moment: str, shown: dict[str, int]) -> None:
@@ -326,6 +333,12 @@ def test_alerts_do_not_fire_early(run: Run) -> None:
         ("away", {("TAppHooksDown", ""), ("TAppNotSynced", "web")}),
         ("killed", set()),
         ("broken", {("TAppDegraded", "web")}),
+    ],
+    ids=[
+        "after the rollout",
+        "while the service is down",
+        "after the kill",
+        "with an invalid image",
     ],
 )
 def test_alert_is_pending_while_its_cause_lasts(

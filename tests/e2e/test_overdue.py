@@ -24,6 +24,7 @@ def let_go(app: App, id: int) -> None:
 @pytest.mark.parametrize(
     "change",
     [{"statuses": {"2": "Killed"}}, {"replicas": 2}, {"template": template("b:1", command=["x"])}],
+    ids=["a killed instance", "fewer replicas", "a replacement"],
 )
 def test_tapp_is_degraded_while_a_finalizer_keeps_a_pod(
     app: App, change: dict[str, object]

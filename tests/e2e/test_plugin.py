@@ -129,6 +129,7 @@ def test_user_without_rights_to_pods_sees_the_data_of_the_tapp(
         (["--kubeconfig", "/nowhere"], {}, "kubectl: stat /nowhere: no such", 1),
         ([], {"KUBECONFIG": "/dev/null"}, "no cluster: no kubeconfig with a current context", 1),
     ],
+    ids=["an unknown context", "a missing kubeconfig", "no current context"],
 )
 def test_missing_cluster_is_reported_in_one_sentence(
     kubectl: Kubectl, arguments: list[str], environment: dict[str, str], sentence: str, code: int

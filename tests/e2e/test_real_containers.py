@@ -88,7 +88,9 @@ def test_changed_labels_restart_nothing(real: Trial) -> None:
     assert real.never_fewer_than(3)
 
 
-@pytest.mark.parametrize("other", [image("2-again"), "mirror.local/app:2"])
+@pytest.mark.parametrize(
+    "other", [image("2-again"), "mirror.local/app:2"], ids=["another tag", "another registry"]
+)
 def test_image_with_another_name_restarts_the_container_once(real: Trial, other: str) -> None:
     """The kubelet restarts the container, but the status keeps the first name that it knows."""
     real.began("2")

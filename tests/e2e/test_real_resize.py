@@ -334,6 +334,15 @@ def test_resize_beyond_the_node_replaces_one_pod_within_the_budget(sized: Trial)
         ("patch", "pods/status", False),
         ("get", "secrets", False),
     ],
+    ids=[
+        "patch of pods/resize is allowed",
+        "update of pods/resize is refused",
+        "get of pods/resize is refused",
+        "patch of pods is refused",
+        "get of pods is refused",
+        "patch of pods/status is refused",
+        "get of secrets is refused",
+    ],
 )
 def test_account_of_resize_may_only_patch_the_resize_subresource(
     kube: Kube, account: Path, verb: str, resource: str, allowed: bool

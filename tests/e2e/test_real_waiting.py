@@ -58,7 +58,7 @@ def test_readiness_gate_without_a_time_does_not_keep_an_instance_on_a_lost_node(
     real.node.rest()
 
 
-@pytest.mark.parametrize("moves", [True, False])
+@pytest.mark.parametrize("moves", [True, False], ids=["with forceDeletePod", "without"])
 def test_pod_bound_to_a_dead_node_is_reported_and_moves_if_allowed(
     real: Trial, moves: bool
 ) -> None:
