@@ -25,8 +25,8 @@ KeepClaims = Annotated[
     bool,
     typer.Option(
         "--keep-claims",
-        help="Make its Namespace a second owner of each claim, so that the claim outlives its "
-        "TApp.",
+        help="Keep the claims when their TApp is deleted, by adding their Namespace as a second "
+        "owner of each claim.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Migrate even if a check fails.")]

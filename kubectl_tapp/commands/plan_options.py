@@ -65,7 +65,8 @@ class PlanOptions:
         option(
             "--partition",
             metavar="SHARE",
-            help="Keep this many instances (3 or 30%) of the rolling template at their revision.",
+            help="Keep this many instances (3 or 30%) of the rolling template at their revision. "
+            "The rolling template is updateStrategy.template, or else the default template.",
         ),
     ] = None
     replicas: Annotated[
@@ -118,9 +119,9 @@ class PlanOptions:
         option(
             "--fail-if",
             metavar="CONDITION",
-            help="Exit with code 3 if this condition holds: recreate, delete, stuck, "
-            "unavailable>2,"
-            "duration>10m and others. Can be repeated.",
+            help="Exit with code 3 if this condition holds: recreate, in-place, create, delete, "
+            "delete-claim, stuck, paused, condition, change, unavailable or duration; alone, or "
+            "with a limit as in unavailable>2 or duration>10m. Can be repeated.",
         ),
     ] = None
     html: Annotated[

@@ -46,8 +46,8 @@ CanaryOption = Annotated[
     option(
         "--canary",
         metavar="SHARE",
-        help="Pick this many instances (3 or 10%) as a canary. A comma or a range names the "
-        "instances instead: 1,4-6 or 4,.",
+        help="Pick this many instances (3 or 10%) as a canary, or list the numbers of the "
+        "instances: 1,4-6 (for instance 4 alone, add a comma: `4,`).",
     ),
 ]
 CanaryBudget = Annotated[
@@ -55,8 +55,9 @@ CanaryBudget = Annotated[
     option(
         "--max-unavailable",
         metavar="SHARE",
-        help="Update at most this many canaries (1 or 30%) at the same time (default: as "
-        "updateStrategy.forceUpdate.maxUnavailable says, which is 100% if unset). Sets that field.",
+        help="Update at most this many canaries (1 or 30%) at the same time, by setting "
+        "updateStrategy.forceUpdate.maxUnavailable (default: leave the field, which is 100% if "
+        "unset).",
     ),
 ]
 CauseOption = Annotated[

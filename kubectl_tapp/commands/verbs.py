@@ -40,9 +40,8 @@ _Base = Annotated[
     str | None,
     option(
         metavar="NAME",
-        help="Template that the canary replaces (default: the original of a copy, or the template "
-        "that"
-        "all other instances run).",
+        help="Template that the canary replaces (default: the template that was copied for the "
+        "canary, or the template that all other instances run).",
         autocompletion=templates,
     ),
 ]
@@ -100,7 +99,8 @@ def image(  # noqa: PLR0913 - the options of a command
         list[str],
         typer.Argument(
             metavar="CONTAINER=IMAGE...",
-            help="Containers and their new images. The name * stands for all containers.",
+            help="Containers and their new images. `*` as the name sets the image of all "
+            "containers.",
         ),
     ],
     template: _ChangedTemplate = None,
@@ -257,7 +257,8 @@ def rollback(
         bool,
         typer.Option(
             "--with-values",
-            help="Also restore the values that the placeholders of the template had.",
+            help="Also restore the values of the instances (`spec.values`) that this revision "
+            "used in its placeholders.",
         ),
     ] = False,
     cause: CauseOption = None,
