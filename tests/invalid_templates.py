@@ -126,7 +126,7 @@ INVALID: dict[str, tuple[Document, str]] = {
             container={"ports": [{"containerPort": 80, "hostPort": 80}]},
             sidecars=[{**OTHER, "ports": [{"containerPort": 81, "hostPort": 80}]}],
         ),
-        "hostPort '80/TCP' of container 'other' is wanted twice",
+        "hostPort '80/TCP' of container 'other' is requested twice",
     ),
     "port twice with hostNetwork": (
         template(
@@ -134,7 +134,7 @@ INVALID: dict[str, tuple[Document, str]] = {
             sidecars=[{**OTHER, "ports": [{"containerPort": 80}]}],
             hostNetwork=True,
         ),
-        "hostPort '80/TCP' of container 'other' is wanted twice",
+        "hostPort '80/TCP' of container 'other' is requested twice",
     ),
     "resource claim twice": (
         template(resourceClaims=[{"name": "gpu", "resourceClaimName": "g"}] * 2),

@@ -23,7 +23,10 @@ def host(environ: Mapping[str, str] = os.environ) -> str:
     text = environ.get("HOST") or LOCAL
     found = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     if ":" in found:
-        wrong = f"error: HOST={text} is no host: set an address or a name, and PORT apart"
+        wrong = (
+            f"error: HOST={text} is not a host: set an IP address or a host name, and set the port "
+            "in PORT"
+        )
         try:
             ipaddress.ip_address(found)
         except ValueError:

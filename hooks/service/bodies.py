@@ -75,7 +75,7 @@ class Bodies:
         if _SOCKET not in request.environ:
             return
         # gunicorn closes the connection after an OSError and logs nothing.
-        unread = BrokenPipeError(errno.EPIPE, "the client does not read its answer")
+        unread = BrokenPipeError(errno.EPIPE, "the client has not read the response in time")
         timeout = gevent.Timeout.start_new(self._seconds, unread)
         response.call_on_close(timeout.close)
         sent = request.content_length or "HTTP_TRANSFER_ENCODING" in request.environ

@@ -128,4 +128,4 @@ def by_name(
 
 def refuse_twice(path: str, name: str) -> NoReturn:
     """Raises WireError for a child that has the same name as another child."""
-    raise WireError(f"{path}.metadata.name", f"{name!r} stands in the request twice")
+    raise WireError(f"{path}.metadata.name", f"{name!r} is in the request twice")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kubectl_tapp.base.errors import UsageError
 from tapp.words.digits import whole
 from tapp.words.groups import grouped
-from tapp.words.ranges import id_list, name_list
+from tapp.words.ranges import id_list, instance_list, name_list
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS, VALUE_KEY
 
 if TYPE_CHECKING:
@@ -60,8 +60,9 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
         found.update(range(int(first), int(last) + 1))
     unknown = [id for id in found if id >= replicas]
     if unknown:
-        there = f"there are 0 to {replicas - 1}" if replicas else "there are none (replicas is 0)"
-        there = "there is 0" if replicas == 1 else there
+        there = f"the instances are 0 to {replicas - 1}"
+        there = there if replicas else "spec.replicas is 0"
+        there = "the only instance is 0" if replicas == 1 else there
         raise UsageError(f"there is no instance {id_list(unknown)}: {there}")
     return sorted(found)
 
@@ -150,7 +151,7 @@ def read_canary_ids(text: str, replicas: int) -> list[int] | None:
     found = Counter(id for part in parts for id in read_ids([part], replicas))
     twice = sorted(id for id, times in found.items() if times > 1)
     if twice:
-        raise UsageError(f"{text!r} names {id_list(twice)} twice")
+        raise UsageError(f"{text!r} names {instance_list(twice)} twice")
     return sorted(found)
 
 

@@ -115,7 +115,9 @@ def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
     wanted = Verdict(Action.RECREATE, Reason.RESTART_ASKED, "a person asks for a new pod")
     serving = plan.serving.without(taken)
     rolling = plan.world.tapp.spec.rolling_name
-    verdict = spend([Case(instance, wanted)], serving, plan.budgets, rolling).get(id, wanted)
+    should_run = [item.id for item in plan.instances if item.should_run]
+    delays = spend([Case(instance, wanted)], serving, plan.budgets, rolling, should_run)
+    verdict = delays.get(id, wanted)
     # Waiting does not help with these reasons: only an edit of the spec does.
     if verdict.reason in (Reason.PAUSED, Reason.INVALID_BUDGET):
         raise CommandError(f"instance {id} is not restarted: {verdict.message}", Exit.STUCK)

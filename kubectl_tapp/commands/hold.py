@@ -164,9 +164,9 @@ def _wait_until_respected(verb: Verb, pods: "Mapping[int, Pod]") -> None:
             raise CommandError(
                 f"too late for {instances_phrase(gone)}: deleted before the service saw the hold"
             )
-        return id_list(left)
+        return instances_phrase(left) if left else ""
 
-    waits = f"{verb.name}: {{}} not seen yet by the service"
+    waits = f"{verb.name}: the service has not seen the hold of {{}} yet"
     late = "after {} the service has not seen the hold of {}"
     poll_until_done(session, verb.choices.seconds, unseen, waits, late)
-    session.say(f"{verb.name}: {id_list(pods)} seen by the service")
+    session.say(f"{verb.name}: the service has seen the hold of {instances_phrase(list(pods))}")

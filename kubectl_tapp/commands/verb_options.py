@@ -26,7 +26,7 @@ from kubectl_tapp.commands.options import (
     register,
     with_parameters,
 )
-from tapp.words.ranges import id_list
+from tapp.words.ranges import instance_list
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -151,8 +151,8 @@ class Verb:
             sound = {} if template_shape_error("", body) else body.get("spec") or {}
             own = {each.get("name") for each in sound.get("containers") or []}
             if own & images.keys() or "*" in images:
-                what = f"{id_list(ids)} run template {name!r}, which does not change"
-                self.notes.append(f"Instances {what}: --template {name} changes it.")
+                what = f"Template {name!r} of {instance_list(ids)} does not change"
+                self.notes.append(f"{what}: --template {name} changes it.")
 
     def note_finished(self, ids: list[int]) -> None:
         """Adds a note about instances that have finished: starting them does not run them again.
@@ -163,7 +163,8 @@ class Verb:
         ended = [id for id in ids if statuses.get(str(id)) in ("Succ", "Failed")]
         if ended:
             self.notes.append(
-                f"Finished: {id_list(ended)}. To run them again, kill them and then start them."
+                f"Finished: {instance_list(ended)}. To run a finished instance again, kill it and "
+                "then start it."
             )
 
     def with_cause(self, edited: "Document", cause: str | None, command: str) -> "Document":
@@ -188,7 +189,7 @@ class Verb:
 
             wait_after_write(
                 self.session,
-                WaitGoal(self.name, ids, self.choices.seconds, f"{id_list(ids)} done"),
+                WaitGoal(self.name, ids, self.choices.seconds, f"{instance_list(ids)} done"),
                 self.tapp,
             )
 

@@ -40,5 +40,7 @@ def _chosen(texts: list[str], known: list[int]) -> list[int]:
     asked = read_ids(texts, max(known, default=-1) + 1)
     missing = sorted(set(asked) - set(known))
     if missing:
-        raise UsageError(f"there is no instance {id_list(missing)}: there are {id_list(known)}")
+        raise UsageError(
+            f"there is no instance {id_list(missing)}: the instances are {id_list(known)}"
+        )
     return asked

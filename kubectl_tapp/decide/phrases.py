@@ -8,7 +8,7 @@ from kubectl_tapp.decide.budget import are, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
 from tapp.answer.partition_sentence import kept_back
 from tapp.decide.cases import ids_of
-from tapp.words.ranges import id_list, name_list
+from tapp.words.ranges import name_list
 from tapp.words.reasons import Reason
 
 
@@ -37,8 +37,11 @@ def budget_lines(view: Inspection) -> list[str]:
     unavailable = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
     count = len(plan.available)
     text = f"{count} of {plan.budgets.should_run} instances {are(count)} available"
-    text += f" (not {id_list(unavailable)})" if unavailable else ""
-    text += f", being updated now: {id_list(view.updated_now)}" if view.updated_now else ""
+    if unavailable:
+        text += f" ({instances_phrase(unavailable)} {are(len(unavailable))} not)"
+    if view.updated_now:
+        updated = list(view.updated_now)
+        text += f", {instances_phrase(updated)} {are(len(updated))} being updated now"
     if plan.budgets.strategy.paused:
         text += "; updates are paused"
     rolling, force = limits(plan)

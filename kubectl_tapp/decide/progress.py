@@ -14,7 +14,6 @@ from tapp.plan import Plan
 from tapp.words.conditions import Type
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
-from tapp.words.ranges import id_list
 from tapp.words.reasons import Disposition
 
 Ids = list[int]
@@ -117,18 +116,23 @@ class Progress:
         return "; ".join([*named[:_MAX_REASONS], *more, *waiting])
 
     def line(self, ids: Collection[int] | None) -> str:
-        """Returns one line: `3 of 6 done; starting: 2; waiting: 4,5 (maxUnavailable ...)`."""
+        """Returns one line: `3 of 6 done; instance 2: starting; instance 4 waits (...)`."""
         total = len(self._standings) if ids is None else len(ids)
         parts = [f"{total - len(self.unfinished(ids))} of {total} done"]
         parts += [] if self.answered else ["no controller has acted on its newest spec yet"]
-        parts += [f"{what}: {id_list(found)}" for what, found in self.progressing.items()]
+        parts += [f"{instances_phrase(found)}: {what}" for what, found in self.progressing.items()]
         held = [
             (why.removeprefix(_PREFIX), x)
             for why, x in self.grouped_by_brief(Disposition.HELD).items()
         ]
-        parts += [f"waiting: {id_list(found)} ({why})" for why, found in held]
+        parts += [
+            f"{instances_phrase(found)} {'waits' if len(found) == 1 else 'wait'} ({why})"
+            for why, found in held
+        ]
         blocked = list(self.grouped_by_brief(Disposition.BLOCKED).items())[:_MAX_REASONS_IN_LINE]
-        parts += [f"{id_list(found)}: {short(why, _MAX_CHARACTERS)}" for why, found in blocked]
+        parts += [
+            f"{instances_phrase(found)}: {short(why, _MAX_CHARACTERS)}" for why, found in blocked
+        ]
         return "; ".join(parts)
 
 

@@ -307,7 +307,7 @@ def _find_revision(known: list[HistoryEntry], to: str, of: str) -> HistoryEntry:
         return fitting[0]
     if not fitting:
         there = ", ".join(f"{each.number} ({each.short_hash})" for each in known)
-        hint = f"there are {there}" if there else "there are none"
+        hint = f"the history has {there}" if there else "the history is empty"
         raise CommandError(f"there is no revision {to}{of}: {hint}")
     those = ", ".join(f"{each.number} ({each.template}, {each.hash})" for each in fitting)
     raise CommandError(f"{to} fits several revisions, {those}: give the number")

@@ -111,7 +111,7 @@ def headline(forecast: Forecast) -> str:
     at_once = f", {forecast.at_once}" if forecast.at_once else ""
     if forecast.stuck:
         # The edit never completes, so the time until it gets stuck is not its duration.
-        return f"{', '.join(parts)}{at_once}, and it gets stuck"
+        return f"{', '.join(parts)}{at_once}, and the rollout gets stuck"
     tail = f", in about {rounded_duration(forecast.duration)}" if forecast.duration >= 1 else ""
     end = ", then the rest waits until updates are resumed" if forecast.paused else ""
     return ", ".join(parts) + tail + at_once + end

@@ -18,7 +18,7 @@ from tapp.decide.verdicts import Action
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
 from tapp.words.groups import grouped
-from tapp.words.ranges import id_list, joined
+from tapp.words.ranges import instance_list, joined
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
@@ -104,7 +104,7 @@ def _progress(plan: Plan, refused: list[Finding], kept: str) -> Finding:
     if found.reason == Reason.COMPLETE:
         total = [instance for instance in plan.instances if instance.should_run]
         done = sum(not instance.kept for instance in total)
-        return replace(found, message=f"{done} of {len(total)} updated; {kept}")
+        return replace(found, message=f"{done} of {len(total)} instances are updated; {kept}")
     return replace(found, message=f"{found.message}; {kept}")
 
 
@@ -158,7 +158,7 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
     active = {reason: ids for reason, ids in doing.items() if ids}
     if active:
         sentences = [
-            f"{_PHRASES.get(reason, reason.lower())}: {id_list(ids)}"
+            _PHRASES[reason].format(instance_list(ids), "s"[: len(ids) == 1], _are(ids))
             + (
                 f" ({pulled_where(plan.findings.pulls.running)})"
                 if reason is Reason.PULLING
@@ -170,10 +170,14 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
         ]
         return Finding(Type.PROGRESSING, "True", next(iter(active)), "; ".join(sentences))
     if paused:
-        message = f"updates are paused for instances {id_list(paused)}"
+        meta = plan.world.tapp.metadata
+        message = (
+            f"updates of {instance_list(paused)} are paused (spec.updateStrategy.paused); "
+            f"`kubectl tapp resume {meta.name} -n {meta.namespace}` resumes them"
+        )
         return Finding(Type.PROGRESSING, "False", Reason.PAUSED, message)
     if stuck:
-        message = f"nothing can be done for instances {id_list(stuck)}; see Degraded"
+        message = f"nothing can be done for {instance_list(stuck)}; the condition Degraded says why"
         return Finding(Type.PROGRESSING, "False", Reason.STUCK, message)
     message = "every instance is as the spec asks"
     return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
@@ -182,7 +186,7 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
 def _waits(plan: Plan, unavailable: list[Instance]) -> str:
     """Returns in brackets for which steps of their pods unavailable instances wait, or ""."""
     silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
-    parts = [f"nothing is heard of the nodes of {id_list(silent)}"] if silent else []
+    parts = [_silent(silent)] if silent else []
     waits = grouped(
         (found.waiting, item.id)
         for item in unavailable
@@ -190,23 +194,35 @@ def _waits(plan: Plan, unavailable: list[Instance]) -> str:
         and (found := plan.troubles.get(item.id)) is not None
         and found.waiting
     )
-    parts += [
-        f"instance{'s'[: len(ids) != 1]} {id_list(ids)}: {text}" for text, ids in waits.items()
-    ]
+    parts += [f"{instance_list(ids)}: {text}" for text, ids in waits.items()]
     return f" ({joined(parts)})" if parts else ""
 
 
+def _silent(ids: list[int]) -> str:
+    nodes = "node of {} has" if len(ids) == 1 else "nodes of {} have"
+    return f"the {nodes.format(instance_list(ids))} stopped reporting"
+
+
+def _are(ids: list[int]) -> str:
+    return "is" if len(ids) == 1 else "are"
+
+
+# Reason -> a sentence about instances; the gaps are the instances, the "s" of the verb, and "are".
 _PHRASES = {
-    Reason.PULLING: "their images are pulled first",
-    Reason.WAITING_FOR_BUDGET: "waiting for the budget",
-    Reason.WAITING_FOR_INSTANCES: "not yet available",
-    Reason.HELD: "on hold",
-    Reason.WAITING_FOR_ORDER: "waiting for those before them",
+    Reason.CREATING: "creating {0}",
+    Reason.UPDATING: "updating {0}",
+    Reason.PULLING: "pulling images before the update of {0}",
+    Reason.DELETING: "deleting the pods of {0}",
+    Reason.WAITING_FOR_BUDGET: "{0} wait{1} for the budget",
+    Reason.WAITING_FOR_INSTANCES: "{0} {2} not yet available",
+    Reason.HELD: "{0} {2} on hold",
+    Reason.WAITING_FOR_ORDER: "{0} wait{1} for lower-numbered instances "
+    "(podManagementPolicy: OrderedReady)",
 }
 
 
 def _arithmetic(plan: Plan) -> str:
-    """Returns the budget that updates wait for: ` (maxUnavailable 1 of 6; unavailable: 1)`."""
+    """Returns who uses up the budget: ` (maxUnavailable 1 of 6 is used up by instance 0)`."""
     budgets, rolling_name = plan.budgets, plan.world.tapp.spec.rolling_name
     groups = {
         case.instance.template_name == rolling_name
@@ -220,8 +236,13 @@ def _arithmetic(plan: Plan) -> str:
     ]
     limits = list(dict.fromkeys(limits))
     taken = {case.instance.id for case in plan.notable if case.decision.is_update}
-    unavailable = budgets.should_run - len(plan.available - taken)
-    return f" ({', '.join(limits)} of {budgets.should_run}; unavailable: {unavailable})"
+    serving = plan.available - taken
+    users = [item.id for item in plan.instances if item.should_run and item.id not in serving]
+    if not users:
+        return ""
+    are = "is" if len(limits) == 1 else "are"
+    of = budgets.should_run
+    return f" ({' and '.join(limits)} of {of} {are} used up by {instance_list(users)})"
 
 
 def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Finding:
@@ -230,7 +251,7 @@ def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Find
     That message refers the user to Degraded.
     """
     if progressing.reason == Reason.COMPLETE and degraded.status == "True":
-        message = "nothing is left to be done, or waited for; see Degraded"
+        message = "nothing more happens by itself; the condition Degraded says why"
         message += f"; {kept}" if kept else ""
         return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
     return progressing
@@ -279,4 +300,6 @@ def _next_pod(instance: Instance) -> str:
     if instance.pace is None or instance.pace.is_due:
         return ""
     at = written(instance.pace.due + 1)
-    return f"; failed pods in a row: {instance.pace.failures}, the next one follows at {at}"
+    failures = instance.pace.failures
+    failed = "1 pod has failed" if failures == 1 else f"{failures} pods have failed in a row"
+    return f"; {failed}, and the next one is created at {at}"

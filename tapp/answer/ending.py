@@ -89,8 +89,9 @@ def _findings(teardown: Teardown, left: Left) -> list[Finding]:
     waits = []
     if silent:
         waits.append(
-            f"pods {name_list(silent)}: nothing is heard of their nodes. They go when these are "
-            "back, when they count as lost (forceDeletePod), or when their Node objects are deleted"
+            f"pod{'s'[: len(silent) != 1]} {name_list(silent)} on nodes that have stopped "
+            "reporting. A pod ends when its node reports again, when the node counts as lost "
+            "(spec.forceDeletePod), or when the Node object is deleted"
         )
     if teardown.held:
         waits.append(_held(teardown))
@@ -100,7 +101,7 @@ def _findings(teardown: Teardown, left: Left) -> list[Finding]:
     message = f"the TApp is being deleted{when}"
     message += f" and waits for {'; for '.join(waits)}" if waits else ""
     message += "; ".join(["", *troubles])
-    message += "" if waits or troubles else ", and nothing holds that up"
+    message += "" if waits or troubles else ", and nothing delays that"
     if silent or overdue:
         reason = Reason.NODES_SILENT if silent else overdue[0].type
         degraded = Finding(Type.DEGRADED, "True", reason, message)
@@ -139,12 +140,13 @@ def _waits(left: Left, described: set[str]) -> list[str]:
 def _held(teardown: Teardown) -> str:
     """Returns which pods on hold block the deletion, and how a user ends the holds."""
     name, (since, text) = next(iter(teardown.held.items()))
-    told = f"{text}; it was told so at {since}" if since else text
+    pending = f"{text}; the deletion is pending since {since}" if since else text
+    held = list(teardown.held)
+    pods = "pod" if len(held) == 1 else "pods"
     return (
-        f"pods {name_list(list(teardown.held))}, which are "
-        f"on hold; of {name}: {told}. They go when the annotation {HOLD} is removed "
-        "from them; a spec.deletionHoldTimeoutSeconds of 0, or a number of seconds, ends all "
-        "holds of this TApp, also now"
+        f"{pods} {name_list(held)} on hold ({name}: {pending}). A pod is deleted when its "
+        f"annotation {HOLD} is removed. To end all holds of this TApp, set "
+        "spec.deletionHoldTimeoutSeconds to 0, or to a number of seconds"
     )
 
 

@@ -29,7 +29,7 @@ from tapp.pod.pod import Pod
 from tapp.words.conditions import ALWAYS, HARMLESS, Type
 from tapp.words.groups import grouped
 from tapp.words.quoted import quoted
-from tapp.words.ranges import id_list, numbers
+from tapp.words.ranges import instance_list, numbers
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
@@ -119,7 +119,7 @@ def _created(plan: Plan) -> Iterator[_News]:
     tapp = plan.world.tapp
     fresh = [case for case in _of(plan, Action.CREATE) if is_fresh(tapp, case.instance.id)]
     for (name, revision), cases in _by_template(fresh).items():
-        note = f"{_ids(cases)} from template {quoted(name)} ({revision})"
+        note = f"{_ids(cases)} created from template {quoted(name)} (revision {revision})"
         yield _News(EventReason.CREATED, Action.CREATE, note, (_generation(plan), name, revision))
 
 
@@ -141,7 +141,10 @@ def _updated(plan: Plan) -> Iterator[_News]:
         for (name, revision), cases in rolling[action].items():
             run, total = progress.get(name, (0, 1))
             first = cases[0].decision
-            note = f"{_ids(cases)} to {revision}: {first.message}; done before: {run} of {total}"
+            note = (
+                f"{_ids(cases)} updated to revision {revision}: {first.message}; "
+                f"{run} of {total} updated before"
+            )
             step = STEPS * run // total
             key = (_generation(plan), name, revision, step)
             yield _News(reason, action, note, key, pod=_only_pod(cases))
@@ -180,7 +183,10 @@ def _taken(plan: Plan) -> Iterator[_News]:
         and pod.spec.template_hash == instance.template.revision
     ]
     if cases:
-        note = f"{_ids(cases)}: its pod is deleted, but not for an update; another one follows"
+        note = (
+            f"{_ids(cases)}: the pod is being deleted by an eviction or a person, not for an "
+            "update; a new pod follows"
+        )
         yield _News(EventReason.RECREATED, Action.KEEP, note, _uids(cases), pod=_only_pod(cases))
 
 
@@ -213,7 +219,7 @@ def _held(plan: Plan) -> Iterator[_News]:
         and (pod := case.instance.pod)
     )
     for action, cases in sorted(found.items()):
-        note = f"{_ids(cases)}, {action} is wanted: {cases[0].decision.message}"
+        note = f"{_ids(cases)}: a hold prevents {action}: {cases[0].decision.message}"
         key = (_generation(plan), action)
         yield _News(EventReason.HELD, Action.KEEP, note, key, pod=_only_pod(cases))
 
@@ -277,8 +283,7 @@ def _generation(plan: Plan) -> int:
 
 
 def _ids(cases: Cases) -> str:
-    numbers = id_list(ids_of(cases))
-    return f"instance {numbers}" if len(cases) == 1 else f"instances {numbers}"
+    return instance_list(ids_of(cases))
 
 
 def _uids(cases: Cases) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from tapp.decide.standing import awaited
 from tapp.plan import Plan
 from tapp.words.conditions import Finding, Type
 from tapp.words.groups import grouped
-from tapp.words.ranges import id_list
+from tapp.words.ranges import instance_list
 
 _SHOWN = 5  # Number of different waits in a message before it says how many more instances wait
 
@@ -37,15 +37,12 @@ def stalled(plan: Plan) -> str:
         (awaited(case, available=id in plan.available, trouble=plan.troubles.get(id)), id)
         for case, id in ids
     )
-    parts = [
-        f"instance{'s'[: len(ids) != 1]} {id_list(ids)}: {text}"
-        for text, ids in list(waits.items())[:_SHOWN]
-    ]
+    parts = [f"{instance_list(ids)}: {text}" for text, ids in list(waits.items())[:_SHOWN]]
     more = sum(len(ids) for ids in list(waits.values())[_SHOWN:])
-    parts += [f"and {more} more"] if more else []
+    parts += [f"and {more} more instance{'s'[: more != 1]}"] if more else []
     limit = plan.world.tapp.spec.progress_deadline_seconds
     return (
-        f"nothing has come further since {rollout.since} (spec.progressDeadlineSeconds: {limit}): "
-        f"{'; '.join(parts)}. The roll goes on as soon as one of them does; a changed template "
-        "reaches at once those that are not available"
+        f"the rollout has made no progress since {rollout.since} (spec.progressDeadlineSeconds: "
+        f"{limit}): {'; '.join(parts)}. It continues as soon as one of these instances makes "
+        "progress; a changed template is applied at once to instances that are not available"
     )

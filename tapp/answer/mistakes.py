@@ -10,7 +10,7 @@ from tapp.words.conditions import Finding, Type
 from tapp.words.digits import is_whole, whole
 from tapp.words.groups import grouped
 from tapp.words.quoted import quoted
-from tapp.words.ranges import id_list, joined, name_list
+from tapp.words.ranges import id_list, instance_list, joined, name_list
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import HOLD_FOR, UPDATE_PRIORITY, InstanceStatus
 
@@ -33,7 +33,7 @@ def unknown_instances(plan: Plan) -> Finding | None:
         return None
     first = min(strange)
     where = " or ".join(f"spec.{field}" for field, keys in fields.items() if first in keys)
-    message = f"{where}: {quoted(first)} is no instance's number"
+    message = f"{where}: {quoted(first)} is not an instance number, so the entry has no effect"
     return refused(Type.UNKNOWN_INSTANCES, Reason.NOT_A_NUMBER, message)
 
 
@@ -48,7 +48,7 @@ def unknown_statuses(plan: Plan) -> Finding | None:
     return refused(
         Type.UNKNOWN_STATUSES,
         Reason.NOT_KILLED,
-        f"{message}{more}: the only status to ask for is 'Killed'",
+        f"{message}{more}: the only valid entry is 'Killed', which stops the instance",
     )
 
 
@@ -63,7 +63,7 @@ def unused_instances(plan: Plan) -> Finding | None:
     """Finds instance numbers in the spec that are not below `spec.replicas`."""
     spec = plan.world.tapp.spec
     parts = [
-        f"spec.{field}: {_some_keys(beyond)}"
+        f"spec.{field} has {_some_keys(beyond)}"
         for field, keys in (
             ("statuses", spec.statuses),
             ("templates", spec.templates),
@@ -73,7 +73,10 @@ def unused_instances(plan: Plan) -> Finding | None:
     ]
     if not parts:
         return None
-    message = f"{'; '.join(parts)}: not below spec.replicas ({spec.replicas}), so without effect"
+    message = (
+        f"{' and '.join(parts)}: instance numbers have to be below spec.replicas "
+        f"({spec.replicas}), so these entries have no effect"
+    )
     return refused(Type.UNUSED_INSTANCES, Reason.NOT_BELOW_REPLICAS, message)
 
 
@@ -102,7 +105,10 @@ def unused_values(plan: Plan) -> Finding | None:
     The key is misspelled either there or in the template.
     """
     unread = name_list([repr(key) for key in plan.world.templates.unread_values()])
-    message = unread and f"spec.values or spec.defaultValues: no template reads {unread}"
+    message = unread and (
+        f"spec.values or spec.defaultValues has {unread}, and no template reads that: look for a "
+        "mistyped key or placeholder"
+    )
     return refused(Type.UNUSED_VALUES, Reason.NOT_READ, message)
 
 
@@ -111,14 +117,14 @@ def rolling_template_unused(plan: Plan) -> Finding | None:
     budgets, name = plan.budgets, plan.world.tapp.spec.rolling_name
     if budgets.rolling_used:
         return None
-    rest = f"all instances are updated by {budgets.force.name} ({budgets.force.value})"
+    rest = f"the budget of all instances is {budgets.force.name} ({budgets.force.value})"
     if plan.partition.problem:
-        rest = "no instance is updated, for the partition is about that template"
+        rest = "no instance is updated, because the partition applies to that template"
     elif plan.partition.is_set:
-        rest += ", and the partition keeps nobody"
+        rest += ", and the partition keeps no instance"
     where = f"spec.updateStrategy.template is {quoted(name)}"
     if budgets.rolling_found:
-        message = f"{where}, and no instance is to run it: {rest}"
+        message = f"{where}, and no instance uses that template: {rest}"
         return refused(Type.ROLLING_TEMPLATE_UNUSED, Reason.UNUSED, message)
     message = f"{where}, and there is no such template: {rest}"
     return refused(Type.ROLLING_TEMPLATE_UNUSED, Reason.NOT_FOUND, message)
@@ -126,7 +132,9 @@ def rolling_template_unused(plan: Plan) -> Finding | None:
 
 def invalid_partition(plan: Plan) -> Finding | None:
     """Finds an invalid partition, or a partition of a template that does not exist."""
-    message = plan.partition.problem and f"{plan.partition.problem} is updated"
+    message = (
+        plan.partition.problem and f"{plan.partition.problem} is updated until it is corrected"
+    )
     return refused(Type.INVALID_PARTITION, Reason.NOT_A_PARTITION, message)
 
 
@@ -137,8 +145,8 @@ def unused_templates(plan: Plan) -> Finding | None:
     if not unused:
         return None
     message = (
-        f"spec.templatePool: nothing refers to {name_list(unused)}; remove them, or install the "
-        "admission policy that does"
+        f"spec.templatePool: no instance uses {name_list(unused)}; remove the unused templates, or "
+        "install the admission policy that removes them"
     )
     return refused(Type.UNUSED_TEMPLATES, Reason.UNUSED, message)
 
@@ -147,8 +155,8 @@ def invalid_update_priority(plan: Plan) -> Finding | None:
     """Finds update priorities that are no integers."""
     wrong = _quoted(plan, _odd_priorities)
     message = wrong and (
-        f"annotation {UPDATE_PRIORITY} of a pod or its template is ignored, write an integer of at "
-        f"most 9 digits: {wrong}"
+        f"annotation {UPDATE_PRIORITY} of a pod or its template is not an integer of at most 9 "
+        f"digits, so it is ignored: {wrong}"
     )
     return refused(Type.INVALID_UPDATE_PRIORITY, Reason.NOT_A_PRIORITY, message)
 
@@ -162,8 +170,8 @@ def invalid_hold_for(plan: Plan) -> Finding | None:
     """Finds hold annotations that name an unknown action."""
     wrong = _quoted(plan, _odd_narrowing)
     message = wrong and (
-        f"annotation {HOLD_FOR} of a pod is ignored, so that its hold is for everything; write "
-        f"{FOR_UPDATE} or {FOR_DELETE}, or leave it out: {wrong}"
+        f"annotation {HOLD_FOR} of a pod is neither {FOR_UPDATE} nor {FOR_DELETE}, so its hold "
+        f"prevents both; correct or remove the annotation: {wrong}"
     )
     return refused(Type.INVALID_HOLD_FOR, Reason.NOT_A_HOLD, message)
 
@@ -183,5 +191,5 @@ def _quoted(plan: Plan, odd: Callable[[Instance], list[str]]) -> str:
         if (texts := odd(instance))
         for text in {text[:_QUOTED] for text in texts}
     )
-    parts = [f"instances {id_list(ids)}: {quoted(text)}" for text, ids in sorted(wrong.items())]
+    parts = [f"{instance_list(ids)}: {quoted(text)}" for text, ids in sorted(wrong.items())]
     return joined(parts, " values")

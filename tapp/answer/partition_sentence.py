@@ -3,7 +3,7 @@
 from tapp.plan import Plan
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
-from tapp.words.ranges import id_list, joined
+from tapp.words.ranges import instance_list, joined
 
 
 def kept_back(plan: Plan) -> str:
@@ -16,8 +16,8 @@ def kept_back(plan: Plan) -> str:
     if not at:
         return ""
     size, meta = plan.world.tapp.spec.update_strategy.partition, plan.world.tapp.metadata
-    parts = [f"instances {id_list(ids)} at revision {revision}" for revision, ids in at.items()]
+    parts = [f"{instance_list(ids)} at revision {revision}" for revision, ids in at.items()]
     return (
-        f"updateStrategy.partition {short(size)} keeps {joined(parts, ' revisions')}; "
-        f"`kubectl tapp advance {meta.name} -n {meta.namespace}` updates them, too"
+        f"spec.updateStrategy.partition {short(size)} keeps {joined(parts, ' revisions')}; "
+        f"`kubectl tapp advance {meta.name} -n {meta.namespace}` updates them"
     )

@@ -19,7 +19,7 @@ from tapp.storage.growth import Obstacle
 from tapp.words.conditions import Finding, Type
 from tapp.words.kinds import SERVICE
 from tapp.words.quoted import quoted, short
-from tapp.words.ranges import SHOWN, id_list, joined, name_list
+from tapp.words.ranges import SHOWN, id_list, instance_list, joined, name_list
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import RESTART_IN_PLACE
 
@@ -33,11 +33,10 @@ def refusals(plan: Plan) -> list[Finding]:
 def _pods_not_created(plan: Plan) -> Finding | None:
     since = _since(overdue(plan.findings.missing.pods, plan.now))
     message = since and (
-        f"instances {since}: their pods were asked for and are not there. The events of "
-        f"the TApp have the API server's words (`kubectl describe tapp {_place(plan)}`); if they "
-        "have none, there is a "
-        "pod of that name that is not this TApp's. What belongs to nobody it takes over by "
-        f"`kubectl tapp adopt {_place(plan)}`"
+        f"pods that the service has requested do not exist: {since}. If the API server refuses "
+        f"them, `kubectl describe tapp {_place(plan)}` shows its error in the Events. Otherwise "
+        "pods of these names exist and do not belong to this TApp: "
+        f"`kubectl tapp adopt {_place(plan)}` adopts those without an owner"
     )
     return refused(Type.PODS_NOT_CREATED, Reason.MISSING, message)
 
@@ -67,9 +66,9 @@ def _claims_not_owned(plan: Plan) -> Finding | None:
         for name in unseen_claims(plan.world, own, item)
     ]
     message = (
-        f"instances {_since(found)}: their pods use the claims {name_list(names)}, which are not "
-        "this TApp's: they neither grow nor go with it. It takes them over by "
-        f"`kubectl tapp adopt {_place(plan)}`"
+        f"{_since(found)}: the pods use claims that do not belong to this TApp, so the claims are "
+        f"neither expanded nor deleted with it: {name_list(names)}. "
+        f"`kubectl tapp adopt {_place(plan)}` adopts them"
     )
     return refused(Type.CLAIMS_NOT_OWNED, Reason.NOT_OWNED, message)
 
@@ -81,7 +80,7 @@ def _place(plan: Plan) -> str:
 
 
 def _since(found: Since) -> str:
-    return "; ".join(f"{id_list(ids)} since {since}" for since, ids in found.items())
+    return "; ".join(f"{instance_list(ids)} since {since}" for since, ids in found.items())
 
 
 def _images_edited(plan: Plan) -> Finding | None:
@@ -106,12 +105,12 @@ def _metadata_edited(plan: Plan) -> Finding | None:
                 different = [*edits(authors_metadata(whole).summary(), template.metadata)]
             for edit in different:
                 found.setdefault(edit.text, []).append(instance.id)
-    parts = [f"instances {id_list(ids)}: {text}" for text, ids in sorted(found.items())]
+    parts = [f"{instance_list(ids)}: {text}" for text, ids in sorted(found.items())]
     message = joined(parts, " keys")
     if message:
         message += (
-            ". An update in place leaves them until their value in the template changes; "
-            "a new pod has what the template says"
+            ". An update in place does not change these keys until their value in the template "
+            "changes; a new pod gets the values of the template"
         )
     return refused(Type.METADATA_EDITED, Reason.EDITED, message)
 
@@ -131,15 +130,17 @@ def _template_not_found(plan: Plan) -> Finding | None:
     parts = []
     for text, (kept, missing) in sorted(lost.items()):
         if kept:
-            parts.append(f"{text}: instances {id_list(kept)} are kept as they are")
+            keep = "keeps its pod" if len(kept) == 1 else "keep their pods"
+            parts.append(f"{text}: {instance_list(kept)} {keep} unchanged")
         if missing:
-            parts.append(f"{text}: instances {id_list(missing)} are not created")
+            get = "gets" if len(missing) == 1 else "get"
+            parts.append(f"{text}: {instance_list(missing)} {get} no pod")
     return refused(Type.TEMPLATE_NOT_FOUND, Reason.UNRESOLVED, "; ".join(parts))
 
 
 def _invalid_budget(plan: Plan) -> Finding | None:
     problems = [b.problem for b in (plan.budgets.force, plan.budgets.rolling) if b.problem]
-    message = "; ".join(problems) + ": no instance of that group is updated" if problems else ""
+    message = "; ".join(problems) + ": no instance with this budget is updated" if problems else ""
     return refused(Type.INVALID_BUDGET, Reason.NOT_A_BUDGET, message)
 
 
@@ -147,14 +148,15 @@ def _revisions_not_found(plan: Plan) -> Finding | None:
     missing = plan.partition.missing
     if not missing:
         return None
-    parts = [f"instances {id_list(ids)} at {revision}" for revision, ids in sorted(missing.items())]
+    parts = [f"{instance_list(ids)} at {revision}" for revision, ids in sorted(missing.items())]
     message = (
-        f"the partition keeps {joined(parts, ' revisions')}, which is not in the history: they "
-        "get no pod. Lower spec.updateStrategy.partition, and they get the newest template"
+        f"spec.updateStrategy.partition keeps {joined(parts, ' revisions')}, which is not in the "
+        "history, so no pod can be created. Lower the partition to create pods from the newest "
+        "template"
     )
     recorded = plan.world.declared.revisions and plan.world.tapp.spec.revision_history_limit
     if recorded and missing.keys() != {UNKNOWN}:
-        message += "; or put the ControllerRevision back"
+        message += ", or restore the ControllerRevision"
     return refused(Type.REVISIONS_NOT_FOUND, Reason.NOT_RECORDED, message)
 
 
@@ -171,7 +173,8 @@ def _creation_blocked(plan: Plan) -> Finding | None:
     parts = []
     if found:
         first = min(found)
-        more = f" (and {len(found) - 1} more instances)" if len(found) > 1 else ""
+        others = len(found) - 1
+        more = f" (and {others} more instance{'s'[: others != 1]})" if others else ""
         parts.append(f"instance {first}: {found[first]}{more}")
     message = "; ".join([*parts, *plan.problems.claims_alone])
     return refused(Type.CREATION_BLOCKED, Reason.BLOCKED, message)
@@ -186,8 +189,8 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
     if not doubled:
         return None
     message = (
-        f"instances {id_list(list(doubled))}: {next(iter(doubled.values()))} has two entries of "
-        "one merge key, which Metacontroller cannot apply; install the admission policy that "
+        f"{instance_list(doubled)}: {next(iter(doubled.values()))} has two entries with the same "
+        "merge key, which Metacontroller cannot apply; install the admission policy that "
         "removes its last-applied annotation from pods, then kill and start these instances"
     )
     return refused(Type.DUPLICATE_MERGE_KEYS, Reason.NOT_MERGEABLE, message)
@@ -206,8 +209,8 @@ def _claims_not_grown(plan: Plan) -> Finding | None:
 
     shown = sorted(obstacles, key=lambda found: (found.template, found.why, found.has))
     parts = [
-        f"claims {found.template}-{app}-N (N: {id_list(obstacles[found])}) ask for {found.has}, "
-        f"their template for {found.wanted}: {found.why}{hint(found)}"
+        f"claims {found.template}-{app}-N (N: {id_list(obstacles[found])}) request {found.has} "
+        f"instead of {found.wanted} as in their template: {found.why}{hint(found)}"
         for found in shown[:SHOWN]
     ]
     if len(shown) > SHOWN:
@@ -223,26 +226,26 @@ def _services_not_created(plan: Plan) -> Finding | None:
         return None
     if SERVICE not in plan.world.declared.plain:
         message = (
-            "no Service is made: spec.serviceTemplate needs metacontroller/components/services"
+            "no Service is created, because spec.serviceTemplate needs the component services: "
+            "install metacontroller/components/services"
         )
         return refused(Type.SERVICES_NOT_CREATED, Reason.NOT_REGISTERED, message)
     findings = plan.findings
     services, absent = findings.storage.services, overdue(findings.missing.services, plan.now)
     parts = [
-        f"spec.serviceTemplate{f', instances {id_list(ids)}' if ids else ''}: {problem}"
+        f"spec.serviceTemplate{f', {instance_list(ids)}' if ids else ''}: {problem}"
         for problem, ids in services.problems.items()
     ]
     if services.taken:
         parts.append(
-            f"instances {id_list(services.taken)}: a Service of their name is somebody else's, and "
-            "is left alone; delete it, and the instance gets its own"
+            f"{instance_list(services.taken)}: a Service with the name of the pod exists and does "
+            "not belong to this TApp; delete that Service, and the instance gets its own"
         )
     if absent:
         parts.append(
-            f"instances {_since(absent)}: their Services were asked for and are not there, or not "
-            f"as asked. The events of the TApp have the API server's words (`kubectl describe tapp "
-            f"{_place(plan)}`); if they "
-            "say that it exists, that Service is not this TApp's"
+            "Services that the service has requested do not exist or differ: "
+            f"{_since(absent)}. `kubectl describe tapp {_place(plan)}` shows the error of the API "
+            "server in the Events; a Service that exists already does not belong to this TApp"
         )
     return refused(Type.SERVICES_NOT_CREATED, Reason.NO_SERVICE, joined(parts, " problems"))
 
@@ -256,19 +259,25 @@ def _unreadable_pods(plan: Plan) -> Finding | None:
     if not left:
         return None
     first = left[0].pod.unreadable if left[0].pod is not None else ""
-    message = f"pods of instances {id_list([i.id for i in left])} are left alone: {first}"
+    subject = (
+        "pod of {} cannot be read and is" if len(left) == 1 else "pods of {} cannot be read and are"
+    )
+    ids = instance_list([instance.id for instance in left])
+    message = f"the {subject.format(ids)} left unchanged: {first}"
     return refused(Type.UNREADABLE_PODS, Reason.UNREADABLE, message)
 
 
 def _foreign_pods(plan: Plan) -> Finding | None:
     names = name_list([pod.name for pod in plan.world.foreign])
-    message = names and f"pods {names} are no instance's and are left alone"
+    message = names and (
+        f"pods of this TApp whose name is not the name of an instance are left unchanged: {names}"
+    )
     return refused(Type.FOREIGN_PODS, Reason.NO_INSTANCE, message)
 
 
 def _images_not_pulled(plan: Plan) -> Finding | None:
     failed = joined(plan.findings.pulls.failed)
-    message = failed and f"{failed}: no instance is stopped for these images"
+    message = failed and f"{failed}: instances keep running until these images can be pulled"
     return refused(Type.IMAGES_NOT_PULLED, Reason.PULL_FAILED, message)
 
 
@@ -276,9 +285,9 @@ def _pullers_not_run(plan: Plan) -> Finding | None:
     pulls = plan.findings.pulls
     if not pulls.unable:
         return None
-    message = f"images are not pulled first: {joined(pulls.unable)}"
+    message = f"images are not pulled before updates (prePull): {joined(pulls.unable)}"
     if until := pulls.until:
-        message += f". No update waits for that again until {until}; a later one tries again"
+        message += f". Updates continue without this until {until}; later updates try again"
     return refused(Type.PULLERS_NOT_RUN, Reason.NO_PULLER, message)
 
 
@@ -301,17 +310,20 @@ def _unknown_containers(plan: Plan) -> Finding | None:
     }
     parts = [
         f"template {quoted(name)}: annotation {RESTART_IN_PLACE}.{short(container)} restarts "
-        f"nothing: it has no container {quoted(container)} that keeps running"
+        f"nothing, because the template has no container {quoted(container)} that keeps running"
         for name, container in wrong.items()
     ]
     return refused(Type.UNKNOWN_CONTAINERS, Reason.NO_CONTAINER, joined(parts, " templates"))
 
 
 def _pod_status_not_written(plan: Plan) -> Finding | None:
-    unserved = id_list(plan.findings.markers.unserved)
-    message = unserved and (
-        f"instances {unserved}: nobody writes the status of their pods, which their "
-        "readiness gate or their lost node waits for; install metacontroller/components/pod-status"
+    unserved = plan.findings.markers.unserved
+    message = (
+        f"{instance_list(unserved)}: the status of the pod is not written, so its readiness gate "
+        "does not change, or it does not leave its lost node; install "
+        "metacontroller/components/pod-status"
+        if unserved
+        else ""
     )
     return refused(Type.POD_STATUS_NOT_WRITTEN, Reason.NOT_SERVED, message)
 
@@ -321,8 +333,9 @@ def _most_nodes_silent(plan: Plan) -> Finding | None:
     if not nodes.guarded or plan.world.tapp.spec.never_migrate:
         return None
     message = (
-        f"{nodes.silent} of {nodes.all} nodes are not heard of: it is more likely that the control "
-        "plane is cut off than that all of them are lost, so no instance is started elsewhere"
+        f"{nodes.silent} of {nodes.all} nodes have stopped reporting: it is more likely that the "
+        "control plane is cut off than that all of them are lost, so no instance starts on another "
+        "node until most nodes report"
     )
     return refused(Type.MOST_NODES_SILENT, Reason.GUARDED, message)
 

@@ -31,11 +31,13 @@ _SOON_SEEN = 5.0  # Seconds after which a pod that was created should have been 
 _CREATED_LATER = Verdict(
     Action.ABSENT,
     Reason.WAITING_FOR_TURN,
-    "its pod follows with one of the next answers: this one is full (TAPP_MAX_NEW_PODS_BYTES)",
+    "its pod is created in one of the next syncs: this sync creates as much as one response may "
+    "hold (TAPP_MAX_NEW_PODS_BYTES)",
 )
 _UPDATED_LATER = wait(
     Reason.WAITING_FOR_TURN,
-    "it is updated with one of the next answers: this one is full (TAPP_MAX_NEW_PODS_BYTES)",
+    "it is updated in one of the next syncs: this sync writes as much as one response may hold "
+    "(TAPP_MAX_NEW_PODS_BYTES)",
 )
 _STAYING = (Action.KEEP, Action.MARK, Action.ADOPT, Action.UPDATE)
 

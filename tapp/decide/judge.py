@@ -34,7 +34,9 @@ class Attempt(NamedTuple):
     obstacle: str = ""  # why the attempt failed; "" if there was nothing to do
 
 
-_TERMINATING = wait(Reason.TERMINATING, "wait until its pod is gone")
+_TERMINATING = wait(
+    Reason.TERMINATING, "its pod is being deleted; the next step follows when the pod is gone"
+)
 _NOTHING = Attempt()
 _IN_MORE = "more than images and metadata"
 
@@ -53,7 +55,10 @@ def judge(instance: Instance) -> Verdict:
         return _TERMINATING
     # 4. A pod that the service cannot read is left alone: in doubt, nothing is deleted.
     if pod.unreadable:
-        return wait(Reason.UNREADABLE_POD, f"left alone: {short(pod.unreadable)}")
+        return wait(
+            Reason.UNREADABLE_POD,
+            f"its pod cannot be read and is left unchanged: {short(pod.unreadable)}",
+        )
     # 5. Completed: replace it, or leave it for a person to look at.
     if pod.phase in COMPLETED:
         return _completed(instance, pod)
@@ -69,7 +74,10 @@ def judge(instance: Instance) -> Verdict:
             attempt, way = _in_place(instance, pod, template), Reason.NOT_IN_PLACE
             return attempt.verdict or _recreate(instance, template, way, attempt.obstacle)
         if pod.image_writers and (images := edited_images(pod)):
-            message = f"{images}; it is left so: write it into the template, or replace the pod"
+            message = (
+                f"{images}; the service leaves that image. Write it into the template, or replace "
+                "the pod"
+            )
             return wait(Reason.IMAGES_EDITED, message)
         return _with_resources(instance, pod, template)
     # 8. In place where only images or metadata differ, else by a new pod.
@@ -86,7 +94,7 @@ def _not_wanted(instance: Instance) -> Verdict | None:
     if not instance.wanted:
         reason, message = Reason.SCALED_DOWN, "its number is not below spec.replicas"
     elif instance.killed:
-        reason, message = Reason.KILLED, "spec.statuses asks for it to be stopped"
+        reason, message = Reason.KILLED, "it is stopped by Killed in spec.statuses"
     elif instance.pod is None or instance.remove_finished:
         reason, message = Reason.FINISHED, f"it ended as {instance.status} and is not run again"
     else:
@@ -100,7 +108,7 @@ def _missing(instance: Instance) -> Verdict:
         return _decided(instance)
     if blocked := instance.no_new_pod or template.obstacle:
         return Verdict(Action.ABSENT, Reason.BLOCKED, blocked)
-    message = f"create it from template {quoted(template.name)}"
+    message = f"its pod is created from template {quoted(template.name)}"
     if history is not None:
         if history.revision:
             message += f" as it was at revision {history.revision}"
@@ -114,7 +122,7 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
     if instance.finished:
         return wait(Reason.FINISHED, f"it ended as {instance.status} and is kept")
     if instance.leaving:
-        message = "it was stopped, and is to start with a new pod"
+        message = "it was stopped and starts again with a new pod"
         return Verdict(Action.DELETE, Reason.KILLED, message)
     if template is None:
         return _decided(instance)
@@ -133,9 +141,9 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
         return wait(Reason.NEVER_MIGRATE, message)
     if instance.pace is not None and not instance.pace.is_due:
         failures = instance.pace.failures
-        times = "once" if failures == 1 else f"{failures} times"
+        times = "" if failures == 1 else f", {failures} times in a row"
         when = written(instance.pace.due + 1)
-        message = f"its pod {why} soon after it was made, {times} in a row; the next one follows"
+        message = f"its pod {why} soon after its creation{times}; the next pod is created"
         return wait(Reason.BACK_OFF, f"{message} at {when}")
     return Verdict(Action.DELETE, reason, f"its pod {why} and is replaced")
 
@@ -173,7 +181,7 @@ def _resizing(state: Resizing) -> Verdict:
     if state.pending == RESIZE_DEFERRED:
         message = f"its node has no room now for the resources of its template{quote}"
         return wait(Reason.RESIZE_DEFERRED, message)
-    message = f"its kubelet gives its containers the resources of its template{quote}"
+    message = f"the kubelet is resizing its containers to the resources of the template{quote}"
     return wait(Reason.RESIZING, message)
 
 
@@ -190,7 +198,7 @@ def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
     if wanted.restarts:
         message += f"; by its resizePolicy it restarts {_names(wanted.restarts)}"
     if rereads := (instance.comparison or NOT_COMPARED).rereads:
-        message += f"; then {_names(rereads)} restarts, to read its resources anew"
+        message += f"; then {_names(rereads)} restarts, to read its new resources"
     change = Resize(pod, template, wanted.resources)
     return Attempt(Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change))
 
@@ -210,10 +218,10 @@ def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
         and describes(template.labels, manifest.labels)
         and describes(template.annotations, manifest.annotations)
     ):
-        message = "another controller made its pod, and the template fits it"
+        message = "another controller created its pod, and the template fits the pod"
         return Attempt(Verdict(Action.ADOPT, Reason.ADOPTED, message, Adopt(pod, template)))
     if instance.kept:
-        message = "another controller made its pod, and the partition keeps it as it is"
+        message = "another controller created its pod, and the partition keeps the pod as it is"
         return Attempt(wait(Reason.KEPT, message))
     return _NOTHING if differs_in_images_only(wanted, observed) else Attempt(obstacle=_IN_MORE)
 
@@ -226,7 +234,7 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
             return attempt.verdict
         in_place = not attempt.obstacle
     elif instance.comparison is not None and instance.comparison.same:
-        message = f"template {quoted(template.name)} makes the same pod, written in another way"
+        message = f"template {quoted(template.name)} describes the same pod in another form"
         return Verdict(Action.ADOPT, Reason.SAME_MEANING, message, Adopt(pod, template))
     else:
         more = _beyond_metadata(instance, spec, template)
@@ -238,7 +246,7 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     asked = template.annotations.get(RESTARTED_AT, "")
     blocked = template.obstacle or instance.no_new_pod
     if not pod.foreign and asked not in ("", spec.restarted_at) and not blocked:
-        why = f"asks for new pods: {RESTARTED_AT} is {short(asked)}"
+        why = f"requests new pods: its annotation {RESTARTED_AT} is {short(asked)}"
         message = f"template {quoted(template.name)} {why}"
         return Verdict(Action.RECREATE, Reason.RESTART_ASKED, message)
     attempt = _NOTHING
@@ -258,7 +266,7 @@ def _resize_alone(instance: Instance, pod: Pod, template: Template) -> Attempt:
     """Tries to resize a pod whose template has changed in resources and metadata only."""
     images = changed_images(pod.spec, template)
     if images and instance.resize is not None:
-        why = f"images change, too, of {_names(images)}: a resize changes nothing else"
+        why = f"the images of {_names(images)} change as well, which a resize cannot do"
         return Attempt(obstacle=why)
     return _resize(instance, pod, template)
 
@@ -280,7 +288,7 @@ def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> s
         if canonical_resources(container.get("resources")) != canonical_resources(
             spec.resources_of(name)
         ):
-            return f"resources, and container {quoted(name)} has others"
+            return f"the resources of container {quoted(name)}"
     return ""
 
 
@@ -305,7 +313,7 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
         return Attempt(obstacle=obstacle)
     restart = plan_restart(pod, restarts, instance.update, images)
     if restart.delay:
-        return Attempt(wait(Reason.RESTART_WAITS, f"it shall restart in place: {restart.delay}"))
+        return Attempt(wait(Reason.RESTART_WAITS, f"its restart in place waits: {restart.delay}"))
     if restart.obstacle:
         return Attempt(obstacle=f"it cannot restart in place: {restart.obstacle}")
     parts = [f"changes images of {_names(images)}"] if images else []

@@ -69,7 +69,7 @@ class KeptInstances:
         if found.service is None and instance.pod is None:
             unknown = (
                 f"the history does not say which serviceName revision {revision} had, and no pod "
-                f"shows it: it gets that of today, {instance.service_name or 'none'}"
+                f"shows it, so the pod gets the present one: {instance.service_name or 'none'}"
             )
         history = FromHistory(revision, found.templates, found.additions, unknown)
         return KeptInstance(template, None, is_updated(instance.pod, template), service, history)

@@ -126,8 +126,8 @@ class _Marking:
         if decision.action not in _GOING or instance.seen_since != UNKNOWN:
             return None  # without a time in the pod, nothing tells when its node will be lost
         # The API server would keep a deleted pod, because no kubelet could confirm its end.
-        when = f", and is lost at {written(since + self.limit)}" if left else ""
-        message = f"{decision.message}; its node is not heard of{when}"
+        when = f", and counts as lost at {written(since + self.limit)}" if left else ""
+        message = f"{decision.message}; its node has stopped reporting{when}"
         return self._step(pod, Reason.NODE_SILENT, message)
 
     def _mark_lost(self, instance: Instance, pod: Pod, since: float) -> Verdict:
@@ -138,7 +138,9 @@ class _Marking:
                 self._note_unserved(instance)
             else:
                 self.found.waits.append(overdue + gate.SECOND)
-        message = f"its node is not heard of since {when}: it is to start elsewhere"
+        message = (
+            f"its node has not reported since {when} and counts as lost: it starts on another node"
+        )
         return self._step(pod, Reason.NODE_LOST, message, lost=when)
 
     def _drain(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
@@ -161,7 +163,7 @@ class _Marking:
             self._note_unserved(instance)
         revision = change.template.revision
         drain = Drain(revision, is_restart=revision == pod.spec.template_hash).encode()
-        message = f"it leaves its Services for {self.grace} s, then {decision.message}"
+        message = f"its pod leaves its Services for {self.grace} s, then {decision.message}"
         # A drain that has begun goes on, also for another template: the pod is out already.
         drain = pod.spec.drain if pod.spec.drains else drain
         return self._step(pod, Reason.DRAINING, message, drain=drain)
@@ -172,7 +174,9 @@ class _Marking:
             return None
         if not restarts_soon(instance, self.tapp, self.now):
             return None
-        message = "its kubelet starts containers again for other resources"
+        message = (
+            "the kubelet restarts its containers for a resize, so its pod stays out of its Services"
+        )
         return self._step(pod, Reason.DRAINING, message, drain=pod.spec.drain)
 
     def _check_gate(self, instance: Instance, pod: Pod) -> None:

@@ -29,12 +29,12 @@ class _Delays(NamedTuple):
 
 def _until(event: str, reason: Reason = Reason.WAITING_FOR_ORDER) -> _Delays:
     return _Delays(
-        Verdict(Action.ABSENT, reason, f"its pod is made when {event} ({_POLICY})"),
-        wait(reason, f"its pod goes when {event} ({_POLICY})"),
+        Verdict(Action.ABSENT, reason, f"its pod is created when {event} ({_POLICY})"),
+        wait(reason, f"its pod is deleted when {event} ({_POLICY})"),
     )
 
 
-_UNSETTLED = _until("the last spec's updates are known to be over", Reason.SPEC_JUST_CHANGED)
+_UNSETTLED = _until("the updates of the previous spec are over", Reason.SPEC_JUST_CHANGED)
 
 
 def one_after_another(cases: Sequence[Case], serving: Serving) -> dict[int, Verdict]:

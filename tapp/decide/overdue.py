@@ -26,6 +26,7 @@ from tapp.words.ranges import joined, name_list
 from tapp.words.times import UNKNOWN, seconds
 
 _PROTECTED = "kubernetes.io/pvc-protection"  # The finalizer of a claim that a pod still uses
+_NO_REASON = "the object does not show why"
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
@@ -145,13 +146,13 @@ def _why_pods(many: Sequence[Kept], namespace: str) -> str:
     first, pod = many[0], many[0].pod
     finalizers = _finalizers(first.finalizers)
     if pod is None or pod.completed or not pod.node:
-        return f"{finalizers or 'nothing of it shows why'}{_remedy('pod', first, namespace)}"
+        return f"{finalizers or _NO_REASON}{_remedy('pod', first, namespace)}"
     node = short(pod.node)
     if first.silent:
         why = (
-            f"node {node} has stopped reporting. The pod goes when the node is back. If the "
-            f"machine is off, `kubectl taint node {node} {_OUT_OF_SERVICE}` ends the pod; if it is "
-            f"gone for good, `kubectl delete node {node}` does"
+            f"node {node} has stopped reporting. The pod ends when the node reports again. If "
+            f"the machine is off, `kubectl taint node {node} {_OUT_OF_SERVICE}` ends the pod; if "
+            f"it is gone for good, `kubectl delete node {node}` does"
         )
     else:
         why = (
@@ -176,7 +177,7 @@ def claims_sentence(found: Sequence[Kept], namespace: str) -> str:
                 f"pod {short(first.user)} still uses it ({_PROTECTED}). The claim and its data go "
                 "when that pod goes; a deletion cannot be taken back, so save the data first"
             )
-        why = _finalizers(first.finalizers) or "nothing of it shows why"
+        why = _finalizers(first.finalizers) or _NO_REASON
         return why + _remedy("pvc", first, namespace)
 
     return _sentences("claim", found, lambda one: (one.finalizers, bool(one.user)), why)
@@ -189,7 +190,7 @@ def services_sentence(found: Sequence[Kept], namespace: str) -> str:
     """
 
     def why(many: Sequence[Kept]) -> str:
-        why = _finalizers(many[0].finalizers) or "nothing of it shows why"
+        why = _finalizers(many[0].finalizers) or _NO_REASON
         return why + _remedy("service", many[0], namespace)
 
     return _sentences("Service", found, lambda one: one.finalizers, why)
@@ -207,8 +208,9 @@ def _remedy(kind: str, one: Kept, namespace: str) -> str:
         return ""
     patch = '{"metadata":{"finalizers":null}}'
     return (
-        ". Its controller has to remove that, see its log; if there is no such controller any "
-        f"more, `kubectl patch {kind} {one.name} -n {namespace} --type=merge -p '{patch}'`"
+        ". The controller that set it has to remove it; see the log of that controller. If it no "
+        "longer exists, remove the finalizer with "
+        f"`kubectl patch {kind} {one.name} -n {namespace} --type=merge -p '{patch}'`"
     )
 
 

@@ -94,7 +94,9 @@ def partition_of(
         problem = f"spec.updateStrategy.partition: {error}: no instance of {quoted(rolling)}"
     if unnamed:
         size = len(group)
-        problem = f"spec.updateStrategy.template: there is no template {quoted(rolling)}: nobody"
+        problem = (
+            f"spec.updateStrategy.template: there is no template {quoted(rolling)}: no instance"
+        )
     same_rollout = not update or status.update_revision == update
     # Without a pod an instance stays kept in the next rollout, too: it has to come back as it was.
     stays = {item.id for item in group if item.id in noted and (same_rollout or item.pod is None)}
@@ -208,7 +210,7 @@ class _Keeper:
         stays = pod is not None and not pod.completed
         decided = no_template(
             Reason.KEPT if stays else Reason.REVISION_NOT_FOUND,
-            f"the partition keeps it at revision {revision}, which the history does not have",
+            f"the partition keeps it at revision {revision}, which is not in the history",
             has_pod=pod is not None,
         )
         return KeptInstance(None, decided, False, instance.service_name, history)

@@ -102,7 +102,7 @@ def apply_pod_holds(
             continue
         result.requests[pod.name] = request
         if request.held:
-            since = f"wanted since {request.since}" if request.since else "wanted"
+            since = f"pending since {request.since}" if request.since else "pending"
             text = f"{sentence(pod, request)}; {since}: {verdict.message}"
             result.delays[case.instance.id] = wait(Reason.HELD, text)
             if request.ends < inf:
@@ -127,7 +127,7 @@ def _labelled_later(case: Case) -> Case:
         return case
     if not pod.spec.hold.prevents(PendingAction.UPDATE):
         return case
-    message = f"{verdict.message}; it is labelled when its hold ends"
+    message = f"{verdict.message}; its labels change when the hold ends"
     return Case(case.instance, wait(Reason.UP_TO_DATE, message))
 
 
@@ -149,5 +149,5 @@ def sentence(pod: Pod, request: HoldRequest) -> str:
     """Returns a sentence that a pod is on hold, with the reason and the end of its time limit."""
     until = "" if request.ends == inf else f", until {written(request.ends)} at the latest"
     if not request.since:
-        until = ", and cannot be told what is wanted, as it is unreadable"
+        until = ", and is not told the pending action, because it cannot be read"
     return f"its pod is on hold ({quoted((pod.spec.hold or NO_HOLD).reason)}){until}"

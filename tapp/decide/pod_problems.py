@@ -66,7 +66,11 @@ def find_problems(
         why = _own_problem(app, instance, template, claims)
         if instance.pod is None:
             going = dying.intersection(claims.of(instance.source).values()) if dying else ()
-            if blocked := f"claim {min(going)} is being deleted" if going else why:
+            if blocked := (
+                f"claim {min(going)} is being deleted; the pod is created when it is gone"
+                if going
+                else why
+            ):
                 found.blocked[instance.id] = blocked
         # The problems below are not certain: admission may add an image, a volume, or cut
         # Metacontroller's copy. They keep a pod that exists; a pod that is missing is tried.
@@ -83,8 +87,8 @@ def find_problems(
             if not why and not instance.kept:
                 alone[template.name] = (
                     f"{_mounts(template, lacking, min(lacking))}, which is neither a volume nor a "
-                    "claim template: who has a claim of that name goes on with it, another "
-                    "instance gets no pod"
+                    "claim template. Instances that have a claim of that name keep using it, and "
+                    "other instances get no pod"
                 )
         if why:
             found.new_pod[instance.id] = why
@@ -120,8 +124,8 @@ def _host_problem(app: str, instance: Instance) -> str:
     if not instance.service_name or is_dns_label(pod_name):
         return ""
     return (
-        f"spec.serviceName needs pod names that are host names, and {quoted(pod_name)} is none: "
-        "at most 63 letters, digits and '-'"
+        f"spec.serviceName requires pod names that are host names, and {quoted(pod_name)} is not: "
+        "a host name has at most 63 letters, digits and '-'"
     )
 
 

@@ -102,7 +102,8 @@ class _Pulling:
         most = options.max_pullers
         self.next = wait(
             Reason.PULLING,
-            f"its node is to have its new images first, as one of the next; {most} pull at once",
+            "its new images are pulled on its node before the update, when other nodes are done: "
+            f"at most {most} pull at once (TAPP_MAX_PULLERS)",
         )
         # A puller that is deleted on a lost node may stay for ever, and counts no more.
         self.existing = [pod for pod in world.pullers.values() if not pod.terminating]
@@ -155,7 +156,7 @@ class _Pulling:
             return found
         found.until = written(max(map(seconds, known.values())) + REMEMBERED)
         if not found.unable and nowhere in known:
-            found.unable.append("the pods that pull them were asked for and were not there")
+            found.unable.append("the pods that pull them were requested and do not exist")
         elif not found.unable:
             where = name_list(sorted(note.node for note in known))
             found.unable.append(f"the pods that pull them did not start on nodes {where}")
@@ -224,7 +225,9 @@ class _Pulling:
             sentence = f"node {short(puller.node)}: {refused}"
             self.found.failed.append(sentence)
             self._keep(puller, pod)
-            return wait(Reason.PULL_FAILED, f"{sentence}; nothing is stopped for it")
+            return wait(
+                Reason.PULL_FAILED, f"{sentence}; no container is stopped until the image is there"
+            )
         return self._patience(puller, pod, own=own)
 
     def _has_own_trouble(self, puller: Puller, pod: Pod) -> bool:
@@ -253,10 +256,12 @@ class _Pulling:
             self._keep(puller, pod)
             node, images = f"node {short(puller.node)}", name_list([*puller.images])
             if pod is None:
-                asked = f"pod {puller.name} is asked for, and is not there yet"
-                return wait(Reason.PULLING, f"{node} is to have {images} first; {asked}")
+                asked = f"pod {puller.name} is requested and does not exist yet"
+                text = f"{node} pulls {images} before the update; {asked}"
+                return wait(Reason.PULLING, text)
             self.found.running.append(puller)
-            return wait(Reason.PULLING, f"{node} first pulls {images}, by pod {puller.name}")
+            text = f"{node} pulls {images} before the update, in pod {puller.name}"
+            return wait(Reason.PULLING, text)
         # Without any puller, something refuses all of them. Otherwise only this node is noted.
         if pod is None and not self.existing:
             self.found.since[self.nowhere] = written(self.now)
@@ -294,7 +299,7 @@ class _Pulling:
 
         An existing pod stays for users to see.
         """
-        why = "it was asked for and is not there; the events of the TApp say why"
+        why = "it was requested and does not exist; the Events of the TApp say why"
         if pod is not None:
             self.found.keep.append(pod)
             self.count -= 1
@@ -330,7 +335,7 @@ def pulled_where(pullers: Iterable[Puller]) -> str:
         f"{name_list(images)} on node{'s'[: len(there) != 1]} {name_list(there)}"
         for images, there in nodes.items()
     ]
-    return joined(parts) or "the pods that pull them are asked for"
+    return joined(parts) or "the pods that pull them are requested"
 
 
 def _policies(template: Template) -> dict[str, str]:

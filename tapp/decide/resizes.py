@@ -66,13 +66,15 @@ def resize_states(
         since, refused = noted.get(note, ""), seconds(noted.get(note._replace(is_refused=True)))
         # The resize has been overdue since `refused`, and the spec still lacks the resources.
         if wanted.resources and refused != UNKNOWN and now - refused >= LAST:
-            infeasible = _not_given("it", since)
+            infeasible = _not_accepted(since)
         if (
             state is not None
             and state.pending == RESIZE_INFEASIBLE
             and _is_current(pod, since, now)
         ):
-            infeasible = f"its node can never give it these resources: {state.message}"
+            infeasible = (
+                f"its node can never provide the resources of its template: {state.message}"
+            )
         states[instance.id] = ResizeState(wanted, state, infeasible)
     return states
 
@@ -132,18 +134,20 @@ def track_resizes(world: World, cases: Sequence[Case], now: float) -> Resizes:
     return found
 
 
-def _not_given(subject: str, since: str) -> str:
+def _not_accepted(since: str) -> str:
     return (
-        f"{subject} is asked since {since} to have other resources, and is not given them: the "
-        "log of tapp-hooks has the API server's words"
+        f"a resize of its pod was requested at {since}, and the API server has not accepted it; "
+        "the log of tapp-hooks shows the error"
     )
 
 
 def _why(instance: Instance, since: str) -> str:
     state = instance.resizing
     if state is None:
-        return _not_given("its pod", since)
+        return _not_accepted(since)
     quote = f": {state.message}" if state.message else ""
     if state.pending == RESIZE_DEFERRED:
-        return f"its node has had no room since {since} for the resources of its template{quote}"
-    return f"its kubelet has not given it the resources of its template since {since}{quote}"
+        return f"its node has had no room for the resources of its template since {since}{quote}"
+    return (
+        f"the kubelet has not finished the resize of its pod that was requested at {since}{quote}"
+    )

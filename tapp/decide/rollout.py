@@ -12,7 +12,7 @@ other instances are available. After that it counts as unavailable for the remai
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -24,6 +24,7 @@ from tapp.declared.model import TAppSpec
 from tapp.declared.policies import UpdateStrategy
 from tapp.words.digits import percent
 from tapp.words.quoted import quoted, short
+from tapp.words.ranges import instance_list
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import UPDATE_PRIORITY
 
@@ -143,27 +144,54 @@ def priorities(instance: Instance) -> list[str]:
     return [own] if own else []
 
 
+_SILENT = (
+    "its node has stopped reporting; its pod may still be serving, so it is not updated until the "
+    "node reports again"
+)
+
+
 def spend(
-    pending: Iterable[Case], serving: Serving, budgets: Budgets, rolling_name: str
+    pending: Iterable[Case],
+    serving: Serving,
+    budgets: Budgets,
+    rolling_name: str,
+    should_run: Iterable[int],
 ) -> dict[int, Verdict]:
-    """Spends the budgets on updates, and returns instance -> delay for those that have to wait."""
+    """Spends the budgets on updates, and returns instance -> delay for those that have to wait.
+
+    `should_run` has the instances that should run. The messages name those that are not available.
+    """
     strategy, delays = budgets.strategy, dict[int, Verdict]()
+    waiting: dict[str, list[int]] = {}  # the text about a budget -> instances that wait for it
     # An instance whose containers are being resized has its place in the budget already.
     available = {id for id, state in serving.states.items() if state is ServingState.AVAILABLE}
     instances = [case.instance for case in pending]
     for instance in sorted(
         instances, key=lambda instance: update_order(instance, strategy, rolling_name)
     ):
+        limit = budgets.limit_of(instance, rolling_name)
         delay = (
-            wait(Reason.PAUSED, "spec.updateStrategy.paused is set")
+            wait(Reason.PAUSED, "its update is paused (spec.updateStrategy.paused)")
             if strategy.paused
-            else _delay(instance.id, available, serving, budgets.limit_of(instance, rolling_name))
+            else _delay(instance.id, available, serving, limit)
         )
         if delay is None:
             available.discard(instance.id)
-        else:
-            delays[instance.id] = delay
+            continue
+        delays[instance.id] = delay
+        if delay.reason is Reason.WAITING_FOR_BUDGET:
+            waiting.setdefault(delay.message, []).append(instance.id)
+    if waiting:
+        used_up = _used_up([id for id in should_run if id not in available])
+        for text, ids in waiting.items():
+            message = wait(Reason.WAITING_FOR_BUDGET, f"{text} {used_up}")
+            delays |= dict.fromkeys(ids, message)
     return delays
+
+
+def _used_up(users: Collection[int]) -> str:
+    """Returns who uses up a budget; named after the last update of the sync has its place."""
+    return f"is used up by {instance_list(users)} (not available or being updated)"
 
 
 def _delay(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
@@ -173,7 +201,7 @@ def _delay(instance: int, available: set[int], serving: Serving, limit: Budget) 
     if state is ServingState.SILENT:
         # The kubelet cannot update the pod now. It would when the node is back, whatever the budget
         # has been spent on by then.
-        return wait(Reason.NODE_SILENT, "its node is not heard of: it may serve, and is left alone")
+        return wait(Reason.NODE_SILENT, _SILENT)
     if state is None:
         return None
     if serving.unsettled:
@@ -182,8 +210,6 @@ def _delay(instance: int, available: set[int], serving: Serving, limit: Budget) 
     if others >= limit.least:
         return None
     of = limit.should_run
-    return wait(
-        Reason.WAITING_FOR_BUDGET,
-        f"{limit.name}: {limit.value} allows {of - limit.least} of {of} to be unavailable, "
-        f"{of - len(available)} are",
-    )
+    share = f"{limit.value} ({of - limit.least} of {of})"
+    share = share if isinstance(limit.value, str) else f"{limit.value} of {of}"
+    return wait(Reason.WAITING_FOR_BUDGET, f"{limit.name} {share}")

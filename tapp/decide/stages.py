@@ -87,7 +87,9 @@ def _pull_images_first(situation: Situation, cases: list[Case], findings: Findin
 def _spend_the_budget(situation: Situation, cases: list[Case], _: Findings) -> list[Case]:
     pending = [case for case in cases if case.is_pending]
     rolling = situation.world.tapp.spec.rolling_name
-    return delayed(cases, spend(pending, situation.serving, situation.budgets, rolling))
+    should_run = [case.instance.id for case in cases if case.instance.should_run]
+    delays = spend(pending, situation.serving, situation.budgets, rolling, should_run)
+    return delayed(cases, delays)
 
 
 def _keep_the_order(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:

@@ -68,7 +68,7 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> StatusChange:
     if _is_lost(pod, now):
         since = pod.spec.lost
         return StatusChange(
-            failed=f"its node is not heard of since {since}; its instance starts elsewhere"
+            failed=f"its node has not reported since {since}; its instance starts on another node"
         )
     known, update = pod.conditions, update_of(pod, now)
     gates, start_clock, waits = dict[str, bool](), [], []

@@ -208,8 +208,8 @@ def placeholders_in(body: Any) -> Slots:
         return NO_SLOTS
     if len(text) > LARGEST:
         raise UnfilledError(
-            f"it has placeholders, and {len(text)} bytes: each instance would have its own; "
-            f"at most {LARGEST} may be filled in (put the rest into a ConfigMap)"
+            f"it has placeholders and {len(text)} bytes, and each instance gets a copy; "
+            f"at most {LARGEST} bytes may be filled in (put the rest into a ConfigMap)"
         )
     tree: dict[str | int, Any] = {}
     where: dict[str, str] = {}
@@ -239,7 +239,9 @@ def _slots(value: Any, path: Path) -> Iterator[Slot]:
     elif isinstance(value, dict):
         for key, item in value.items():
             if BEGIN in key:
-                raise UnfilledError(f"{written(path)}: the key {_shown(key)} is never filled in")
+                raise UnfilledError(
+                    f"{written(path)}: placeholders in keys are not filled in, as in {_shown(key)}"
+                )
             yield from _slots(item, (*path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
@@ -250,7 +252,9 @@ def _slot(text: str, path: Path) -> Slot:
     """Splits a text into placeholders and the text around them."""
     kind = "".join("[]" if isinstance(part, int) else f".{part}" for part in path)[1:]
     if kind in _NAMES or path == ("metadata", "name"):
-        raise UnfilledError(f"{written(path)} is {_shown(text)}: this name is never filled in")
+        raise UnfilledError(
+            f"{written(path)} is {_shown(text)}: placeholders in this name are not filled in"
+        )
     texts, names, end = [""], list[str](), 0
     for found in _FOUND.finditer(text):
         texts[-1] += text[end : found.start()]
@@ -267,7 +271,7 @@ def _slot(text: str, path: Path) -> Slot:
     texts[-1] += text[end:]
     numbers = _NUMBERS.get(kind)
     if numbers is not None and not numbers.mixed and texts != ["", ""]:
-        said = f"it takes a number, so write nothing but one placeholder, not {_shown(text)}"
+        said = f"a number is required: write one placeholder and nothing else, not {_shown(text)}"
         raise UnfilledError(f"{written(path)}: {said}")
     return Slot(path, tuple(texts), tuple(names), numbers)
 

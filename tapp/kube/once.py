@@ -129,6 +129,6 @@ def _host_ports(spec: Document) -> str:
                 key = (protocol, ip, str(number))
                 if key in seen:
                     name, what = quoted(str(container.get("name"))), quoted(f"{number}/{protocol}")
-                    return f"hostPort {what} of container {name} is wanted twice"
+                    return f"hostPort {what} of container {name} is requested twice"
                 seen.add(key)
     return ""

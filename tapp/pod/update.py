@@ -47,7 +47,7 @@ def edited_images(pod: Pod) -> str:
     spec = pod.spec
     return ", ".join(
         f"container {short(name)} has image {short(spec.images[name])}, set by "
-        f"{short(pod.image_writers[name])}, and its template {short(image)}"
+        f"{short(pod.image_writers[name])}, and its template has {short(image)}"
         for name, image in spec.template_images.items()
         if name in pod.image_writers and spec.images.get(name, image) != image
     )

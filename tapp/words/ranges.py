@@ -1,7 +1,7 @@
 """Writes instance numbers as ranges (`0-3,7`), and lists for messages."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from tapp.words.quoted import short
 
@@ -44,6 +44,11 @@ def id_list(ids: Iterable[int]) -> str:
     shown = ", ".join(_text(run, ", ") for run in runs[:SHOWN])
     more = sum(last - first + 1 for first, last in runs[SHOWN:])
     return f"{shown} and {more} more" if more else shown
+
+
+def instance_list(ids: Collection[int]) -> str:
+    """Returns instances for a sentence: `instance 3`, or `instances 0-3, 7`."""
+    return f"instance{'s'[: len(ids) != 1]} {id_list(ids)}"
 
 
 def name_list(names: Sequence[str]) -> str:

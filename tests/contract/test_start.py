@@ -77,7 +77,7 @@ WRONG = {
     ("TAPP_LOG_LEVEL", "LOUD"): "set DEBUG, INFO, WARNING or ERROR",
     ("PORT", "no"): "is not a port: set one from 1 to 65535",
     ("WEB_CONCURRENCY", "x"): "is not a number of workers: set one from 1 to 1024",
-    ("HOST", "a:b"): "is no host: set an address or a name, and PORT apart",
+    ("HOST", "a:b"): "is not a host: set an IP address or a host name, and set the port in PORT",
 }
 
 

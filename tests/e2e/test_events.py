@@ -85,7 +85,7 @@ def test_events_report_creation_updates_and_completion_of_a_rollout(
     wait_for(app, "Completed")
     assert Counter(each["reason"] for each in events(app)) == {"Created": 1, "Completed": 1}
     (created,) = events(app, "Created")
-    assert f"instances 0-{replicas - 1} from template 'default'" in created["note"]
+    assert f"instances 0-{replicas - 1} created from template 'default'" in created["note"]
     assert created["regarding"]["uid"] == app.kube.request("GET", app.path)["metadata"]["uid"]
 
     app.patch(template=template("app:2")).settle(180)

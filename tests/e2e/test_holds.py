@@ -55,7 +55,7 @@ def test_action_waits_for_a_hold_is_announced_and_follows_its_removal(
     born, restarts = app.uids(), app.restarts()
     app.patch(**change)
     app.until(
-        lambda: progressing(app).startswith("True Held: on hold: 1"),
+        lambda: progressing(app).startswith("True Held: instance 1 is on hold"),
         "only the instance on hold is left",
         60,
     )

@@ -41,7 +41,7 @@ def test_labels_and_annotations_set_by_a_program_stay_through_updates(
     app.edit(0, {"metadata": {"labels": {"role": "master"}, "annotations": {"note": "mine"}}})
     app.until(lambda: "MetadataEdited" in str(app.status), "MetadataEdited is reported")
     said = app.condition("MetadataEdited")
-    assert "instances 0: label 'role' is 'master' (template: 'replica')" in said
+    assert "instance 0: label 'role' is 'master' (template: 'replica')" in said
     assert app.condition("Degraded").startswith("False")
     assert app.idle()
     for changed in (

@@ -88,7 +88,7 @@ def test_port_with_two_protocols_is_reported_without_the_lean_policy(
     app.apply(tapp(**mixed))
     app.until(lambda: app.statuses == "Running Running Running", "all instances run")
     app.until(lambda: app.condition("DuplicateMergeKeys") != "", "DuplicateMergeKeys is reported")
-    assert app.condition("DuplicateMergeKeys").startswith("True NotMergeable: instances 1: ")
+    assert app.condition("DuplicateMergeKeys").startswith("True NotMergeable: instance 1: ")
     assert ports(app.pod(1)) == ["UDP", "TCP"]
     born = app.uids()
     app.patch(template=template("app:2"))

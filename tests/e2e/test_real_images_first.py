@@ -161,7 +161,7 @@ def test_puller_whose_own_image_cannot_be_pulled_stops_no_update(
         real.app.until(lambda: real.app.condition("PullersNotRun") != "", "it is said", 120)
         said = real.app.condition("PullersNotRun")
         assert image("no-puller") in said
-        assert "No update waits for that again until" in said
+        assert "Updates continue without this until" in said
         assert real.app.condition("Degraded").startswith("False ")
         real.app.settle(180)
     finally:

@@ -102,7 +102,7 @@ def test_foreign_service_is_reported_and_left_unchanged(app: App) -> None:
     """
     app.kube.apply(plain(app, "web-0"))
     app.apply(exposed())
-    app.until(lambda: "instances 0 since" in refused(app), "ServicesNotCreated is reported", LATE)
+    app.until(lambda: "instance 0 since" in refused(app), "ServicesNotCreated is reported", LATE)
     assert "web-1" in services(app)
     assert services(app)["web-0"]["spec"]["selector"] == {"app": "mine"}
     assert len(app.pods) == 2
@@ -119,7 +119,7 @@ def test_foreign_service_is_reported_and_left_unchanged(app: App) -> None:
     made = app.kube.apply(copied)
     app.patch(serviceTemplate=exposed()["spec"]["serviceTemplate"])
     app.until(
-        lambda: "instances 1: a Service of their name" in refused(app),
+        lambda: "instance 1: a Service with the name of the pod" in refused(app),
         "the foreign Service is reported",
     )
     app.quiet()

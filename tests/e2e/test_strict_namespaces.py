@@ -106,11 +106,11 @@ def test_refused_pullers_delay_only_the_first_rollout(
     app.until(
         lambda: "PullingImages" in app.condition("Progressing"), "PullingImages is reported", 20
     )
-    assert "first pulls" not in plugin.run("why", "web", "0")
+    assert "before the update, in pod" not in plugin.run("why", "web", "0")
     rolls(app, "app:2")
     assert time.monotonic() - begun < 90  # for the whole rollout; TAPP_PULL_SECONDS is ten minutes
     said = app.condition("PullersNotRun")
-    assert said.endswith("; a later one tries again")
+    assert said.endswith("; later updates try again")
     assert app.condition("Degraded").startswith("False ")
     app.news(refused=(403, 409))
     assert rolls(app, "app:3") < 15

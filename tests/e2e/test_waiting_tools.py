@@ -104,7 +104,7 @@ def test_helm_waits_for_a_tapp_until_it_is_ready_or_stalled(
     took.append(time.monotonic() - begun)
     assert done.returncode != 0
     assert re.search(
-        r"web not ready\. status: Failed, message: nothing has come further", done.stderr
+        r"web not ready\. status: Failed, message: the rollout has made no", done.stderr
     )
     assert took[-1] < 60
 

@@ -55,7 +55,7 @@ def test_pod_with_an_ended_and_a_running_container_uses_the_budget_until_it_is_d
     cluster.edit(lambda spec: spec["template"]["metadata"]["labels"].update(tier="x"))
     cluster.run(60.0)
     conditions = {item["type"]: item for item in cluster.tapp["status"]["conditions"]}
-    assert "not yet available: 0" in conditions["Progressing"]["message"]
+    assert "instance 0 is not yet available" in conditions["Progressing"]["message"]
     cluster.delete_pod(0)
     cluster.run(60.0)
     cluster.is_as_specified()

@@ -36,9 +36,9 @@ def test_invalid_instances_are_errors(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "replicas", "message"),
     [
-        ("6", 6, "there is no instance 6: there are 0 to 5"),
-        ("4-999999", 6, "there is no instance 6-999999: there are 0 to 5"),
-        ("0", 0, r"there is no instance 0: there are none \(replicas is 0\)"),
+        ("6", 6, "there is no instance 6: the instances are 0 to 5"),
+        ("4-999999", 6, "there is no instance 6-999999: the instances are 0 to 5"),
+        ("0", 0, r"there is no instance 0: spec.replicas is 0"),
     ],
 )
 def test_unknown_instance_is_an_error(text: str, replicas: int, message: str) -> None:

@@ -15,8 +15,9 @@ READ = {
     "1,4-6": [1, 4, 5, 6], "2-3": [2, 3], "3-3": [3], " 5, 2": [2, 5],
 }  # fmt: skip
 REFUSED = {
-    "1,1": "names 1 twice", "1,0-2": "names 1 twice", "1,10%": "mixes a share with instances",
-    "1,12": "there is no instance 12: there are 0 to 11", "3-1": "is not a list",
+    "1,1": "names instance 1 twice", "1,0-2": "names instance 1 twice",
+    "1,10%": "mixes a share with instances",
+    "1,12": "there is no instance 12: the instances are 0 to 11", "3-1": "is not a list",
     "1,,2": "is not a list", ",": "is not a list", "1,x": "is not a list",
 }  # fmt: skip
 

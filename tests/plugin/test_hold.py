@@ -57,7 +57,7 @@ def test_hold_with_wait_returns_after_the_service_has_observed_it(web: StandIn) 
     said = kubectl_tapp(web, "release", "web", "3", "-y", "--wait")
     assert said.code == 0
     assert HELD not in pod(web, 3)["metadata"]["labels"]
-    assert "getting a new label or annotation: 3" in said.out
+    assert "instance 3: getting a new label or annotation" in said.out
     assert "leaving their Services" not in said.out
 
 
@@ -68,16 +68,16 @@ def test_held_instance_is_updated_last_after_its_release(web: StandIn) -> None:
         web, "set", "image", "web", "app=nginx:2", "-y", "--wait", "--timeout", "5m"
     )
     assert said.code == 4
-    assert "web is not done after 5m: 5 of 6 done; waiting: 3 (on hold; " in said.err
+    assert "web is not done after 5m: 5 of 6 done; instance 3 waits (on hold; " in said.err
     assert "leaving their Services" not in said.out
     assert notes(web, 3)[WANTED] == "Update"
     assert pod(web, 5)["spec"]["containers"][0]["image"] == "nginx:2"
     shown = kubectl_tapp(web, "status", "web").out
     assert " Held " in shown
     assert "6/6 running, 6 available" in shown
-    assert "instance 3: Held: its pod is on hold ('match 42'); wanted since" in shown
+    assert "instance 3: Held: its pod is on hold ('match 42'); pending since" in shown
     why = kubectl_tapp(web, "why", "web", "3").out
-    assert "Held: its pod is on hold ('match 42'); wanted since" in why
+    assert "Held: its pod is on hold ('match 42'); pending since" in why
     assert "pod Running, 1/1 ready" in why
     assert "hold: `kubectl tapp release web 3 -n default` removes the hold" in why
     said = kubectl_tapp(web, "release", "web", "3", "-y", "--wait")
@@ -202,7 +202,11 @@ def test_restart_waits_for_an_instance_on_hold(web: StandIn) -> None:
             "--reason is longer than 1,000 characters",
         ),
         (["hold", "web", "0", "--reason", "x", "--for", "kill"], 2, "'kill' is not one of"),
-        (["hold", "web", "9", "--reason", "x"], 2, "there is no instance 9: there are 0 to 5"),
+        (
+            ["hold", "web", "9", "--reason", "x"],
+            2,
+            "there is no instance 9: the instances are 0 to 5",
+        ),
         (
             ["hold", "web", "3", "--reason", "x"],
             1,

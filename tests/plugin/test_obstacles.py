@@ -71,7 +71,7 @@ def test_error_of_the_api_server_is_printed(say: Callable[[str], str], words: st
         said = kubectl_tapp(standin, verb, "web")
         assert (said.code, said.err) == (0, "")
         assert any(line.startswith(text) for line in said.lines)
-        assert "create it from template" not in said.out
+        assert "is created from template" not in said.out
         assert "PodsNotCreated" not in said.out, "said of the instances already"
     said = kubectl_tapp(standin, "wait", "web")
     assert said.code == 4

@@ -100,7 +100,7 @@ def test_restart_waits_for_an_instance_within_minreadyseconds() -> None:
     before = uids(web)
     said = kubectl_tapp(web, "restart", "web", "0", "-y", "--timeout", "10s")
     assert said.code == 4
-    assert "maxUnavailable: 1 allows 1 of 6 to be unavailable, 2 are" in said.err
+    assert "maxUnavailable 1 of 6 is used up by instances" in said.err
     assert changed(web, before) == []
     assert kubectl_tapp(web, "restart", "web", "0", "-y").code == 0
     assert changed(web, before) == [0]
@@ -125,7 +125,7 @@ def test_restart_skips_an_instance_whose_node_is_not_ready_any_more(web: StandIn
     said = kubectl_tapp(web, "restart", "web", f"{first},4", "-y", "--timeout", "90s")
     assert said.code == 4
     assert changed(web, before) == [first]
-    assert "its node is not heard of" in said.err
+    assert "its node has stopped reporting" in said.err
 
 
 def test_pause_stops_a_restart_of_chosen_instances(web: StandIn) -> None:
@@ -133,7 +133,9 @@ def test_pause_stops_a_restart_of_chosen_instances(web: StandIn) -> None:
     kubectl_tapp(web, "pause", "web", "-y")
     said = kubectl_tapp(web, "restart", "web", "1", "-y")
     assert said.code == 4
-    assert "instance 1 is not restarted: spec.updateStrategy.paused is set" in said.err
+    assert (
+        "instance 1 is not restarted: its update is paused (spec.updateStrategy.paused)" in said.err
+    )
     assert changed(web, before) == []
 
 
@@ -263,7 +265,7 @@ def test_wait_for_a_broken_rollout_ends_with_the_reason(web: StandIn) -> None:
     assert said.code == 4
     assert "web is stuck: instance 0: not available: container app: " in said.err
     assert (
-        "instances 1-5: WaitingForBudget: spec.updateStrategy.maxUnavailable: 1 allows 1 of"
+        "instances 1-5: WaitingForBudget: spec.updateStrategy.maxUnavailable 1 of 6 is us"
         in said.err
     )
     assert kubectl_tapp(web, "wait", "web", "--for=stuck").code == 0
@@ -304,13 +306,13 @@ def test_failed_pull_is_stuck_but_a_slow_one_is_not(web: StandIn) -> None:
     web.world.kubelet.levers.pull_seconds_by_image["nginx:3"] = 100.0
     said = edit("nginx:3")
     assert said.code == 0
-    assert "pulling images first: 0-5" in said.out
+    assert "instances 0-5: pulling images first" in said.out
     web.world.kubelet.levers.bad_images.add("nginx:4")
     said = edit("nginx:4")
     assert said.code == 4
     assert "error: web is stuck: " in said.err
     assert "nginx:4" in said.err
-    assert "nothing is stopped for it" in said.err
+    assert "no container is stopped until" in said.err
 
 
 def test_wait_for_chosen_instances_ignores_broken_others() -> None:

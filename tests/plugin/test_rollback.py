@@ -95,7 +95,7 @@ def test_rollback_to_the_current_revision_writes_nothing(web: StandIn) -> None:
 def test_rollback_before_the_first_revision_is_an_error(web: StandIn) -> None:
     said = kubectl_tapp(web, "rollback", "web", "--to", "9", "-y")
     assert said.code == 1
-    assert re.search(r"there is no revision 9: there are 1 \(v1-\w{8}\), 2 \(v1-", said.err)
+    assert re.search(r"there is no revision 9: the history has 1 \(v1-\w{8}\), 2 \(v1-", said.err)
 
 
 @pytest.mark.parametrize("taken", ["4", "402031", "40203104"])
@@ -104,7 +104,7 @@ def test_number_of_a_deleted_revision_is_not_taken_for_a_hash(web: StandIn, take
     rename(web, 1, "v1-4020310412345678ffff")
     said = kubectl_tapp(web, "rollback", "web", "--to", taken, "-y")
     assert (said.code, image(web)) == (1, "nginx:3")
-    assert f"there is no revision {taken}: there are 1 (v1-40203104), 2 (v1-" in said.err
+    assert f"there is no revision {taken}: the history has 1 (v1-40203104), 2 (v1-" in said.err
 
 
 @pytest.mark.parametrize("word", ["v1-40203104", "v1-402031", "40203104a"])
@@ -119,7 +119,7 @@ def test_six_characters_of_a_unique_hash_are_enough(web: StandIn, word: str) -> 
         ("v1-40203", 2, "'v1-40203' is not a revision: give its number, or 6 or more characters"),
         ("abcde", 2, "'abcde' is not a revision"),
         ("", 2, "'' is not a revision"),
-        ("v1-999999", 1, "there is no revision v1-999999: there are 1 (v1-40203104)"),
+        ("v1-999999", 1, "there is no revision v1-999999: the history has 1 (v1-40203104)"),
         ("v1-5555555", 1, "v1-5555555 fits several revisions, 2 (default, v1-55555551"),
     ],
 )
@@ -147,7 +147,7 @@ def test_revision_of_another_template_is_refused(web: StandIn) -> None:
     web.world.settle()
     said = kubectl_tapp(web, "rollback", "web", "--template", "v2", "--to", "2", "-y")
     assert said.code == 1
-    assert "there is no revision 2 of template 'v2': there are 4 (v1-" in said.err
+    assert "there is no revision 2 of template 'v2': the history has 4 (v1-" in said.err
 
 
 def test_removed_template_is_restored_in_the_pool() -> None:

@@ -252,7 +252,7 @@ def test_plan_expects_new_pods_of_unschedulable_instances_to_be_unschedulable(
     life.world.kubelet.levers.unschedulable = lambda _pod: True
     life.begin_patch(replicas=6).world.run(seconds)
     said = kubectl_tapp(StandIn(life.world), "plan", "web", "--restart")
-    assert said.lines[0].endswith("and it gets stuck")
+    assert said.lines[0].endswith("and the rollout gets stuck")
     assert f"  instances 4, 5: not available: {WORDS}" in said.lines
 
 

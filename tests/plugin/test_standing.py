@@ -52,5 +52,5 @@ def test_each_instance_is_in_exactly_one_of_four_groups() -> None:
     view = inspect(cluster, cluster.observe("web"), web.world.clock.unix())
     ways = [each.disposition for each in view.standings.values()]
     assert ways == [Disposition.BLOCKED, Disposition.HELD, Disposition.DONE]
-    assert Progress(view).line(None).startswith("1 of 3 done; waiting: 1 (")
+    assert Progress(view).line(None).startswith("1 of 3 done; instance 1 waits (")
     assert all(each.since for each in view.standings.values() if view.pod(each.id))

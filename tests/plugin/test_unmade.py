@@ -45,7 +45,7 @@ def test_rollback_names_missing_claim_templates_and_deletes_no_pod(web: StandIn)
     """The message comes before the question, and every later verb has it, too."""
     before = uids(web)
     said = kubectl_tapp(web, "rollback", "web", "-y")
-    assert "3 waiting, and it gets stuck" in said.lines[0]
+    assert "3 waiting, and the rollout gets stuck" in said.lines[0]
     assert f"template 'default': {LOGS}" in said.out
     assert "CreationBlocked: instance 0" in said.out
     web.world.settle()

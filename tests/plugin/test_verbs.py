@@ -76,7 +76,7 @@ def test_set_image_waits_until_the_new_image_runs(web: StandIn) -> None:
     assert spec_of(web)["template"]["spec"]["containers"][0]["image"] == "nginx:9"
     assert {pod["spec"]["containers"][0]["image"] for pod in web.world.list("pods")} == {"nginx:9"}
     assert said.lines[-1].startswith("web: instances 0-5 done, after ")
-    assert any("being updated in place: 0" in line for line in said.lines)
+    assert any("instance 0: being updated in place" in line for line in said.lines)
 
 
 def test_verb_waits_for_an_edit_that_changes_no_instance(web: StandIn) -> None:
@@ -154,7 +154,7 @@ def test_start_does_not_restart_a_finished_instance() -> None:
     web.world.settle()
     said = kubectl_tapp(web, "start", "web", "1")
     assert said.lines == [
-        "Finished: 1. To run them again, kill them and then start them.",
+        "Finished: instance 1. To run a finished instance again, kill it and then start it.",
         "web: no change needed",
     ]
 
@@ -217,7 +217,7 @@ def test_deletion_of_the_tapp_during_the_question_is_an_error(web: StandIn) -> N
     ("arguments", "message"),
     [
         (["kill", "wbe", "0"], "no TApp 'wbe' in namespace default; did you mean 'web'?"),
-        (["kill", "web", "6"], "there is no instance 6: there are 0 to 5"),
+        (["kill", "web", "6"], "there is no instance 6: the instances are 0 to 5"),
         (["kill", "web", "x"], "'x' is not a list of instances"),
         (["use", "web", "v3", "0"], "there is no template 'v3'; did you mean 'v2'?"),
         (["use", "web", "v2"], "name instances, or pick them with --canary"),
@@ -301,7 +301,7 @@ def test_broken_instance_is_not_chosen_as_canary() -> None:
 def test_set_image_names_instances_with_another_template(web: StandIn) -> None:
     kubectl_tapp(web, "use", "web", "v2", "4,5", "-y")
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y")
-    note = "Instances 4, 5 run template 'v2', which does not change: --template v2 changes it."
+    note = "Template 'v2' of instances 4, 5 does not change: --template v2 changes it."
     assert note in said.out
 
 

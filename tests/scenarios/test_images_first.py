@@ -63,7 +63,7 @@ def test_image_that_does_not_exist_stops_no_container() -> None:
     assert message.startswith("True PullFailed: node node-")
     assert 'image "docker.io/library/web:tpyo"' in message
     assert "not found" in message
-    assert message.endswith("no instance is stopped for these images")
+    assert message.endswith("instances keep running until these images can be pulled")
     assert life.condition("Degraded").startswith("True ImagesNotPulled")
     assert life.condition("Progressing").startswith("False Stuck")
     life.world.run(3600)  # waiting does not help
@@ -88,7 +88,8 @@ def test_puller_does_not_count_as_an_instance() -> None:
     assert now["scaleLabelSelector"].endswith(",!apps.tkestack.io/puller")
     assert life.condition("ForeignPods") == ""
     assert life.condition("Progressing") == (
-        "True PullingImages: their images are pulled first: 0-4 (web:2 on nodes node-0, node-1, "
+        "True PullingImages: pulling images before the update of instances 0-4 (web:2 on "
+        "nodes node-0, node-1, "
         "node-2)"
     )
     for pod in pullers(life).values():
@@ -196,7 +197,7 @@ def assert_update_without_pullers(life: Life, why: str, wait: float = 30) -> Non
     life.settle()
     assert life.images() == " ".join(["web:2"] * 5)
     assert life.fewest_ready == 4
-    assert life.condition("PullersNotRun").endswith("a later one tries again")
+    assert life.condition("PullersNotRun").endswith("later updates try again")
     assert pullers(life) == {}
     life.begin_patch(template=template("web:3")).world.run(3)
     assert life.images().startswith("web:3")
@@ -210,7 +211,7 @@ def assert_update_without_pullers(life: Life, why: str, wait: float = 30) -> Non
 def test_updates_continue_if_the_api_server_refuses_pullers() -> None:
     life = tapp_with_slow_registry(policies=[no_image_volumes])
     assert_update_without_pullers(
-        life, "it was asked for and is not there; the events of the TApp say why"
+        life, "it was requested and does not exist; the Events of the TApp say why"
     )
 
 
@@ -258,7 +259,9 @@ def test_no_puller_is_created_for_an_hour_after_a_refusal(retry: str) -> None:
     life = tapp_with_slow_registry(policies=[refusal])
     life.begin_patch(template=template("web:2")).world.run(35)
     said = life.condition("PullersNotRun")
-    assert said.startswith("True NoPuller: images are not pulled first: pod web-pull-x")
+    assert said.startswith(
+        "True NoPuller: images are not pulled before updates (prePull): pod web-pull-x"
+    )
     life.settle()
     asked = refusal.asked
     life.patch(template=template("web:3"))
@@ -270,7 +273,7 @@ def test_no_puller_is_created_for_an_hour_after_a_refusal(retry: str) -> None:
         assert life.condition("PullersNotRun") == ""
     else:
         life.world.run(HOUR)
-        assert life.condition("PullersNotRun").endswith("a later one tries again")
+        assert life.condition("PullersNotRun").endswith("later updates try again")
     life.watch_readiness()
     life.begin_patch(template=template("web:4")).world.run(SECONDS / 2)
     assert (life.fewest_ready, len(pullers(life))) == (5, 3)
@@ -322,15 +325,15 @@ def test_condition_about_pullers_stays_after_a_pause() -> None:
     life = tapp_with_slow_registry(policies=[Refusal()])
     life.patch(template=template("web:2"))
     life.patch(updateStrategy={"paused": True})
-    assert life.condition("PullersNotRun").endswith("a later one tries again")
+    assert life.condition("PullersNotRun").endswith("later updates try again")
 
 
 def test_progressing_does_not_claim_that_missing_pullers_pull() -> None:
     life = tapp_with_slow_registry(policies=[Refusal()])
     life.begin_patch(template=template("web:2")).world.run(10)
     assert life.condition("Progressing") == (
-        "True PullingImages: their images are pulled first: 0-4 (the pods that pull them are asked "
-        "for)"
+        "True PullingImages: pulling images before the update of instances 0-4 (the pods that "
+        "pull them are requested)"
     )
 
 

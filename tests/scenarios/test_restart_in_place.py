@@ -141,7 +141,7 @@ def test_restart_of_an_unknown_container_sets_a_condition(life: Life) -> None:
     life.patch(template=asking(sidecars=[SIDE], restart_wbe="1"))
     assert life.condition("UnknownContainers") == (
         "True NoContainer: template 'default': annotation apps.tkestack.io/restart-in-place.wbe "
-        "restarts nothing: it has no container 'wbe' that keeps running"
+        "restarts nothing, because the template has no container 'wbe' that keeps running"
     )
     assert restart_counts(life, "web") == [0] * 5
 
@@ -152,7 +152,7 @@ def test_restart_waits_for_a_container_that_has_not_started() -> None:
     life.apply(tapp(replicas=2, template=asking())).writes()
     life.patch(template=asking(restart="1"))
     assert life.writes() == []
-    assert life.condition("Progressing").startswith("True Updating: updating: 0, 1")
+    assert life.condition("Progressing").startswith("True Updating: updating instances 0, 1")
     life.world.kubelet.levers.bad_images.clear()
     life.idle()
     assert restart_counts(life, "web") == [1, 1]

@@ -41,8 +41,9 @@ def test_broken_image_stalls_within_the_budget_and_the_next_template_repairs_it(
     life.patch(template=template("web:broken"))
     assert life.writes() == pod_writes("update", 0, 1)
     assert life.fewest_ready == 3
-    assert "waiting for the budget: 2-4 (maxUnavailable 2 of 5; unavailable: 2)" in life.condition(
-        "Progressing"
+    assert (
+        "instances 2-4 wait for the budget (maxUnavailable 2 of 5 is used up by instances 0, 1)"
+        in life.condition("Progressing")
     )
     if fault != "unready":
         assert life.condition("Degraded").startswith("True InstancesBroken: instance 0: ")
@@ -118,7 +119,11 @@ def test_pause_during_a_rollout_stops_further_updates_until_it_ends(life: Life) 
     life.until(lambda: life.images().count("web:2") == 3)
     life.patch(updateStrategy={"paused": True})
     assert life.images() == "web:2 web:2 web:2 web:1 web:1"
-    assert life.condition("Progressing") == "False Paused: updates are paused for instances 3, 4"
+    assert (
+        life.condition("Progressing")
+        == "False Paused: updates of instances 3, 4 are paused (spec.updateStrategy.paused); "
+        "`kubectl tapp resume web -n default` resumes them"
+    )
     life.patch(updateStrategy={"paused": False})
     assert life.images() == "web:2 web:2 web:2 web:2 web:2"
     assert life.fewest_ready == 3
@@ -127,7 +132,7 @@ def test_pause_during_a_rollout_stops_further_updates_until_it_ends(life: Life) 
 def test_unknown_template_name_writes_no_pod(life: Life) -> None:
     life.patch(templates={"1": "tpyo"})
     assert life.writes() == []
-    assert "instances 1 are kept as they are" in life.condition("TemplateNotFound")
+    assert "instance 1 keeps its pod unchanged" in life.condition("TemplateNotFound")
     life.patch(templates=None)
     assert life.writes() == []
     assert life.complete

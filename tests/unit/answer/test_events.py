@@ -202,10 +202,12 @@ def test_note_of_an_event_has_instances_reason_and_progress() -> None:
     world = settled(replicas=4).change(template=NEW, updateStrategy=TWO)
     step, waits = events_of(world)
     assert re.sub(r"v1-\w+", "REV", step.note) == (
-        "instances 0, 1 to REV: template 'default' changes images of app in place; "
-        "done before: 0 of 4"
+        "instances 0, 1 updated to revision REV: template 'default' changes images of app in "
+        "place; 0 of 4 updated before"
     )
-    assert waits.note.startswith("instances 2, 3: spec.updateStrategy.maxUnavailable: 2 allows")
+    assert waits.note.startswith(
+        "instances 2, 3: spec.updateStrategy.maxUnavailable 2 of 4 is used"
+    )
     assert (step.action, waits.action) == ("UpdateInPlace", "Keep")
 
 

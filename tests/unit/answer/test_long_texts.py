@@ -102,10 +102,11 @@ def test_all_instances_that_wait_to_pull_have_the_same_short_message() -> None:
     found.change(template=template(sidecars=changed), updateStrategy=strategy)
     plan = found.hook.answer("/plan", found.request())
     first, *others = [item["message"] for item in plan["instances"]]
-    assert "node-0 is to have registry.example/web:0" in first
+    assert "node-0 pulls registry.example/web:0" in first
     assert "and 22 more" in first
     assert set(others) == {
-        "its node is to have its new images first, as one of the next; 1 pull at once"
+        "its new images are pulled on its node before the update, when other nodes are done: "
+        "at most 1 pull at once (TAPP_MAX_PULLERS)"
     }
 
 

@@ -194,7 +194,7 @@ def test_missing_pod_with_an_unknown_template_makes_the_rollout_stuck() -> None:
     assert progressing is not None
     assert found is not None
     assert (progressing["status"], progressing["reason"]) == ("False", "Stuck")
-    assert "instances 1 are not created" in found["message"]
+    assert "instance 1 gets no pod" in found["message"]
     assert "kept" not in found["message"]
 
 
@@ -268,7 +268,7 @@ def test_entries_of_instances_outside_replicas_set_a_condition() -> None:
     status = status_after_sync(world)
     found = condition(status, "UnusedInstances")
     assert found is not None
-    assert found["message"].startswith("spec.statuses: 77; spec.templates: 8, 9: not below")
+    assert found["message"].startswith("spec.statuses has 77 and spec.templates has 8, 9: instance")
     assert condition(status, "Degraded")["status"] == "False"  # type: ignore[index]
 
 
@@ -278,9 +278,15 @@ def test_entries_of_instances_outside_replicas_set_a_condition() -> None:
 def test_message_of_a_wait_has_the_numbers_of_the_budget() -> None:
     world = settled(replicas=6).change(template=NEW)
     message = condition(status_after_sync(world), "Progressing")["message"]  # type: ignore[index]
-    assert "waiting for the budget: 1-5 (maxUnavailable 1 of 6; unavailable: 1)" in message
+    assert (
+        "instances 1-5 wait for the budget (maxUnavailable 1 of 6 is used up by instance 0)"
+        in message
+    )
     message = condition(status_after_sync(world), "Progressing")["message"]  # type: ignore[index]
-    assert "waiting for the budget: 1-5 (maxUnavailable 1 of 6; unavailable: 1)" in message
+    assert (
+        "instances 1-5 wait for the budget (maxUnavailable 1 of 6 is used up by instance 0)"
+        in message
+    )
 
 
 def test_status_has_ready_and_outdated_instances() -> None:

@@ -102,10 +102,13 @@ def test_rollout_never_exceeds_a_deadline_of_0() -> None:
 def test_stalled_message_names_each_instance_with_its_reason_and_time() -> None:
     status = status_after(stuck_rollout(replicas=9), LIMIT)
     message = condition(status, "Stalled")["message"]  # type: ignore[index]
-    assert "nothing has come further since 2026-01-05T11:00:00Z" in message
+    assert "the rollout has made no progress since 2026-01-05T11:00:00Z" in message
     assert "spec.progressDeadlineSeconds: 600" in message
     assert f"instance 0: its pod is not Ready since {READY_SINCE}" in message
-    assert "instances 1-8: spec.updateStrategy.maxUnavailable: 1 allows 1 of 9" in message
+    assert (
+        "instances 1-8: spec.updateStrategy.maxUnavailable 1 of 9 is used up by instance 0"
+        in message
+    )
     for type in ("Progressing", "Degraded", "Ready"):
         assert condition(status, type)["message"] == message  # type: ignore[index]
     assert condition(status, "Degraded")["reason"] == "Stalled"  # type: ignore[index]
@@ -129,7 +132,7 @@ def test_stalled_message_shows_five_instances_and_counts_the_rest() -> None:
     world.sync()
     message = condition(status_after(world, LIMIT), "Stalled")["message"]  # type: ignore[index]
     assert message.count("its pod is not Ready since") == 5
-    assert "; and 4 more. " in message
+    assert "; and 4 more instances. " in message
 
 
 # --- what counts as progress ----------------------------------------------------------------------

@@ -126,7 +126,7 @@ def test_status_shows_updating_as_soon_as_an_instance_leaves_its_services() -> N
     assert answer["status"]["availableReplicas"] == 2
     progressing = condition(answer, "Progressing")
     assert progressing is not None
-    assert progressing["message"].startswith("updating: 0; ")
+    assert progressing["message"].startswith("updating instance 0; ")
 
 
 def test_unavailable_instance_is_updated_without_a_grace_period() -> None:

@@ -228,8 +228,8 @@ def test_time_limit_of_a_hold_does_not_start_for_a_pod_with_an_invalid_status(
         assert "delete Pod/web-0" not in world.writes
         assert pending_action(world) == (None, None, "true")
         assert planned(world)["message"].startswith(
-            "its pod is on hold ('match 42'), and cannot be told what is wanted, as it is "
-            "unreadable; wanted: "
+            "its pod is on hold ('match 42'), and is not told the pending action, because it "
+            "cannot be read; pending: "
         )
     assert answer["status"]["held"] == "0"
     world.change(deletionHoldTimeoutSeconds=0)
@@ -364,7 +364,7 @@ def test_hold_ends_at_its_time_limit_and_a_resync_is_due_then(
     world.settle()
     assert world.sync()["resyncAfterSeconds"] == 90
     message = planned(at_second(world, 89))["message"]
-    assert "until 2026-01-05T11:01:30Z at the latest; wanted since 2026-01-05T11:00:00Z" in message
+    assert "until 2026-01-05T11:01:30Z at the latest; pending since 2026-01-05T11:00:00Z" in message
     assert world.sync()["resyncAfterSeconds"] == 1
     decision = at_second(world, 90).decisions()[0]
     assert decision.split("/")[0] in ("UpdateInPlace", "Recreate", "Delete")
@@ -450,7 +450,7 @@ def test_rollout_that_waits_only_for_a_hold_has_no_deadline() -> None:
     progressing = condition(status, "Progressing")
     assert progressing is not None
     assert (progressing["status"], progressing["reason"]) == ("True", "Held")
-    assert progressing["message"] == "on hold: 0"
+    assert progressing["message"] == "instance 0 is on hold"
     assert condition(status, "Ready")["reason"] == "Held"  # type: ignore[index]
     assert condition(status, "Degraded")["status"] == "False"  # type: ignore[index]
     assert "progressed" not in status
@@ -554,7 +554,7 @@ def test_unknown_hold_for_prevents_all_actions_and_sets_a_condition() -> None:
         world.modify(id, annotated(hold="x", only=text))
     found = condition(world.settle().parent["status"], "InvalidHoldFor")
     assert found is not None
-    assert "instances 0: 'Update'; instances 1: 'updates'" in found["message"]
+    assert "instance 0: 'Update'; instance 1: 'updates'" in found["message"]
     assert condition(world.parent["status"], "Ready")["status"] == "True"  # type: ignore[index]
     assert is_on_hold(world.change(statuses={"1": "Killed"}), 1)
 
@@ -602,7 +602,9 @@ def test_hold_event_is_sent_once_for_each_generation_and_pending_action() -> Non
         world.modify(id, annotated(hold="late"))
     assert len(names) == 1
     note = next(e.note for e in events_of(world) if e.reason == "Held")
-    assert note.startswith("instance 25, Recreate is wanted: its pod is on hold ('late'); wanted")
+    assert note.startswith(
+        "instance 25: a hold prevents Recreate: its pod is on hold ('late'); pending"
+    )
 
 
 def counted(outcome: str) -> float:
@@ -640,9 +642,9 @@ def test_deletion_of_a_tapp_waits_for_pods_on_hold_and_says_how_to_continue() ->
     progressing = condition(answer, "Progressing")
     assert progressing is not None
     assert (progressing["status"], progressing["reason"]) == ("True", "Held")
-    assert "pods web-0" in progressing["message"]
+    assert "pod web-0" in progressing["message"]
     assert "'match 42'" in progressing["message"]
-    assert "a spec.deletionHoldTimeoutSeconds of 0" in progressing["message"]
+    assert "set spec.deletionHoldTimeoutSeconds to 0" in progressing["message"]
     assert condition(answer, "Degraded")["status"] == "False"  # type: ignore[index]
     world.kubelet()
     assert finalize(world)["resyncAfterSeconds"] == 60
@@ -683,7 +685,7 @@ def test_deletion_message_names_pods_on_lost_nodes_and_pods_on_hold() -> None:
     answer = finalize(world)
     assert set(desired(answer, "Pod")) == {"web-0", "web-1"}
     message = condition(answer, "Progressing")["message"]  # type: ignore[index]
-    assert "nothing is heard of their nodes" in message
+    assert "on nodes that have stopped reporting" in message
     assert "'match 42'" in message
 
 
@@ -693,7 +695,7 @@ def test_deletion_waits_for_a_pod_with_an_invalid_status_and_its_status_stays_th
     first = finalize(world)
     assert set(desired(first, "Pod")) == {"web-0"}
     assert pending_action(world) == (None, None, "true")
-    assert "cannot be told" in condition(first, "Progressing")["message"]  # type: ignore[index]
+    assert "is not told" in condition(first, "Progressing")["message"]  # type: ignore[index]
     again = finalize(at_second(world, 10**6))
     assert again["status"] == first["status"]
     assert set(desired(again, "Pod")) == {"web-0"}

@@ -449,7 +449,9 @@ def test_unrecorded_service_name_is_taken_from_another_pod_of_the_revision(
     edit(**roll, serviceName="new")(found)
     del found.pods["web-2"]
     message = found.hook.answer("/plan", found.request())["instances"][2]["message"]
-    assert ("no pod shows it: it gets that of today, new" in message) == (service == "new")
+    assert ("no pod shows it, so the pod gets the present one: new" in message) == (
+        service == "new"
+    )
     assert desired(found.sync(), "Pod")["web-2"]["spec"]["subdomain"] == service
 
 
@@ -461,6 +463,7 @@ def test_plan_message_names_claims_and_service_that_the_spec_no_longer_has() -> 
     kept = next(iter(found.parent["status"]["kept"]))
     assert [plan[1]["message"], plan[2]["message"]] == [
         f"the partition keeps it at revision {kept}, with its claim logs, in Service old",
-        f"create it from template 'default' as it was at revision {kept}, with its claim logs, in "
+        f"its pod is created from template 'default' as it was at revision {kept}, with its "
+        f"claim logs, in "
         "Service old",
     ]

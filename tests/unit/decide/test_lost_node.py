@@ -216,7 +216,9 @@ def test_no_pod_is_moved_while_most_nodes_do_not_report(
     found = condition(world.sync(), "MostNodesSilent")
     assert (found is None) == moved
     if found is not None:
-        assert found["message"].startswith(f"{not_reporting} of {nodes} nodes are not heard of")
+        assert found["message"].startswith(
+            f"{not_reporting} of {nodes} nodes have stopped reporting"
+        )
 
 
 def test_node_of_a_terminating_pod_counts_as_not_reporting() -> None:
@@ -320,7 +322,7 @@ def test_status_names_the_unreachable_node_after_half_a_minute(moved: bool) -> N
     status = world.later(2).sync()["status"]
     assert status["statuses"]["2"] == "Unknown"
     progressing, degraded = condition(status, "Progressing"), condition(status, "Degraded")
-    assert "(nothing is heard of the nodes of 2)" in progressing["message"]  # type: ignore[index]
+    assert "(the node of instance 2 has stopped reporting)" in progressing["message"]  # type: ignore[index]
     assert degraded is not None
     assert degraded["status"] == ("False" if moved else "True")
     if not moved:
@@ -345,7 +347,9 @@ def test_deletion_of_a_tapp_names_the_pods_on_unreachable_nodes(moved: bool) -> 
     assert told != before
     found = {item["type"]: item for item in told["conditions"]}
     assert (found["Degraded"]["status"], found["Degraded"]["reason"]) == ("True", "NodesSilent")
-    assert "waits for pods web-2: nothing is heard of their nodes" in found["Degraded"]["message"]
+    assert (
+        "waits for pod web-2 on nodes that have stopped reporting" in found["Degraded"]["message"]
+    )
     assert found["Progressing"]["reason"] == "Deleting"
     world.parent = {**world.parent, "status": told}
     again = world.later(5).hook.finalize(world.request(finalizing=True))

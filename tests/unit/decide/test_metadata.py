@@ -259,9 +259,9 @@ def test_condition_names_instances_and_keys_that_somebody_changed() -> None:
     found = condition(status, "MetadataEdited")
     assert found is not None
     for words in (
-        "instances 0: label 'role' is 'master' (template: 'replica')",
-        "instances 2: label 'role' was removed (template: 'replica')",
-        "instances 2: annotation 'note' is 'a text with the digest",
+        "instance 0: label 'role' is 'master' (template: 'replica')",
+        "instance 2: label 'role' was removed (template: 'replica')",
+        "instance 2: annotation 'note' is 'a text with the digest",
     ):
         assert words in found["message"]
     assert "MetadataEdited" in HARMLESS

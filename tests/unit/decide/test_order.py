@@ -95,7 +95,7 @@ def test_priority_that_is_no_integer_is_ignored_and_sets_a_condition(text: str) 
     found = condition(world.sync(), "InvalidUpdatePriority")
     assert (found is None) == (text == "")
     if found is not None:
-        assert "instances 3: " in found["message"]
+        assert "instance 3: " in found["message"]
         assert len(found["message"]) < 250
     assert update_order(about_to_roll_out(pods={3: text})) == [0, 1, 2, 3]
 

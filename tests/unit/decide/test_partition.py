@@ -357,8 +357,9 @@ def test_rollout_is_complete_when_it_has_reached_its_partition() -> None:
     assert status["templates"]["default"]["updatedReplicas"] == 4
     assert not {"outdated", "progressed"} & status.keys()
     message = (
-        f"4 of 6 updated; updateStrategy.partition 2 keeps instances 4, 5 at revision {last}; "
-        "`kubectl tapp advance web -n shop` updates them, too"
+        f"4 of 6 instances are updated; spec.updateStrategy.partition 2 keeps instances 4, 5 at "
+        f"revision {last}; "
+        "`kubectl tapp advance web -n shop` updates them"
     )
     for type, value in (("Progressing", "False"), ("Ready", "True")):
         said = condition(status, type)
@@ -420,14 +421,14 @@ def test_kept_pod_without_a_recorded_revision_stays_and_is_not_recreated() -> No
     assert condition(found.parent["status"], "Ready")["status"] == "True"  # type: ignore[index]
     plan = found.hook.answer("/plan", found.request())["instances"]
     assert (plan[5]["action"], plan[5]["reason"]) == ("Keep", "Kept")
-    assert "which the history does not have" in plan[5]["message"]
+    assert "which is not in the history" in plan[5]["message"]
     lose_pods(5)(found)
     found.settle()
     assert image_tags(found) == "22221-"
     assert found.decisions()[5] == "Absent/RevisionNotFound"
     said = condition(found.parent["status"], "RevisionsNotFound")
     assert said is not None
-    assert "instances 5 at v1-" in said["message"]
+    assert "instance 5 at v1-" in said["message"]
     assert condition(found.parent["status"], "Degraded")["reason"] == "RevisionsNotFound"  # type: ignore[index]
     set_partition(1, maxUnavailable=2)(found)
     assert image_tags(found) == "22222-"

@@ -23,11 +23,11 @@ def messages(world: World) -> list[str]:
 def test_message_names_the_puller_pod_before_and_after_its_creation() -> None:
     world = settled(replicas=1, updateStrategy=FIRST).change(template=template("nginx:2"))
     (asked,) = messages(world)
-    assert asked.startswith("node node-1 is to have nginx:2 first; pod web-pull-x")
-    assert asked.endswith(" is asked for, and is not there yet")
+    assert asked.startswith("node node-1 pulls nginx:2 before the update; pod web-pull-x")
+    assert asked.endswith(" is requested and does not exist yet")
     world.sync()
     (pulls,) = messages(world)
-    assert pulls.startswith("node node-1 first pulls nginx:2, by pod web-pull-x")
+    assert pulls.startswith("node node-1 pulls nginx:2 before the update, in pod web-pull-x")
 
 
 OWN = "example.com/pause:1"
@@ -76,7 +76,7 @@ def test_update_continues_after_30_seconds_if_the_puller_itself_fails(
     said = condition(status, "PullersNotRun")
     assert said is not None
     assert reason.replace("ErrImagePull", "ImagePullBackOff") in said["message"]
-    assert "No update waits for that again until" in said["message"]
+    assert "Updates continue without this until" in said["message"]
     assert condition(status, "Degraded")["status"] == "False"  # type: ignore[index]
 
 

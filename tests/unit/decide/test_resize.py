@@ -105,7 +105,7 @@ def test_changed_resources_are_resized_or_replace_the_pod_or_are_blocked(
 
 def test_change_of_image_and_resources_replaces_the_pod() -> None:
     found = decision(tapp_with_resizing().change(template=template_with_resources(MORE, "web:2")))
-    assert found == REPLACED + "images change, too, of app: a resize changes nothing else"
+    assert found == REPLACED + "the images of app change as well, which a resize cannot do"
 
 
 @pytest.mark.parametrize(
@@ -178,15 +178,15 @@ def test_pod_whose_spec_has_the_new_resources_gets_only_its_labels(
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda pod: pod, "Keep/Resizing: its kubelet gives"),
-        (lambda pod: with_reported_resources(pod, LESS), "Keep/Resizing: its kubelet gives"),
+        (lambda pod: pod, "Keep/Resizing: the kubelet is resizing"),
+        (lambda pod: with_reported_resources(pod, LESS), "Keep/Resizing: the kubelet is resizing"),
         (
             lambda pod: with_reported_resources(pod, InProgress=""),
-            "Keep/Resizing: its kubelet gives",
+            "Keep/Resizing: the kubelet is resizing",
         ),
         (
             lambda pod: with_reported_resources(pod, InProgress="Error"),
-            "Keep/Resizing: its kubelet gives its contain",
+            "Keep/Resizing: the kubelet is resizing its contain",
         ),
         (
             lambda pod: with_reported_resources(pod, LESS, Pending="Deferred"),
@@ -194,7 +194,7 @@ def test_pod_whose_spec_has_the_new_resources_gets_only_its_labels(
         ),
         (
             lambda pod: with_reported_resources(pod, LESS, Pending="Infeasible"),
-            REPLACED + "its node can never give it",
+            REPLACED + "its node can never provide",
         ),
         (with_reported_resources, "Keep/UpToDate: runs its template"),
     ],
@@ -270,7 +270,7 @@ def test_condition_names_pods_that_are_not_resized_for_a_minute() -> None:
     found = condition(world.sync(), "PodsNotResized")
     assert found is not None
     assert found["reason"] == "NotResized"
-    assert "asked since" in found["message"]
+    assert "was requested at" in found["message"]
     world.modify(
         0, lambda pod: with_reported_resources(with_resources(pod, MORE), LESS, Pending="Deferred")
     )
@@ -301,7 +301,7 @@ def test_pod_is_replaced_if_the_api_server_refuses_its_resize_for_long() -> None
     world.hook.now += 15
     assert decision(world).startswith(RESIZED)
     world.hook.now += 10
-    assert decision(world).startswith(REPLACED + "it is asked since ")
+    assert decision(world).startswith(REPLACED + "a resize of its pod was requested at ")
     other = {"requests": {"cpu": "3", "memory": "1Gi"}}
     changed = world.request()["parent"]["metadata"]["generation"]
     world.parent["status"]["observedGeneration"] = changed + 1

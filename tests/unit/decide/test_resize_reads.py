@@ -57,7 +57,7 @@ def test_container_that_reads_its_resources_restarts_in_place_after_the_resize()
     world.change(template=reading_template(MORE))
     assert decision(world) == (
         "UpdateInPlace/TemplateChanged: template 'default' changes resources of app in place; "
-        "then app restarts, to read its resources anew"
+        "then app restarts, to read its new resources"
     )
     world.modify(0, lambda pod: with_resources(pod, MORE))
     assert decision(world).startswith("Keep/Resizing")
@@ -130,7 +130,7 @@ def test_container_restarts_only_if_a_value_that_it_reads_changes(name: str) -> 
     container, before, after, restarts = CASES[name]
     world = reported(tapp_with_resizing(reading_template(before, **container)), before)
     world.change(template=reading_template(after, **container))
-    assert ("restarts, to read its resources anew" in decision(world)) is restarts
+    assert ("restarts, to read its new resources" in decision(world)) is restarts
     resized(world, after)
     assert ("restarts app in place" in decision(world)) is restarts
     assert decision(world).startswith("UpdateInPlace/TemplateChanged")
@@ -200,7 +200,7 @@ def test_container_with_resources_in_a_volume_does_not_restart() -> None:
 
     world = reported(tapp_with_resizing(made(LESS)), LESS)
     world.change(template=made(MORE))
-    assert "anew" not in decision(world)
+    assert "to read its new" not in decision(world)
     resized(world, MORE)
     assert "restarts" not in decision(world)
 
@@ -209,7 +209,7 @@ def test_no_container_restarts_when_a_resize_by_somebody_else_is_reverted() -> N
     """The process was started with the template's value, and has never read another one."""
     world = reported(tapp_with_resizing(reading_template(LESS)), LESS)
     resized(world, MORE)
-    assert "anew" not in decision(world)
+    assert "to read its new" not in decision(world)
     assert IN_PLACE
 
 

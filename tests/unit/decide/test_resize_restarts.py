@@ -65,7 +65,7 @@ def gate_status(world: World) -> str:
 def test_resize_with_a_restart_happens_outside_the_services() -> None:
     """Shows all steps: leave the Services, resize, restart, write the labels, return."""
     world = tapp_with_gate().change(template=gated_template(MORE))
-    assert decision(world).startswith("Mark/Draining: it leaves its Services for 5 s, then templ")
+    assert decision(world).startswith("Mark/Draining: its pod leaves its Services for 5 s, then")
     world.sync()
     decorator_and_kubelet(world)
     assert (has_drain_annotation(world), gate_status(world)) == (True, "False")
@@ -75,7 +75,10 @@ def test_resize_with_a_restart_happens_outside_the_services() -> None:
     world.sync()
     assert world.writes == []
     world.modify(0, lambda pod: with_resources(pod, MORE))
-    found = "Keep/Draining: its kubelet starts containers again for other resources"
+    found = (
+        "Keep/Draining: the kubelet restarts its containers for a resize, so its pod "
+        "stays out of its Services"
+    )
     for _ in range(2):
         assert decision(world) == found
         world.sync()

@@ -98,9 +98,9 @@ REPLACED = "Recreate/TemplateChanged: template 'default' differs from its pod in
         ),
         (
             template_with_resources({"limits": {"cpu": "2"}}),
-            REPLACED + "resources, and container 'app' has others",
+            REPLACED + "the resources of container 'app'",
         ),
-        (template_with_resources(None), REPLACED + "resources, and container 'app' has others"),
+        (template_with_resources(None), REPLACED + "the resources of container 'app'"),
         (
             template_with_resources(MORE, hostNetwork=True),
             REPLACED + "more than images and metadata",

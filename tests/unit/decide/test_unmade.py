@@ -53,7 +53,8 @@ def test_removed_claim_template_that_is_still_mounted_sets_the_condition() -> No
     message = blocked_message(world.change(volumeClaimTemplates=CLAIMS[:1]))
     assert message == (
         "template 'default': container 'app' mounts 'logs', which is neither a volume nor a claim "
-        "template: who has a claim of that name goes on with it, another instance gets no pod"
+        "template. Instances that have a claim of that name keep using it, and other "
+        "instances get no pod"
     )
     assert all_decisions(world) == {"Keep/UpToDate"}
     assert blocked_message(world.change(volumeClaimTemplates=CLAIMS)) == ""
@@ -196,7 +197,7 @@ def test_pod_stays_if_its_name_is_no_valid_host_name() -> None:
     world = World({**tapp(), "metadata": {**tapp()["metadata"], "name": name}}).settle()
     world.change(serviceName="all", template=template_with_mounts(image="nginx:2"))
     assert all_decisions(world) == BLOCKED
-    assert "'a.b-0' is none" in blocked_message(world)
+    assert "'a.b-0' is not" in blocked_message(world)
 
 
 def test_mount_path_that_is_repeated_for_one_instance_blocks_only_that_instance() -> None:

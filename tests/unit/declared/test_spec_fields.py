@@ -203,7 +203,7 @@ def test_unused_templates_are_named_with_auto_delete_unused_template(
     world = World(tapp(templatePool=pool, autoDeleteUnusedTemplate=True, **used))
     found = condition(world.sync(), "UnusedTemplates")
     assert found is not None
-    assert f"nothing refers to {expected};" in found["message"]
+    assert f"no instance uses {expected};" in found["message"]
 
 
 def test_unused_templates_set_no_condition_by_default() -> None:

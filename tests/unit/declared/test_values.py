@@ -187,11 +187,11 @@ INVALID = {
     ),
     "placeholder in a key": (
         template(labels={"$(tapp.name)": "x"}),
-        "metadata.labels: the key '$(tapp.name)' is never filled in",
+        "metadata.labels: placeholders in keys are not filled in, as in '$(tapp.name)'",
     ),
     "placeholder in a container name": (
         {"spec": {"containers": [{"name": "$(tapp.name)", "image": "a:1"}]}},
-        "spec.containers[0].name is '$(tapp.name)': this name is never filled in",
+        "spec.containers[0].name is '$(tapp.name)': placeholders in this name are not filled in",
     ),
     "placeholder in a volume name": (
         template(volumes=[{"name": "$(tapp.name)", "emptyDir": {}}]),
@@ -199,11 +199,11 @@ INVALID = {
     ),
     "number with text": (
         template_with_text_at(HOST_PORT, "70$(tapp.index)"),
-        "write nothing but one placeholder",
+        "write one placeholder and nothing else",
     ),
     "template too large for placeholders": (
         template(annotations={"a": "x" * 65_536, "b": "$(tapp.index)"}),
-        "it has placeholders, and 65",
+        "it has placeholders and 65",
     ),
 }
 
@@ -216,7 +216,7 @@ def test_invalid_placeholder_sets_a_condition_and_pods_stay(case: str) -> None:
     found = condition(answer["status"], "TemplateNotFound")
     assert found is not None
     assert message in found["message"]
-    assert found["message"].endswith("instances 0, 1 are kept as they are")
+    assert found["message"].endswith("instances 0, 1 keep their pods unchanged")
     assert world.writes == []
 
 
@@ -242,7 +242,7 @@ def test_missing_value_blocks_only_its_instance() -> None:
     assert found["message"] == (
         "instance 0: template 'default': spec.containers[0].env[0].value reads the value 'a', and "
         "the instance has none: set it in spec.values['0'] or spec.defaultValues "
-        "(and 1 more instances)"
+        "(and 1 more instance)"
     )
 
 
@@ -299,18 +299,20 @@ UNUSED: dict[str, tuple[Document, str, str]] = {
     "unknown key": (
         {"values": {"0": {"shrad": "a"}}},
         "UnusedValues",
-        "spec.values or spec.defaultValues: no template reads 'shrad'",
+        "spec.values or spec.defaultValues has 'shrad', and no template reads that: look for "
+        "a mistyped key or placeholder",
     ),
     "unused default value": ({"defaultValues": {"b": "x"}}, "UnusedValues", "'b'"),
     "instance outside replicas": (
         {"values": {"7": {"a": "x"}}},
         "UnusedInstances",
-        "spec.values: 7: not below spec.replicas (1), so without effect",
+        "spec.values has 7: instance numbers have to be below spec.replicas (1), so these "
+        "entries have no effect",
     ),
     "invalid instance number": (
         {"values": {"x": {"a": "x"}}},
         "UnknownInstances",
-        "spec.values: 'x' is no instance's number",
+        "spec.values: 'x' is not an instance number, so the entry has no effect",
     ),
 }
 

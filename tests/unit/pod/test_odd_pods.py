@@ -115,7 +115,7 @@ def test_pod_whose_requested_spec_is_unclear_is_kept_and_named(
     assert "web-0" in desired(answer, "Pod")
     found = condition(answer, "UnreadablePods")
     assert found is not None
-    assert "instances 0 " in found["message"]
+    assert "instance 0 " in found["message"]
 
 
 def updated_once() -> World:

@@ -92,7 +92,7 @@ def test_restart_annotation_that_is_too_long_is_refused() -> None:
     assert found is not None
     assert found["message"] == (
         f"template 'default' cannot be used: metadata.annotations['{RESTART}'] is longer than 1024 "
-        "characters: write a checksum: instances 0 are kept as they are"
+        "characters: write a checksum: instance 0 keeps its pod unchanged"
     )
 
 

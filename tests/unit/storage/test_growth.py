@@ -257,7 +257,8 @@ def test_claims_do_not_grow_if_their_storage_class_does_not_allow_it(
     world = settled_tapp(replicas=3, classes=classes)
     found = not_grown_message(with_larger_template(world))
     assert found.startswith(
-        "NotExpandable: claims data-web-N (N: 0-2) ask for 1Gi, their template for 2Gi: "
+        "NotExpandable: claims data-web-N (N: 0-2) request 1Gi instead of 2Gi as in their "
+        "template: "
     )
     assert cause in found
     assert world.writes == []
@@ -305,7 +306,7 @@ def test_condition_says_that_the_storage_driver_cannot_grow_a_claim() -> None:
     status = {"allocatedResourceStatuses": {"storage": "ControllerResizeInfeasible"}}
     world.claims["data-web-1"] = {**claim, "status": {**claim["status"], **status}}
     found = not_grown_message(world)
-    assert found.startswith("Infeasible: claims data-web-N (N: 1) ask for 2Gi")
+    assert found.startswith("Infeasible: claims data-web-N (N: 1) request 2Gi")
     assert "see its messages with `kubectl describe pvc data-web-1 -n shop`" in found
     assert world.writes == []
 

@@ -190,7 +190,7 @@ def test_service_of_somebody_else_stays_and_sets_a_condition(labels: dict[str, s
     assert world.services["web-0"]["spec"].items() >= theirs["spec"].items()
     assert "web-1" in world.services
     assert refusal_message(world).startswith(
-        "NoService: instances 0: a Service of their name is somebody"
+        "NoService: instance 0: a Service with the name of the pod exists"
     )
     world.change(serviceTemplate=None, replicas=0).settle()
     assert [*world.services] == ["web-0"]
@@ -214,7 +214,9 @@ def test_service_that_is_not_created_is_reported_after_half_a_minute() -> None:
     assert refusal_message(world) == ""
     del world.services["web-1"]
     world.hook.now += 31
-    assert refusal_message(world).startswith("NoService: instances 1 since ")
+    assert refusal_message(world).startswith(
+        "NoService: Services that the service has requested do not exist or differ: instance 1"
+    )
     assert refusal_message(world) == ""
     assert "notExposed" not in world.parent["status"]
 
@@ -225,7 +227,7 @@ def test_tapp_whose_name_no_service_can_have_sets_a_condition_and_gets_its_pods(
     parent = tapp(replicas=2, serviceTemplate={"spec": {"ports": [PORT]}})
     world = World(with_meta(parent, name=name), exposing=True)
     said = refusal_message(world)
-    assert said.startswith("NoService: spec.serviceTemplate, instances 0: the Service would be")
+    assert said.startswith("NoService: spec.serviceTemplate, instance 0: the Service would be")
     assert f"{name}-0" in said
     assert world.services == {}
     assert sorted(world.pods) == [f"{name}-0", f"{name}-1"]
@@ -234,9 +236,7 @@ def test_tapp_whose_name_no_service_can_have_sets_a_condition_and_gets_its_pods(
 def test_only_instances_with_too_long_names_have_no_service() -> None:
     parent = tapp(replicas=11, serviceTemplate={"spec": {"ports": [PORT]}})
     world = World(with_meta(parent, name="n" * 61), exposing=True)
-    assert "spec.serviceTemplate, instances 10: the Service would be named" in refusal_message(
-        world
-    )
+    assert "spec.serviceTemplate, instance 10: the Service would be named" in refusal_message(world)
     assert len(world.services) == 10
 
 
@@ -250,7 +250,7 @@ def test_terminating_service_is_not_written() -> None:
 
 def test_condition_is_set_without_the_component_services() -> None:
     world = World(tapp(replicas=1, serviceTemplate={"spec": {"ports": [PORT]}})).settle()
-    assert refusal_message(world).startswith("NotRegistered: no Service is made")
+    assert refusal_message(world).startswith("NotRegistered: no Service is created")
 
 
 @pytest.mark.parametrize(
@@ -287,11 +287,11 @@ INVALID = {
     ),
     "missing value": (
         {"spec": {"ports": [{"port": "$(tapp.values.p)"}]}},
-        "instances 0: spec.ports[0].port reads the value 'p', and the instance has none",
+        "instance 0: spec.ports[0].port reads the value 'p', and the instance has none",
     ),
     "port out of range": (
         {"spec": {"ports": [{"port": "7$(tapp.index)00000"}]}},
-        "instances 0: spec.ports[0].port becomes '7000000': it takes a whole number from 1 to",
+        "instance 0: spec.ports[0].port becomes '7000000': it takes a whole number from 1 to",
     ),
     "port twice": (
         {"spec": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]}},
@@ -302,10 +302,13 @@ INVALID = {
         "spec.externalName: there is no placeholder '$(tapp.number)'",
     ),
     "placeholder that is not closed": ({"spec": {"externalName": "$(tapp.index"}}, "is not closed"),
-    "placeholder in a key": ({"spec": {"$(tapp.index)": "x"}}, "is never filled in"),
+    "placeholder in a key": (
+        {"spec": {"$(tapp.index)": "x"}},
+        "placeholders in keys are not filled in",
+    ),
     "placeholder in the name": (
         {"metadata": {"name": "$(tapp.name)"}, "spec": {}},
-        "this name is never filled in",
+        "placeholders in this name are not filled in",
     ),
 }
 
@@ -325,7 +328,7 @@ def test_service_is_created_although_the_value_of_another_instance_is_invalid() 
     parent = tapp(replicas=2, serviceTemplate=port, values={"0": {"p": "80"}, "1": {"p": "x"}})
     world = World(parent, exposing=True).settle()
     assert [*world.services] == ["web-0"]
-    assert "instances 1: spec.ports[0].port becomes 'x'" in refusal_message(world)
+    assert "instance 1: spec.ports[0].port becomes 'x'" in refusal_message(world)
     assert [*world.pods] == ["web-0", "web-1"]
 
 
