@@ -274,9 +274,8 @@ def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -
 def _storage_classes(related: Mapping[str, Mapping[str, Raw]] | None) -> dict[str, bool] | None:
     """Returns StorageClass -> True if its claims may grow.
 
-    Returns None if the request has no StorageClasses.
-
-    Unreadable StorageClasses are left out.
+    StorageClasses that cannot be read are left out. Returns None if the request has no
+    StorageClasses.
     """
     shown = (related or {}).get("StorageClass.storage.k8s.io/v1")
     if shown is None:

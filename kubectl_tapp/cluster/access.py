@@ -133,7 +133,7 @@ class ClusterAccess:
     def list_names(self, resource: str) -> _Words:
         """Returns the names of all objects of a resource, for shell completion.
 
-        Faster than `list`.
+        This is faster than `list`.
         """
         text = "--output=jsonpath={range .items[*]}{.metadata.name}{' '}{end}"
         return self.kubectl("get", resource, *self._scope(None), text).out.split()

@@ -184,7 +184,10 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
 
 
 def _waits(plan: Plan, unavailable: list[Instance]) -> str:
-    """Returns in brackets for which steps of their pods unavailable instances wait, or ""."""
+    """Returns the steps for which the pods of unavailable instances wait, in brackets.
+
+    Returns "" if no step is known.
+    """
     silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
     parts = [_silent(silent)] if silent else []
     waits = grouped(

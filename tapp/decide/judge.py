@@ -42,7 +42,10 @@ _IN_MORE = "more than images and metadata"
 
 
 def judge(instance: Instance) -> Verdict:
-    """Returns the verdict of the first rule that applies; the design has the same numbers."""
+    """Returns the verdict of the first rule that applies.
+
+    The rules have the same numbers as in docs/design.md, "Verdicts".
+    """
     pod, template = instance.pod, instance.template
     # 1. No pod is wanted: beyond replicas, killed, or finished and due for removal.
     if not instance.should_run and (unwanted := _not_wanted(instance)) is not None:

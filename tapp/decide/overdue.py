@@ -93,7 +93,10 @@ def _kept(pod: Pod, now: float) -> Kept:
 
 
 def _users(pods: Iterable[Pod]) -> dict[str, str]:
-    """Returns claim -> name of the first pod that mounts the claim and is not about to go."""
+    """Returns claim -> name of the first pod that mounts the claim and stays.
+
+    A pod that has ended or is being deleted does not stay.
+    """
     # A pod that has ended or is being deleted is about to go, so only other pods are named.
     staying = [pod for pod in pods if not (pod.terminating or pod.completed)]
     staying.sort(key=lambda pod: _place(pod.name), reverse=True)  # the first pod is written last

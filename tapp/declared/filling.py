@@ -85,7 +85,7 @@ class _OwnSpec:
         return spec_of(self._body(), self.claims, self.template.forms)
 
     def whole(self) -> dict[str, Any]:
-        """Returns the spec with all volumes."""
+        """Returns the spec with all volumes, also those that claims replace."""
         return spec_of(self._body(), forms=self.template.forms)
 
     def _body(self) -> Any:

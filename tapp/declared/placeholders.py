@@ -136,7 +136,10 @@ def _shown(text: str) -> str:
 
 @dataclass(frozen=True)
 class Slots:
-    """All placeholders of a template; False as a truth value if there are none."""
+    """All placeholders of a template.
+
+    `bool(slots)` is False if there are none.
+    """
 
     names: tuple[str, ...]  # Names of the placeholders, each once, sorted.
     tree: Mapping[str | int, Any]  # The slots, by the parts of their paths.

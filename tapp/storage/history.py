@@ -154,7 +154,10 @@ def _kept(
     contents: Contents,
     in_use: Container[str],
 ) -> set[str]:
-    """Returns the names of the records that stay; the module's docstring lists them."""
+    """Returns the names of the records that stay.
+
+    The docstring of the module lists these records.
+    """
     limit, spec = world.tapp.spec.revision_history_limit, world.tapp.spec
     # With `revisionHistoryLimit: 0` no record is created, and existing records are deleted.
     if not limit:

@@ -11,7 +11,10 @@ from typing import Final
 
 
 class Disposition(StrEnum):
-    """Standing of an instance or a TApp, to which every reason belongs."""
+    """The standing of an instance or a TApp.
+
+    Each reason belongs to one.
+    """
 
     DONE = "done"  # Nothing is left to do.
     MOVING = "moving"  # An action is under way, or follows without anybody's help.

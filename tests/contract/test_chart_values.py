@@ -84,7 +84,7 @@ def test_values_set_the_fields_that_they_name(directory: Path) -> None:
 
 
 def test_values_have_their_effect_together_with_all_components(directory: Path) -> None:
-    """All components are enabled, which may change the surroundings of a value."""
+    """A component may change the lines around a value, so all components are enabled."""
     on = [f"components.{camel(name)}=true" for name in NAMES if name != "hpa-hook"]
     values = ['image="other:7"', "replicas=5", 'metacontrollerNamespace="elsewhere"', *on]
     made = rendered(directory, *values, 'resources={"limits": null, "requests": {"cpu": "3"}}')

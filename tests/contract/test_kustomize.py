@@ -109,7 +109,10 @@ def test_merge_keys_are_those_of_metacontroller() -> None:
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
 def test_patches_of_other_kinds_still_work(kind: str, tmp_path: Path) -> None:
-    """The file in `openapi:` replaces everything that kustomize knows."""
+    """The file in `openapi:` replaces kustomize's schemas of all kinds.
+
+    So the shipped file must contain the schemas of these kinds, too.
+    """
     shutil.copy(GITOPS / "openapi.json", tmp_path)
     containers = [{"name": "main", "image": "a:1"}, {"name": "side", "image": "b:1"}]
     head = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "other"}}

@@ -130,7 +130,7 @@ def test_memory_in_the_table_of_sizes_follows_the_rules() -> None:
 
 
 def test_memory_limit_of_metacontroller_covers_the_largest_documented_cluster() -> None:
-    """It covers the largest tested TApp, too."""
+    """The limit also covers the largest TApp that was tested."""
     cpu, memory, limit = quantities(metacontroller("metacontroller"))
     said = section(SIZE, "Where the end is")
     assert "50,000 pods take 3.3 GB in each" in said

@@ -89,7 +89,7 @@ def _is_in(text: str, words: Words) -> bool:
 
 
 def test_every_condition_of_fail_if_is_used_in_tests() -> None:
-    """The conditions are in docs/kubectl-tapp.md."""
+    """The conditions are read from a table in docs/kubectl-tapp.md."""
     page = (ROOT / "docs" / "kubectl-tapp.md").read_text(encoding="utf-8")
     table = page.partition("| condition | holds if |")[2].partition("\n\n")[0]
     words = re.findall(r"`([a-z-]+)", " ".join(row.split("|")[1] for row in table.splitlines()[2:]))

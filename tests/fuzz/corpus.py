@@ -62,8 +62,9 @@ def _exposed(post: Post) -> Iterator[tuple[str, Document]]:
 
 
 def _drained(post: Post) -> Iterator[tuple[str, Document]]:
-    """Yields requests whose pods have an open, closed or missing gate, or are drained, updated or
-    lost.
+    """Yields requests with drained, updated or lost pods.
+
+    The gates of the pods are open, closed or missing.
     """
     body = template(readinessGates=[{"conditionType": gate} for gate in GATES])
     strategy = {"inPlaceUpdateStrategy": {"gracePeriodSeconds": 5}}
@@ -94,8 +95,9 @@ def _drained(post: Post) -> Iterator[tuple[str, Document]]:
 
 
 def _histories(post: Post) -> Iterator[tuple[str, Document]]:
-    """Yields requests with a history: rolled back, outdated, beyond its limit, with foreign
-    revisions.
+    """Yields requests with a history.
+
+    The history has a rollback, is outdated or beyond its limit, or has foreign revisions.
     """
     pool = {"a": template("a:1"), "b": template("b:1")}
     parent = tapp(replicas=3, templatePool=pool, templates={"1": "a"}, revisionHistoryLimit=2)

@@ -66,9 +66,7 @@ class Truth:
         return 0.0
 
     def ended_by_update(self, name: str) -> bool:
-        """Returns True if a pod has ended, and a main container ran another image than the wanted
-        one.
-        """
+        """Returns True if a pod has ended and a main container ran an unwanted image."""
         pod, worker = self._pods.get(name), self._worker(name)
         if pod is None or worker is None or phase(pod) not in ("Succeeded", "Failed"):
             return False

@@ -1,4 +1,4 @@
-"""The shipped component monitoring: its rules, dashboard and states, and all their queries."""
+"""The files of the component monitoring, and the queries in them."""
 
 import json
 import re
@@ -24,7 +24,10 @@ def panels() -> Iterator[Document]:
 
 
 def on_dashboard(variables: Mapping[str, str] = VARIABLES) -> dict[str, str]:
-    """Returns the queries of the dashboard by their places, with these values of its variables."""
+    """Returns place -> query of the dashboard.
+
+    `variables` are the values of the dashboard's variables.
+    """
     found = {}
     for panel in panels():
         for target in panel["targets"]:

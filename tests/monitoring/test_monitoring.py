@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 PICTURE = HERE.parents[1] / "docs" / "img" / "dashboard.svg"
 
 TARGET = {"namespace", "pod", "container", "job", "instance", "endpoint", "service"}
-"""Labels that the operator's configuration gives everything that a monitor finds."""
+"""Labels that the Prometheus operator adds to every scraped metric."""
 
 
 # --- queries --------------------------------------------------------------------------------------
@@ -39,20 +39,20 @@ FUNCTIONS = {
 
 
 def names(query: str) -> Iterator[tuple[str, set[str]]]:
-    """Each metric of a query, with the labels that it is selected by."""
+    """Yields each metric of a query, with the labels that select its series."""
     grouped = re.sub(r"\b(by|on|without) \([^)]*\)", "", query)
-    for name, selector in re.findall(r"\b([a-z]\w*)(\{[^}]*\})?", strings_out(grouped)):
+    for name, selector in re.findall(r"\b([a-z]\w*)(\{[^}]*\})?", without_strings(grouped)):
         if name not in FUNCTIONS:
             yield name, set(re.findall(r"(\w+)[=!]", selector))
 
 
-def strings_out(query: str) -> str:
-    """The query without its strings and durations."""
+def without_strings(query: str) -> str:
+    """Returns the query without its strings and durations."""
     return re.sub(r'"[^"]*"|\[\w+\]', "", query)
 
 
 def groupings(query: str) -> set[str]:
-    """The labels that a query aggregates by or matches on."""
+    """Returns the labels by which a query aggregates or matches series."""
     lists = re.findall(r"\b(?:by|on|without) \(([^)]*)\)", query)
     return {label for each in lists for label in re.findall(r"\w+", each)}
 
@@ -61,7 +61,7 @@ def groupings(query: str) -> set[str]:
 
 
 def exposed(text: str) -> Labels:
-    """The series of an exposition -> their labels."""
+    """Returns metric -> its labels, from a text in Prometheus' exposition format."""
     found: Labels = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -79,8 +79,9 @@ def served() -> Labels:
 
 
 def configured() -> Labels:
-    """Returns the metrics of a TApp that kube-state-metrics would expose with the shipped
-    configuration.
+    """Returns metric -> its labels, as the shipped configuration defines them.
+
+    kube-state-metrics exposes these metrics for TApps.
     """
     (resource,) = STATES["spec"]["resources"]
     common = {f"customresource_{part}" for part in resource["groupVersionKind"]}
@@ -94,27 +95,27 @@ def configured() -> Labels:
 
 
 def recorded(name: str) -> Labels:
-    """Returns the metrics that the real program exposed."""
+    """Returns the metrics in a file that was recorded from the real program."""
     return exposed((HERE / "recorded" / name).read_text())
 
 
 @pytest.fixture(scope="module")
 def known() -> Labels:
-    """All series that rules and dashboard may ask for."""
+    """Returns all metrics that the rules and the dashboard may query."""
     metacontroller = recorded("metacontroller-4.17.2.txt")
     return {"up": set(), **served(), **configured(), **metacontroller}
 
 
-def test_kube_state_metrics_takes_the_configuration_for_what_it_is() -> None:
-    """Recorded from kube-state-metrics on a real API server with two TApps."""
+def test_kube_state_metrics_exposes_the_configured_metrics() -> None:
+    """The file was recorded from kube-state-metrics on a real API server with two TApps."""
     assert recorded("kube-state-metrics.txt") == configured()
 
 
-# --- both agree -----------------------------------------------------------------------------------
+# --- queries and metrics agree --------------------------------------------------------------------
 
 
 @EVERY_QUERY
-def test_what_is_asked_is_there(query: str, known: Labels) -> None:
+def test_queried_metrics_and_labels_exist(query: str, known: Labels) -> None:
     asked = list(names(query))
     assert asked
     for name, labels in asked:
@@ -124,19 +125,19 @@ def test_what_is_asked_is_there(query: str, known: Labels) -> None:
 
 
 @EVERY_QUERY
-def test_conditions_and_reasons_that_are_asked_for_exist(query: str) -> None:
+def test_queried_conditions_and_reasons_exist(query: str) -> None:
     assert set(re.findall(r'condition="(\w+)"', query)) <= set(Type)
     assert set(re.findall(r'reason="(\w+)"', query)) <= set(Reason)
 
 
-def test_every_metric_of_tapps_is_shown_or_watched() -> None:
+def test_every_metric_of_tapps_is_queried() -> None:
     shown = {name for query in queries().values() for name, _ in names(query)}
     ready = {"kube_tapp_status_template_replicas_ready"}  # for dashboards of your own
     assert configured().keys() - shown == ready
 
 
-def test_the_dashboard_can_be_read() -> None:
-    """Panels have their own numbers, and do not lie on each other."""
+def test_panels_have_different_ids_and_do_not_overlap() -> None:
+    """All panels use the data source that the viewer chooses."""
     everything = DASHBOARD["panels"]
     assert len({panel["id"] for panel in everything}) == len(everything)
     taken: set[tuple[int, int]] = set()
@@ -149,14 +150,14 @@ def test_the_dashboard_can_be_read() -> None:
     assert all(panel["datasource"]["uid"] == "${datasource}" for panel in panels())
 
 
-def test_the_picture_in_the_docs_is_of_these_panels() -> None:
-    """If the panels change, the screenshot of Grafana in the documentation is outdated."""
+def test_screenshot_in_the_documentation_has_the_titles_of_all_panels() -> None:
+    """If the panels change, the screenshot of Grafana is outdated."""
     drawn = ET.parse(PICTURE).iter("{http://www.w3.org/2000/svg}text")
     titles = [element.text for element in drawn if element.get("class") == "t"]
     assert {panel["title"] for panel in panels()} <= set(titles)
 
 
-# --- what a person is told ------------------------------------------------------------------------
+# --- alerts and their documentation ---------------------------------------------------------------
 
 
 def test_every_alert_is_documented() -> None:
@@ -172,14 +173,14 @@ def test_every_metric_of_tapps_is_documented() -> None:
     assert {name.partition("{")[0] for name in documented} == set(configured())
 
 
-def test_every_alert_says_what_to_do() -> None:
+def test_every_alert_has_a_summary_a_description_and_a_severity() -> None:
     for rule in ALERTS.values():
         assert set(rule["annotations"]) == {"summary", "description"}
         assert all(text.endswith(".") for text in rule["annotations"].values())
         assert rule["labels"]["severity"] in {"warning", "critical"}
 
 
-def test_every_alert_is_tried() -> None:
+def test_every_alert_fires_in_a_promtool_test() -> None:
     cases = yaml.safe_load((HERE / "alerts.yaml").read_text())["tests"]
     tried = [each for case in cases for each in case["alert_rule_test"]]
     assert {each["alertname"] for each in tried if each["exp_alerts"]} == set(ALERTS)
@@ -197,7 +198,7 @@ def promtool(*arguments: str) -> str:
     return done.stdout
 
 
-def test_alerts_fire_when_they_should_and_not_before(tmp_path: Path) -> None:
+def test_promtool_tests_of_the_alerts_pass(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(RULES))
     shutil.copy(HERE / "alerts.yaml", tmp_path)
     assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "alerts.yaml"))

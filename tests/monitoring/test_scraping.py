@@ -1,6 +1,4 @@
-"""The scrape configuration for Prometheus: the scheme in any order of components, and the network
-policy.
-"""
+"""The scrape configuration for Prometheus, in any order of components."""
 
 import pytest
 import yaml
@@ -19,7 +17,9 @@ ORDERS = [
 
 
 @pytest.mark.parametrize("order", ORDERS, ids="+".join)
-def test_the_service_is_scraped_by_its_scheme_in_any_order(order: tuple[str, ...]) -> None:
+def test_service_is_scraped_with_its_scheme_in_any_order_of_components(
+    order: tuple[str, ...],
+) -> None:
     documents = composed(*order)
     monitor, service = only(documents, "ServiceMonitor"), only(documents, "Service")
     (endpoint,) = monitor["spec"]["endpoints"]
@@ -39,7 +39,7 @@ def test_the_service_is_scraped_by_its_scheme_in_any_order(order: tuple[str, ...
     assert "jobLabel" not in monitor["spec"]  # so that the job is named after the Service
 
 
-def test_what_is_scraped_needs_no_token(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_metrics_can_be_read_without_a_token(tmp_path_factory: pytest.TempPathFactory) -> None:
     (endpoint,) = only(composed("monitoring"), "ServiceMonitor")["spec"]["endpoints"]
     tokens = tmp_path_factory.mktemp("token") / "accepted"
     tokens.write_text("secret")
@@ -48,14 +48,14 @@ def test_what_is_scraped_needs_no_token(tmp_path_factory: pytest.TempPathFactory
     assert client.post("/sync", json={}).status_code == 401
 
 
-def test_the_operators_prometheus_is_let_in() -> None:
+def test_network_policy_admits_the_operators_prometheus() -> None:
     allowed = only(composed("monitoring"), "NetworkPolicy")["spec"]["ingress"][0]["from"]
     labels = [each.get("podSelector", {}).get("matchLabels") for each in allowed]
     assert {"app.kubernetes.io/name": "prometheus"} in labels
 
 
-def test_metacontroller_is_found_where_it_is_installed() -> None:
-    """By the alerts, too: they go by the container's name."""
+def test_metacontroller_is_scraped_in_its_namespace_at_its_port() -> None:
+    """The alerts select Metacontroller by the name of its container."""
     monitor = only(composed("monitoring"), "PodMonitor")["spec"]
     patch = yaml.safe_load((METACONTROLLER / "arguments.yaml").read_text())
     (container,) = patch["spec"]["template"]["spec"]["containers"]
@@ -65,7 +65,7 @@ def test_metacontroller_is_found_where_it_is_installed() -> None:
     assert container["name"] == "metacontroller"
 
 
-def test_alerts_name_the_services_job() -> None:
+def test_alert_about_the_service_selects_its_job() -> None:
     documents = composed("monitoring")
     service = only(documents, "Service")["metadata"]
     groups = only(documents, "PrometheusRule")["spec"]["groups"]
@@ -74,11 +74,11 @@ def test_alerts_name_the_services_job() -> None:
     assert f'namespace="{service["namespace"]}", job="{service["name"]}"' in down
 
 
-def test_the_dashboard_is_found_by_grafana() -> None:
+def test_dashboard_has_the_label_that_grafana_looks_for() -> None:
     config = only(composed("monitoring"), "ConfigMap", "tapp-dashboard")
     assert config["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert yaml.safe_load(config["data"]["tapp.json"])["uid"] == "tapp"
 
 
-def test_monitoring_changes_no_pod() -> None:
+def test_monitoring_does_not_change_the_pods_of_the_service() -> None:
     assert pod_spec(composed("monitoring")) == pod_spec(composed())

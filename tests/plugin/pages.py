@@ -13,8 +13,9 @@ HOSTILE = "<script>alert(1)</script>&\"'"
 
 
 def eventful(replicas: int = 24) -> Forecast:
-    """Returns the forecast of an edit with all cases: in place, replaced, created, deleted,
-    waiting, a typo.
+    """Returns the forecast of an edit that has every outcome, and a wrong field.
+
+    Instances are updated in place, replaced, created or deleted, or wait.
     """
     pool = {"canary": storing("web:1"), "wide": storing("web:1")}
     strategy = {"maxUnavailable": 4, "forceUpdate": {"maxUnavailable": 3}}

@@ -144,7 +144,7 @@ def test_refused_update_is_printed_until_it_succeeds() -> None:
 
 
 def test_errors_are_found_in_a_combined_event() -> None:
-    """The used amount differs in each error of a quota."""
+    """A quota's errors differ in the used amount, so the event recorder combines them."""
     life, used = web(), iter(range(10_000))
     refusing(life, lambda name: f'pods "{name}" is forbidden: exceeded quota: pods={next(used)}')
     life.begin_patch(replicas=5).world.run(600)

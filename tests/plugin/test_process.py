@@ -85,7 +85,7 @@ WORDS = {
 
 @pytest.mark.parametrize("case", WORDS)
 def test_variable_kubectl_may_be_a_command_with_arguments(place: Path, case: str) -> None:
-    """A path of a program is that program."""
+    """If the variable is the path of a program, blanks in it do not separate arguments."""
     for name in ("k3s", "my tools/kubectl"):
         (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_text(f'#!/bin/sh\nexec "{place}/kubectl" "$@"\n')
@@ -115,7 +115,7 @@ def test_invalid_variable_kubectl_is_one_error(place: Path, named: str, sentence
 
 
 def test_ctrl_c_ends_the_plugin_without_output(place: Path) -> None:
-    """The signal reaches kubectl, too."""
+    """A terminal sends the signal to kubectl as well, as this test does."""
     process = subprocess.Popen(
         command("status", "slow"),
         cwd=ROOT,

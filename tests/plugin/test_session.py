@@ -21,7 +21,7 @@ def lines(picture: Path) -> list[str]:
 
 
 def test_session_in_the_documentation_still_has_the_same_output(tmp_path: Path) -> None:
-    """The commands are those of the script."""
+    """The pictures also show exactly the commands of the script that makes them."""
     typed = record(tmp_path)
     page = (ROOT / "docs" / "kubectl-tapp.md").read_text()
     for name, commands in typed.items():

@@ -13,7 +13,7 @@ from tests.plugin.standin import StandIn, kubectl_tapp
 
 
 def stuck(replicas: int) -> StandIn:
-    """A rollout whose first instance cannot pull its image, so that the others wait."""
+    """Returns a rollout whose first instance cannot pull its image, so that the others wait."""
     web = running(replicas=replicas)
     web.world.kubelet.levers.bad_images.add("nginx:typo")
     kubectl_tapp(web, "set", "image", "web", "app=nginx:typo", "-y")
@@ -44,7 +44,7 @@ def test_wait_ends_with_the_sentences_of_status() -> None:
 
 
 def test_each_instance_is_in_exactly_one_of_four_groups() -> None:
-    """Blocked, held and complete instances are here, and progress counts each of them once."""
+    """The TApp has a blocked, a held and a complete instance; each is counted once."""
     web = stuck(3)
     kubectl_tapp(web, "kill", "web", "2", "-y")
     web.world.run(10)

@@ -1,4 +1,7 @@
-"""Differences to a real cluster that the differential end-to-end test has found, all mended."""
+"""Cases in which the simulator once differed from a real cluster.
+
+The differential end-to-end test found these differences.
+"""
 
 from __future__ import annotations
 

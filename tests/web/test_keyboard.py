@@ -117,7 +117,7 @@ class Case:
         event: the change in the cluster.
         seen: JavaScript expression that is true when the page shows the change.
         first: path of the page.
-        keys: keys that the user presses before moving to `at`, and keys pressed at `at`.
+        keys: keys to press before the user moves to `at`, and keys to press there.
         heir: selector of the element that has the focus afterwards; empty if it is the same one.
         spec: fields of the TApp's spec at the beginning.
     """

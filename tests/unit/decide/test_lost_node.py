@@ -361,7 +361,10 @@ def test_deletion_of_a_tapp_names_the_pods_on_unreachable_nodes(moved: bool) -> 
 
 
 def test_deletion_of_a_tapp_moves_pods_although_most_nodes_do_not_report() -> None:
-    """The rule prevents that instances run twice, and a deletion starts no pod."""
+    """Without a deletion no pod is moved then, so that no instance runs twice.
+
+    A deletion starts no pod, so the guard is not needed.
+    """
     world = WorldOfNodes(4).stop_reporting(0, 1, 2, ago=400)
     marked = desired(world.hook.finalize(world.request(finalizing=True)), "Pod")
     assert sorted(marked) == ["web-0", "web-1", "web-2"]

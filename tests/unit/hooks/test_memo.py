@@ -322,8 +322,9 @@ def test_templates_of_an_unchanged_spec_are_reused() -> None:
 
 
 def test_templates_stay_as_they_are_during_a_sync() -> None:
-    """Syncs share the templates of a spec, so a plan must not add to them, not even for a pod
-    beyond `spec.replicas`, which has a template of its own as well.
+    """Syncs share the templates of a spec, so a plan must not add to them.
+
+    A pod beyond `spec.replicas` has a template of its own, which a plan must not add either.
     """
     body = template(container={"env": [{"name": "OWN", "value": "$(tapp.index)"}]})
     memo, world = Memo(1 << 20), settled(replicas=3, template=body)

@@ -1,6 +1,4 @@
-"""Containers with their own restart policies and rules: the kubelet's decision which of them run
-again.
-"""
+"""Which containers with their own restart policies and rules the kubelet runs again."""
 
 from collections.abc import Callable
 from typing import Any
