@@ -36,7 +36,7 @@ class Demand(Protocol):
     ) -> None: ...
 
 
-def put(
+def install_policy(
     kube: Kube, kind: str, namespace: str, operations: Sequence[str], **spec: list[Json]
 ) -> None:
     """Installs a `Mutating` or `Validating` policy for the pods of a namespace, with its
@@ -59,7 +59,7 @@ def put(
         kube.apply({**kind_of, "metadata": {"name": name}, "spec": body})
 
 
-def take(kube: Kube, kind: str, namespace: str) -> None:
+def delete_policy(kube: Kube, kind: str, namespace: str) -> None:
     """Deletes the policy and its binding."""
     for plural in ("policybindings", "policies"):
         name = f"tapp-e2e-{namespace[-8:]}"
@@ -85,7 +85,7 @@ def reshape(kube: Kube, namespace: str, needs: Callable[[int, str], None]) -> It
         patches = [
             {"patchType": "JSONPatch", "jsonPatch": {"expression": each}} for each in mutations
         ]
-        put(kube, "Mutating", namespace, operations, mutations=patches)
+        install_policy(kube, "Mutating", namespace, operations, mutations=patches)
         probe: Json = {"apiVersion": "v1", "kind": "Pod", **template()}
         probe["metadata"] |= {"name": "probe", "namespace": namespace}
         probe["metadata"]["annotations"] = {"probe": "has one, as the pods of a TApp"}
@@ -93,7 +93,7 @@ def reshape(kube: Kube, namespace: str, needs: Callable[[int, str], None]) -> It
         until(lambda: felt(tried({"dryRun": "All"})), "the policy has an effect")
 
     yield install
-    take(kube, "Mutating", namespace)
+    delete_policy(kube, "Mutating", namespace)
 
 
 @pytest.fixture
@@ -104,10 +104,10 @@ def demand(kube: Kube, namespace: str) -> Iterator[Demand]:
         expression: str, message: str = "refused", operations: Sequence[str] = ("CREATE",)
     ) -> None:
         said = {"expression": expression, "message": message, "reason": "Forbidden"}
-        put(kube, "Validating", namespace, operations, validations=[said])
+        install_policy(kube, "Validating", namespace, operations, validations=[said])
 
     yield demanded
-    take(kube, "Validating", namespace)
+    delete_policy(kube, "Validating", namespace)
 
 
 ADD = "JSONPatch{op: 'add', path: "

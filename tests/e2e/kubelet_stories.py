@@ -56,9 +56,9 @@ class Story:
     """The container's own restart policy and rules."""
 
     def __str__(self) -> str:
-        told = ", ".join(f"+{each.after:g} {each.tag or 'kill'}" for each in self.events)
+        events = ", ".join(f"+{each.after:g} {each.tag or 'kill'}" for each in self.events)
         policy = f"{self.policy} {self.own or ''}".strip()
-        return f"{self.number} {self.what} [{policy} {dict(self.env)} {self.first} {told}]"
+        return f"{self.number} {self.what} [{policy} {dict(self.env)} {self.first} {events}]"
 
     def spec(self, **more: Any) -> Json:
         """Returns the pod's spec."""
@@ -239,7 +239,7 @@ def _behaviour(image: str) -> dict[str, str]:
     return BEHAVIOURS.get(image.rpartition(":")[2], {})
 
 
-def told(versions: Iterable[Json]) -> list[str]:
+def lines_of(versions: Iterable[Json]) -> list[str]:
     """Returns a line for each change of a pod that matters for decisions.
 
     The lines omit how a container waits before its first start, and the reason why a container is
@@ -265,7 +265,7 @@ def _line(status: Json, one: Json) -> str:
     return f"{status.get('observedGeneration')} {tag} {up}{ready}"
 
 
-def alike(one: list[str], other: list[str]) -> bool:
+def are_alike(one: list[str], other: list[str]) -> bool:
     """Returns True if both lists of lines are equal; one of them may lack the last line."""
     shorter, longer = sorted((one, other), key=len)
     return bool(shorter) and longer[: len(shorter)] == shorter and len(longer) - len(shorter) <= 1

@@ -22,7 +22,7 @@ def pod(namespace: str, name: str, **spec: Any) -> Json:
     }
 
 
-def tried(kube: Kube, namespace: str, made: Json) -> None:
+def dry_run_pod(kube: Kube, namespace: str, made: Json) -> None:
     """Creates a pod of a template in a dry run.
 
     Raises KubeError if the API server refuses the pod.

@@ -167,19 +167,19 @@ class Step:
     ordered: bool = True
 
 
-def up(*numbers: int) -> list[str]:
+def created(*numbers: int) -> list[str]:
     """Returns the events of pods that are created one after another."""
     return [f"{word} {number}" for number in numbers for word in ("made", "ready")]
 
 
-def down(*numbers: int) -> list[str]:
+def deleted(*numbers: int) -> list[str]:
     """Returns the events of pods that are deleted one after another."""
     return [f"{word} {number}" for number in numbers for word in ("ends", "gone")]
 
 
-def anew(*numbers: int) -> list[str]:
+def replaced(*numbers: int) -> list[str]:
     """Returns the events of pods that are replaced one after another."""
-    return [line for number in numbers for line in (*down(number), *up(number))]
+    return [line for number in numbers for line in (*deleted(number), *created(number))]
 
 
 IMAGES = "only images change"
@@ -189,80 +189,111 @@ COUNTED = "the counts while pods are to go"
 BOTH = "fewer replicas and another template in one edit"
 LIVES: dict[str, list[Step]] = {
     "one after another": [
-        Step("created", lambda it: it.create(), up(0, 1, 2)),
-        Step("scaled up", lambda it: it.scale(5), up(3, 4)),
-        Step("somebody deletes a pod", lambda it: it.lose(1), anew(1)),
-        Step("scaled down", lambda it: it.scale(2), down(4, 3, 2)),
-        Step("down to none", lambda it: it.scale(0), down(1, 0)),
-        Step("and up again", lambda it: it.scale(2), up(0, 1)),
+        Step("created", lambda it: it.create(), created(0, 1, 2)),
+        Step("scaled up", lambda it: it.scale(5), created(3, 4)),
+        Step("a user deletes a pod", lambda it: it.lose(1), replaced(1)),
+        Step("scaled down", lambda it: it.scale(2), deleted(4, 3, 2)),
+        Step("scaled to zero", lambda it: it.scale(0), deleted(1, 0)),
+        Step("scaled up again", lambda it: it.scale(2), created(0, 1)),
     ],
     "all at once": [
         Step(
             "created",
             lambda it: it.create(podManagementPolicy="Parallel"),
-            up(0, 1, 2),
+            created(0, 1, 2),
             ordered=False,
         ),
-        Step("scaled up", lambda it: it.scale(5), up(3, 4), ordered=False),
-        Step("another template", lambda it: it.roll("2"), anew(4, 3, 2, 1, 0)),
-        Step("scaled down", lambda it: it.scale(1), down(4, 3, 2, 1), ordered=False),
+        Step("scaled up", lambda it: it.scale(5), created(3, 4), ordered=False),
+        Step("another template", lambda it: it.roll("2"), replaced(4, 3, 2, 1, 0)),
+        Step("scaled down", lambda it: it.scale(1), deleted(4, 3, 2, 1), ordered=False),
     ],
     "a partition": [
-        Step("created", lambda it: it.create(replicas=4), up(0, 1, 2, 3)),
-        Step("a roll up to it", lambda it: it.roll("2", **it.keeping(2)), anew(3, 2)),
-        Step("a kept pod is lost", lambda it: it.lose(0), anew(0)),
-        Step("one that is not kept is lost", lambda it: it.lose(3), anew(3)),
-        Step("scaled up", lambda it: it.scale(5), up(4)),
-        Step("scaled down below it", lambda it: it.scale(1), down(4, 3, 2, 1)),
-        Step("and up", lambda it: it.scale(3), up(1, 2)),
-        Step("lowered", lambda it: it.patch(**it.keeping(1)), anew(1)),
-        Step("and back", lambda it: it.roll("1"), anew(2, 1)),
-        Step("another one", lambda it: it.roll("3"), anew(2, 1)),
-        Step("without it", lambda it: it.patch(**it.keeping(0)), anew(0)),
-    ],
-    "updates that wait for somebody to delete pods": [
-        Step("created", lambda it: it.create(), up(0, 1, 2)),
-        Step("they are to wait", lambda it: it.wait_for_deletions()),
-        Step("another template", lambda it: it.roll("2")),
-        Step("somebody deletes a pod", lambda it: it.lose(1), anew(1)),
-    ],
-    "rolls": [
-        Step("created", lambda it: it.create(), up(0, 1, 2)),
-        Step("another template", lambda it: it.roll("2"), anew(2, 1, 0)),
-        Step("and back", lambda it: it.roll("1"), anew(2, 1, 0)),
-        Step("and more replicas", lambda it: it.roll("2", replicas=4), [*up(3), *anew(2, 1, 0)]),
+        Step("created", lambda it: it.create(replicas=4), created(0, 1, 2, 3)),
         Step(
-            "and fewer",
+            "a rollout down to the partition",
+            lambda it: it.roll("2", **it.keeping(2)),
+            replaced(3, 2),
+        ),
+        Step("a kept pod is lost", lambda it: it.lose(0), replaced(0)),
+        Step("a pod that is not kept is lost", lambda it: it.lose(3), replaced(3)),
+        Step("scaled up", lambda it: it.scale(5), created(4)),
+        Step("scaled down below the partition", lambda it: it.scale(1), deleted(4, 3, 2, 1)),
+        Step("scaled up again", lambda it: it.scale(3), created(1, 2)),
+        Step("the partition is lowered", lambda it: it.patch(**it.keeping(1)), replaced(1)),
+        Step("the first template again", lambda it: it.roll("1"), replaced(2, 1)),
+        Step("a third template", lambda it: it.roll("3"), replaced(2, 1)),
+        Step("the partition is removed", lambda it: it.patch(**it.keeping(0)), replaced(0)),
+    ],
+    "updates that wait for deletions": [
+        Step("created", lambda it: it.create(), created(0, 1, 2)),
+        Step("updates wait for deletions", lambda it: it.wait_for_deletions()),
+        Step("another template", lambda it: it.roll("2")),
+        Step("a user deletes a pod", lambda it: it.lose(1), replaced(1)),
+    ],
+    "rollouts": [
+        Step("created", lambda it: it.create(), created(0, 1, 2)),
+        Step("another template", lambda it: it.roll("2"), replaced(2, 1, 0)),
+        Step("the first template again", lambda it: it.roll("1"), replaced(2, 1, 0)),
+        Step(
+            "another template and more replicas",
+            lambda it: it.roll("2", replicas=4),
+            [*created(3), *replaced(2, 1, 0)],
+        ),
+        Step(
+            "another template and fewer replicas",
             lambda it: it.roll("3", replicas=3),
-            [*down(3), *anew(2, 1, 0)],
-            [*anew(2, 1, 0), *down(3)],
+            [*deleted(3), *replaced(2, 1, 0)],
+            [*replaced(2, 1, 0), *deleted(3)],
             BOTH,
         ),
-        Step("another image", lambda it: it.roll("3", "app:2"), anew(2, 1, 0), [], IMAGES),
+        Step("another image", lambda it: it.roll("3", "app:2"), replaced(2, 1, 0), [], IMAGES),
     ],
-    "a template that is broken": [
-        Step("created", lambda it: it.create(), up(0, 1, 2)),
-        Step("it comes", lambda it: it.roll("2", BROKEN), [*down(2), "made 2"]),
-        Step("it is mended", lambda it: it.roll("3"), [], anew(2, 1, 0), MENDS),
-        Step("by hand", lambda it: it.lose(2), anew(2, 1, 0), catches_up=True),
+    "a broken template": [
+        Step("created", lambda it: it.create(), created(0, 1, 2)),
+        Step("the broken template", lambda it: it.roll("2", BROKEN), [*deleted(2), "made 2"]),
+        Step("a repaired template", lambda it: it.roll("3"), [], replaced(2, 1, 0), MENDS),
+        Step(
+            "a user deletes the broken pod",
+            lambda it: it.lose(2),
+            replaced(2, 1, 0),
+            catches_up=True,
+        ),
     ],
     "broken from the beginning": [
         Step("created", lambda it: it.create(BROKEN), ["made 0"]),
-        Step("it is mended", lambda it: it.roll("2"), [], [*anew(0), *up(1, 2)], MENDS),
-        Step("by hand", lambda it: it.lose(0), [*anew(0), *up(1, 2)], catches_up=True),
+        Step(
+            "a repaired template",
+            lambda it: it.roll("2"),
+            [],
+            [*replaced(0), *created(1, 2)],
+            MENDS,
+        ),
+        Step(
+            "a user deletes the broken pod",
+            lambda it: it.lose(0),
+            [*replaced(0), *created(1, 2)],
+            catches_up=True,
+        ),
     ],
-    "scaled down while a pod that stays is broken": [
-        Step("created", lambda it: it.create(replicas=4), up(0, 1, 2, 3)),
-        Step("one breaks", lambda it: it.spoil(1)),
+    "scaled down with a broken pod that stays": [
+        Step("created", lambda it: it.create(replicas=4), created(0, 1, 2, 3)),
+        Step("a pod breaks", lambda it: it.spoil(1)),
         Step("scaled down", lambda it: it.scale(2), differs=COUNTED),
-        Step("somebody deletes it", lambda it: it.lose(1), [*anew(1), *down(3, 2)]),
+        Step(
+            "a user deletes the broken pod", lambda it: it.lose(1), [*replaced(1), *deleted(3, 2)]
+        ),
     ],
-    "scaled down while pods that go are broken": [
-        Step("created", lambda it: it.create(replicas=4), up(0, 1, 2, 3)),
-        Step("one breaks", lambda it: it.spoil(2)),
-        Step("and another", lambda it: it.spoil(3)),
-        Step("scaled down", lambda it: it.scale(1), [], down(3, 2, 1), GOING),
-        Step("by hand", lambda it: it.lose(3), down(3, 2, 1), catches_up=True),
+    "scaled down with broken pods that go": [
+        Step("created", lambda it: it.create(replicas=4), created(0, 1, 2, 3)),
+        Step("a pod breaks", lambda it: it.spoil(2)),
+        Step("another pod breaks", lambda it: it.spoil(3)),
+        Step("scaled down", lambda it: it.scale(1), [], deleted(3, 2, 1), GOING),
+        Step(
+            "a user deletes the broken pod",
+            lambda it: it.lose(3),
+            deleted(3, 2, 1),
+            catches_up=True,
+        ),
     ],
 }
 ALIKE_IN_THE_END = (IMAGES, BOTH)

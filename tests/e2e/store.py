@@ -27,7 +27,7 @@ ERRORS: dict[str, type[ApiError]] = {
 }
 
 
-def refused(error: KubeError) -> ApiError:
+def api_error(error: KubeError) -> ApiError:
     """Returns the simulator's error for an error of the API server."""
     reason = str(error.body.get("reason", "InternalError"))
     known = ERRORS.get(reason)
@@ -53,7 +53,7 @@ class ApiStore:
         try:
             return self._kube.list_all(kind.api_version, kind.plural, namespace)
         except KubeError as error:
-            raise refused(error) from error
+            raise api_error(error) from error
 
     def create(self, kind: Kind, obj: Object) -> Object:
         """Creates the object and returns its stored version."""
@@ -92,7 +92,7 @@ class ApiStore:
         try:
             return call()
         except KubeError as error:
-            raise refused(error) from error
+            raise api_error(error) from error
         except (OSError, HTTPError) as error:
             raise ApiError(f"the API server is away: {error}") from error
 

@@ -191,27 +191,27 @@ def test_update_refused_by_a_foreign_budget_is_retried(app: App, demand: Demand)
     app.apply(tapp()).settle()
     born = app.uids()
     demand(UNAVAILABLE, "refused by the budget", ["UPDATE"])
-    app.until(lambda: refuses(app), "the budget is in force")
+    app.until(lambda: budget_refuses(app), "the budget is in force")
     app.news()
     app.patch(template=template("app:2"))
-    told: set[str] = set()
+    refused_names: set[str] = set()
 
     def refused() -> bool:
-        told.update(denied(app))
-        return bool(told)
+        refused_names.update(refused_pods(app))
+        return bool(refused_names)
 
     app.until(refused, "the update is refused")
     assert app.images() == "app:1 app:1 app:1"
     demand("true", operations=["UPDATE"])
-    app.until(lambda: not refuses(app), "the budget allows it")
+    app.until(lambda: not budget_refuses(app), "the budget allows it")
     app.nudge()
     app.settle()
     refused()
-    assert told == {"web-0"}
+    assert refused_names == {"web-0"}
     assert app.uids() == born
 
 
-def refuses(app: App) -> bool:
+def budget_refuses(app: App) -> bool:
     """Returns True if the dry run of another image is refused."""
     path = app.kube.path("v1", "pods", app.namespace, "web-2")
     image = {"op": "replace", "path": "/spec/containers/0/image", "value": "app:9"}
@@ -222,7 +222,7 @@ def refuses(app: App) -> bool:
     return False
 
 
-def denied(app: App) -> list[str]:
+def refused_pods(app: App) -> list[str]:
     """Returns the pods whose update by Metacontroller was refused by admission since the
     last call.
     """

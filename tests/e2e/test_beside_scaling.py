@@ -85,20 +85,20 @@ def test_tapp_scaled_to_zero_rests_until_it_is_scaled_up(
     kubectl("-n", app.namespace, "scale", "tapp", "scaled", "--replicas=0")
     app.settle()
     assert not app.pods
-    app.until(lambda: resting(app), "the autoscaler rests", LONG)
+    app.until(lambda: autoscaler_rests(app), "the autoscaler rests", LONG)
     assert app.idle()
     kubectl("-n", app.namespace, "scale", "tapp", "scaled", "--replicas=1")
     app.until(lambda: len(app.pods) == 2, "the autoscaler scales up again", LONG).settle()
 
 
-def resting(app: App) -> bool:
+def autoscaler_rests(app: App) -> bool:
     """Returns True if the autoscaler reports that its target is scaled to zero."""
     found = app.kube.get("autoscaling/v2", "horizontalpodautoscalers", app.namespace, "scaled")
     told = {each_one.get("reason") for each_one in found.get("status", {}).get("conditions", [])}
     return "ScalingDisabled" in told
 
 
-def queued(cluster: Cluster, app: App) -> tuple[Json, Json]:
+def example_at_zero(cluster: Cluster, app: App) -> tuple[Json, Json]:
     """Returns the example that scales to zero; skips if this Kubernetes does not support it."""
     if cluster.backend != "local":
         pytest.skip("serves the metrics of the whole cluster")
@@ -116,7 +116,7 @@ def test_autoscaler_scales_to_zero_and_back_by_the_length_of_a_queue(
     """With 0 instances the TApp is Ready and current, its claims follow their policy, and nothing
     is written.
     """
-    made, autoscaler = queued(cluster, app)
+    made, autoscaler = example_at_zero(cluster, app)
     made["spec"] |= {
         "minReadySeconds": 1,
         "volumeClaimTemplates": [claim_template("100Mi")],
@@ -148,7 +148,7 @@ def test_killed_instance_stays_killed_after_scaling_to_zero_and_back(
     app: App, cluster: Cluster
 ) -> None:
     """The spec keeps the status of the instance, so it is killed again after scaling up."""
-    made, autoscaler = queued(cluster, app)
+    made, autoscaler = example_at_zero(cluster, app)
     made["spec"]["statuses"] = {"0": "Killed"}
     length = [60]
     with served(app.kube, app.namespace, EXTERNAL, lambda _: external(length[0])):
@@ -163,14 +163,14 @@ def test_killed_instance_stays_killed_after_scaling_to_zero_and_back(
 # --- vertical -------------------------------------------------------------------------------------
 
 
-def sized(image: str = "app:1", cpu: str = "100m") -> Json:
+def template_with_cpu(image: str = "app:1", cpu: str = "100m") -> Json:
     """Returns a template that requests CPU."""
     made = template(image)
     made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu, "memory": "64Mi"}}
     return made
 
 
-def resources(strategy: str | None) -> Json:
+def strategy_for_resources(strategy: str | None) -> Json:
     """Returns an update strategy that decides about resources set by other controllers."""
     chosen = {"inPlaceUpdateStrategy": {"resources": strategy}} if strategy else {}
     return {"maxUnavailable": 1, **chosen}
@@ -213,7 +213,9 @@ def test_resources_of_a_resized_pod_stay_until_the_strategy_says_otherwise(
     the autoscaler's resources stay until the pod is replaced.
     """
     app = resizable
-    app.apply(tapp(template=sized(), updateStrategy=resources(strategy))).settle()
+    app.apply(
+        tapp(template=template_with_cpu(), updateStrategy=strategy_for_resources(strategy))
+    ).settle()
     born = app.uids()
     app.news()
     resize(app, 1, "250m")
@@ -221,12 +223,12 @@ def test_resources_of_a_resized_pod_stay_until_the_strategy_says_otherwise(
     assert app.wrote(*([] if lean_everywhere() else ["update Pod web-1"]))
     assert cpus(app) == ["100m", "250m", "100m"]
     assert app.idle()
-    app.patch(template=sized("app:2")).settle()
+    app.patch(template=template_with_cpu("app:2")).settle()
     assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
     assert cpus(app) == ["100m", "250m", "100m"]
     assert app.uids() == born
     assert app.idle()
-    app.patch(template=sized("app:2", cpu="200m")).settle()
+    app.patch(template=template_with_cpu("app:2", cpu="200m")).settle()
     assert cpus(app) == after
     assert (app.uids() == born) is (strategy == "Ignore")
     assert app.idle()
@@ -253,7 +255,9 @@ def test_in_place_strategy_reverts_a_foreign_resize_if_the_component_is_installe
     app = resizable
     if installed:
         request.getfixturevalue("component")
-    app.apply(tapp(template=sized(), updateStrategy=resources("InPlace"))).settle()
+    app.apply(
+        tapp(template=template_with_cpu(), updateStrategy=strategy_for_resources("InPlace"))
+    ).settle()
     born = app.uids()
     resize(app, 1, "250m")
     app.quiet()
@@ -269,12 +273,12 @@ def test_in_place_strategy_reverts_a_foreign_resize_if_the_component_is_installe
 def test_template_with_the_present_resources_restarts_nothing(resizable: App) -> None:
     """A template with the resources that its pods already have must restart nothing."""
     app = resizable
-    app.apply(tapp(template=sized())).settle()
+    app.apply(tapp(template=template_with_cpu())).settle()
     born = app.uids()
     for number in range(3):
         resize(app, number, "250m")
     app.quiet()
-    app.patch(template=sized(cpu="250m")).settle()
+    app.patch(template=template_with_cpu(cpu="250m")).settle()
     assert app.uids() == born
     assert set(app.restarts().values()) == {0}
     assert app.idle()
@@ -295,14 +299,14 @@ def test_replacement_of_an_evicted_pod_keeps_the_recommended_resources(
     reshape: Reshape, app: App
 ) -> None:
     """The updater evicts the pod, and the webhook sets the recommendation in its replacement."""
-    app.apply(tapp(template=sized())).settle()
+    app.apply(tapp(template=template_with_cpu())).settle()
     reshape(["CREATE"], RECOMMENDED, lambda pod: "vpaUpdates" in pod["metadata"]["annotations"])
     born = app.uids()
     app.evict(1)
     app.anew(1, born).settle()
     assert cpus(app) == ["100m", "250m", "100m"]
     assert app.idle()
-    app.patch(template=sized("app:2")).settle()
+    app.patch(template=template_with_cpu("app:2")).settle()
     assert cpus(app) == ["100m", "250m", "100m"]
     assert {**app.uids(), 1: ""} == {**born, 1: ""}
     assert app.idle()

@@ -31,7 +31,7 @@ QUEUED = [
 """Patches of Kueue's webhook for a plain pod of a queue."""
 
 
-def queued(image: str = "app:1", **spec: Any) -> Json:
+def queued_template(image: str = "app:1", **spec: Any) -> Json:
     """Returns a template whose pods belong to a queue."""
     made = template(image, **spec)
     made["metadata"]["labels"] |= QUEUE
@@ -46,12 +46,12 @@ def admit(app: App, number: int) -> None:
     app.edit(number, [flavor, {"op": "remove", "path": f"/spec/schedulingGates/{place}"}])
 
 
-def let_go(app: App, number: int) -> None:
+def remove_finalizers(app: App, number: int) -> None:
     """Removes the finalizers of a pod, as Kueue does at the pod's end."""
     app.edit(number, {"metadata": {"finalizers": None}})
 
 
-def gated(app: App) -> list[int]:
+def pods_at_the_gate(app: App) -> list[int]:
     """Returns the instances whose pods wait for admission."""
     return [number for number, pod in app.pods.items() if pod["spec"].get("schedulingGates")]
 
@@ -63,8 +63,8 @@ def queue(reshape: Reshape, app: App) -> Iterator[App]:
     At the end, no finalizer holds its pods.
     """
     reshape(["CREATE"], QUEUED, lambda pod: "schedulingGates" in pod["spec"])
-    app.apply(tapp(template=queued()))
-    app.until(lambda: gated(app) == [0, 1, 2], "all pods wait for admission").quiet()
+    app.apply(tapp(template=queued_template()))
+    app.until(lambda: pods_at_the_gate(app) == [0, 1, 2], "all pods wait for admission").quiet()
     assert app.wrote(*each("create Pod", "web", 0, 1, 2))
     assert app.statuses == "Pending Pending Pending"
     assert app.idle()
@@ -75,10 +75,10 @@ def queue(reshape: Reshape, app: App) -> Iterator[App]:
     yield app
     app.delete(propagationPolicy="Orphan")
     for number in app.pods:
-        let_go(app, number)
+        remove_finalizers(app, number)
 
 
-def ending(app: App, number: int) -> str | None:
+def deletion_time(app: App, number: int) -> str | None:
     """Returns the deletionTimestamp of a pod; None if it is not being deleted or does not exist."""
     found = app.pods.get(number)
     return found["metadata"].get("deletionTimestamp") if found else None
@@ -92,7 +92,7 @@ def test_queued_pods_wait_for_admission_and_then_run(queue: App) -> None:
     """
     assert queue.idle()
     born = queue.uids()
-    queue.patch(template=queued("app:2")).settle()
+    queue.patch(template=queued_template("app:2")).settle()
     assert queue.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
     assert queue.uids() == born
     for pod in queue.pods.values():
@@ -107,14 +107,14 @@ def test_queued_pods_wait_for_admission_and_then_run(queue: App) -> None:
     ).quiet()
     assert queue.wrote("delete Pod web-1")
     assert queue.idle()
-    let_go(queue, 1)
+    remove_finalizers(queue, 1)
     queue.settle()
     assert queue.statuses == "Running Killed Running"
     assert queue.wrote()
 
-    queue.lose(2).until(lambda: bool(ending(queue, 2)), "pod 2 is being deleted")
-    let_go(queue, 2)
-    queue.until(lambda: gated(queue) == [2], "pod 2 waits for admission").quiet()
+    queue.lose(2).until(lambda: bool(deletion_time(queue, 2)), "pod 2 is being deleted")
+    remove_finalizers(queue, 2)
+    queue.until(lambda: pods_at_the_gate(queue) == [2], "pod 2 waits for admission").quiet()
     assert queue.wrote("create Pod web-2")
     assert queue.idle()
     admit(queue, 2)
@@ -128,16 +128,16 @@ def test_replaced_pod_waits_for_admission_while_other_instances_wait_for_the_bud
     waits.
     """
     queue.watcher.begin()
-    queue.patch(template=queued(enableServiceLinks=False))
+    queue.patch(template=queued_template(enableServiceLinks=False))
     for number in range(3):
         queue.until(
-            lambda n=number: bool(ending(queue, n)), f"pod {number} is being deleted"
+            lambda n=number: bool(deletion_time(queue, n)), f"pod {number} is being deleted"
         ).quiet()  # type: ignore[misc]
         assert queue.wrote(f"delete Pod web-{number}")
         assert queue.idle()
-        let_go(queue, number)
+        remove_finalizers(queue, number)
         queue.until(
-            lambda n=number: gated(queue) == [n], f"pod {number} waits for admission"
+            lambda n=number: pods_at_the_gate(queue) == [n], f"pod {number} waits for admission"
         ).quiet()  # type: ignore[misc]
         assert queue.wrote(f"create Pod web-{number}")
         assert queue.idle()
@@ -154,7 +154,7 @@ def test_group_count_changes_only_with_the_template(app: App) -> None:
     """Another count is an update of an annotation in place, without a restart."""
 
     def grouped(count: str) -> Json:
-        made = queued()
+        made = queued_template()
         made["metadata"]["labels"] |= GROUP
         return {**made, "metadata": {**made["metadata"], "annotations": {TOTAL: count}}}
 
@@ -178,17 +178,17 @@ def counts(app: App) -> list[str]:
 # --- evictions ------------------------------------------------------------------------------------
 
 
-def guard(app: App, **spec: Any) -> None:
+def create_budget(app: App, **spec: Any) -> None:
     """Creates a PodDisruptionBudget for the TApp's pods and waits until its controller allows one
     eviction.
     """
     selector = {"matchLabels": template()["metadata"]["labels"]}
     app.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
                "metadata": {"name": "web"}, "spec": {"selector": selector, **spec}})  # fmt: skip
-    app.until(lambda: allowed(app) == 1, "one eviction is allowed")
+    app.until(lambda: allowed_evictions(app) == 1, "one eviction is allowed")
 
 
-def allowed(app: App) -> int | None:
+def allowed_evictions(app: App) -> int | None:
     """Returns the number of evictions that the disruption controller allows now."""
     found = app.kube.get("policy/v1", "poddisruptionbudgets", app.namespace, "web")
     number: int | None = (found.get("status") or {}).get("disruptionsAllowed")
@@ -204,7 +204,7 @@ def test_evictions_respect_a_disruption_budget(app: App, levers: Levers, spec: J
     """The second eviction is refused until the first instance is available again."""
     levers.ready_seconds = 2.0
     app.apply(tapp()).settle()
-    guard(app, **spec)
+    create_budget(app, **spec)
     app.news()
     app.watcher.begin()
     born = app.uids()
@@ -212,7 +212,7 @@ def test_evictions_respect_a_disruption_budget(app: App, levers: Levers, spec: J
     with pytest.raises(KubeError, match="disruption budget"):
         app.evict(1)
     app.anew(0, born).settle()
-    app.until(lambda: allowed(app) == 1, "the next one is allowed")
+    app.until(lambda: allowed_evictions(app) == 1, "the next one is allowed")
     app.evict(1)
     app.anew(1, born).settle()
     assert app.watcher.fewest == 2
@@ -221,7 +221,7 @@ def test_evictions_respect_a_disruption_budget(app: App, levers: Levers, spec: J
     # The other budgets are relative to `spec.replicas`, which includes the killed instance.
     if spec != {"minAvailable": 2}:
         app.patch(statuses={"2": "Killed"}).settle()
-        app.until(lambda: allowed(app) == 0, "no eviction is allowed")
+        app.until(lambda: allowed_evictions(app) == 0, "no eviction is allowed")
 
 
 def test_drain_moves_instances_off_the_node(app: App, kubectl: Callable[..., str]) -> None:
@@ -229,7 +229,7 @@ def test_drain_moves_instances_off_the_node(app: App, kubectl: Callable[..., str
     made = template()
     made["metadata"]["labels"]["drained"] = app.namespace
     app.apply(tapp(template=made)).settle()
-    guard(app, minAvailable=2)
+    create_budget(app, minAvailable=2)
     node = app.pod(0)["spec"]["nodeName"]
     try:
         kubectl("drain", node, "--ignore-daemonsets", "--timeout=60s",

@@ -21,7 +21,7 @@ RESTRICTED: Json = {
 }
 
 
-def careful(image: str = "app:1", **spec: Any) -> Json:
+def restricted_template(image: str = "app:1", **spec: Any) -> Json:
     """Returns a template that `restricted` admits."""
     made = template(image, **spec)
     made["spec"]["containers"][0]["securityContext"] = RESTRICTED
@@ -36,10 +36,10 @@ def enforce(app: App, level: str | None) -> None:
 
 def test_restricted_tapp_runs_and_is_updated_in_place(app: App) -> None:
     enforce(app, "restricted")
-    app.apply(tapp(template=careful())).settle()
+    app.apply(tapp(template=restricted_template())).settle()
     born = app.uids()
     app.news()
-    app.patch(template=careful("app:2")).settle()
+    app.patch(template=restricted_template("app:2")).settle()
     assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
     assert app.uids() == born
     assert app.idle()
@@ -55,7 +55,7 @@ def test_pods_refused_by_pod_security_are_reported_and_created_after_a_fix(
         told = kubectl("describe", "tapp", "web", "-n", app.namespace)
         assert 'violates PodSecurity "restricted' in told
     app.news(refused=(403, 404, 409))
-    app.patch(template=careful()).settle()
+    app.patch(template=restricted_template()).settle()
     assert app.wrote(*each("create Pod", "web", 0, 1, 2))
 
 
@@ -71,19 +71,19 @@ def test_stricter_namespace_refuses_updates_and_stops_no_pod(app: App) -> None:
     app.patch(template=template("app:2"))
     refused: list[str] = []
 
-    def denied() -> bool:
+    def update_is_refused() -> bool:
         written = app.news(refused=(403, 404, 409))
         refused.extend(write.name for write in written if write.code == 403)
         return bool(refused)
 
-    app.until(denied, "the update is refused")
+    app.until(update_is_refused, "the update is refused")
     assert set(refused) == {"web-0"}
     assert app.images() == "app:1 app:1 app:1"
     assert app.uids() == born
     app.watcher.begin()
-    app.patch(template=careful("app:2"))
+    app.patch(template=restricted_template("app:2"))
     app.until(lambda: app.images() == "app:2 app:2 app:2", "all pods are replaced", LONG)
-    denied()
+    update_is_refused()
     app.settle()
     assert set(refused) == {"web-0"}
     assert app.watcher.fewest == 2

@@ -38,10 +38,10 @@ def test_tapp_creates_the_same_pods_as_a_statefulset_for_the_same_steps(
                 wanted = {each: sorted(lines) for each, lines in wanted.items()}
             assert found == wanted, step.what
             if not step.differs or step.differs in ALIKE_IN_THE_END:
-                same(theirs, ours, step)
+                assert_equal(theirs, ours, step)
 
 
-def same(theirs: Workload, ours: Workload, step: Step) -> None:
+def assert_equal(theirs: Workload, ours: Workload, step: Step) -> None:
     """Asserts that both have equal pods and equal counts."""
     assert theirs.versions == ours.versions, step.what
     until = time.monotonic() + 5

@@ -101,20 +101,20 @@ def test_rollout_and_history_survive_a_changed_registration(
 ) -> None:
     """The rollout continues within its budget, and the history stays usable."""
     rolling = Roll(app, levers).create()
-    before = kept(app)
+    before = revision_uids(app)
     assert before
     rolling.begin()
     register(change)
     rolling.end()
-    assert kept(app) >= before
+    assert revision_uids(app) >= before
     register()
     app.settle()
-    app.until(lambda: len(kept(app)) == 2, "both templates are in the history")
-    assert kept(app) > before
+    app.until(lambda: len(revision_uids(app)) == 2, "both templates are in the history")
+    assert revision_uids(app) > before
     assert app.restarts() == dict.fromkeys(app.pods, 1)
 
 
-def kept(app: App) -> set[str]:
+def revision_uids(app: App) -> set[str]:
     """Returns the uids of the TApp's revisions."""
     found = app.kube.list_all(*HISTORY, app.namespace)
     return {each["metadata"]["uid"] for each in found}

@@ -55,7 +55,7 @@ class Scene:
         (self.directory / name).write_text(yaml.safe_dump(tapp(**spec)))
 
 
-def named(image: str) -> dict[str, object]:
+def named_template(image: str) -> dict[str, object]:
     """Returns a template whose container has the name that the pages use."""
     made = template(image)
     made["spec"]["containers"][0]["name"] = "web"
@@ -72,8 +72,8 @@ def a_stuck_update(scene: Scene) -> None:
     no_such_image(scene)
     # Otherwise the container waits most of the time with another reason, as if it had been killed.
     scene.kubelet.levers.backoff_limit = 0.0
-    scene.web(replicas=4, template=named("nginx:1.28"))
-    scene.app.patch(template=named("nginx:typo"))
+    scene.web(replicas=4, template=named_template("nginx:1.28"))
+    scene.app.patch(template=named_template("nginx:typo"))
     scene.app.until(lambda: "broken" in scene.app.condition("Degraded"), "the instance is broken")
 
 
@@ -88,15 +88,19 @@ def ten_instances(scene: Scene) -> None:
 
 
 def two_templates(scene: Scene) -> None:
-    spec = {"replicas": 6, "template": named("web:1"), "templatePool": {"blue": named("blue:1")}}
+    spec = {
+        "replicas": 6,
+        "template": named_template("web:1"),
+        "templatePool": {"blue": named_template("blue:1")},
+    }
     scene.web(**spec)
     scene.file("old.yaml", **spec)
     for name in ("web.yaml", "new.yaml"):
-        scene.file(name, **{**spec, "template": named("web:2")})
+        scene.file(name, **{**spec, "template": named_template("web:2")})
 
 
 def claims_of_its_own(scene: Scene) -> None:
-    body = named("web:1")
+    body = named_template("web:1")
     body["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]  # type: ignore[index]
     size = {"requests": {"storage": "1Gi"}}
     claim = {"accessModes": ["ReadWriteOnce"], "resources": size}

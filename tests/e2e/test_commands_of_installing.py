@@ -47,11 +47,11 @@ class Story:
     def play(self, names: tuple[str, ...], before: dict[str, Act], after: dict[str, Act]) -> None:
         """Types the blocks in order, with actions before and after some of them."""
         for name in names:
-            before.get(name, nothing)(self)
+            before.get(name, do_nothing)(self)
             self.type(name)
-            after.get(name, nothing)(self)
+            after.get(name, do_nothing)(self)
 
-    def runs(self) -> None:
+    def create_tapp(self) -> None:
         """Creates a TApp `web`, which the service and Metacontroller of this host run."""
         self.fresh.established()
         made = tapp()
@@ -63,13 +63,13 @@ class Story:
         """Waits until `web` is Ready at its newest generation."""
         self.fresh.until(lambda: self.fresh.ready("web"), "the TApp is ready")
 
-    def works(self) -> None:
+    def start_controllers(self) -> None:
         """Starts the service and Metacontroller."""
         self.fresh.serve()
         self.fresh.control()
 
 
-def nothing(_: Story) -> None:
+def do_nothing(_: Story) -> None:
     """Does nothing before or after a block."""
 
 
@@ -90,23 +90,23 @@ def story(workspace: Path, dist: Path, tmp_path: Path) -> Iterator[Story]:
         yield made
 
 
-def by_now(first: str, story: Story) -> None:
+def start_tapp(first: str, story: Story) -> None:
     """Starts the service and a TApp after the first block."""
     assert first in BY_HELM + BY_KUBECTL
-    story.works()
-    story.runs()
+    story.start_controllers()
+    story.create_tapp()
 
 
-def nothing_is_left(story: Story) -> None:
+def wait_until_pods_are_gone(story: Story) -> None:
     story.fresh.until(lambda: not story.fresh.pods("web"), "its pods are gone")
 
 
 def test_documented_commands_install_and_remove_tapp_by_helm(story: Story) -> None:
     first, upgrade, _, last = BY_HELM
     after = {
-        first: lambda each: by_now(first, each),
+        first: lambda each: start_tapp(first, each),
         upgrade: Story.is_ready,
-        last: nothing_is_left,
+        last: wait_until_pods_are_gone,
     }
     story.play(BY_HELM, {}, after)
     assert story.fresh.run("kubectl", "get", "compositecontroller", "tapp-controller").returncode
@@ -115,18 +115,18 @@ def test_documented_commands_install_and_remove_tapp_by_helm(story: Story) -> No
 # --- by kubectl -----------------------------------------------------------------------------------
 
 
-def argo_is_there(story: Story) -> None:
+def create_argo_namespace(story: Story) -> None:
     story.shell("kubectl create namespace argocd")
     story.shell("kubectl -n argocd create configmap argocd-cm")
 
 
-def the_policy_of_long_ago_is_there(story: Story) -> None:
+def install_old_policy(story: Story) -> None:
     for each in documents(DIRECTORY / "lean-pods.yaml"):
         text = yaml.safe_dump(each).replace("tapp-lean-pods", "tapp-slim-pods")
         story.fresh.kube.apply(yaml.safe_load(text))
 
 
-def saved(story: Story) -> None:
+def prepare_backup(story: Story) -> None:
     """Deletes the TApp after its backup, and prepares the saved files as the page says."""
     listed = yaml.safe_load((story.directory / "tapps.yaml").read_text())["items"]
     (found,) = (each for each in listed if each["kind"] == "TApp")
@@ -140,35 +140,35 @@ def saved(story: Story) -> None:
     (story.directory / "web.yaml").write_text(yaml.safe_dump(found))
 
 
-def hanging(story: Story) -> None:
+def delete_without_service(story: Story) -> None:
     """Deletes the TApp while the service is stopped."""
     story.fresh.hook.stop()
     story.shell("kubectl delete tapp web --wait=false")
     assert story.fresh.tapp("web") is not None
 
 
-def let_go(story: Story) -> None:
+def finish_deletion(story: Story) -> None:
     """Waits until the TApp is deleted, starts the service again and creates another TApp."""
     story.fresh.until(lambda: story.fresh.tapp("web") is None, "the TApp is gone")
-    nothing_is_left(story)
+    wait_until_pods_are_gone(story)
     story.fresh.hook.start()
-    story.runs()
+    story.create_tapp()
 
 
 @pytest.mark.since(36, NEEDED)
 def test_documented_commands_install_and_remove_tapp_by_kubectl(story: Story) -> None:
     first, last = BY_KUBECTL[0], BY_KUBECTL[-1]
     before: dict[str, Act] = {
-        "docs/gitops.md: Argo CD 1": argo_is_there,
-        "docs/sizing.md: Leaner pods 2": the_policy_of_long_ago_is_there,
-        "docs/troubleshooting.md: Backup and restore 2": saved,
-        "docs/upgrade.md: Uninstall 3": hanging,
+        "docs/gitops.md: Argo CD 1": create_argo_namespace,
+        "docs/sizing.md: Leaner pods 2": install_old_policy,
+        "docs/troubleshooting.md: Backup and restore 2": prepare_backup,
+        "docs/upgrade.md: Uninstall 3": delete_without_service,
     }
     after: dict[str, Act] = {
-        first: lambda each: by_now(first, each),
+        first: lambda each: start_tapp(first, each),
         "docs/troubleshooting.md: Backup and restore 2": Story.is_ready,
-        "docs/upgrade.md: Uninstall 3": let_go,
-        last: nothing_is_left,
+        "docs/upgrade.md: Uninstall 3": finish_deletion,
+        last: wait_until_pods_are_gone,
     }
     story.play(BY_KUBECTL, before, after)
     assert story.fresh.run("kubectl", "get", "crd", "tapps.apps.tkestack.io").returncode
@@ -204,7 +204,7 @@ def test_documented_commands_migrate_from_the_old_controller(story: Story) -> No
     """A migration must replace no pod, and the removal of TApp must delete none."""
     born = old_world(story)
     *steps, last = FROM_SOURCE
-    story.play(tuple(steps[:-1]), {}, {"docs/migration.md: Steps 5": Story.works})
+    story.play(tuple(steps[:-1]), {}, {"docs/migration.md: Steps 5": Story.start_controllers})
     story.is_ready()
     story.type(steps[-1])
     assert story.fresh.pods("web") == born

@@ -326,7 +326,7 @@ def permissive_definition() -> Json:
     return definition
 
 
-def takes(kube: Kube, path: str, made: Json, **query: str) -> bool:
+def accepts(kube: Kube, path: str, made: Json, **query: str) -> bool:
     """Returns True if the API server accepts the TApp."""
     try:
         kube.request("POST", path, made, query)
@@ -346,10 +346,10 @@ def old(kube: Kube, namespace: str) -> Iterator[str]:
     )
     crds = ("apiextensions.k8s.io/v1", "customresourcedefinitions", None)
     try:
-        until(lambda: takes(kube, path, first), "the kind is served", 60)
+        until(lambda: accepts(kube, path, first), "the kind is served", 60)
         kube.request("POST", path, second)
         kube.apply(renamed_definition())
-        until(lambda: not takes(kube, path, probe, dryRun="All"), "the rules are in force", 60)
+        until(lambda: not accepts(kube, path, probe, dryRun="All"), "the rules are in force", 60)
         yield f"{path}/old.one"
     finally:
         kube.delete(*crds, f"tapps.{OLD_GROUP}")

@@ -99,7 +99,7 @@ def play_all(stories: list[Story], real: Real, *, complete: bool = False) -> lis
             state, differing = real.state(), []
             for story, accepted, again, here_state in ended:
                 really_accepted, really_again = split(of_story(writes, story))
-                remember(refused, story, again, really_again)
+                add_refused(refused, story, again, really_again)
                 compare = partial(differences, story, number)
                 differing += compare(accepted, really_accepted, "writes")
                 differing += compare(here_state, of_story(state, story), "state")
@@ -111,7 +111,7 @@ def play_all(stories: list[Story], real: Real, *, complete: bool = False) -> lis
     return found
 
 
-def remember(
+def add_refused(
     refused: dict[str, tuple[Writes, Writes]], story: Story, simulated: Writes, real: Writes
 ) -> None:
     """Adds the refused writes of a step to those of the story."""

@@ -35,16 +35,18 @@ def account(
 
 
 @pytest.fixture(scope="module")
-def telling(account: Path, kube: Kube, workspace: Path) -> Iterator[HookService]:
+def service_with_events(account: Path, kube: Kube, workspace: Path) -> Iterator[HookService]:
     """Two replicas of the service with Events switched on, and two workers each."""
     with replicas(kube, workspace / "telling", account, "TAPP_EVENTS") as service:
         yield service
 
 
 @pytest.fixture
-def told(app: App, hook_proxy: HookProxy, telling: HookService) -> Iterator[App]:
+def app_with_events(
+    app: App, hook_proxy: HookProxy, service_with_events: HookService
+) -> Iterator[App]:
     """A TApp whose syncs go to these replicas."""
-    with hook_proxy.led_to(telling.url):
+    with hook_proxy.led_to(service_with_events.url):
         yield app
 
 
@@ -77,9 +79,9 @@ def wait_for(app: App, reason: str, count: int = 1) -> None:
     ids=["five instances one by one", "sixty instances by tenths"],
 )
 def test_events_report_creation_updates_and_completion_of_a_rollout(
-    told: App, cluster: Cluster, note: list[str], replicas: int, budget: int | str
+    app_with_events: App, cluster: Cluster, note: list[str], replicas: int, budget: int | str
 ) -> None:
-    app = told
+    app = app_with_events
     begun = cluster.audit.mark() if cluster.audit else 0
     app.apply(tapp(replicas=replicas, updateStrategy={"maxUnavailable": budget})).settle(120)
     wait_for(app, "Completed")
@@ -109,8 +111,8 @@ def test_events_report_creation_updates_and_completion_of_a_rollout(
     note += [f"{each['reason']}: {each['note']}" for each in events(app)]
 
 
-def test_kubectl_describe_shows_the_events(told: App, kubectl: Kubectl) -> None:
-    app = told
+def test_kubectl_describe_shows_the_events(app_with_events: App, kubectl: Kubectl) -> None:
+    app = app_with_events
     made = tapp(replicas=2, forceDeletePod=True)
     made["metadata"]["annotations"] = {"apps.tkestack.io/lost-node-seconds": "soon"}
     app.apply(made)
@@ -128,9 +130,9 @@ def test_kubectl_describe_shows_the_events(told: App, kubectl: Kubectl) -> None:
 
 
 def test_syncs_continue_if_the_role_for_events_is_missing(
-    told: App, cluster: Cluster, telling: HookService
+    app_with_events: App, cluster: Cluster, service_with_events: HookService
 ) -> None:
-    app = told
+    app = app_with_events
     (binding,) = [
         each
         for each in documents(COMPONENT / "account.yaml")
@@ -147,18 +149,18 @@ def test_syncs_continue_if_the_role_for_events_is_missing(
         assert events(app) == []
         said = "cannot create resource"
         # The message follows the last attempt.
-        app.until(lambda: said in telling.log, "the log contains the refusal")
+        app.until(lambda: said in service_with_events.log, "the log contains the refusal")
     finally:
         app.kube.apply(binding)
 
 
 def test_syncs_are_answered_while_the_api_server_is_down(
-    told: App, cluster: Cluster, hook_proxy: HookProxy
+    app_with_events: App, cluster: Cluster, hook_proxy: HookProxy
 ) -> None:
     """A restart of the API server must cost neither a response nor an Event."""
     if cluster.control_plane is None:
         pytest.skip("the API server is not ours to stop")
-    app = told
+    app = app_with_events
     app.apply(tapp(replicas=3)).settle()
     request = app.calls()[-1].replace(b"app:1", b"app:9")
     cluster.control_plane._api.stop()

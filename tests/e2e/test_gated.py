@@ -71,7 +71,7 @@ def group(gated: Fresh) -> Json | None:
     return gated.kube.find(GROUPS, "podgroups", "default", "trainer")
 
 
-def told(gated: Fresh) -> str:
+def group_condition(gated: Fresh) -> str:
     """Returns status and reason of the scheduler's condition on the group."""
     found = group(gated) or {}
     conditions = (found.get("status") or {}).get("conditions") or [{}]
@@ -86,42 +86,44 @@ def test_gang_is_bound_together_and_its_instances_change_separately(gated: Fresh
         for each in gang(*made, **spec):
             kube.apply(each)
 
-    def all_run(count: int, what: str) -> None:
+    def wait_until_bound(count: int, what: str) -> None:
         gated.until(lambda: gated.ready("trainer") and len(bound(gated)) == count, what)
 
-    def gone(name: str) -> None:
+    def replace_pod(name: str) -> None:
         uid = gated.pods("trainer")[name]
         gated.do("kubectl", "delete", "pod", name, "--wait=false")
         gated.until(lambda: gated.pods("trainer").get(name) not in (None, uid), f"another {name}")
 
     apply(4)
-    gated.until(lambda: told(gated) == "False Unschedulable", "the gang is unschedulable")
+    gated.until(
+        lambda: group_condition(gated) == "False Unschedulable", "the gang is unschedulable"
+    )
     assert len(gated.pods("trainer")) == 4
     assert bound(gated) == []
     with FakeKubelet(gated.kubeconfig, ("more-0", "more-1")):
-        all_run(4, "there is room for all")
+        wait_until_bound(4, "there is room for all")
 
         first = gated.pods("trainer")
-        gone("trainer-2")
-        all_run(4, "it is bound alone")
+        replace_pod("trainer-2")
+        wait_until_bound(4, "it is bound alone")
         assert {**gated.pods("trainer"), "trainer-2": ""} == {**first, "trainer-2": ""}
 
         first = gated.pods("trainer")
         apply(4, "app:2")
-        all_run(4, "another image")
+        wait_until_bound(4, "another image")
         assert gated.pods("trainer") == first  # in place
 
         apply(5, "app:2")
-        all_run(5, "one more, and the group asks for one more")
+        wait_until_bound(5, "one more, and the group asks for one more")
 
         apply(5, "app:2", statuses={"1": "Killed"})
-        all_run(4, "one is stopped")
+        wait_until_bound(4, "one is stopped")
         apply(5, "app:2")
-        all_run(5, "and started, alone")
+        wait_until_bound(5, "and started, alone")
 
         kube.delete(GROUPS, "podgroups", "default", "trainer")
-        gone("trainer-3")
-        all_run(5, "a group that is to go stays while it has pods")
+        replace_pod("trainer-3")
+        wait_until_bound(5, "a group that is to go stays while it has pods")
         gated.do("kubectl", "delete", "tapp", "trainer", "--timeout=60s")
         gated.until(lambda: not gated.pods("trainer"), "the pods are gone")
         gated.until(lambda: group(gated) is None, "the group is gone")
@@ -130,7 +132,7 @@ def test_gang_is_bound_together_and_its_instances_change_separately(gated: Fresh
 RESPONDER = {"name": "games.example.com/match", "priority": 10000}
 
 
-def asked_first(replicas: int = 2, image: str = "app:1", **spec: Any) -> Json:
+def tapp_with_responder(replicas: int = 2, image: str = "app:1", **spec: Any) -> Json:
     """Returns a TApp whose pods name a responder for evictions."""
     made = template(image, **{"evictionResponders": [RESPONDER], **spec})
     found = tapp("match", replicas=replicas, template=made)
@@ -145,7 +147,7 @@ def test_hold_delays_an_eviction_until_the_responder_removes_it(gated: Fresh) ->
     1.37 has the API, but no controller for it. The test plays the responder.
     """
     kube = gated.kube
-    kube.apply(asked_first())
+    kube.apply(tapp_with_responder())
     gated.until(lambda: gated.ready("match"), "the TApp is ready")
     first = gated.pods("match")
     path = kube.path("v1", "pods", "default", "match-1")
@@ -159,7 +161,7 @@ def test_hold_delays_an_eviction_until_the_responder_removes_it(gated: Fresh) ->
         },
     }  # fmt: skip
     kube.create(request)
-    kube.apply(asked_first(image="app:2"))
+    kube.apply(tapp_with_responder(image="app:2"))
     gated.until(
         lambda: image(gated, "match-0") == "app:2", "the instance without a hold is updated"
     )
@@ -176,7 +178,9 @@ def test_hold_delays_an_eviction_until_the_responder_removes_it(gated: Fresh) ->
     )
     gated.until(lambda: gated.ready("match"), "the TApp is ready again")
     assert image(gated, "match-1") == "app:2"
-    kube.apply(asked_first(image="app:2", evictionResponders=[{**RESPONDER, "priority": 9000}]))
+    kube.apply(
+        tapp_with_responder(image="app:2", evictionResponders=[{**RESPONDER, "priority": 9000}])
+    )
     gated.until(
         lambda: not set(gated.pods("match").values()) & set(first.values()), "all pods are replaced"
     )

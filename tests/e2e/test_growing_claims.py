@@ -124,27 +124,29 @@ def test_api_server_refuses_changes_of_claims_that_the_service_never_requests(
     with pytest.raises(KubeError, match="422"):
         app.kube.replace({**claim, "metadata": bare, "spec": {}})
 
-    def refused(**spec: Json) -> str:
+    def refusal_of(**spec: Json) -> str:
         with pytest.raises(KubeError) as refusal:
             app.kube.patch(path, {"spec": spec})
         return f"{refusal.value.status} {refusal.value}"
 
     more = {"requests": {"storage": "2Gi"}}
-    grown = refused(resources=more)
+    grown = refusal_of(resources=more)
     assert "403" in grown
     assert (
         "only dynamically provisioned pvc can be resized and the storageclass that provisions the "
         "pvc must support resize"
     ) in grown
-    assert "spec is immutable after creation" in refused(resources={"limits": {"storage": "1Gi"}})
-    assert "field can not be less than status.capacity" in refused(
+    assert "spec is immutable after creation" in refusal_of(
+        resources={"limits": {"storage": "1Gi"}}
+    )
+    assert "field can not be less than status.capacity" in refusal_of(
         resources={"requests": {"storage": "512Mi"}}
     )
     unbound = {key: claim[key] for key in ("apiVersion", "kind")}
     unbound |= claim_template("1Gi", "nobody")
     unbound["metadata"] = {"name": "unbound", "namespace": app.namespace}
     path = app.kube.path_of(app.kube.create(unbound))
-    assert "spec is immutable after creation" in refused(resources=more)
+    assert "spec is immutable after creation" in refusal_of(resources=more)
 
 
 def test_registration_that_allows_growth_writes_no_existing_claim_of_metacontroller(

@@ -31,7 +31,7 @@ def history(app: App) -> list[str]:
     ]
 
 
-def kept(app: App, *expected: str) -> bool:
+def history_is(app: App, *expected: str) -> bool:
     """Waits until the history has these entries. Returns True."""
     app.until(lambda: history(app) == list(expected), f"the history is {expected}")
     return True
@@ -39,12 +39,12 @@ def kept(app: App, *expected: str) -> bool:
 
 def test_revision_is_immutable_and_is_created_again_after_its_deletion(app: App) -> None:
     app.apply(tapp(replicas=1)).settle()
-    assert kept(app, "1 default app:1")
+    assert history_is(app, "1 default app:1")
     (made,) = revisions(app)
     with pytest.raises(KubeError, match="immutable"):
         app.kube.replace({**made, "data": {"template": {}}})
     app.kube.delete("apps/v1", "controllerrevisions", app.namespace, made["metadata"]["name"])
-    assert kept(app, "1 default app:1")
+    assert history_is(app, "1 default app:1")
     assert app.idle()
 
 
@@ -53,11 +53,11 @@ def test_orphaned_revisions_stay_and_do_not_disturb_another_tapp(app: App) -> No
     odd = template("app:1")
     odd["metadata"]["annotations"] = {"zeta": "<&> é \u2028", "alpha": '"\\"'}
     app.apply(tapp(replicas=1, template=odd)).settle()
-    assert kept(app, "1 default app:1")
+    assert history_is(app, "1 default app:1")
     app.delete(propagationPolicy="Orphan")
     app.until(
         lambda: not revisions(app)[0]["metadata"].get("ownerReferences"),
         "the revision has no owner",
     )
     app.apply(tapp("other", replicas=1)).settle()
-    assert kept(app, "1 default app:1", "1 default app:1")
+    assert history_is(app, "1 default app:1", "1 default app:1")

@@ -29,11 +29,11 @@ def label(app: App, id: int) -> str | None:
     return found
 
 
-def wanted(app: App, id: int) -> str:
+def pending_action(app: App, id: int) -> str:
     return note(app.pod(id), WANTED)
 
 
-def held(app: App) -> App:
+def tapp_on_hold(app: App) -> App:
     """Creates a TApp with one pod on hold, and waits until the service has observed the hold."""
     app.apply(tapp()).settle().annotate(1, hold="match 42")
     return app.until(lambda: label(app, 1) == "true", "the service has observed the hold")
@@ -51,7 +51,7 @@ def progressing(app: App) -> str:
 def test_action_waits_for_a_hold_is_announced_and_follows_its_removal(
     app: App, change: Json, action: str
 ) -> None:
-    held(app)
+    tapp_on_hold(app)
     born, restarts = app.uids(), app.restarts()
     app.patch(**change)
     app.until(
@@ -76,19 +76,19 @@ def test_action_waits_for_a_hold_is_announced_and_follows_its_removal(
     assert app.uids().get(1) == (born[1] if action == "Update" else None)
     if action == "Update":
         assert app.images() == "app:2 app:2 app:2"
-        assert not wanted(app, 1)
+        assert not pending_action(app, 1)
         assert label(app, 1) is None
     assert app.idle()
 
 
 def test_deletion_of_a_tapp_waits_for_a_hold_and_ends_with_its_timeout(app: App) -> None:
-    held(app)
+    tapp_on_hold(app)
     app.kube.delete("apps.tkestack.io/v1", "tapps", app.namespace, "web")
     app.until(lambda: sorted(app.pods) == [1], "the other pods are gone")
     app.until(lambda: progressing(app).startswith("True Held"), "Progressing reports the hold")
     assert "pods web-1" in progressing(app)
     assert "'match 42'" in progressing(app)
-    assert wanted(app, 1) == "Delete"
+    assert pending_action(app, 1) == "Delete"
     app.quiet()
     assert app.found is not None
     app.patch(deletionHoldTimeoutSeconds=0)
@@ -99,7 +99,7 @@ def test_deletion_of_a_tapp_waits_for_a_hold_and_ends_with_its_timeout(app: App)
 # --- evictions ------------------------------------------------------------------------------------
 
 
-def asked_to_go(app: App, id: int) -> int:
+def eviction_status(app: App, id: int) -> int:
     """Returns the status code of the eviction API."""
     try:
         app.evict(id)
@@ -130,13 +130,13 @@ def test_disruption_budget_of_the_example_protects_only_pods_on_hold(app: App) -
     assert status["expectedPods"] == 4
     assert status["disruptionsAllowed"] == 0
     born = app.uids()
-    assert asked_to_go(app, 0) == 429
-    assert asked_to_go(app, 1) == 201
+    assert eviction_status(app, 0) == 429
+    assert eviction_status(app, 1) == 201
     app.anew(1, born)
     assert app.uids()[0] == born[0]
     app.annotate(0, hold=None)
     app.until(lambda: label(app, 0) is None, "the service has observed the end of the hold")
-    assert asked_to_go(app, 0) == 201
+    assert eviction_status(app, 0) == 201
     app.anew(0, born)
 
 
@@ -149,8 +149,8 @@ class Kubelet(threading.Thread):
         self.ending = threading.Event()
         self.write("", "")
 
-    def write(self, held: str, asked: str) -> None:
-        for name, text in (("held", held), ("wanted", asked)):
+    def write(self, held: str, action: str) -> None:
+        for name, text in (("held", held), ("wanted", action)):
             (self.directory / f"{name}.new").write_text(text)
             (self.directory / f"{name}.new").rename(self.directory / name)
 
@@ -163,7 +163,7 @@ class Kubelet(threading.Thread):
 
 
 @contextmanager
-def playing(app: App, cluster: Cluster, id: int, directory: Path) -> Iterator[Any]:
+def running_program(app: App, cluster: Cluster, id: int, directory: Path) -> Iterator[Any]:
     """Runs the example's program here with the rights of its service account."""
     (directory / "token").write_text(app.kube.token(app.namespace, "arena"))
     (directory / "ca.crt").write_bytes(authority_of(cluster.kubeconfig))
@@ -194,7 +194,7 @@ def test_program_of_the_example_removes_its_hold_after_the_match(
     app: App, cluster: Cluster, tmp_path: Path
 ) -> None:
     app.apply(*arena(app)).settle()
-    with playing(app, cluster, 2, tmp_path) as program:
+    with running_program(app, cluster, 2, tmp_path) as program:
         app.until(lambda: note(app.pod(2), HOLD).startswith("match"), "the program plays")
         assert label(app, 2) == "true"
         born = app.uids()

@@ -19,7 +19,7 @@ import pytest
 from .cluster import Cluster
 from .kube import Json, Kube
 from .kubelet import FakeKubelet
-from .kubelet_stories import Event, Scripted, Story, alike, story, told
+from .kubelet_stories import Event, Scripted, Story, are_alike, lines_of, story
 from .pods import Pods, container, phase
 from .realnode.images import app
 from .realnode.node import RealNode
@@ -65,7 +65,7 @@ class Stage:
         versions = self._versions(name, born["metadata"]["uid"])
         self._pods.delete(name, gracePeriodSeconds=1)
         self._pods.wait_gone(name)
-        return told(versions)
+        return lines_of(versions)
 
     def _happens(self, name: str, event: Event, kill: Callable[[str], None]) -> None:
         if event.tag:
@@ -111,7 +111,7 @@ def test_fake_kubelet_reports_the_same_statuses_as_the_real_one(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         played = list(pool.map(stage.play, stories))
     again = [
-        one for one, (real, fake) in zip(stories, played, strict=True) if not alike(real, fake)
+        one for one, (real, fake) in zip(stories, played, strict=True) if not are_alike(real, fake)
     ]
     # A watch may miss a status that lasts a few milliseconds. So stories with a difference are
     # played again, with fewer at once, and finally alone.
@@ -122,9 +122,9 @@ def test_fake_kubelet_reports_the_same_statuses_as_the_real_one(
         differ = [
             f"{one}\n  real: {real}\n  fake: {fake}"
             for one, (real, fake) in replayed
-            if not alike(real, fake)
+            if not are_alike(real, fake)
         ]
-        left = [one for one, (real, fake) in replayed if not alike(real, fake)]
+        left = [one for one, (real, fake) in replayed if not are_alike(real, fake)]
     lines = sum(len(real) for real, _ in played)
     seconds = time.monotonic() - begun
     note.append(

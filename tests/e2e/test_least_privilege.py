@@ -58,7 +58,7 @@ def stored(image: str = "app:1", **container: Any) -> Json:
     return made
 
 
-def whole() -> Json:
+def full_tapp() -> Json:
     """Returns a TApp that uses all functions of the service."""
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     return tapp(
@@ -87,7 +87,7 @@ def enforced(cluster: Cluster, tapps: Controller) -> Cluster:
     return cluster
 
 
-def asked(cluster: Cluster, since: int = 0) -> list[Write]:
+def requests_of_metacontroller(cluster: Cluster, since: int = 0) -> list[Write]:
     """Returns the requests of Metacontroller, without those about test definitions."""
     assert cluster.audit is not None
     found = cluster.audit.asked(since, USER)
@@ -100,7 +100,7 @@ def test_least_privilege_role_is_sufficient_and_fully_used(
     """The life includes claims, a drain, new pods, adopted orphans, refused syncs and the
     deletion.
     """
-    app.apply(whole()).settle()
+    app.apply(full_tapp()).settle()
     app.patch(template=stored("app:2")).settle()
     app.patch(template=stored("app:2", env=[{"name": "A", "value": "1"}])).settle()
     app.patch(replicas=1).settle()
@@ -114,7 +114,7 @@ def test_least_privilege_role_is_sufficient_and_fully_used(
         app.kube.patch(path, {"metadata": {"ownerReferences": None}})
         app.until(lambda path=path: owned(app.kube.request("GET", path)), f"{name} is adopted")
     app.delete()
-    requests = asked(enforced)
+    requests = requests_of_metacontroller(enforced)
     refused = {right(each) for each in requests if each.code == 403}
     assert refused == set()
     used = {right(each) for each in requests}
@@ -161,7 +161,7 @@ def test_missing_rule_of_the_role_causes_a_refusal(
     assert enforced.audit is not None
     mark = enforced.audit.mark()
     app = request.getfixturevalue("app")
-    app.apply(whole())
+    app.apply(full_tapp())
     if any(resource == "events" for _, resource, _ in without):
         app.settle()
     else:
@@ -170,7 +170,9 @@ def test_missing_rule_of_the_role_causes_a_refusal(
     # Requests of earlier tests do not count: a namespace in deletion refuses new objects. The
     # namespace `default` has the Events of the registered controllers.
     ours = [
-        each for each in asked(enforced, mark) if each.namespace in ("", "default", app.namespace)
+        each
+        for each in requests_of_metacontroller(enforced, mark)
+        if each.namespace in ("", "default", app.namespace)
     ]
     refused = {right(each) for each in ours if each.code == 403}
     assert refused

@@ -17,7 +17,7 @@ from tests.limits import LIMITS
 
 from .app import App, each, tapp, template
 from .kube import Json, Kube, KubeError
-from .pods import tried
+from .pods import dry_run_pod
 from .policies import LEAN, OURS, OWNER, copy_of, pod_with, stored
 
 pytestmark = pytest.mark.e2e
@@ -30,9 +30,9 @@ def test_api_server_refuses_a_field_beyond_its_limit(kube: Kube, namespace: str,
     """A wrong limit would block valid pods, or delete pods that cannot be created again."""
     made, accepted, refused, _ = LIMITS[name]
     if accepted is not None:  # otherwise a class or an account would have to exist
-        tried(kube, namespace, made(accepted))
+        dry_run_pod(kube, namespace, made(accepted))
     with pytest.raises(KubeError) as refusal:
-        tried(kube, namespace, made(refused))
+        dry_run_pod(kube, namespace, made(refused))
     # Admission looks up a class or an account before the API server checks the name.
     assert refusal.value.status == (422 if accepted is not None else 403), str(refusal.value)
 
@@ -49,7 +49,7 @@ def annotation_bytes(pod: Json) -> int:
     return sum(len(key) + len(text) for key, text in pod["metadata"]["annotations"].items())
 
 
-def rolled(app: App, length: int) -> None:
+def assign_large_template(app: App, length: int) -> None:
     """Assigns a template of the pool with a variable of `length` characters to all instances."""
     app.patch(templatePool={"large": large(length)}, **POOL)
 
@@ -65,12 +65,12 @@ def test_annotations_above_the_limit_by_one_byte_keep_all_pods(app: App) -> None
     lengths = {annotation_bytes(pod) for pod in app.pods.values()}
     length = 1_000 + MOST_ANNOTATIONS - max(lengths)
     before = app.uids()
-    rolled(app, length + 1)
+    assign_large_template(app, length + 1)
     said = "annotations of a pod would have 262145 bytes"
     app.until(lambda: said in app.condition("CreationBlocked"), "CreationBlocked is reported")
     assert app.idle()
     assert app.uids() == before
-    rolled(app, length)
+    assign_large_template(app, length)
     app.settle()
     assert set(app.uids().values()).isdisjoint(before.values())
     assert {annotation_bytes(pod) for pod in app.pods.values()} == {MOST_ANNOTATIONS}
@@ -104,7 +104,7 @@ def test_larger_template_is_rolled_out_once_a_lean_pod_exists(
     """A pod that was created under the policy proves that the other pods can be replaced."""
     app.apply(tapp(updateStrategy=EVERYBODY)).settle()
     before = app.uids()
-    rolled(app, 270_000)
+    assign_large_template(app, 270_000)
     app.until(
         lambda: "tapp-lean-pods" in app.condition("CreationBlocked"), "CreationBlocked is reported"
     )
@@ -130,7 +130,7 @@ def test_pods_are_kept_if_no_kubelet_would_start_the_image(app: App, kube: Kube)
     assert app.idle()
     assert app.images() == "app:1 app:1 app:1"
     assert app.uids() == before
-    tried(kube, app.namespace, odd)
+    dry_run_pod(kube, app.namespace, odd)
     app.patch(template=template("app:2")).settle()
     assert app.images() == "app:2 app:2 app:2"
     assert app.uids() == before

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 ROLE = {"app": "web", "role": "replica"}
 
 
-def made(image: str = "app:1", **parts: Json) -> Json:
+def labelled_template(image: str = "app:1", **parts: Json) -> Json:
     """Returns a template with a label `role` and an annotation `note`."""
     found = template(image)
     found["metadata"] = {"labels": ROLE, "annotations": {"note": "first"}, **parts}
@@ -36,7 +36,7 @@ def test_labels_and_annotations_set_by_a_program_stay_through_updates(
     """Updates of another container and another label, and a written default, must not reset the
     values.
     """
-    app.apply(tapp(template=made(), revisionHistoryLimit=history)).settle()
+    app.apply(tapp(template=labelled_template(), revisionHistoryLimit=history)).settle()
     uids = app.uids()
     app.edit(0, {"metadata": {"labels": {"role": "master"}, "annotations": {"note": "mine"}}})
     app.until(lambda: "MetadataEdited" in str(app.status), "MetadataEdited is reported")
@@ -45,11 +45,11 @@ def test_labels_and_annotations_set_by_a_program_stay_through_updates(
     assert app.condition("Degraded").startswith("False")
     assert app.idle()
     for changed in (
-        made("app:2"),
-        made("app:2", labels={**ROLE, "tier": "gold"}),
+        labelled_template("app:2"),
+        labelled_template("app:2", labels={**ROLE, "tier": "gold"}),
         {
-            **made("app:3", labels={**ROLE, "tier": None}),
-            "spec": {**made("app:3")["spec"], "restartPolicy": "Always"},
+            **labelled_template("app:3", labels={**ROLE, "tier": None}),
+            "spec": {**labelled_template("app:3")["spec"], "restartPolicy": "Always"},
         },
     ):
         app.patch(template=changed).settle()
@@ -59,7 +59,7 @@ def test_labels_and_annotations_set_by_a_program_stay_through_updates(
     assert "tier" not in app.pod(0)["metadata"]["labels"]
     assert app.uids() == uids
     assert app.idle()
-    app.patch(template=made("app:3", labels={**ROLE, "role": "standby"})).settle()
+    app.patch(template=labelled_template("app:3", labels={**ROLE, "role": "standby"})).settle()
     # Without a revision, the service cannot know whether the template has changed a foreign key.
     first = "standby" if history else "master"
     assert [metadata(app, number)[0] for number in range(3)] == [first, "standby", "standby"]
@@ -72,15 +72,15 @@ def test_label_removed_by_a_user_does_not_return(app: App) -> None:
 
     A key that the template loses leaves all pods.
     """
-    app.apply(tapp(template=made())).settle()
+    app.apply(tapp(template=labelled_template())).settle()
     app.edit(1, {"metadata": {"labels": {"role": None}}})
     app.until(
         lambda: "label 'role' was removed" in app.condition("MetadataEdited"),
         "the removed label is reported",
     )
-    app.patch(template=made("app:2")).settle()
+    app.patch(template=labelled_template("app:2")).settle()
     assert [metadata(app, number)[0] for number in range(3)] == ["replica", None, "replica"]
-    app.patch(template=made("app:2", labels={"role": None})).settle()
+    app.patch(template=labelled_template("app:2", labels={"role": None})).settle()
     assert [metadata(app, number)[0] for number in range(3)] == [None] * 3
     assert app.condition("MetadataEdited") == ""
     assert app.idle()

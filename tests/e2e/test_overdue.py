@@ -13,11 +13,11 @@ KEEP = "a.example/keep"
 LATE = 120.0  # Seconds: the grace period, the margin, and the machine's other work
 
 
-def keep(app: App, id: int) -> None:
+def add_finalizer(app: App, id: int) -> None:
     app.edit(id, {"metadata": {"finalizers": [KEEP]}})
 
 
-def let_go(app: App, id: int) -> None:
+def remove_finalizers(app: App, id: int) -> None:
     app.edit(id, {"metadata": {"finalizers": None}})
 
 
@@ -30,7 +30,7 @@ def test_tapp_is_degraded_while_a_finalizer_keeps_a_pod(
     app: App, change: dict[str, object]
 ) -> None:
     app.apply(tapp(template=template(terminationGracePeriodSeconds=1))).settle()
-    keep(app, 2)
+    add_finalizer(app, 2)
     app.patch(**change)
     app.until(
         lambda: app.condition("Degraded").startswith("True PodsNotDeleted"),
@@ -46,7 +46,7 @@ def test_tapp_is_degraded_while_a_finalizer_keeps_a_pod(
         "Stalled is reported",
         LATE,
     )
-    let_go(app, 2)
+    remove_finalizers(app, 2)
     app.until(
         lambda: app.condition("Degraded").startswith("False"),
         "the TApp is not degraded any more",
@@ -57,7 +57,7 @@ def test_tapp_is_degraded_while_a_finalizer_keeps_a_pod(
 def test_tapp_in_deletion_reports_the_pod_that_it_waits_for(app: App) -> None:
     """Metacontroller writes the status from the response of the finalize hook."""
     app.apply(tapp(template=template(terminationGracePeriodSeconds=1))).settle()
-    keep(app, 1)
+    add_finalizer(app, 1)
     app.kube.delete("apps.tkestack.io/v1", "tapps", app.namespace, "web")
     app.until(lambda: sorted(app.pods) == [1], "the other pods are gone")
     app.until(
@@ -72,7 +72,7 @@ def test_tapp_in_deletion_reports_the_pod_that_it_waits_for(app: App) -> None:
     )
     assert KEEP in app.condition("Degraded")
     app.quiet()
-    let_go(app, 1)
+    remove_finalizers(app, 1)
     app.until(lambda: app.found is None, "the TApp is gone", LATE)
 
 
@@ -82,7 +82,7 @@ def test_tapp_in_deletion_names_foreign_finalizers(app: App, propagation: str) -
     finalizer.
     """
     app.apply(tapp(template=template(terminationGracePeriodSeconds=1))).settle()
-    keep(app, 1)
+    add_finalizer(app, 1)
     found = app.found
     assert found is not None
     if propagation == "Background":
@@ -97,7 +97,7 @@ def test_tapp_in_deletion_names_foreign_finalizers(app: App, propagation: str) -
         "PodsNotDeleted is reported",
         LATE,
     )
-    let_go(app, 1)
+    remove_finalizers(app, 1)
     if propagation == "Background":
         app.until(lambda: not app.pods, "the pod is gone", LATE)
         app.kube.patch(app.path, {"metadata": {"finalizers": None}})

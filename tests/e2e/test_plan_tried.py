@@ -172,19 +172,19 @@ def test_plan_refuses_exactly_the_pods_that_the_api_server_refuses(
     session = Session(global_options=targets)
     observed = session.cluster.observe("web")
 
-    def said(document: Json) -> tuple[str, ...]:
+    def refusals(document: Json) -> tuple[str, ...]:
         how = applied.apply_method(session.cluster, observed, None, force=False)
         planned, refused = applied.dry_run_result(session, observed, document, how)
         return refused or try_children(session.cluster, observed, planned, 300).refused
 
-    taken = [name for name, spec in INVALID.items() if not said(edited(spec))]
+    taken = [name for name, spec in INVALID.items() if not refusals(edited(spec))]
     assert not taken, "the plan calls these fine"
-    wrong = {name: found for name, spec in VALID.items() if (found := said(edited(spec)))}
+    wrong = {name: found for name, spec in VALID.items() if (found := refusals(edited(spec)))}
     assert not wrong
     for name, more in MORE.items():
         document = tapp(replicas=2)
         document["spec"] |= copy.deepcopy(more)
-        assert said(document), name
+        assert refusals(document), name
 
     file = plugin.directory / "web.yaml"
     file.write_text(yaml.safe_dump(edited(INVALID["a port name of 16 characters"])))
@@ -246,10 +246,10 @@ def test_commands_work_with_kubectl_preferences_of_the_user(app: App, plugin: Pl
         ],
     }
     place.write_text(json.dumps(preferences))
-    said = plugin.shell(
+    shown = plugin.shell(
         f"KUBERC={place} kubectl tapp status web && KUBERC={place} kubectl tapp list"
     )
-    assert "web" in said
+    assert "web" in shown
     out = plugin.shell(f"KUBERC={place} kubectl tapp plan -f {file}")
     assert f"because {place} sets server-side of apply to true" in out
     plugin.shell(f"KUBERC={place} kubectl apply -f {file}")

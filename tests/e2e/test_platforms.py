@@ -127,8 +127,8 @@ def test_replicas_of_the_service_run_on_different_linux_nodes(
     fresh.do("kubectl", "scale", *name, "--replicas=0")
     fresh.until(lambda: not pods(fresh), "the pods are gone")
     fresh.do("kubectl", "scale", *name, "--replicas=2")
-    fresh.until(lambda: len(placed(fresh)) == 2, "both pods have a node")
-    assert len(set(placed(fresh))) == nodes
+    fresh.until(lambda: len(nodes_of_pods(fresh)) == 2, "both pods have a node")
+    assert len(set(nodes_of_pods(fresh))) == nodes
 
 
 def test_manifests_set_no_user_id_that_openshift_would_refuse(
@@ -162,6 +162,6 @@ def pods(fresh: Fresh) -> list[Json]:
     return fresh.kube.list_all("v1", "pods", NAMESPACE)
 
 
-def placed(fresh: Fresh) -> list[str]:
+def nodes_of_pods(fresh: Fresh) -> list[str]:
     """Returns the nodes of the service's pods that have one."""
     return [each["spec"]["nodeName"] for each in pods(fresh) if each["spec"].get("nodeName")]

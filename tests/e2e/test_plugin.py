@@ -181,12 +181,12 @@ def test_refused_pod_is_reported_with_the_message_of_the_api_server(
         5: "forbidden: no PriorityClass with name urgent was found",
     }
 
-    def told() -> bool:
+    def all_refusals_shown() -> bool:
         out = kubectl.tapp("status", "web").out
         refuses = "not created: the API server refuses its pod:"
         return all(re.search(f"{id}: {refuses} {text}", out) for id, text in words.items())
 
-    app.until(told, "each instance shows its refusal")
+    app.until(all_refusals_shown, "each instance shows its refusal")
     said = kubectl.tapp("wait", "web", "3", "--timeout=2m")
     assert said.code == 4
     assert "exceeded quota: few" in said.err

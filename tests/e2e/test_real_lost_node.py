@@ -31,7 +31,7 @@ ON_REAL = (2, 3)
 """The instances on the real node. They have the highest numbers, so scaling down deletes them."""
 
 
-def apart() -> Json:
+def anti_affinity() -> Json:
     """Returns an anti-affinity that gives each pod its own node if there are enough nodes."""
     term = {
         "topologyKey": "kubernetes.io/hostname",
@@ -47,7 +47,7 @@ def expression(key: str, *values: str) -> Json:
     return {"matchExpressions": [{"key": key, **wanted}]}
 
 
-def spread() -> Json:
+def spread_tapp() -> Json:
     """Returns a TApp of four: 0 and 1 on fake nodes, 2 and 3 on the real node while it is
     available.
     """
@@ -62,7 +62,7 @@ def spread() -> Json:
         container(),
         nodeSelector={FAKE: "true"},
         tolerations=[],
-        affinity={"podAntiAffinity": apart()},
+        affinity={"podAntiAffinity": anti_affinity()},
     )
     names = {str(number): "there" for number in ON_REAL}
     made = tapp(replicas=4, template=elsewhere, templatePool={"there": there}, templates=names)
@@ -74,15 +74,15 @@ def nodes(app: App) -> dict[int, str]:
     return {number: pod["spec"].get("nodeName", "") for number, pod in app.pods.items()}
 
 
-def is_going(pod: Json) -> bool:
+def is_terminating(pod: Json) -> bool:
     """Returns True if the pod is Terminating."""
     return "deletionTimestamp" in pod["metadata"]
 
 
 @pytest.fixture
 def moving(real: Trial) -> Trial:
-    """The TApp of `spread`, complete and on its expected nodes."""
-    app = real.app.apply(spread()).settle()
+    """The TApp of `spread_tapp`, complete and on its expected nodes."""
+    app = real.app.apply(spread_tapp()).settle()
     placed = nodes(app)
     assert {placed[number] for number in ON_REAL} == {real.node.name}, placed
     assert len(set(placed.values())) == 3, placed
@@ -102,7 +102,7 @@ def silence(real: Trial) -> float:
     return stopped
 
 
-def story(real: Trial, number: int, stopped: float) -> dict[str, float]:
+def steps_on_lost_node(real: Trial, number: int, stopped: float) -> dict[str, float]:
     """Returns the steps of an instance on a lost node, in seconds since the kubelet was stopped."""
     published = real.history.of(f"web-{number}")
     old = published[0].pod["metadata"]["uid"]
@@ -122,7 +122,9 @@ def story(real: Trial, number: int, stopped: float) -> dict[str, float]:
     assert all(steps.values()), (steps.keys(), str(real.history))
     first = {step: versions[0].seconds - after for step, versions in steps.items()}
     early = [
-        each for each in mine if is_going(each.pod) and each.pod["status"]["phase"] != "Failed"
+        each
+        for each in mine
+        if is_terminating(each.pod) and each.pod["status"]["phase"] != "Failed"
     ]
     assert early == [], "it was deleted before it was marked Failed"
     return first
@@ -143,7 +145,7 @@ def test_instances_move_from_a_lost_node(moving: Trial, cluster: Cluster, note: 
     )
     app.settle()
     for number in ON_REAL:
-        when = story(moving, number, stopped)
+        when = steps_on_lost_node(moving, number, stopped)
         note.append(
             f"web-{number} on a lost node: "
             + ", ".join(f"{step} {seconds:.1f} s" for step, seconds in when.items())
@@ -185,12 +187,12 @@ def test_deletion_of_instances_on_a_lost_node_completes(moving: Trial, how: str)
     if how != "delete":
         app.settle()
     assert sorted(app.pods) == {"kill": [0, 1, 2], "scale down": [0, 1], "delete": []}[how]
-    assert not any(map(is_going, app.pods.values()))
+    assert not any(map(is_terminating, app.pods.values()))
     moving.node.rest()
     app.until(lambda: not moving.witness.now(app.namespace), "the old containers end", 60)
 
 
-def is_shut(app: App, node: str) -> bool:
+def has_other_taints(app: App, node: str) -> bool:
     """Returns True if the node has a taint in addition to that of all fake nodes, as a new node has
     for a while.
     """
@@ -203,7 +205,7 @@ def kubelets(cluster: Cluster, app: App) -> Iterator[FakeKubelet]:
     """Four additional fake nodes for one TApp, which is deleted before them."""
     with FakeKubelet(cluster.kubeconfig, NODES, context=cluster.context, tainted=True) as made:
         app.until(
-            lambda: not any(is_shut(app, node) for node in NODES),
+            lambda: not any(has_other_taints(app, node) for node in NODES),
             "the nodes have no further taints",
         )
         yield made
@@ -222,7 +224,7 @@ def test_instances_stay_while_most_nodes_are_silent(app: App, kubelets: FakeKube
     required = {"nodeSelectorTerms": [expression("kubernetes.io/hostname", *NODES)]}
     affinity = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required},
-        "podAntiAffinity": apart(),
+        "podAntiAffinity": anti_affinity(),
     }
     spec = template(tolerations=[{"key": FAKE, "operator": "Exists"}], affinity=affinity)
     app.apply(mobile(tapp(replicas=4, template=spec))).settle()
@@ -237,7 +239,7 @@ def test_instances_stay_while_most_nodes_are_silent(app: App, kubelets: FakeKube
     time.sleep(LIMIT + SOON)
     assert app.uids() == born
     assert app.condition("Degraded").startswith("True ")
-    assert not any(map(is_going, app.pods.values()))
+    assert not any(map(is_terminating, app.pods.values()))
     kubelets.recover(placed[1])
     app.until(
         lambda: len(set(app.uids().values()) - set(born.values())) == 2, "two instances move", 60

@@ -11,7 +11,7 @@ from .realnode.workloads import container, environment
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
-def lost(real: Trial) -> None:
+def silence_until_lost(real: Trial) -> None:
     """Silences the node, and waits until the control plane treats it as lost."""
     real.node.silence()
     real.app.until(lambda: not node_is_ready(real.app.kube, real.node.name), "the node is lost", 60)
@@ -25,7 +25,7 @@ def test_budget_holds_after_a_silent_node_returns(real: Trial) -> None:
     """
     real.began("1", replicas=4)
     born = real.app.uids()
-    lost(real)
+    silence_until_lost(real)
     real.change("2").wait(4)
     meanwhile = real.tags()
     real.node.rest()
@@ -43,7 +43,7 @@ def test_rollout_survives_a_silent_node(real: Trial) -> None:
     real.began(container("1", **slow), replicas=4, pod=pod)
     real.change(container("2", **slow), **pod)
     real.app.until(lambda: real.tags().startswith("2 2"), "the rollout has begun", 60)
-    lost(real)
+    silence_until_lost(real)
     real.change(container("3", **slow), **pod).wait(4)
     real.node.rest()
     real.app.settle(120)

@@ -24,7 +24,7 @@ def test_unready_instance_is_not_shown_as_updating_after_its_update(real: Trial)
     assert real.app.statuses.split()[0] == "Running"
 
 
-def said(real: Trial, seconds: float) -> set[str]:
+def degraded_texts(real: Trial, seconds: float) -> set[str]:
     """Returns all texts of the condition Degraded within a time."""
     found, end = set(), time.monotonic() + seconds
     while time.monotonic() < end:
@@ -47,7 +47,7 @@ def test_crash_loop_stays_degraded_until_the_next_template(real: Trial) -> None:
     real.app.until(
         lambda: real.app.condition("Degraded").startswith("True "), "the TApp is degraded", 120
     )
-    words = said(real, 15)
+    words = degraded_texts(real, 15)
     assert all(each.startswith("True ") and "code 3" in each for each in words), words
     real.roll("2")
     assert real.app.uids() == born
@@ -60,7 +60,7 @@ def test_failed_pull_names_the_image_and_the_error(real: Trial) -> None:
     real.app.until(
         lambda: image("missing") in real.app.condition("Degraded"), "the image is named", 120
     )
-    words = said(real, 25)
+    words = degraded_texts(real, 25)
     assert [each for each in words if image("missing") not in each] == []
     assert [each for each in words if "CrashLoopBackOff" in each] == []
     assert any("not found" in each for each in words)

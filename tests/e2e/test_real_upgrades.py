@@ -64,17 +64,17 @@ def kubelet_is(real: Trial, plane: LocalControlPlane) -> Callable[[str], None]:
         wanted = build.kubernetes_version(version)
         real.node.kubelet.become(binaries_of(version) / "kubelet")
 
-        def told() -> bool:
+        def version_is_shown() -> bool:
             node = real.app.kube.get("v1", "nodes", None, real.node.name)
             return bool(node["status"]["nodeInfo"]["kubeletVersion"] == wanted)
 
-        real.app.until(told, f"the kubelet is {wanted}", 60)
+        real.app.until(version_is_shown, f"the kubelet is {wanted}", 60)
         real.node.kubelet.wait_ready(real.app.kube)
 
     return become
 
 
-def ran(real: Trial, number: int | None = None) -> set[str]:
+def running_containers(real: Trial, number: int | None = None) -> set[str]:
     """Returns the ids of the running containers, of all instances or of one."""
     found = real.witness.now(real.app.namespace)
     return {each.id for each in found if number is None or each.pod == f"web-{number}"}
@@ -106,11 +106,11 @@ def test_rollout_survives_an_upgrade_of_the_control_plane(
     assert set(real.app.restarts().values()) == {1}
     assert real.never_fewer_than(3)
     assert real.always_served(3)
-    kept = ran(real)
+    kept = running_containers(real)
     real.witness.begin(real.app.namespace, "main")
     kubelet_is(build.NEWEST)
     real.app.settle(60)
-    assert ran(real) == kept
+    assert running_containers(real) == kept
     assert real.app.uids() == born
     assert real.always_served(4)
 
@@ -125,7 +125,7 @@ def test_rollout_survives_an_upgrade_of_an_older_kubelet(
     born = real.app.uids()
     real.roll(slow("2"), **GRACE)
     assert set(real.app.restarts().values()) == {1}
-    kept = ran(real, 3)
+    kept = running_containers(real, 3)
     real.app.annotate(3, hold="a match")
     begin_to_roll(real, "3")
     kubelet_is(build.NEWEST)
@@ -135,7 +135,7 @@ def test_rollout_survives_an_upgrade_of_an_older_kubelet(
         "the pending action is announced",
         60,
     )
-    assert ran(real, 3) == kept
+    assert running_containers(real, 3) == kept
     real.app.annotate(3, hold=None)
     real.app.settle(120)
     assert real.tags() == "3 3 3 3"

@@ -66,15 +66,15 @@ def fresh(workspace: Path) -> Iterator[Fresh]:
         yield made
 
 
-def runs(fresh: Fresh, name: str = "web") -> dict[str, str]:
+def create_ready_tapp(fresh: Fresh, name: str = "web") -> dict[str, str]:
     """Creates a TApp of three instances, waits until it is ready, and returns its pods."""
     fresh.established()
-    fresh.kube.apply(placed(name))
+    fresh.kube.apply(manifest(name))
     fresh.until(lambda: fresh.ready(name), "the TApp is ready")
     return fresh.pods(name)
 
 
-def placed(name: str) -> dict[str, object]:
+def manifest(name: str) -> dict[str, object]:
     """Returns the manifest of the TApp."""
     made = tapp(name)
     made["metadata"]["namespace"] = "default"
@@ -189,7 +189,7 @@ def test_helm_upgrade_and_rollback_change_the_crd_and_no_pod(
     fresh.do("helm", "install", "tapp", dist / CHART, *HELM, *on, *wait)
     fresh.serve()
     fresh.control()
-    before = runs(fresh)
+    before = create_ready_tapp(fresh)
     assert "<title>TApps</title>" in the_archives_page(fresh, dist, tmp_path)
     mark = fresh.plane.audit.mark()
     with tarfile.open(dist / CHART) as packed:
@@ -238,7 +238,7 @@ def test_helm_upgrade_from_the_generated_chart_touches_no_pod(
     fresh.do("helm", "install", *chart, *set_then)
     fresh.serve()
     fresh.control()
-    before = runs(fresh)
+    before = create_ready_tapp(fresh)
     mark = fresh.plane.audit.mark()
     fresh.do("helm", "upgrade", "tapp", dist / CHART, *HELM, "--reset-then-reuse-values")
     fresh.control()
@@ -270,7 +270,7 @@ def test_manifests_are_applied_deleted_and_applied_again_without_loss(
     fresh.until_done(*apply, dist / "install-with-metacontroller.yaml")
     fresh.serve()
     fresh.control()
-    before = runs(fresh)
+    before = create_ready_tapp(fresh)
     mark = fresh.plane.audit.mark()
 
     done = fresh.run("kubectl", "delete", "-f", dist / "install.yaml", "--timeout=60s")
@@ -313,7 +313,7 @@ def test_upgrade_from_a_version_without_releases_touches_no_pod(
     fresh.until_done(*apply, *kustomization)
     fresh.serve(HookService(fresh.directory, checkout=previous))
     fresh.control()
-    before = runs(fresh)
+    before = create_ready_tapp(fresh)
     mark = fresh.plane.audit.mark()
 
     if way == "kubectl":

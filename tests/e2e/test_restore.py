@@ -52,12 +52,12 @@ def test_restored_batch_stays_finished_only_with_its_status(  # noqa: PLR0913, P
         saved["metadata"] = {
             key: item for key, item in saved["metadata"].items() if key not in OF_ITS_OWN_CLUSTER
         }
-        restored, told = tmp_path / "work.yaml", tmp_path / "work-status.yaml"
-        restored.write_text(json.dumps(saved))
-        told.write_text(json.dumps(status))
-        kubectl(*place, "create", "-f", str(restored))
+        recreated, status_file = tmp_path / "work.yaml", tmp_path / "work-status.yaml"
+        recreated.write_text(json.dumps(saved))
+        status_file.write_text(json.dumps(status))
+        kubectl(*place, "create", "-f", str(recreated))
         if with_status:
-            patch = ["--subresource=status", "--type=merge", "--patch-file", str(told)]
+            patch = ["--subresource=status", "--type=merge", "--patch-file", str(status_file)]
             kubectl(*place, "patch", "tapp", "work", *patch)
     finally:
         tapps.start()
@@ -76,7 +76,7 @@ def test_restored_batch_stays_finished_only_with_its_status(  # noqa: PLR0913, P
         assert app.wrote(*each("create Pod", "work", *range(4)))
 
 
-def restored(found: Json) -> Json:
+def recreated(found: Json) -> Json:
     """Returns an object as Velero creates it.
 
     Its metadata has name, labels and annotations only.
@@ -119,8 +119,8 @@ def test_restored_pods_and_claims_are_reported_and_adopted(
     tapps.stop()
     try:
         for each_one in saved:
-            app.kube.create(restored(each_one))
-        app.kube.create(restored({"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", **whole}))
+            app.kube.create(recreated(each_one))
+        app.kube.create(recreated({"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", **whole}))
     finally:
         tapps.start()
     born = {number: pod["metadata"]["uid"] for number, pod in app.pods.items()}
@@ -160,10 +160,10 @@ def test_restore_without_pods_creates_pods_on_the_restored_claims(
         "the claims are deleted completely",
     )
     for each_one in saved:
-        app.kube.create(restored(each_one))
+        app.kube.create(recreated(each_one))
     kept = app.claims()
     assert tapps is not None
-    app.kube.create(restored({"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", **whole}))
+    app.kube.create(recreated({"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", **whole}))
     app.until(lambda: app.statuses == "Running Running", "all instances run")
     assert app.claims() == kept
     app.until(lambda: app.reasons() == ["ClaimsNotOwned"] * 2, "ClaimsNotOwned is reported", LONG)

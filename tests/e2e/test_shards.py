@@ -34,7 +34,7 @@ FINALIZER = "metacontroller.io/compositecontroller-"
 INSTANCES, BUDGET = (1000, 100) if FULL else (6, 2)
 
 
-def the_flag(manifest: Json) -> str:
+def selector_flag(manifest: Json) -> str:
     """Returns the flag in a manifest that selects the registrations of a Metacontroller."""
     (container,) = manifest["spec"]["template"]["spec"]["containers"]
     (found,) = [each for each in container["args"] if each.startswith("--target-label-selector")]
@@ -60,7 +60,7 @@ def shards(
     assert sorted(other) == ["CompositeController", "StatefulSet"]
     (arguments,) = documents(MANIFESTS / "overlays/metacontroller/arguments.yaml")
     both = [
-        another(tapps, kube, workspace, the_flag(manifest), name=f"metacontroller-{name}")
+        another(tapps, kube, workspace, selector_flag(manifest), name=f"metacontroller-{name}")
         for name, manifest in (("default", arguments), ("b", other["StatefulSet"]))
     ]
     tapps.stop()
@@ -110,7 +110,7 @@ def finalizers(app: App) -> list[str]:
     return [each.removeprefix(FINALIZER) for each in listed if each.startswith(FINALIZER)]
 
 
-def asked_by(app: App) -> set[str]:
+def callers(app: App) -> set[str]:
     """Returns the registrations that have called the hooks about this TApp."""
     return {json.loads(call)["controller"]["metadata"]["name"] for call in app.calls()}
 
@@ -127,7 +127,7 @@ def refused(app: App, kube: Kube, patch: Json) -> str:
     raise AssertionError("the policy is not in force")
 
 
-def to(shard: str | None) -> Json:
+def move_patch(shard: str | None) -> Json:
     """Returns the patch of docs/sizing.md, "Shards", that moves a TApp."""
     name = OTHER if shard else DEFAULT
     return {"metadata": {"labels": {LABEL: shard}, "finalizers": [f"{FINALIZER}{name}"]}}
@@ -143,7 +143,7 @@ def test_shard_is_served_only_by_its_own_metacontroller(
     rolling = Roll(app, levers, instances=INSTANCES, budget=BUDGET).create(**labels)
     rolling.begin().end().wrote_once()
     note.append(f"{INSTANCES} instances of {name}: {costs()}")
-    assert asked_by(app) == {name}
+    assert callers(app) == {name}
     assert finalizers(app) == [name]
     app.delete()
     app.until(lambda: not app.pods, "its pods are gone")
@@ -160,16 +160,16 @@ def test_tapp_moves_to_another_shard_during_a_rollout_and_back(
     rolling = Roll(app, levers).create().begin(pull_seconds=1)
     bare: Json = {"metadata": {"labels": {LABEL: "b"}}}
     told = refused(app, kube, bare)
-    assert json.dumps(to("b"), separators=(",", ":")) in told
-    kube.patch(app.path, to("b"))
+    assert json.dumps(move_patch("b"), separators=(",", ":")) in told
+    kube.patch(app.path, move_patch("b"))
     assert finalizers(app) == [OTHER]
     rolling.end().wrote_once()
     assert finalizers(app) == [OTHER]
-    assert DEFAULT in asked_by(app)
-    assert OTHER in asked_by(app)
+    assert DEFAULT in callers(app)
+    assert OTHER in callers(app)
     back = refused(app, kube, {"metadata": {"labels": {LABEL: None}}})
-    assert json.dumps(to(None), separators=(",", ":")) in back
-    kube.patch(app.path, to(None))
+    assert json.dumps(move_patch(None), separators=(",", ":")) in back
+    kube.patch(app.path, move_patch(None))
     app.idle()
     assert finalizers(app) == [DEFAULT]
     assert app.writes() == []

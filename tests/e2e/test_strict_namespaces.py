@@ -31,7 +31,7 @@ SIZED = (
 NO_VOLUMES = "!has(object.spec.volumes) || !object.spec.volumes.exists(v, has(v.image))"
 
 
-def sized(image: str) -> Json:
+def sized_template(image: str) -> Json:
     """Returns a template with requests and limits."""
     container: Json = {"name": "main", "resources": {"requests": LITTLE, "limits": LITTLE}}
     return builders.template(image, container=container, terminationGracePeriodSeconds=1)
@@ -54,10 +54,10 @@ def pullers(app: App) -> list[Json]:
     return [pod for pod in listed if is_puller(pod)]
 
 
-def rolls(app: App, image: str) -> float:
+def seconds_until_first_update(app: App, image: str) -> float:
     """Updates all instances to an image, and returns the seconds until the first update."""
     begun = time.monotonic()
-    app.patch(template=sized(image))
+    app.patch(template=sized_template(image))
     app.until(lambda: image in app.images(), f"the update to {image} begins", 90)
     took = time.monotonic() - begun
     app.settle(120)
@@ -72,13 +72,13 @@ def test_pullers_are_admitted_in_a_strict_namespace(
     hard |= {f"{kind}.memory": "4Gi" for kind in ("requests", "limits")}
     app.quota("compute", **hard)
     demand(f"{RESTRICTED_V2} && {SIZED}")
-    named = {**sized("app:1")["spec"], "securityContext": {"runAsUser": 65535}}
+    named = {**sized_template("app:1")["spec"], "securityContext": {"runAsUser": 65535}}
     app.until(lambda: is_refused(app, named), "the policy is in force")
-    assert not is_refused(app, sized("app:1")["spec"])
-    app.apply(tapp(template=sized("app:1"), updateStrategy=FIRST)).settle()
+    assert not is_refused(app, sized_template("app:1")["spec"])
+    app.apply(tapp(template=sized_template("app:1"), updateStrategy=FIRST)).settle()
     app.writes()
     levers.pull_seconds = 4
-    app.patch(template=sized("app:2"))
+    app.patch(template=sized_template("app:2"))
     app.until(lambda: bool(pullers(app)), "a puller exists", 30)
     app.until(
         lambda: "app:2 on node" in app.condition("Progressing"), "Progressing names the pull", 30
@@ -98,22 +98,23 @@ def test_refused_pullers_delay_only_the_first_rollout(
     demand(NO_VOLUMES)
     image = {"volumes": [{"name": "v", "image": {"reference": "app:1"}}]}
     app.until(
-        lambda: is_refused(app, {**sized("app:1")["spec"], **image}), "the policy is in force"
+        lambda: is_refused(app, {**sized_template("app:1")["spec"], **image}),
+        "the policy is in force",
     )
-    app.apply(tapp(template=sized("app:1"), updateStrategy=FIRST)).settle()
+    app.apply(tapp(template=sized_template("app:1"), updateStrategy=FIRST)).settle()
     begun = time.monotonic()
-    app.patch(template=sized("app:2"))
+    app.patch(template=sized_template("app:2"))
     app.until(
         lambda: "PullingImages" in app.condition("Progressing"), "PullingImages is reported", 20
     )
     assert "before the update, in pod" not in plugin.run("why", "web", "0")
-    rolls(app, "app:2")
+    seconds_until_first_update(app, "app:2")
     assert time.monotonic() - begun < 90  # for the whole rollout; TAPP_PULL_SECONDS is ten minutes
     said = app.condition("PullersNotRun")
     assert said.endswith("; later updates try again")
     assert app.condition("Degraded").startswith("False ")
     app.news(refused=(403, 409))
-    assert rolls(app, "app:3") < 15
+    assert seconds_until_first_update(app, "app:3") < 15
     assert app.condition("PullersNotRun") == said
     if app.counted:
         assert [write.what for write in app.news() if write.code == 403] == []

@@ -13,7 +13,7 @@ from tests.invalid_templates import INVALID, VALID
 from .admission import VOLUME, Reshape, mutation
 from .app import App, tapp, template
 from .kube import Json, Kube, KubeError
-from .pods import tried
+from .pods import dry_run_pod
 
 pytestmark = pytest.mark.e2e
 WORDS = ("Duplicate value", "must be unique", "Not found", "must not already", "can only use")
@@ -25,7 +25,7 @@ def test_api_server_refuses_the_templates_that_the_service_refuses(
 ) -> None:
     """The message must be about a duplicate or a missing object, among others."""
     with pytest.raises(KubeError) as refusal:
-        tried(kube, namespace, made)
+        dry_run_pod(kube, namespace, made)
     assert refusal.value.status == 422
     assert any(word in str(refusal.value) for word in WORDS), str(refusal.value)
 
@@ -35,7 +35,7 @@ def test_api_server_accepts_the_templates_that_the_service_accepts(
     kube: Kube, namespace: str, made: Json
 ) -> None:
     """A repeated name or number is not everywhere a mistake."""
-    tried(kube, namespace, made)
+    dry_run_pod(kube, namespace, made)
 
 
 def mounting(*names: str, image: str = "app:1", **spec: Any) -> Json:
