@@ -37,6 +37,7 @@ class Case(msgspec.Struct, frozen=True, gc=False):
 
         An update that a hold delays needs none.
         """
+        # A hold may last for hours, and meanwhile the budget is for other updates.
         held = self.delay is not None and self.delay.reason is Reason.HELD
         return self.verdict.action in DISRUPTIVE and not held
 

@@ -97,7 +97,6 @@ def _users(pods: Iterable[Pod]) -> dict[str, str]:
 
     A pod that has ended or is being deleted does not stay.
     """
-    # A pod that has ended or is being deleted is about to go, so only other pods are named.
     staying = [pod for pod in pods if not (pod.terminating or pod.completed)]
     staying.sort(key=lambda pod: _place(pod.name), reverse=True)  # the first pod is written last
     return {claim: pod.name for pod in staying for claim in pod.spec.claims}

@@ -65,6 +65,7 @@ def find_problems(
             continue
         why = _own_problem(app, instance, template, claims)
         if instance.pod is None:
+            # The scheduler places no pod with a claim that is being deleted (`podHasPVCs`).
             going = dying.intersection(claims.of(instance.source).values()) if dying else ()
             if blocked := (
                 f"claim {min(going)} is being deleted; the pod is created when it is gone"
@@ -84,6 +85,7 @@ def find_problems(
             why = why or f"spec.volumeClaimTemplates has {quoted(doubled)} twice"
         if template.mounts and (lacking := mounts.lacking(template)):
             why = why or mounts.without_claim(instance, template, lacking)
+            # A kept instance runs a recorded template; that is no mistake in the current spec.
             if not why and not instance.kept:
                 alone[template.name] = (
                     f"{_mounts(template, lacking, min(lacking))}, which is neither a volume nor a "
@@ -100,6 +102,8 @@ def _has_images_of_admission(pod: Pod | None, template: Template) -> bool:
     """Returns True if admission has added all images that the template lacks to the pod."""
     if pod is None or not template.missing_image:
         return False
+    # The API server refuses a pod with a container that has no image. So if a pod has an image that
+    # its template lacked, admission has set that image, and will do so again.
     spec, lists = template.spec, ("containers", "initContainers")
     unnamed = [
         item["name"] for each in lists for item in spec.get(each, []) if not item.get("image")
@@ -137,6 +141,7 @@ def _name_problem(app: str, instance: Instance, template: Template) -> str:
             f"its pod would be named {short(pod_name, 40)} with {len(pod_name)} characters, and "
             f"the API server accepts at most {MAX_NAME}: use a shorter metadata.name"
         )
+    # The claim of an ephemeral volume is named POD-VOLUME (`ephemeral.VolumeClaimName`).
     longest = MAX_NAME - len(pod_name) - 1
     if longest >= LABEL_LENGTH:  # No volume has a longer name
         return ""
@@ -209,6 +214,7 @@ class _Sizes:
                 id not in self._world.pods and self._now - seconds(since) >= TROUBLE_AFTER
                 for id, since in requested.items()
             )
+            # Older pods may have been created before the policy was installed.
             pods = self._world.pods.values()
             newest = max((pod.created for pod in pods), default="")
             shown = [pod.spec.lean for pod in pods if pod.created == newest]
@@ -270,6 +276,7 @@ class _Mounts:
     def _added_names(self) -> set[str]:
         if self._added is None:
             self._added = set()
+            # Reading a record takes time, so it is read only for a pod that may add names.
             for id, pod in self._world.pods.items():
                 if not self._added.issuperset(pod.spec.added):
                     self._added.update(_added(id, pod, self._records))

@@ -70,9 +70,11 @@ def serving_of(world: World, instances: list[Instance], now: float) -> Serving:
         if pod is None or not instance.should_run:
             continue
         if pod.ready is not True:
+            # The node controller has set Ready to False; the processes may still run.
             if pod.ready is False and pod.silent:
                 states[instance.id] = ServingState.SILENT
             continue
+        # The update of a draining pod has used the budget already, so the pod may go at any time.
         if pod.spec.drains:
             continue
         missing = _missing_seconds(instance, pod, seconds, now)
@@ -107,6 +109,7 @@ def _missing_seconds(
     # yet.
     if pod.spec.gates and has_closed_gate(pod):
         return None
+    # Ready describes the old containers until the kubelet has restarted those of the update.
     if instance.update.unfinished:
         return None if instance.update.only_time_can_tell else NEVER
     if _restarts_for_resources(instance, pod):
@@ -124,6 +127,8 @@ def _is_resized(instance: Instance) -> bool:
     pod, resize = instance.pod, instance.resize
     if pod is None or resize is None or resize.progress is not None or not resize.wanted.resources:
         return instance.resizing is not None
+    # The pod does not request the template's resources yet, so a resize that is under way is for an
+    # earlier template.
     state = resizing_of(pod)
     return state is not None and _is_at_work(instance, pod, state)
 
@@ -148,6 +153,8 @@ def _unsettled(tapp: TApp) -> bool:
     observed, generation = tapp.status.observed_generation, tapp.metadata.generation
     if not observed or observed == generation:
         return False
+    # A sync that found everything complete wrote nothing that the cache could lack. It has to be a
+    # sync of the previous generation: one in between may have begun updates.
     quiet = any(
         condition.type == Type.PROGRESSING and condition.reason == Reason.COMPLETE
         for condition in tapp.status.conditions

@@ -51,6 +51,8 @@ def unchanged_claim(claim: ClaimObject) -> Document:
                 observed["metadata"]["ownerReferences"],
                 before["ownerReferences"],
             )
+    # Only labels that Metacontroller has applied may appear: any other label would be new in its
+    # annotation, and so change the claim.
     identity = {key: value for key, value in kept["metadata"].items() if key != "labels"}
     return {**result, **kept, "metadata": {**metadata, **identity}}
 
