@@ -170,7 +170,9 @@ def _running(world: World, instances: Sequence[Instance]) -> list[Template]:
     Templates that cannot be used are left out.
     """
     names = {
-        item.template_name: world.templates.of(item.id) if item.kept else item.template
+        item.template_name: world.templates.of(item.id)
+        if item.history is not None and item.kept
+        else item.template
         for item in instances
         if item.wanted
     }

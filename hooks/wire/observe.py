@@ -32,14 +32,8 @@ class ObservedPod:
     key: str  # the pod's key in the request
     pod: Pod
     number: int | None  # the number of its instance; None if its name is no instance's
-
-    @property
-    def may_be_kept(self) -> bool:
-        """Returns True if the memo may store the pod.
-
-        Unreadable pods and pods of other controllers may be large, so they are not stored.
-        """
-        return not self.pod.foreign and not self.pod.unreadable
+    # True if the memo may store the pod: unreadable pods and pods of other controllers may be large
+    may_be_kept: bool
 
 
 class Manifests(Mapping[str, Manifest]):
@@ -77,7 +71,8 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
     pod, manifest = _read(text, path)
     check_identity(path, pod.name, manifest.namespace, namespace)
     pod = msgspec.structs.replace(pod, unchanged=manifest.unchanged())
-    return ObservedPod(key, pod, instance_number(pod.name, prefix))
+    may_be_kept = not pod.foreign and not pod.unreadable
+    return ObservedPod(key, pod, instance_number(pod.name, prefix), may_be_kept)
 
 
 def observe_alone(text: bytes | Raw, path: str) -> Pod:

@@ -49,8 +49,11 @@ def desired_children(plan: Plan) -> list[Child]:
         if (change := decision.change) is not None:
             children.append(_changed(plan, case, change))
         elif decision.action is Action.KEEP and (pod := case.instance.pod) is not None:
-            template = case.instance.template if case.instance.updated else None
-            children.append(render.unchanged_pod(pod, manifests, template))
+            unchanged: Child | None = pod.unchanged
+            if unchanged is None:
+                template = case.instance.template if case.instance.updated else None
+                unchanged = render.kept_pod(manifests[pod.name], template)
+            children.append(unchanged)
     children += [render.unchanged_pod(pod, manifests) for pod in world.foreign]
     children += [render.unchanged_pod(pod, manifests) for pod in findings.pulls.keep]
     image = plan.options.puller_image

@@ -136,10 +136,11 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
         if case.decision.reason.disposition is Disposition.BLOCKED
     ]
     absent = {case.instance.id for case in plan.notable if case.decision.action is Action.ABSENT}
+    available = plan.available
     unavailable = [
         instance
         for instance in plan.instances
-        if instance.should_run and instance.id not in plan.available and instance.id not in absent
+        if instance.should_run and instance.id not in available and instance.id not in absent
     ]
     resuming = [i.id for i in unavailable if i.status is InstanceStatus.UPDATING]
     updating = list(dict.fromkeys([*updating, *resuming]))

@@ -1,8 +1,7 @@
 """Finds mistakes of users in the spec, or in annotations of pods and templates."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from tapp.decide.instances import Instance
 from tapp.decide.rollout import PRIORITY, priorities
 from tapp.plan import Plan
 from tapp.pod.hold import FOR_DELETE, FOR_UPDATE
@@ -153,7 +152,13 @@ def unused_templates(plan: Plan) -> Finding | None:
 
 def invalid_update_priority(plan: Plan) -> Finding | None:
     """Finds update priorities that are no integers."""
-    wrong = _quoted(plan, _odd_priorities)
+    wrong = _quoted(
+        (text, instance.id)
+        for instance in plan.instances
+        if instance.wanted
+        for text in priorities(instance)
+        if not PRIORITY.fullmatch(text)
+    )
     message = wrong and (
         f"annotation {UPDATE_PRIORITY} of a pod or its template is not an integer of at most 9 "
         f"digits, so it is ignored: {wrong}"
@@ -161,14 +166,15 @@ def invalid_update_priority(plan: Plan) -> Finding | None:
     return refused(Type.INVALID_UPDATE_PRIORITY, Reason.NOT_A_PRIORITY, message)
 
 
-def _odd_priorities(instance: Instance) -> list[str]:
-    texts = priorities(instance) if instance.wanted else []
-    return [text for text in texts if not PRIORITY.fullmatch(text)]
-
-
 def invalid_hold_for(plan: Plan) -> Finding | None:
     """Finds hold annotations that name an unknown action."""
-    wrong = _quoted(plan, _odd_narrowing)
+    wrong = _quoted(
+        (hold.limited_to, instance.id)
+        for instance in plan.instances
+        if (pod := instance.pod) is not None
+        and (hold := pod.spec.hold) is not None
+        and hold.has_invalid_limit
+    )
     message = wrong and (
         f"annotation {HOLD_FOR} of a pod is neither {FOR_UPDATE} nor {FOR_DELETE}, so its hold "
         f"prevents both; correct or remove the annotation: {wrong}"
@@ -176,20 +182,11 @@ def invalid_hold_for(plan: Plan) -> Finding | None:
     return refused(Type.INVALID_HOLD_FOR, Reason.NOT_A_HOLD, message)
 
 
-def _odd_narrowing(instance: Instance) -> list[str]:
-    hold = None if instance.pod is None else instance.pod.spec.hold
-    return [hold.limited_to] if hold is not None and hold.has_invalid_limit else []
-
-
 _QUOTED = 40  # Characters that are quoted of an invalid text
 
 
-def _quoted(plan: Plan, odd: Callable[[Instance], list[str]]) -> str:
-    wrong = grouped(
-        (text, instance.id)
-        for instance in plan.instances
-        if (texts := odd(instance))
-        for text in {text[:_QUOTED] for text in texts}
-    )
+def _quoted(texts: Iterable[tuple[str, int]]) -> str:
+    """Returns which instances have which invalid texts, or ""; `texts` are of one instance each."""
+    wrong = grouped(dict.fromkeys((text[:_QUOTED], id) for text, id in texts))
     parts = [f"{instance_list(ids)}: {quoted(text)}" for text, ids in sorted(wrong.items())]
     return joined(parts, " values")

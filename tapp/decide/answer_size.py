@@ -63,13 +63,13 @@ def without_node(cases: Iterable[Case]) -> list[Instance]:
     return [
         case.instance
         for case in cases
-        if case.decision.action is Action.CREATE
-        or (
-            (pod := case.instance.pod) is not None
-            and pod.phase == "Pending"
+        if (
+            case.decision.action is Action.CREATE
+            if (pod := case.instance.pod) is None
+            else pod.phase == "Pending"
+            and not pod.node
             and not pod.terminating
             and case.decision.action in _STAYING
-            and not pod.node
         )
     ]
 
@@ -87,7 +87,11 @@ def fit_into_answer(
     requested = decode_since(world.tapp.status.not_created, now) if creating else {}
     refused = {id for id, since in requested.items() if now - seconds(since) >= _SOON_SEEN}
     # An update or an adoption writes all metadata of the template; other answers repeat the pod.
-    updated = [case.instance for case in cases if isinstance(case.decision.change, Update | Adopt)]
+    updated = [
+        case.instance
+        for case in cases
+        if case.verdict.change is not None and isinstance(case.decision.change, Update | Adopt)
+    ]
     updated_later, left = _beyond(_sizes_of_updates(updated), max(1, limit))
     sizes = _sizes_of_new(world, unscheduled, refused)
     waiting, left = _beyond(sizes, max(1, left))

@@ -28,8 +28,9 @@ class Case(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_notable(self) -> bool:
         """Returns False for the many instances that just run their template."""
-        decision = self.decision
-        return decision.reason is not UP_TO_DATE.reason or decision.change is not None
+        if self.delay is not None or self.step is not None:
+            return True
+        return self.verdict.reason is not UP_TO_DATE.reason or self.verdict.change is not None
 
     @property
     def is_pending(self) -> bool:

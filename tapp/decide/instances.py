@@ -260,7 +260,9 @@ def observe_instances(world: World, now: float) -> list[Instance]:
             if unclear:
                 noted = undated.get(ReadyNote(id, pod.ready is True), "")
                 seen_since = noted_since(noted, now)[1]
-            silent = silent_since(pod, now, seen_since)
+            # The node of a Ready pod reports.
+            if not pod.ready or pod.phase != "Running":
+                silent = silent_since(pod, now, seen_since)
         before = remembered.get(key, "")
         # A killed instance starts again with a new pod. Its completed pod does not count as
         # finished, also if the author starts the instance before that pod is deleted.
@@ -310,7 +312,7 @@ def runs(pod: Pod | None, template: Template | None) -> bool:
 
 def is_updated(pod: Pod | None, template: Template | None) -> bool:
     """Returns True if a pod was created from this template and is not being deleted."""
-    return runs(pod, template) and pod is not None and not pod.terminating
+    return pod is not None and not pod.terminating and runs(pod, template)
 
 
 def is_fresh(tapp: TApp, id: int) -> bool:

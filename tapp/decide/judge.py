@@ -69,7 +69,7 @@ def judge(instance: Instance) -> Verdict:
     if template is None:
         return _decided(instance)
     # A resize that the node can never do, under rule 7 or 8, needs a new pod.
-    if instance.infeasible:
+    if instance.resize is not None and instance.infeasible:
         return _recreate(instance, template, Reason.NOT_IN_PLACE, instance.infeasible)
     # 7. The pod carries the revision of its template: a restart may be asked for, or a resize due.
     if instance.updated:
@@ -168,14 +168,16 @@ def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict
     A resize does not change the revision of the pod. So a pod that another controller has resized
     has the same revision.
     """
-    if verdict := _resize(instance, pod, template).verdict:
-        return verdict
-    if (state := instance.resizing) is None:
-        if instance.history is None or not instance.history.revision:
-            return UP_TO_DATE
-        more = instance.history.additions and f", {instance.history.additions}"
-        return wait(Reason.KEPT, f"the partition keeps it at revision {instance.kept}{more}")
-    return _resizing(state)
+    if instance.resize is not None:
+        if verdict := _resize(instance, pod, template).verdict:
+            return verdict
+        if instance.resize.progress is not None:
+            return _resizing(instance.resize.progress)
+    history = instance.history
+    if history is None or not history.revision:
+        return UP_TO_DATE
+    more = history.additions and f", {history.additions}"
+    return wait(Reason.KEPT, f"the partition keeps it at revision {history.revision}{more}")
 
 
 def _resizing(state: Resizing) -> Verdict:

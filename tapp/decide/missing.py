@@ -69,4 +69,9 @@ def unseen_claims(world: World, own: Claims, instance: Instance) -> list[str]:
 def without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
     """Returns the instances whose pods use claims that the request does not contain."""
     own = Claims(world)
-    return [item.id for item in instances if item.wanted and unseen_claims(world, own, item)]
+    return [
+        item.id
+        for item in instances
+        if item.wanted and item.pod is not None and item.pod.spec.claims
+        if unseen_claims(world, own, item)
+    ]

@@ -57,12 +57,17 @@ def find_problems(
     names = [claim_name(each) for each in spec.volume_claim_templates]
     doubled = next((name for name, count in Counter(names).items() if count > 1), "")
     app = world.tapp.metadata.name
+    # If the longest name of a pod fits everywhere, all names do.
+    names_fit = is_dns_label(f"{app}-{max(world.tapp.spec.replicas - 1, 0)}")
+    alike = names_fit and not names
     dying = {n for n, claim in world.claims.items() if claim.metadata.deletion_timestamp}
     alone: dict[str, str] = {}
     for instance in instances:
         template = instance.template
         if not instance.should_run or template is None:
             continue
+        if alike and template.suits_all and instance.history is None and instance.pod is not None:
+            continue  # nothing that the instance has of its own could prevent its next pod
         why = _own_problem(app, instance, template, claims)
         if instance.pod is None:
             # The scheduler places no pod with a claim that is being deleted (`podHasPVCs`).

@@ -112,13 +112,13 @@ def _missing_seconds(
     # Ready describes the old containers until the kubelet has restarted those of the update.
     if instance.update.unfinished:
         return None if instance.update.only_time_can_tell else NEVER
-    if _restarts_for_resources(instance, pod):
+    if pod.spec.resize_restarts and _restarts_for_resources(instance, pod):
         return None
     return available_in(pod, min_ready_seconds, now, instance.seen_since)
 
 
 def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
-    state = resizing_of(pod) if pod.spec.resize_restarts else None
+    state = resizing_of(pod)
     return state is not None and state.restarts and _is_at_work(instance, pod, state)
 
 

@@ -145,6 +145,13 @@ class Template:
     origin: TemplateOrigin | None = None
 
     @property
+    def suits_all(self) -> bool:
+        """True if a pod of this template lacks no image and no volume, and its annotations are not
+        too large, for whichever instance it is made.
+        """
+        return not self.missing_image and not self.mounts and self.bulk.is_small
+
+    @property
     def spec(self) -> dict[str, Any]:
         """The pod spec in canonical form (`canonical.canonical`).
 

@@ -42,7 +42,7 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float, seen: float = UNK
     """
     if not pod.running:
         return NEVER
-    until = proved_at(pod, now)
+    until = pod.probed_at if pod.probed_at <= now + SKEW else probed_at(pod, now)
     if min_ready_seconds:
         # `pod.since` was computed without a clock, so a time in the future may have spoilt it.
         began = pod.since if pod.since <= now + SKEW else since(pod, now)

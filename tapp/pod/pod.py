@@ -148,8 +148,9 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     @property
     def drains(self) -> bool:
         """True if the pod has to leave its Services before an update to another revision."""
-        asked = is_ours(self.drain) and self.drain != self.template_hash
-        return asked and bool(self.served_gates)
+        if not self.drain or self.drain == self.template_hash:
+            return False
+        return is_ours(self.drain) and bool(self.served_gates)
 
     @property
     def is_ours(self) -> bool:
