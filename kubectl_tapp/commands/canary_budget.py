@@ -36,7 +36,7 @@ def with_canary_budget(
         if len(off) > 1 and not spec.update_strategy.force_update.is_written:
             verb.notes.append(
                 "Canaries are updated all at once, because updateStrategy.forceUpdate."
-                "maxUnavailable is 100% by default: --max-unavailable 1 updates one by one."
+                f"maxUnavailable is 100% by default: {verb.way_to_limit_canaries()}."
             )
         return edited
     verb.notes.append(

@@ -21,9 +21,8 @@ from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, D
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.edit import applied, edits
 from kubectl_tapp.edit.trial import try_children
-from kubectl_tapp.forecast.forecast import Assumptions
+from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.foresee import forecast
-from kubectl_tapp.show.plan import print_plan
 from tapp.words.vocabulary import HOLD, HOLD_FOR, MAX_REPLICAS
 
 _WIDTH = 110  # Columns of the plan on the page
@@ -49,7 +48,15 @@ class RecordedSession(Session):
 
 
 class _PlannedVerb(Verb):
-    refused = False
+    """A verb that plans its edit instead of writing it, and speaks of the page's fields."""
+
+    forecast: Forecast | None = None
+
+    def way_to_change_template(self, name: str) -> str:
+        return f'choose {name} in the field "Template" to change it'
+
+    def way_to_limit_canaries(self) -> str:
+        return '"Budget" limits how many are updated at a time'
 
     def do(self, edited: Document) -> None:
         session, seen = self.session, self.seen
@@ -62,14 +69,16 @@ class _PlannedVerb(Verb):
             seconds = registration.options.toleration_seconds
             refused = try_children(session.cluster, seen, edited, seconds).refused
         assumptions = Assumptions(refused=refused)
-        found = forecast(seen, edited, registration, session.now(), assumptions)
-        print_plan(session.console, found)
-        self.refused = bool(found.refused)
+        self.forecast = forecast(seen, edited, registration, session.now(), assumptions)
         print_notes(session, seen, operations, self.notes)
 
 
 class Proposal:
-    """One planned change of one TApp, with the text of its plan."""
+    """One planned change of one TApp, with its plan.
+
+    `forecast` has the effects of an edit; it is None for other changes, such as a hold. `text` are
+    the notes about an edit, and the plan of another change.
+    """
 
     def __init__(
         self, session: Session, name: str, function: Callable[..., None], values: dict[str, Any]
@@ -84,7 +93,9 @@ class Proposal:
         verb = _PlannedVerb(heard, self._seen, Choices(dry_run=DryRun.SERVER))
         function(verb, **values)
         self.text = heard.out.getvalue().removesuffix(f"{NOTHING_WRITTEN}\n")
-        self.can_be_done = not (verb.refused or self.text.endswith(f"{NO_CHANGE}\n"))
+        self.forecast = verb.forecast
+        refused = self.forecast is not None and bool(self.forecast.refused)
+        self.can_be_done = not (refused or self.text.endswith(f"{NO_CHANGE}\n"))
         self.heard = self._new()
 
     def do(self) -> None:

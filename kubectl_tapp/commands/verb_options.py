@@ -152,7 +152,15 @@ class Verb:
             own = {each.get("name") for each in sound.get("containers") or []}
             if own & images.keys() or "*" in images:
                 what = f"Template {name!r} of {instance_list(ids)} does not change"
-                self.notes.append(f"{what}: --template {name} changes it.")
+                self.notes.append(f"{what}: {self.way_to_change_template(name)}.")
+
+    def way_to_change_template(self, name: str) -> str:
+        """Returns how the user changes another template; the page has other words for it."""
+        return f"--template {name} changes it"
+
+    def way_to_limit_canaries(self) -> str:
+        """Returns how the user limits the canaries that are updated at the same time."""
+        return "--max-unavailable 1 updates one by one"
 
     def note_finished(self, ids: list[int]) -> None:
         """Adds a note about instances that have finished: starting them does not run them again.

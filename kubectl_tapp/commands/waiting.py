@@ -17,6 +17,7 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.decide.decisions import MEMORY
 from kubectl_tapp.decide.inspection import inspect
 from kubectl_tapp.decide.progress import Progress
+from kubectl_tapp.show.next_steps import advice_now, lines_of
 from tapp.pod.trouble import TROUBLE_AFTER
 
 _TEMPORARY_REASONS = (
@@ -64,7 +65,8 @@ def wait(session: Session, goal: WaitGoal) -> None:
         nonlocal seen, stuck_since, fingerprint, stuck
         try:
             seen = session.observed(name, seen)
-            current = Progress(inspect(cluster, seen, session.now(), registration, memo))
+            view = inspect(cluster, seen, session.now(), registration, memo)
+            current = Progress(view)
         except KubectlError as error:
             if error.reason not in _TEMPORARY_REASONS:
                 raise
@@ -87,7 +89,8 @@ def wait(session: Session, goal: WaitGoal) -> None:
                 stuck = why
                 return ""
             how = "paused" if paused and not current.is_blocked else "stuck"
-            raise CommandError(f"{name} is {how}: {why}", Exit.STUCK)
+            steps = "\n".join(["", *lines_of(view, advice_now(view))])
+            raise CommandError(f"{name} is {how}: {why}{steps}", Exit.STUCK)
         return current.line(goal.ids)
 
     late = f"{name} is not {goal.state} after {{}}: {{}}"

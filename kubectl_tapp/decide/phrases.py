@@ -8,6 +8,7 @@ from kubectl_tapp.decide.budget import are, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
 from tapp.answer.partition_sentence import kept_back
 from tapp.decide.cases import ids_of
+from tapp.words.advice import advice_on
 from tapp.words.ranges import name_list
 from tapp.words.reasons import Reason
 
@@ -73,8 +74,10 @@ def continuation_block(view: Inspection) -> list[str]:
     if paused:
         verb = "waits" if len(paused) == 1 else "wait"
         found.append(
-            f"paused: {instances_phrase(paused)} {verb} for updates; "
-            f"{tapp_command(view.observed.tapp, 'resume')} resumes updates"
+            f"paused: {instances_phrase(paused)} {verb} for updates. "
+            + " ".join(
+                advice_on(Reason.PAUSED).sentences(lambda it: tapp_command(view.observed.tapp, it))
+            )
         )
     return ["", *found] if found else []
 

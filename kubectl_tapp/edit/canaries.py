@@ -91,7 +91,7 @@ def find_canary(tapp: Document, template: str | None = None, base: str | None = 
     """
     spec, notes = spec_of(tapp), canary_copies(tapp)
     users = template_users(spec)
-    name = template if template is not None else _only_canary(tapp, spec, users, notes)
+    name = template if template is not None else _only_canary(tapp, spec, users)
     template_content(spec, name)
     given = base if base is not None else notes.get(name)
     instead = given if given is not None else _replaced_template(spec, users, name)
@@ -103,18 +103,26 @@ def find_canary(tapp: Document, template: str | None = None, base: str | None = 
     return Canary(name, instead, users.get(name, []), name in notes)
 
 
-def _only_canary(
-    tapp: Document, spec: TAppSpec, users: dict[str, list[int]], notes: dict[str, str]
-) -> str:
-    """Returns the template name of the only canary. Raises UsageError unless there is exactly one.
+def candidates(tapp: Document) -> list[str]:
+    """Returns the names of the templates that may be canaries; empty if there is no canary.
 
-    Copies for canaries that instances run come first, then other copies, then other templates that
-    instances run.
+    Copies for canaries that instances run come first. If there are none, all copies count. If there
+    are none either, other templates that instances run count.
     """
+    spec, notes = spec_of(tapp), canary_copies(tapp)
+    users = template_users(spec)
     # The default and the rolling template are not canaries, even if only some instances run them.
     usual = (spec.default_name, spec.rolling_name)
     others = [name for name in users if name not in usual and spec.find_template(name)]
-    found = [name for name in notes if name in users] or [*notes] or others
+    return [name for name in notes if name in users] or [*notes] or others
+
+
+def _only_canary(tapp: Document, spec: TAppSpec, users: dict[str, list[int]]) -> str:
+    """Returns the template name of the only canary.
+
+    Raises UsageError unless there is exactly one.
+    """
+    found = candidates(tapp)
     if len(found) == 1:
         return found[0]
     if not found:

@@ -199,6 +199,11 @@ def with_partition(tapp: Document, value: int | str) -> Document:
     return drop(tapp, path) if value in (0, "0%") else put(tapp, path, value)
 
 
+def with_budget(tapp: Document, value: int | str) -> Document:
+    """Sets spec.updateStrategy.maxUnavailable, the budget of the rolling template."""
+    return put(tapp, ("spec", "updateStrategy", "maxUnavailable"), value)
+
+
 def with_canary_budget(tapp: Document, value: int | str) -> Document:
     """Sets the budget of the instances that do not run the rolling template.
 

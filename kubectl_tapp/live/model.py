@@ -18,14 +18,17 @@ from kubectl_tapp.base.reading import (
 )
 from kubectl_tapp.base.words import instances_phrase, plural
 from kubectl_tapp.cluster.access import PODS
-from kubectl_tapp.decide.budget import limits
 from kubectl_tapp.decide.events import describe, newest
 from kubectl_tapp.decide.inspection import Inspection, Row, rows_of_status, sentences_of_status
 from kubectl_tapp.decide.progress import Progress
 from kubectl_tapp.edit import canaries
 from kubectl_tapp.edit.edits import spec_of
 from kubectl_tapp.edit.revisions import HistoryEntry
+from kubectl_tapp.live.banner import banner
+from kubectl_tapp.live.budgets import budget_model
+from kubectl_tapp.live.steps import next_steps
 from kubectl_tapp.show.documents import status_document, why_document
+from kubectl_tapp.show.offers import without_effect
 from kubectl_tapp.show.reminders import reminders
 from kubectl_tapp.show.status import grouped_changes, headline
 from kubectl_tapp.show.why import explain_instances
@@ -91,29 +94,28 @@ def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     runs = grouped((row.revision, row.id) for row in view.rows)
     copies, users = canaries.canary_copies(tapp), template_users(spec)
     kept = {id for ids in plan.partition.kept.values() for id in ids} & view.cases.keys()
-    stuck = known.stuck_reason(None) if known.answered else ""
-    # The sentence in `stuck_reason` names the instances that wait and their reasons already.
-    waiting = [] if stuck else document["waits"]
+    stuck, entries = banner(view, known), [*entries]
+    # The banner names the instances that wait and their reasons already.
+    waiting = [] if stuck.sentence else document["waits"]
     waits = [f"{instances_phrase(each['instances'])}: {each['message']}" for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
     unread, left = document["unread"].values(), reminders(view)
     notes = [view.idle, *waits, *refused, *document["events"], *unread, *left]
-    limit, serving = limits(plan)[0], view.serving
+    vain = without_effect(view, entries)
     return {
         "head": {
             "headline": headline(view),
             "line": known.line(None),
-            "stuck": stuck,
+            "stuck": stuck.sentence,
+            "words": stuck.words,
+            "next": next_steps(view, vain),
             "paused": known.paused,
             "going": deletion_message(tapp),
             "replicas": spec.replicas,
             "notes": [each for each in notes if each],
         },
-        "budget": {
-            "must": limit.must_stay_available, "may": limit.may_become_unavailable(serving),
-            "gone": limit.should_run - serving, "have": serving,
-            "sentences": document["budget"]["sentences"],
-        },
+        "budget": budget_model(view),
+        "vain": vain,
         "partition": {"size": plan.partition.size, "kept": sorted(kept)},
         "moving": [[text, id_list(ids)] for text, ids in known.progressing.items()],
         "templates": [
@@ -129,7 +131,7 @@ def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
                 "created": each.created, "cause": each.cause, "changed": each.summary,
                 "current": each.current, "ids": id_list(runs.get(each.hash, [])),
             }
-            for each in reversed([*entries])
+            for each in reversed(entries)
         ],
         "tiles": {each["id"]: {**each, "kind": kinds[each["id"]]}
                   for each in document["instances"]},

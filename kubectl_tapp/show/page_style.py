@@ -1,19 +1,54 @@
-"""The style sheet of the page of `kubectl tapp plan --html`, for light, dark and print."""
+"""The style sheet of the page of `kubectl tapp plan --html`, for light, dark and print.
 
-STYLE = """
+`PICTURES` are the rules of the pictures and their legend, which the page of `kubectl tapp web` uses
+as well.
+"""
+
+PICTURES = """
 :root {
-  color-scheme: light dark;
-  --paper: #fbfaf7; --card: #ffffff; --ink: #1d2430; --soft: #5d6675; --line: #dfe1e6;
+  --soft: #5d6675; --ink: #1d2430; --line: #dfe1e6; --shade: #f1f0ec; --limit: #ad1f36;
   --available: #2e8b6f; --updating: #e0a100; --starting: #4c8fd6; --stopping: #b3592f;
-  --missing: #8a63c4; --broken: #c62f45; --ended: #7d8695; --none: transparent;
-  --good: #1d6b53; --bad: #ad1f36; --warn: #8a5a00; --shade: #f1f0ec;
+  --missing: #8a63c4; --broken: #c62f45; --ended: #7d8695;
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --paper: #14171d; --card: #1c2028; --ink: #e8eaef; --soft: #a2abba; --line: #333a46;
+    --soft: #a2abba; --ink: #e8eaef; --line: #333a46; --shade: #232934; --limit: #ff8d9c;
     --available: #4fb492; --updating: #e9b949; --starting: #6fabea; --stopping: #d98659;
     --missing: #b08fe3; --broken: #f0697c; --ended: #8f99aa;
-    --good: #6fd0ae; --bad: #ff8d9c; --warn: #f0c766; --shade: #232934;
+  }
+}
+.legend { display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; padding: .7rem 1rem .2rem; margin: 0;
+  font-size: .88rem; color: var(--soft); list-style: none; }
+.legend i { display: inline-block; width: .9rem; height: .9rem; border-radius: .2rem;
+  margin-right: .4rem; vertical-align: -.12rem; }
+svg { display: block; width: 100%; height: auto; min-width: 40rem; }
+svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
+svg text.row { fill: var(--ink); font-variant-numeric: tabular-nums; }
+svg .grid { stroke: var(--line); stroke-width: 1; }
+svg .stripe { fill: var(--shade); }
+svg .limit { stroke: var(--limit); stroke-width: 1.5; stroke-dasharray: 5 4; }
+svg .area { fill: var(--updating); fill-opacity: .35; stroke: var(--updating); stroke-width: 1.5; }
+.s-available { fill: var(--available); background: var(--available); }
+.s-updating { fill: var(--updating); background: var(--updating); }
+.s-starting { fill: var(--starting); background: var(--starting); }
+.s-stopping { fill: var(--stopping); background: var(--stopping); }
+.s-missing { fill: var(--missing); background: var(--missing); }
+.s-broken { fill: var(--broken); background: var(--broken); }
+.s-ended { fill: var(--ended); background: var(--ended); }
+"""
+
+STYLE = (
+    f"{PICTURES}\n"
+    + """
+:root {
+  color-scheme: light dark;
+  --paper: #fbfaf7; --card: #ffffff;
+  --good: #1d6b53; --bad: #ad1f36; --warn: #8a5a00;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --paper: #14171d; --card: #1c2028;
+    --good: #6fd0ae; --bad: #ff8d9c; --warn: #f0c766;
   }
 }
 * { box-sizing: border-box; }
@@ -51,24 +86,7 @@ del { color: var(--bad); } ins { color: var(--good); text-decoration: none; }
 .recreated, .deleted { color: var(--bad); } .in-place, .labels-only { color: var(--warn); }
 .created { color: var(--good); } .waiting { color: var(--missing); }
 .unchanged { color: var(--soft); }
-.legend { display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; padding: .7rem 1rem .2rem; margin: 0;
-  font-size: .88rem; color: var(--soft); list-style: none; }
-.legend i { display: inline-block; width: .9rem; height: .9rem; border-radius: .2rem;
-  margin-right: .4rem; vertical-align: -.12rem; }
-svg { display: block; width: 100%; height: auto; min-width: 40rem; }
-svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
-svg text.row { fill: var(--ink); font-variant-numeric: tabular-nums; }
-svg .grid { stroke: var(--line); stroke-width: 1; }
-svg .stripe { fill: var(--shade); }
-svg .limit { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 5 4; }
-svg .area { fill: var(--updating); fill-opacity: .35; stroke: var(--updating); stroke-width: 1.5; }
-.s-available { fill: var(--available); background: var(--available); }
-.s-updating { fill: var(--updating); background: var(--updating); }
-.s-starting { fill: var(--starting); background: var(--starting); }
-.s-stopping { fill: var(--stopping); background: var(--stopping); }
-.s-missing { fill: var(--missing); background: var(--missing); }
-.s-broken { fill: var(--broken); background: var(--broken); }
-.s-ended { fill: var(--ended); background: var(--ended); }
 footer { margin-top: 3rem; color: var(--soft); font-size: .88rem; }
 @media print { body { background: #fff; } .scroll { overflow: visible; } }
 """
+)

@@ -155,13 +155,17 @@ def availability(forecast: Forecast) -> str:
 
 def legend(forecast: Forecast) -> str:
     """Returns the legend of the colors that the timeline uses."""
-    used = {state for spans in forecast.states.values() for _, state in spans}
     items = [
-        f'<li><i class="s-{state}"></i>{escape(text)}</li>'
-        for state, text in STATES.items()
-        if state in used
+        f'<li><i class="s-{state}"></i>{escape(STATES[state])}</li>'
+        for state in used_states(forecast)
     ]
     return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def used_states(forecast: Forecast) -> list[str]:
+    """Returns the keys of `STATES` that the timeline of a forecast shows, in their order."""
+    used = {state for spans in forecast.states.values() for _, state in spans}
+    return [state for state in STATES if state in used]
 
 
 def _axis(scale: Scale, height: float) -> str:

@@ -28,6 +28,7 @@ from kubectl_tapp.decide.inspection import (
 from kubectl_tapp.decide.phrases import age_range, budget_block, node_phrase, refused_block
 from kubectl_tapp.edit.revisions import SHORT_HASH
 from kubectl_tapp.show.columns import ShrinkStep, fitted_table
+from kubectl_tapp.show.next_steps import next_step_block
 from kubectl_tapp.show.reminders import reminders_block
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list, ranges
@@ -173,7 +174,7 @@ def lines_below_table(view: Inspection) -> list[str]:
             lines.append(f"{instances_phrase(others)}: see {why}")
     refused = [] if going else refused_block(view)
     lines += [*refused, *(f"note: {text}" for text in failing_syncs(view))]
-    return lines if going else lines + reminders_block(view)
+    return lines if going else lines + next_step_block(view) + reminders_block(view)
 
 
 def reasons_by_instances(view: Inspection) -> list[tuple[str, list[int]]]:

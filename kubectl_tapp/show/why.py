@@ -21,11 +21,13 @@ from kubectl_tapp.base.words import instances_phrase, plural, short_duration
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import age_range, budget_block, node_phrase, refused_block
+from kubectl_tapp.show.next_steps import next_step_block
 from kubectl_tapp.show.reminders import reminders_block
 from tapp.decide.verdicts import Action
 from tapp.words.groups import grouped
 from tapp.words.ranges import ranges
 from tapp.words.reasons import Reason
+from tapp.words.remedies import Remedy
 from tapp.words.times import UNKNOWN, seconds
 
 # With more blocks than this, instances that share verdict, state and template share a block
@@ -128,6 +130,8 @@ def why_lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[s
     if not going:
         result += budget_block(view) + refused_block(view)
     result += [f"event: {text}" for text in failing_syncs(view)]
+    if not going:
+        result += next_step_block(view, without=(Remedy.WHY,))
     return result if going else result + reminders_block(view)
 
 

@@ -21,6 +21,7 @@ from werkzeug.exceptions import HTTPException
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.live.following import Follower, Followers
+from kubectl_tapp.show.page_style import PICTURES
 from kubectl_tapp.web.changes import Changes
 from kubectl_tapp.web.peer import may_be_same_user
 
@@ -36,7 +37,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }  # fmt: skip
 KEY = "X-TApp-Key"
-_SCRIPTS = "page.js", "connection.js", "show.js", "one.js", "changes.js"
+_SCRIPTS = "page.js", "connection.js", "show.js", "one.js", "changes.js", "plan.js"
 _FILES = {
     "/": ("page.html", "text/html"), "/style.css": ("style.css", "text/css"),
     **{f"/{each}": (each, "text/javascript") for each in _SCRIPTS},
@@ -160,6 +161,7 @@ def create_app(
     app.register_error_handler(Exception, _response_to)
     doors: dict[str, Any] = {
         **dict.fromkeys(_FILES, _file),
+        "/pictures.css": lambda: Response(PICTURES, mimetype="text/css"),
         "/api/settings": lambda: {"readOnly": read_only},
         "/api/tapps": lambda: _changes_since(live.all_tapps()),
         "/api/tapp": lambda: _changes_since(live.one_tapp(*_namespace_and_name(request.args))),

@@ -12,12 +12,13 @@ from typing import Any
 
 import msgspec
 
-from kubectl_tapp.base.arguments import read_partition
+from kubectl_tapp.base.arguments import read_budget, read_partition
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands import hold, restart, verbs
 from kubectl_tapp.commands.proposal import Proposal
 from kubectl_tapp.commands.verb_options import Verb
+from kubectl_tapp.show.planned import plan_model
 
 _MAX_PLANS = 32  # Number of plans that are remembered; the page has to request an older plan again
 _MAX_WAIT = 8.0  # Seconds that a response waits for the change; later the timeline shows its result
@@ -28,12 +29,21 @@ def partition(verb: Verb, to: str) -> None:
     verb.do(verb.edits.with_partition(verb.tapp, read_partition(to)))
 
 
+def budget(verb: Verb, to: str, *, others: bool = False) -> None:
+    """Sets how many instances may be unavailable at a time.
+
+    `others` sets it for the instances that do not run the rolling template.
+    """
+    edit = verb.edits.with_canary_budget if others else verb.edits.with_budget
+    verb.do(edit(verb.tapp, read_budget(to)))
+
+
 OFFERED: Mapping[str, Callable[..., None]] = {
     "image": verbs.image, "replicas": verbs.scale, "kill": verbs.kill, "start": verbs.start,
     "template": verbs.use, "partition": partition, "advance": verbs.advance, "pause": verbs.pause,
     "resume": verbs.resume, "restart": restart.restart, "hold": hold.hold,
     "release": hold.release, "promote": verbs.promote, "abort": verbs.abort,
-    "rollback": verbs.rollback,
+    "rollback": verbs.rollback, "budget": budget,
 }  # fmt: skip
 """Name of each change that the page offers, with the function of the verb."""
 
@@ -46,8 +56,11 @@ class Changes:
         self._session, self._add_to_timeline = session, tell
         self._planned: dict[str, tuple[str, str, str, Proposal]] = {}
 
-    def plan(self, namespace: str, name: str, change: str, values: object) -> dict[str, str]:
-        """Returns the plan's text, and the key to carry it out (empty if there is nothing to do).
+    def plan(self, namespace: str, name: str, change: str, values: object) -> dict[str, Any]:
+        """Returns the plan, its notes, and the key to carry it out.
+
+        The plan is None for a change that is no edit of the TApp. The key is empty if there is
+        nothing to do.
 
         Raises CommandError if the change is not possible.
         """
@@ -58,7 +71,8 @@ class Changes:
             self._planned[key] = namespace, name, change, found
             for old in [*self._planned][:-_MAX_PLANS]:
                 self._planned.pop(old, None)
-        return {"text": found.text, "key": key}
+        plan = None if found.forecast is None else plan_model(found.forecast)
+        return {"plan": plan, "text": found.text, "key": key}
 
     def do(self, key: str) -> dict[str, Any]:
         """Carries out the plan with this key, and returns its output.

@@ -11,7 +11,9 @@ from tapp.words.conditions import Type
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.remedies import NOTHING, WAIT, Advice
 
-_UNDO = "Go back to the revision before with {rollback}"
+_UNDO = "Go back to the revision before with {rollback}."
+_WHY = "See what is wrong with each instance: {why}."
+_IMAGE = "Set another image with {image}: the service updates broken instances at once."
 
 _OF_PROGRESS: Final = (
     Advice(
@@ -20,7 +22,7 @@ _OF_PROGRESS: Final = (
     Advice(
         Reason.TOO_FEW, (Type.AVAILABLE,),
         "fewer instances are available than the rolling budget demands",
-        "See with {why} why pods are not Ready. While the first pods start, wait.",
+        "See why pods are not Ready: {why}. While the first pods start, wait.",
     ),
     Advice(Reason.CREATING, (Type.PROGRESSING,), "pods are being created", WAIT),
     Advice(Reason.UPDATING, (Type.PROGRESSING,), "instances are being updated", WAIT),
@@ -37,14 +39,14 @@ _OF_PROGRESS: Final = (
     Advice(
         Reason.WAITING_FOR_BUDGET, (Type.PROGRESSING,),
         "as many instances are unavailable as `maxUnavailable` allows; the message names them",
-        "Wait until the unavailable instances are available, or repair them: {why} says what is "
-        "wrong with them. Or raise `spec.updateStrategy.maxUnavailable` with {budget}.",
+        f"Repair the unavailable instances, or wait for them. {_WHY} Raise "
+        "`spec.updateStrategy.maxUnavailable` with {budget}.",
     ),
     Advice(
         Reason.WAITING_FOR_ORDER, (Type.PROGRESSING,),
         "instances wait for an instance that [comes first](order.md#one-after-another), such as "
         "one with a lower number under `podManagementPolicy: OrderedReady`",
-        "Repair the instance that comes first: {why} names it and says what is wrong with it.",
+        f"Repair the instance that comes first. {_WHY}",
     ),
     Advice(
         Reason.WAITING_FOR_INSTANCES, (Type.PROGRESSING,),
@@ -56,8 +58,8 @@ _OF_PROGRESS: Final = (
         Reason.HELD, (Type.PROGRESSING,),
         "only [pods on hold](hold.md) are left: they have the annotation "
         "`apps.tkestack.io/hold`",
-        "Wait for the program that has set the holds, or remove them with {release}. {why} shows "
-        "their reasons.",
+        "Wait for the program that has set the holds, or remove them with {release}. See their "
+        "reasons: {why}.",
     ),
     Advice(
         Reason.PAUSED, (Type.PROGRESSING,),
@@ -69,8 +71,7 @@ _OF_PROGRESS: Final = (
         "a rollout has made no progress for "
         "[`spec.progressDeadlineSeconds`](progress.md#the-deadline); the message says what it "
         "waits for. The rollout continues by itself as soon as it can",
-        f"{_UNDO}, or set another image with {{image}}. Or change `progressDeadlineSeconds` "
-        "(0: no deadline).",
+        f"{_UNDO} {_IMAGE} Or change `spec.progressDeadlineSeconds` (0: no deadline).",
     ),
     Advice(
         Reason.STUCK, (Type.PROGRESSING,), "nothing can be done",
@@ -94,7 +95,7 @@ _OF_PROGRESS: Final = (
         "Ready is True: a rollout has reached [the partition](partition.md) "
         "`spec.updateStrategy.partition`. The message names the instances that keep an older "
         "revision",
-        f"Continue the rollout with {{advance}}. {_UNDO} if the new revision is bad.",
+        "Continue the rollout with {advance}. If the new revision is bad, go back with {rollback}.",
     ),
     Advice(Reason.AS_EXPECTED, (Type.DEGRADED,), "nothing is refused or broken", NOTHING),
     Advice(
@@ -103,8 +104,7 @@ _OF_PROGRESS: Final = (
         "container keeps crashing, cannot start, or has failed for good while others of its pod "
         "run; a pod has waited [too long](progress.md#what-a-pod-waits-for) for a node, its "
         "kubelet, volumes, or the start of its containers; or its kubelet refuses it",
-        f"{_UNDO}, or set another image with {{image}}: the service updates broken instances at "
-        "once. {why} says what is wrong with each instance.",
+        f"{_UNDO} {_IMAGE} {_WHY}",
     ),
 )  # fmt: skip
 _REFUSED: Final = (
@@ -113,7 +113,7 @@ _REFUSED: Final = (
         "pods that were requested 30 or more seconds ago do not exist: the API server refuses "
         "them, or a pod of that name belongs to another owner",
         "Read the API server's words in the Events: {describe}. If there is no Event, see "
-        "[lost ownership](#lost-ownership).",
+        '"[Lost ownership](#lost-ownership)" in Troubleshooting.',
     ),
     Advice(
         Reason.OVERDUE, (Type.PODS_NOT_DELETED,),
@@ -150,14 +150,14 @@ _REFUSED: Final = (
         "`updateStrategy.partition` is neither a number of at least 0 nor a percentage, so no "
         "instance of the rolling template is updated. Or `updateStrategy.template` does not exist "
         "and there is a partition, so no instance at all is updated",
-        "Correct the partition or the template's name; {advance} removes the partition.",
+        "Correct the partition or the template's name. Remove the partition with {advance}.",
     ),
     Advice(
         Reason.NOT_RECORDED, (Type.REVISIONS_NOT_FOUND,),
         "instances without a pod are [kept](partition.md) at a revision that the "
         "history no longer has. They wait",
-        f"Lower the partition with {{advance}}, so that they get the newest template. {_UNDO} if "
-        "it is theirs, or put the ControllerRevision back.",
+        "Lower the partition with {advance}, so that they get the newest template. Go back to "
+        "their revision with {rollback}. Or put the ControllerRevision back.",
     ),
     Advice(
         Reason.BLOCKED, (Type.CREATION_BLOCKED,),
@@ -167,9 +167,8 @@ _REFUSED: Final = (
         "or one variable stands in `env` twice, and cannot be merged; or something is "
         "[beyond a limit](invalid-templates.md) of the API server, or "
         "an image is no reference. No pod is deleted, and none is updated",
-        "Wait for the claim; shorten the TApp's name; write a name once; correct or set the value "
-        "that the message quotes; put the volume or claim template back, or remove the mount. "
-        "{image} corrects an image.",
+        "Correct the name, value, volume or mount that the message quotes, or set the missing "
+        "value. Correct an image with {image}. Wait if the message names a claim.",
     ),
     Advice(
         Reason.NOT_MERGEABLE, (Type.DUPLICATE_MERGE_KEYS,),
@@ -182,7 +181,8 @@ _REFUSED: Final = (
         Reason.NOT_OWNED, (Type.CLAIMS_NOT_OWNED,),
         "pods use claims that do not belong to this TApp: the claims do not grow, and "
         "`whenDeleted: Delete` does not delete them",
-        "See [lost ownership](#lost-ownership): {adopt} adopts claims without an owner.",
+        'See "[Lost ownership](#lost-ownership)" in Troubleshooting. '
+        "Adopt claims without an owner with {adopt}.",
     ),
     Advice(
         Reason.NOT_EXPANDABLE, (Type.CLAIMS_NOT_GROWN,),
@@ -195,7 +195,7 @@ _REFUSED: Final = (
         Reason.INFEASIBLE, (Type.CLAIMS_NOT_GROWN,),
         "the storage driver of the claims has reported that this size is infeasible; the message "
         "names the command that shows why",
-        "[Take the size back](#volumes-that-grow).",
+        'Take the size back: see "[Volumes that grow](#volumes-that-grow)" in Troubleshooting.',
     ),
     Advice(
         Reason.NOT_REGISTERED, (Type.SERVICES_NOT_CREATED,),
@@ -241,8 +241,7 @@ _REFUSED: Final = (
         Reason.PULL_FAILED, (Type.IMAGES_NOT_PULLED,),
         "with [`prePull`](in-place.md#pull-the-image-first): a node cannot pull an image; the "
         "message quotes the registry",
-        f"Correct the image with {{image}}, or give the template the pull secret. {_UNDO} if the "
-        "image does not exist.",
+        f"Correct the image with {{image}}, or give the template the pull secret. {_UNDO}",
     ),
     Advice(
         Reason.NO_PULLER, (Type.PULLERS_NOT_RUN,),
@@ -349,7 +348,7 @@ _OF_DECISIONS: Final = (
     ),
     Advice(
         Reason.BACK_OFF, (), "",
-        "See with {why} why its containers end. " + _UNDO + ", or set another image with {image}.",
+        f"See why its containers end: {{why}}. {_UNDO} {_IMAGE}",
     ),
 )  # fmt: skip
 ADVICE: Final = (*_OF_PROGRESS, *_REFUSED, *_OF_DECISIONS)

@@ -67,11 +67,19 @@ class Advice:
         """Returns what to do as Markdown; `word` returns the text for a remedy."""
         return _BRACES.sub(lambda found: word(Remedy(found[1])), self.do)
 
-    def plain(self, word: Callable[[Remedy], str]) -> str:
-        """Returns what to do as text without links."""
-        return _LINKS.sub(r"\1", self.filled(word))
+    def sentences(self, word: Callable[[Remedy], str]) -> list[str]:
+        """Returns what to do as sentences without links.
+
+        Sentences with a remedy for which `word` returns an empty string are left out.
+        """
+        return [
+            _LINKS.sub(r"\1", _BRACES.sub(lambda found: word(Remedy(found[1])), each))
+            for each in _SENTENCES.split(self.do)
+            if all(word(Remedy(name)) for name in _BRACES.findall(each))
+        ]
 
 
 _BRACES = re.compile(r"\{(\w+)\}")
 _LINKS = re.compile(r"\[([^]]+)\]\([^)]*\)")
+_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 NOTHING, WAIT = "Nothing.", "Wait."  # What to do if a person can do nothing

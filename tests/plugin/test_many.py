@@ -129,8 +129,8 @@ def test_why_shows_events_of_the_current_pod_the_claims_and_the_tapp() -> None:
     assert "    event: BackOff 7 times, last 2m ago: Back-off pulling image" in said.lines
     assert "FailedMount" not in said.out
     sync = "SyncError 7 times, last 0s ago: sync hook failed: connection refused"
-    assert said.lines[-1] == f"event: {sync}"
-    assert kubectl_tapp(standin, "status", "web").lines[-1] == f"note: {sync}"
+    assert f"event: {sync}" in said.lines
+    assert f"note: {sync}" in kubectl_tapp(standin, "status", "web").lines
 
 
 @pytest.mark.parametrize(

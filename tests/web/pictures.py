@@ -1,7 +1,8 @@
 """Takes pictures of the page: `python -m tests.web.pictures [DIRECTORY]`.
 
-One picture is docs/img/kubectl-tapp-web.png, which README.md shows. A test compares the mean colors
-of a coarse grid, because these hardly depend on the fonts.
+One picture is docs/img/kubectl-tapp-web.png, which README.md shows. The page of a plan becomes
+docs/img/plan.png. A test compares the mean colors of a coarse grid, because these hardly depend on
+the fonts.
 """
 
 import base64
@@ -15,12 +16,15 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from demo.web import template
+from kubectl_tapp.show.page import page as written
+from tests.plugin.pages import eventful
 from tests.plugin.standin import StandIn
 from tests.web.conftest import CHROMIUM
 from tests.web.served import Document, cluster, on_port, tapp
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "docs" / "img" / "kubectl-tapp-web.png"
+PLAN = README.with_name("plan.png")
 LOOKS = Path(__file__).with_name("looks.json")
 COLUMNS, ROWS = 16, 12
 POOL = {"templatePool": {"canary": template("shop", "shop:2.0")}, "templates": {"5": "canary"}}
@@ -29,7 +33,7 @@ DARK = LIGHT | {"color_scheme": "dark"}
 NARROW = LIGHT | {"viewport": {"width": 360, "height": 780}}
 SCENES: dict[str, dict[str, Any]] = {
     "six-light": LIGHT, "six-dark": DARK, "six-narrow": NARROW, "thousand-light": LIGHT,
-    "stuck-light": LIGHT | {"viewport": {"width": 1040, "height": 640}}, "stuck-dark": DARK,
+    "stuck-light": LIGHT | {"viewport": {"width": 1040, "height": 820}}, "stuck-dark": DARK,
     "all-light": LIGHT,
 }  # fmt: skip
 _GRID = """async ([png, columns, rows]) => {
@@ -92,6 +96,16 @@ def taken(browser: Browser, name: str) -> bytes:
     return found
 
 
+def plan_page(browser: Browser) -> bytes:
+    """Returns a picture of the upper part of the page of `kubectl tapp plan --html`, as PNG."""
+    context = browser.new_context(viewport={"width": 1180, "height": 1760}, color_scheme="light")
+    page = context.new_page()
+    page.set_content(written(eventful()))
+    found: bytes = page.screenshot()
+    context.close()
+    return found
+
+
 def settled(page: Page) -> bytes:
     """Returns a screenshot of the page as soon as two successive ones are the same."""
     before: bytes = page.screenshot()
@@ -117,6 +131,7 @@ def main(directory: Path | None) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         noted = {}
+        PLAN.write_bytes(plan_page(browser))
         for name in SCENES:
             png = taken(browser, name)
             noted[name] = looks(browser, png)

@@ -26,7 +26,7 @@ class Case:
     fields: dict[str, str] = field(default_factory=dict)
     spec: dict[str, Any] = field(default_factory=dict)
     chosen: tuple[int, int] | None = None
-    plan: str = "TApp default/shop"
+    plan: str = "Changes"
 
 
 def _image(spec: dict[str, Any]) -> str:
@@ -213,7 +213,8 @@ def test_refused_change_has_no_button_to_carry_it_out(page: "Page") -> None:
         _killed(page, "9")
         page.locator("#dialog .error").get_by_text("9").wait_for()
         page.get_by_role("button", name="Cancel").click()
-        page.locator("#bar").get_by_role("button", name="Resume").click()
+        page.locator("#bar").get_by_role("button", name="Replicas").click()
+        page.get_by_role("button", name="Show the plan").click()
         page.locator(".plan").get_by_text("no change needed").wait_for()
         assert page.get_by_role("button", name="Do it").count() == 0
 

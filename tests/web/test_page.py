@@ -39,7 +39,7 @@ def test_rollout_is_shown_while_it_runs_and_when_it_is_stuck(page: "Page") -> No
         assert page.locator("#i0").get_attribute("aria-label").startswith("instance 0: blocked")
         assert page.locator("#i0 i").inner_text() == "✕"
         page.locator("#stuck").get_by_text("The rollout is stuck").wait_for(timeout=120_000)
-        assert page.locator("#budget .gone").inner_text() == "1 is unavailable"
+        assert page.locator("#budget .gone").inner_text() == "instance 0 is unavailable"
         page.locator("#i0").click()
         why = page.locator("#why")
         why.get_by_text("shop:broken").first.wait_for()

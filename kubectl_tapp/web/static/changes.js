@@ -1,6 +1,7 @@
 // The dialogs for changes: a form, then the plan of the change, then the question whether to carry it out.
 import {STILL_WAITING_SECONDS, ask} from "/connection.js";
 import {ranges} from "/one.js";
+import {sections} from "/plan.js";
 import {make, show} from "/show.js";
 
 const $ = (id) => document.getElementById(id);
@@ -9,32 +10,53 @@ const text = (name, label, more = {}) => ({name, label, ...more});
 const ids = (more = {}) => ({name: "ids", label: "Instances (0-3,7 or all)", required: true, ids: true, ...more});
 const template = (label, more = {}) => ({name: "template", label, choices: (one) => one.model.templates?.map((each) => [each.name, each.name]) ?? [], ...more});
 
-// The name of each change, with its title and the fields of its form. The server maps the names to verbs.
-const CHANGES = {
-  image: ["Image", template("Template", {required: true}), {name: "images", images: true},
-    text("canary", "Update only a canary of this many instances (3 or 10%)"), text("partition", "Keep this many instances at their revision (3 or 30%)")],
-  replicas: ["Replicas", text("replicas", "Number of instances", {required: true, inputMode: "numeric"})],
-  kill: ["Kill", ids()],
-  start: ["Start", ids()],
-  template: ["Template", template("Template", {required: true}), ids()],
-  partition: ["Partition", text("to", "Number of instances to keep at their revision (3 or 30%)", {required: true})],
-  advance: ["Advance", text("to", "Number of instances still to keep (3 or 30%); empty: none")],
-  pause: ["Pause"],
-  resume: ["Resume"],
-  restart: ["Restart", ids({required: false, label: "Instances; empty: all, within the budget"}), {name: "in_place", label: "Restart the containers in place, keep the pods", check: true}],
-  hold: ["Hold", ids(), text("reason", "Reason, which status and why show", {required: true})],
-  release: ["Release", ids()],
-  promote: ["Promote", template("Canary", {empty: "the only one"})],
-  abort: ["Abort", template("Canary", {empty: "the only one"})],
-  rollback: ["Rollback", {name: "to", label: "Back to", empty: "the one before", choices: (one) =>
-    one.model.history?.map((each) => [`${each.number}`, `${each.number}: ${each.template} ${each.hash} (${each.changed})`]) ?? []}],
+// The groups of changes, each with its changes. A change has a title and the fields of its form. The server maps the names to verbs.
+const GROUPS = {
+  Rollout: {
+    image: ["Image", template("Template", {required: true}), {name: "images", images: true},
+      text("canary", "Update only a canary of this many instances (3 or 10%)"), text("partition", "Keep this many instances at their revision (3 or 30%)")],
+    rollback: ["Rollback", {name: "to", label: "Back to", empty: "the one before", choices: (one) =>
+      one.model.history?.map((each) => [`${each.number}`, `${each.number}: ${each.template} ${each.hash} (${each.changed})`]) ?? []}],
+    pause: ["Pause"],
+    resume: ["Resume"],
+    partition: ["Partition", text("to", "Number of instances to keep at their revision (3 or 30%)", {required: true})],
+    advance: ["Advance", text("to", "Number of instances still to keep (3 or 30%); empty: none")],
+    promote: ["Promote", template("Canary", {empty: "the only one"})],
+    abort: ["Abort", template("Canary", {empty: "the only one"})],
+    budget: ["Budget", text("to", "Number of instances that may be unavailable at a time (3 or 30%)", {required: true}),
+      {name: "others", label: "Of the instances that do not run the rolling template", check: true}],
+  },
+  Instances: {
+    restart: ["Restart", ids({required: false, label: "Instances; empty: all, within the budget"}), {name: "in_place", label: "Restart the containers in place, keep the pods", check: true}],
+    kill: ["Kill", ids()],
+    start: ["Start", ids()],
+    template: ["Template", template("Template", {required: true}), ids()],
+    hold: ["Hold", ids(), text("reason", "Reason, which status and why show", {required: true})],
+    release: ["Release", ids()],
+  },
+  Size: {
+    replicas: ["Replicas", text("replicas", "Number of instances", {required: true, inputMode: "numeric"})],
+  },
 };
+const CHANGES = Object.assign({}, ...Object.values(GROUPS));
 
+// Shows the buttons of all changes in their groups. Returns a function that takes the changes without an effect now, with the
+// reason of each: their buttons stay focusable, are marked as disabled, and say the reason instead of opening a dialog.
 export function toolbar(one) {
-  const buttons = Object.entries(CHANGES).map(([name, [title]]) =>
-    make("button", {type: "button", tabIndex: -1, onclick: () => open(one, name)}, title));
+  const buttons = [];
+  const groups = Object.entries(GROUPS).map(([title, changes]) => {
+    const own = Object.entries(changes).map(([name, [text]]) =>
+      make("button", {type: "button", tabIndex: -1, "data-change": name, onclick: () => {
+        const {vain = {}} = one.model;
+        if (vain[name]) $("chosen").textContent = `${text} has no effect now: ${vain[name]}.`;
+        else openChange(one, name);
+      }}, text));
+    buttons.push(...own);
+    const label = make("span", {className: "group", id: `group-${title}`}, title);
+    return make("div", {role: "group", "aria-labelledby": label.id}, label, ...own);
+  });
   buttons[0].tabIndex = 0;
-  $("bar").replaceChildren(...buttons);
+  $("bar").replaceChildren(...groups);
   $("bar").onkeydown = (event) => {
     const step = {ArrowRight: 1, ArrowLeft: -1}[event.key], at = buttons.indexOf(document.activeElement);
     if (!step || at < 0) return;
@@ -42,6 +64,14 @@ export function toolbar(one) {
     const next = buttons[(at + step + buttons.length) % buttons.length];
     next.tabIndex = 0;
     next.focus();
+  };
+  return (vain) => {
+    for (const each of buttons) {
+      const why = vain[each.dataset.change];
+      if (why) each.setAttribute("aria-disabled", "true");
+      else each.removeAttribute("aria-disabled");
+      each.title = why ?? ""; // Screen readers read it as the description of the button.
+    }
   };
 }
 
@@ -83,7 +113,8 @@ function read(form, fields) {
   return values;
 }
 
-function open(one, name) {
+// Opens the dialog of a change. If values are given and no required field is empty, it shows the plan at once.
+export function openChange(one, name, given) {
   const [title, ...fields] = CHANGES[name], dialog = $("dialog"), opener = document.activeElement;
   const form = make("form", {});
   for (const field of fields) {
@@ -92,6 +123,11 @@ function open(one, name) {
       const known = input(one, field);
       form.append(make("label", field.check ? {className: "check"} : {}, field.label, known));
     }
+  }
+  for (const [key, value] of Object.entries(given ?? {})) {
+    const known = form.elements[key];
+    if (known.type === "checkbox") known.checked = value;
+    else known.value = value;
   }
   const close = () => dialog.close();
   const said = make("p", {className: "error", role: "alert"});
@@ -131,15 +167,11 @@ function open(one, name) {
   }
 
   function planned(found) {
-    const lines = found.text.trimEnd().split("\n").map((line) => {
-      const sign = {"+": "plus", "-": "minus", "~": "tilde", "±": "both", "!": "waiting"}[line.trim()[0]] ?? "";
-      return make("span", {className: sign}, `${line}\n`);
-    });
     const result = make("p", {role: "alert", className: "error"});
     const go = make("button", {type: "button", className: "go", onclick: () => carryOut(found.key, go, result)}, "Do it");
     const back = make("button", {type: "button", onclick: () => { shape(); form.querySelector("input,select,button").focus(); }}, "Back");
     const cancel = make("button", {type: "button", onclick: close}, found.key ? "Cancel" : "Close");
-    dialog.replaceChildren(heading, make("pre", {className: "plan", tabIndex: 0, ariaLabel: "Plan"}, ...lines), result,
+    dialog.replaceChildren(heading, make("div", {className: "plan", role: "region", tabIndex: 0, ariaLabel: "Plan"}, ...sections(found)), result,
       make("div", {className: "buttons"}, ...(found.key ? [go] : []), back, cancel));
     heading.focus();
   }
@@ -167,5 +199,6 @@ function open(one, name) {
   shape();
   dialog.showModal();
   (form.querySelector("input,select") ?? form.querySelector("button")).focus();
-  if (!fields.length) plan(said);
+  const complete = given && form.checkValidity() && !fields.some((each) => each.images);
+  if (!fields.length || complete) plan(said);
 }

@@ -1,7 +1,7 @@
 // The view of one TApp: a grid or a table of its instances, notices, the budget, explanations, and a timeline.
 import {ask} from "/connection.js";
 import {SIGNS, when} from "/page.js";
-import {toolbar} from "/changes.js";
+import {openChange, toolbar} from "/changes.js";
 import {make, show} from "/show.js";
 
 const $ = (id) => document.getElementById(id);
@@ -33,12 +33,12 @@ export class TAppView {
     Object.assign(this, {namespace, name, settings, signal, model: {}, asked: null, selected: new Set()});
     Object.assign(this, {tiles: new Map(), letters: new Map(), entries: new Map()});
     for (const id of ["grid", "log", "runs", "budget", "moving", "bar", "history", "table"]) $(id).replaceChildren();
-    $("why").hidden = $("stuck").hidden = true;
+    $("why").hidden = $("stuck").hidden = $("next").hidden = true;
     $("chosen").textContent = $("headline").textContent = "";
     $("name").textContent = `${namespace}/${name}`;
     $("legend").replaceChildren(...Object.entries(SIGNS).slice(0, 7).map(([kind, [sign, text]]) =>
       make("span", {}, make("b", {className: `sign ${kind}`}, sign), ` ${text}  `)));
-    if (!settings.readOnly) toolbar(this);
+    this.bar = settings.readOnly ? null : toolbar(this);
     this.listen();
   }
 
@@ -53,6 +53,7 @@ export class TAppView {
     const moved = ids.map(Number).filter((id) => this.tile(id, model.tiles[id])).length > 0;
     if (moved || change.whole || change.partition) this.arrange();
     if (change.head) this.head(model.head);
+    if (change.vain) this.bar?.(model.vain);
     if (change.budget) this.budget(model.budget);
     if (change.moving) {
       show($("moving"), model.moving.map(([text, those]) =>
@@ -114,22 +115,34 @@ export class TAppView {
 
   head(head) {
     show($("headline"), [head.headline, make("span", {className: "progress"}, head.stuck ? "" : head.line)]);
-    const lines = [...(head.stuck ? [`The rollout is stuck: ${head.stuck}`] : []), ...(head.paused ? ["Updates are paused."] : []),
-      ...(head.going ? [head.going] : []), ...head.notes];
-    $("stuck").hidden = !lines.length;
+    const lines = [...(head.paused ? ["Updates are paused."] : []), ...(head.going ? [head.going] : []), ...head.notes];
+    const known = head.stuck ? [`The rollout is stuck: ${head.stuck}.`, ...head.words] : [];
+    $("stuck").hidden = !(known.length || lines.length);
     $("stuck").className = head.stuck ? "stuck" : "stuck waits";
-    show($("stuck"), lines.map((each) => make("p", {}, each)));
+    show($("stuck"), [...known, ...lines].map((each) => make("p", {}, each)));
+    this.next(head.next ?? {texts: [], buttons: []});
+  }
+
+  // Shows what the user can do next. The buttons open the dialogs of changes, with values filled in.
+  next({texts, buttons}) {
+    $("next").hidden = !texts.length;
+    const offered = this.settings.readOnly ? [] : buttons;
+    show($("next"), [make("h2", {}, "What you can do"), ...texts.map((each) => make("p", {}, each)),
+      offered.length && make("div", {className: "buttons"}, ...offered.map(({change, label, values}) =>
+        make("button", {type: "button", "data-key": change, onclick: () => openChange(this, change, values)}, label)))]);
   }
 
   budget(budget) {
-    const parts = [["must", Math.min(budget.must, budget.have), "must stay available"], ["may", budget.may, "may become unavailable"], ["gone", budget.gone, budget.gone === 1 ? "is unavailable" : "are unavailable"]];
-    const bar = make("div", {className: "shares", role: "img", "aria-label": `budget: ${budget.must} must stay available, ${budget.may} may become unavailable, ${budget.gone} ${budget.gone === 1 ? "is" : "are"} unavailable`});
+    const {gone, ids, may, must} = budget, kept = Math.min(must, budget.have);
+    const parts = [["must", kept, `${must} of ${budget.of} must stay available`], ["may", may, `${may} may become unavailable`],
+      ["gone", gone, gone === 1 ? `instance ${ids} is unavailable` : `${gone} are unavailable: ${ids}`]];
+    const bar = make("div", {className: "shares", role: "img", "aria-label": `budget: ${parts.map((each) => each[2]).join(", ")}`});
     for (const [kind, many, text] of parts.filter((each) => each[1])) {
-      const part = make("span", {className: kind}, `${many} ${text}`);
+      const part = make("span", {className: kind, title: text}, text);
       part.style.flexGrow = many;
       bar.append(part);
     }
-    show($("budget"), [bar, make("p", {}, budget.sentences.join(" · "))]);
+    show($("budget"), [bar, ...budget.sentences.map((each) => make("p", {}, each))]);
   }
 
   // Shows the revisions that run, with their instances. Tiles refer to a revision by its letter.

@@ -25,18 +25,24 @@ def test_advice_on_a_blocked_instance_says_more_than_to_wait(reason: Reason) -> 
 def test_advice_is_sentences_whose_remedies_have_commands(advice: Advice) -> None:
     """`filled` raises ValueError for an unknown remedy."""
     text = advice.filled(lambda remedy: " ".join(COMMANDS[remedy]))
-    assert text[0].isupper() or text[0] in "[`"
+    assert text[0].isupper() or text[0] == "`"
     assert text.endswith(".")
     assert "{" not in text
 
 
 def test_advice_as_plain_text_has_no_links() -> None:
-    text = advice_for(Type.SERVICES_NOT_CREATED, "NoService").plain(lambda it: f"<{it}>")
-    assert text == (
-        "Read the message and the Events of the TApp: <describe>. Delete a Service that is in the "
-        "way."
-    )
-    assert "(#" not in advice_for(Type.PODS_NOT_CREATED, "Missing").plain(lambda _: "")
+    found = advice_for(Type.SERVICES_NOT_CREATED, "NoService").sentences(lambda it: f"<{it}>")
+    assert found == [
+        "Read the message and the Events of the TApp: <describe>.",
+        "Delete a Service that is in the way.",
+    ]
+    assert "(#" not in str(advice_for(Type.PODS_NOT_CREATED, "Missing").sentences(lambda _: "x"))
+
+
+def test_advice_leaves_out_sentences_whose_remedy_does_not_apply() -> None:
+    advice = advice_for(Type.READY, "PartitionReached")
+    found = advice.sentences(lambda it: "X" * (it == "advance"))
+    assert found == ["Continue the rollout with X."]
 
 
 def test_advice_for_an_unknown_pair_raises_lookup_error() -> None:

@@ -1,0 +1,106 @@
+"""The page's banner about a rollout that is stuck: one sentence, then the words of others.
+
+`banner` is the entry point. The sentence names the cause, the instances that do not run, and those
+that wait for them. The words of a registry, a kubelet or a scheduler follow as they are.
+"""
+
+from dataclasses import dataclass
+
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.reading import conditions_by_type, container_statuses
+from kubectl_tapp.base.words import instances_phrase
+from kubectl_tapp.decide.inspection import Inspection
+from kubectl_tapp.decide.progress import Progress
+from tapp.words.groups import grouped
+from tapp.words.quoted import short
+from tapp.words.reasons import Disposition
+
+_PULLING = ("ErrImagePull", "ImagePullBackOff")
+_NORMAL = ("ContainerCreating", "PodInitializing")  # Reasons of containers that start normally
+_ABSENT = ("not found", "manifest unknown", "does not exist")
+_DENIED = ("unauthorized", "denied", "authentication required", "forbidden")
+_MAX_CAUSES, _MAX_CHARACTERS = 3, 120  # Causes in the sentence, and characters of one
+
+
+@dataclass(frozen=True)
+class Banner:
+    """The banner of a TApp; both fields are empty if its rollout is not stuck."""
+
+    sentence: str = ""
+    words: tuple[str, ...] = ()  # sentences with the words of others, one for each cause
+
+
+def banner(view: Inspection, known: Progress) -> Banner:
+    """Returns the banner of a TApp; it is empty if the rollout may make progress."""
+    stuck = known.stuck_reason(None) if known.answered else ""
+    if not stuck:
+        return Banner()
+    stands = view.standings.values()
+    blocked = [each for each in stands if each.disposition is Disposition.BLOCKED]
+    waiting = [each for each in stands if each.disposition is Disposition.HELD]
+    causes = grouped((_cause(view, each.id), each.id) for each in blocked)
+    parts = [
+        f"{cause}; {instances_phrase(ids)} {effect[len(ids) > 1]}"
+        for (cause, effect), ids in [*causes.items()][:_MAX_CAUSES]
+    ]
+    if len(causes) > _MAX_CAUSES:
+        parts.append(f"and {len(causes) - _MAX_CAUSES} more problems")
+    if blocked and waiting:
+        ids = [each.id for each in waiting]
+        verb, whom = ("waits" if len(ids) == 1 else "wait"), "it" if len(blocked) == 1 else "them"
+        parts.append(f"{instances_phrase(ids)} {verb} for {whom}")
+    elif waiting:
+        briefs = grouped((each.brief, each.id) for each in waiting)
+        parts += [f"{instances_phrase(ids)}: {text}" for text, ids in briefs.items()]
+    texts = grouped((each.text, each.id) for each in blocked)
+    words = [f"{instances_phrase(ids)}: {text}" for text, ids in texts.items()]
+    return Banner("; ".join(parts) or short(stuck, _MAX_CHARACTERS), tuple(words) or (stuck,))
+
+
+_Effect = tuple[str, str]  # The effect on one instance, and on several
+_START, _RUN = ("does not start", "do not start"), ("does not run", "do not run")
+_AVAILABLE = ("is not available", "are not available")
+
+
+def _cause(view: Inspection, id: int) -> tuple[str, _Effect]:
+    """Returns why an instance is blocked, in the page's words, and the effect on the instance."""
+    pod = view.pod(id)
+    if pod is not None:
+        images = _images(pod)
+        for status in container_statuses(pod):
+            name = str(status.get("name"))
+            if text := _container_cause(status, name, images.get(name, "")):
+                return text
+        scheduled = conditions_by_type(pod).get("PodScheduled") or {}
+        if scheduled.get("status") == "False":
+            return "no node has room for the pod", _START
+    brief = view.standings[id].brief or view.cases[id].decision.message
+    return short(brief, _MAX_CHARACTERS), _AVAILABLE
+
+
+def _container_cause(status: Document, name: str, image: str) -> tuple[str, _Effect] | None:
+    """Returns the cause that a container's status shows, or None."""
+    state = status.get("state") or {}
+    waiting = state.get("waiting") or {}
+    reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "").lower()
+    ended = state.get("terminated") or (status.get("lastState") or {}).get("terminated") or {}
+    if reason in _PULLING:
+        if any(each in message for each in _ABSENT):
+            return f"image {image} does not exist", _START
+        if any(each in message for each in _DENIED):
+            return f"the registry denies access to image {image}", _START
+        return f"image {image} cannot be pulled", _START
+    if reason == "InvalidImageName":
+        return f"{image!r} is not the name of an image", _START
+    if reason == "CrashLoopBackOff" or ended.get("exitCode"):
+        code = f" (exit code {ended['exitCode']})" if ended.get("exitCode") else ""
+        return f"container {name} of image {image} keeps ending{code}", _RUN
+    if reason and reason not in _NORMAL:
+        return f"container {name} cannot be started ({reason})", _START
+    return None
+
+
+def _images(pod: Document) -> dict[str, str]:
+    spec = pod.get("spec") or {}
+    containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+    return {str(each.get("name")): str(each.get("image", "")) for each in containers}

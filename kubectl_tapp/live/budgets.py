@@ -1,0 +1,69 @@
+"""The budget on the page: the numbers of its bar, and a sentence for each field behind them."""
+
+from typing import Any
+
+from kubectl_tapp.base.words import instances_phrase
+from kubectl_tapp.decide.budget import Limit, are, limits
+from kubectl_tapp.decide.inspection import Inspection
+from tapp.words.ranges import id_list, name_list
+
+
+def budget_model(view: Inspection) -> dict[str, Any]:
+    """Returns the numbers of the rolling budget, and sentences about all budgets that apply."""
+    plan, serving = view.plan, view.serving
+    rolling, other = limits(plan)
+    updated = set(view.updated_now)
+    gone = [
+        each.id
+        for each in plan.instances
+        if each.should_run and (each.id not in plan.available or each.id in updated)
+    ]
+    spec = plan.world.tapp.spec
+    sentences = []
+    if rolling.instances or not other.instances:
+        sentences.append(_sentence(rolling, f"template {spec.rolling_name}", serving))
+    names = sorted({i.template_name for i in plan.instances if i.should_run} - {spec.rolling_name})
+    if names:
+        several = "template" if len(names) == 1 else "templates"
+        sentences.append(_sentence(other, f"{several} {name_list(names)}", serving))
+    if gone:
+        verb = "uses" if len(gone) == 1 else "use"
+        who = f"{instances_phrase(gone).capitalize()} {are(len(gone))} unavailable"
+        sentences.append(f"{who} and {verb} up the budget: {_allowance(rolling, serving)}.")
+    elif rolling.should_run:
+        number = "The instance is" if rolling.should_run == 1 else "All instances are"
+        sentences.append(f"{number} available: {_allowance(rolling, serving)}.")
+    return {
+        "of": rolling.should_run,
+        "must": rolling.must_stay_available,
+        "may": rolling.may_become_unavailable(serving),
+        "gone": len(gone),
+        "ids": id_list(gone),
+        "have": serving,
+        "allowed": rolling.allowed or 0,
+        "sentences": sentences,
+    }
+
+
+def _sentence(limit: Limit, whose: str, serving: int) -> str:
+    """Returns the field with its value, its group, and the number that it demands."""
+    if limit.allowed is None:
+        return limit.problem
+    name = limit.name.removeprefix("spec.updateStrategy.")
+    value = f"{limit.value}" if limit.value == limit.allowed else f"{limit.value} ({limit.allowed})"
+    most = min(limit.allowed, limit.should_run)
+    must = limit.must_stay_available
+    keeps = f"{must} must stay available" if must else "none has to stay available"
+    return (
+        f"{name} {value} of {limit.should_run} (for {whose}): at most {most} may be unavailable at "
+        f"a time, so {keeps}; {serving} {are(serving)} available now."
+    )
+
+
+def _allowance(limit: Limit, serving: int) -> str:
+    count = limit.may_become_unavailable(serving)
+    more = " more" if serving < limit.should_run else ""
+    if not count:
+        other = " other" if more else ""
+        return f"no{other} instance may become unavailable"
+    return f"{count}{more} may become unavailable"

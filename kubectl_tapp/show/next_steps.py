@@ -1,0 +1,111 @@
+"""The next steps of a TApp: the advice for everything that keeps it from its spec now.
+
+`advice_now` is the entry point. The texts are those of `tapp.words.advice`; `next_step_lines`
+names commands in them, and the page names its buttons.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.base.hints import shell_command
+from kubectl_tapp.decide.inspection import Inspection
+from kubectl_tapp.decide.progress import Progress
+from kubectl_tapp.edit import revisions
+from kubectl_tapp.show.offers import held_instances, without_effect
+from tapp.answer.conditions import conditions_of
+from tapp.words.advice import advice_for, advice_on
+from tapp.words.conditions import HARMLESS, Type
+from tapp.words.ranges import ranges
+from tapp.words.reasons import Disposition, Reason
+from tapp.words.remedies import COMMANDS, Advice, Remedy
+
+_BY_A_PERSON = (Reason.PAUSED, Reason.HELD, Reason.REACHED)
+"""Reasons that a person has chosen. `status` and `why` remind of them in lines of their own."""
+
+
+def advice_now(view: Inspection) -> list[Advice]:
+    """Returns the advice for the TApp's conditions and decisions, the most urgent first.
+
+    The list is empty if nothing is to be done by a person.
+    """
+    if view.observed.tapp["metadata"].get("deletionTimestamp"):
+        return []
+    return [each for each in dict.fromkeys(_all_advice(view)) if each.is_needed]
+
+
+def _all_advice(view: Inspection) -> Iterator[Advice]:
+    stands = view.standings
+    blocked = [id for id, each in stands.items() if each.disposition is Disposition.BLOCKED]
+    reasons = {id: view.cases[id].decision.reason for id in stands}
+    # A blocked decision has advice of its own, and its pod may run well.
+    troubled = [id for id in blocked if reasons[id].disposition is not Disposition.BLOCKED]
+    broken = [view.cases[id].instance.pod for id in troubled]
+    if any(pod and not pod.silent and not pod.terminating for pod in broken):
+        yield advice_for(Type.DEGRADED, Reason.BROKEN)
+    if any(pod and pod.silent for pod in broken):
+        yield advice_on(Reason.NODE_SILENT)
+    yield from (advice_for(each.type, each.reason) for each in view.refused)
+    yield from (advice_on(reasons[id]) for id in blocked)
+    if all(each.disposition is not Disposition.MOVING for each in stands.values()):
+        held = (id for id, each in stands.items() if each.disposition is Disposition.HELD)
+        yield from (advice_on(reasons[id]) for id in held)
+    if view.plan.budgets.strategy.paused:
+        yield advice_on(Reason.PAUSED)
+    ready = conditions_of(view.plan).ready
+    if ready.reason == Reason.REACHED:
+        yield advice_for(Type.READY, ready.reason)
+
+
+def next_step_lines(view: Inspection, *, without: Collection[Remedy] = ()) -> list[str]:
+    """Returns the advice with commands, a line each; empty unless the TApp is stuck or Degraded.
+
+    Sentences with a remedy of `without`, or with one that has no effect now, are left out.
+    """
+    refused = any(each.type not in HARMLESS for each in view.refused)
+    blocked = any(each.disposition is Disposition.BLOCKED for each in view.standings.values())
+    if not (refused or blocked or Progress(view).stuck_reason(None)):
+        return []
+    return lines_of(view, advice_now(view), without=without)
+
+
+def next_step_block(view: Inspection, *, without: Collection[Remedy] = ()) -> list[str]:
+    """Returns the lines of `next_step_lines`, preceded by an empty line."""
+    lines = next_step_lines(view, without=without)
+    return ["", *lines] if lines else []
+
+
+def lines_of(
+    view: Inspection, advice: Collection[Advice], *, without: Collection[Remedy] = ()
+) -> list[str]:
+    """Returns a line with commands for each advice on reasons that no person has chosen."""
+    needed = [each for each in advice if each.reason not in _BY_A_PERSON]
+    if not needed:
+        return []
+    history: list[revisions.HistoryEntry] = []
+    with suppress(CommandError):
+        history = revisions.history_of(view.observed)
+    vain = without_effect(view, history).keys() | {*without}
+    texts = texts_of(needed, lambda remedy: "" if remedy in vain else command(view, remedy))
+    return [f"next step: {text}" for text in texts]
+
+
+def texts_of(advice: Iterable[Advice], word: Callable[[Remedy], str]) -> list[str]:
+    """Returns a text for each advice, without sentences that an earlier text has."""
+    known: set[str] = set()
+    texts = []
+    for each in advice:
+        new = [text for text in each.sentences(word) if text not in known]
+        known.update(new)
+        texts.append(" ".join(new))
+    return [text for text in texts if text]
+
+
+def command(view: Inspection, remedy: Remedy) -> str:
+    """Returns the remedy's command for the TApp, in backquotes."""
+    held = held_instances(view) if remedy is Remedy.RELEASE else []
+    known = {"NAME": view.name, "ID": ranges(held) or "ID"}
+    program, *words = COMMANDS[remedy]
+    plugin = program == "tapp"
+    words = [known.get(each, each) for each in (words if plugin else COMMANDS[remedy])]
+    return shell_command(*words, namespace=view.namespace, plugin=plugin)

@@ -1,0 +1,43 @@
+"""The next step in the output of `status`, `why` and `wait`."""
+
+import pytest
+
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.states import stuck_image, template, web
+from tests.scenarios.life import Life
+
+UNDO = "next step: Go back to the revision before with `kubectl tapp rollback web -n default`. "
+WHY = "See what is wrong with each instance: `kubectl tapp why web -n default`."
+
+
+@pytest.fixture
+def life() -> Life:
+    return Life().apply(web())
+
+
+@pytest.mark.parametrize("verb", ["status", "why", "wait"])
+def test_commands_name_the_next_step_of_a_stuck_rollout(life: Life, verb: str) -> None:
+    """`why` does not point to itself."""
+    stuck_image(life)
+    said = kubectl_tapp(StandIn(life.world), verb, "web")
+    text = said.out + said.err
+    assert UNDO in text
+    assert "`kubectl tapp set image web CONTAINER=IMAGE -n default`" in text
+    assert (WHY in text) == (verb != "why")
+
+
+def test_status_does_not_offer_a_rollback_without_an_earlier_revision() -> None:
+    life = Life()
+    life.world.kubelet.levers.bad_images.add("nginx:typo")
+    life.world.apply(web(template=template("nginx:typo")))
+    life.world.run(90)
+    text = kubectl_tapp(StandIn(life.world), "status", "web").out
+    assert "next step: Set another image with" in text
+    assert "rollback" not in text
+
+
+def test_status_of_a_normal_rollout_has_no_next_step(life: Life) -> None:
+    life.begin_patch(template=template("nginx:1.29")).world.run(1)
+    assert "next step" not in kubectl_tapp(StandIn(life.world), "status", "web").out
+    life.world.settle()
+    assert "next step" not in kubectl_tapp(StandIn(life.world), "why", "web").out

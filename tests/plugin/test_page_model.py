@@ -1,0 +1,97 @@
+"""The texts of the page of `kubectl tapp web`: banner, budget, next steps and disabled buttons."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kubectl_tapp.cluster.access import ClusterAccess
+from kubectl_tapp.decide.inspection import Inspection, inspect
+from kubectl_tapp.decide.progress import Progress
+from kubectl_tapp.edit.revisions import history_of
+from kubectl_tapp.live.banner import banner
+from kubectl_tapp.live.budgets import budget_model
+from kubectl_tapp.live.steps import next_steps
+from kubectl_tapp.show.offers import without_effect
+from tests.plugin import test_see as states
+from tests.plugin.standin import StandIn
+from tests.plugin.states import stuck_image, template, web
+from tests.scenarios.life import Life
+
+
+def seen(state: Callable[[Life], None], replicas: int = 4) -> Inspection:
+    """Returns the TApp in a state."""
+    life = Life().apply(web(replicas=replicas))
+    state(life)
+    cluster = ClusterAccess({}, StandIn(life.world))
+    return inspect(cluster, cluster.observe("web", events=True), life.world.clock.unix())
+
+
+BANNERS: dict[Callable[[Life], None], str] = {
+    stuck_image: "image nginx:typo does not exist; instance 0 does not start; instances 1-3 wait "
+    "for it",
+    states.crashing: "container web of image nginx:bad keeps ending (exit code 1); instances 0-2 "
+    "do not run; instance 3 waits for them",
+    states.calm: "",
+}
+
+
+@pytest.mark.parametrize("state", BANNERS, ids=lambda it: it.__name__)
+def test_banner_names_cause_effect_and_waiting_instances(state: Callable[[Life], None]) -> None:
+    view = seen(state)
+    found = banner(view, Progress(view))
+    assert found.sentence == BANNERS[state]
+    assert bool(found.words) == bool(found.sentence)
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3, 12])
+def test_budget_has_the_field_and_the_instances_that_use_it_up(replicas: int) -> None:
+    """With one instance, none has to stay available."""
+    most = f"maxUnavailable 1 of {replicas} (for template default): at most 1 may be unavailable"
+    calm = budget_model(seen(states.calm, replicas))
+    keeps = f"{replicas - 1} must stay available" if replicas > 1 else "none has to stay available"
+    verb = "is" if replicas == 1 else "are"
+    assert calm["sentences"][0] == (
+        f"{most} at a time, so {keeps}; {replicas} {verb} available now."
+    )
+    assert calm["sentences"][1].endswith("available: 1 may become unavailable.")
+    stuck = budget_model(seen(stuck_image, replicas))
+    assert (stuck["gone"], stuck["ids"], stuck["may"]) == (1, "0", 0)
+    assert stuck["sentences"][1] == (
+        "Instance 0 is unavailable and uses up the budget: no other instance may become "
+        "unavailable."
+    )
+
+
+def test_next_steps_name_the_buttons_that_they_have() -> None:
+    view = seen(stuck_image)
+    found = next_steps(view, without_effect(view, history_of(view.observed)))
+    labels = [each["label"] for each in found["buttons"]]
+    assert labels == ["Roll back", "Set another image", "Raise budget"]
+    text = " ".join(found["texts"])
+    assert all(f'"{label}"' in text for label in labels)
+    assert "kubectl" not in text
+    budget = next(each for each in found["buttons"] if each["change"] == "budget")
+    assert budget["values"] == {"to": "2", "others": False}
+
+
+def test_first_revision_cannot_be_rolled_back() -> None:
+    view = seen(states.calm)
+    vain = without_effect(view, history_of(view.observed))
+    assert vain["rollback"] == "there is no earlier revision"
+    assert {"image", "replicas", "partition", "budget", "kill"} & vain.keys() == set()
+
+
+def test_budget_of_a_canary_is_raised_if_only_canaries_wait() -> None:
+    def canary(life: Life) -> None:
+        life.world.kubelet.levers.bad_images.add("nginx:typo")
+        life.patch(
+            templatePool={"canary": template()},
+            templates={"2": "canary", "3": "canary"},
+            updateStrategy={"forceUpdate": {"maxUnavailable": 1}},
+        )
+        life.begin_patch(templatePool={"canary": template("nginx:typo")}).world.run(90)
+
+    view = seen(canary)
+    (budget,) = (each for each in next_steps(view, {})["buttons"] if each["change"] == "budget")
+    assert budget["values"] == {"to": "2", "others": True}
+    assert len(budget_model(view)["sentences"]) == 3
