@@ -109,7 +109,7 @@ def matches(printed: str, shown: str) -> bool:
 
 
 def run(block: Block, shell: Callable[[str], str]) -> None:
-    """Types the commands of a block into a shell, and compares what they print with the page."""
+    """Types the commands of a block into a shell, and compares their output with the page."""
     if not block.shows:
         shell(block.text)
         return

@@ -102,7 +102,7 @@ def kept_template(request: Document, status: Document, id: int) -> Document | No
 
 
 def kept_wrongly(request: Document, answer: Document) -> str:
-    """Returns what is wrong with the instances that a response keeps, or an empty string."""
+    """Returns the fault in the instances that a response keeps, or an empty string."""
     if request["finalizing"]:
         return ""
     spec, before = request["parent"]["spec"], request["parent"].get("status") or {}

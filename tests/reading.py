@@ -82,7 +82,7 @@ def claim_templates(spec: Document) -> list[Document]:
 
 
 def number(request: Document, name: str) -> int | None:
-    """Returns the instance number in a pod's name; None if the name has none."""
+    """Returns the instance number at the end of a pod's name, or None."""
     found = re.fullmatch(re.escape(request["parent"]["metadata"]["name"]) + r"-(\d+)", name)
     return int(found[1]) if found and str(int(found[1])) == found[1] else None
 

@@ -86,7 +86,9 @@ def memory_of_request(body: float) -> float:
 
 
 def test_memory_limit_of_the_service_covers_the_maximum_of_its_settings() -> None:
-    """That is with full caches, a full queue, and the largest bodies in each worker."""
+    """The maximum is reached with full caches, a full queue, and the largest bodies in each
+    worker.
+    """
     waiting = amount(size("requests that [wait]"))
     each = DEFAULTS.memo_bytes + waiting + memory_of_request(DEFAULTS.max_body_bytes)
     volumes = only(build(INSTALL / "base"), "Deployment")["spec"]["template"]["spec"]["volumes"]

@@ -210,7 +210,7 @@ def test_service_starts_with_unusable_shared_memory(mounts: str) -> None:
 
 
 def test_service_starts_if_only_shared_memory_is_writable() -> None:
-    """That is so on a read-only root file system without a volume at /tmp."""
+    """A read-only root file system without a volume at /tmp leaves only shared memory."""
     mounts = "for at in /tmp /var/tmp; do mount -t tmpfs -o ro none $at; done"
     command = (*unshared(mounts), sys.executable)
     with Service(workers=1, command=command, PYTHONDONTWRITEBYTECODE="1") as service:

@@ -1,17 +1,18 @@
-"""Counts the work of the service instead of measuring its time: the same on every machine.
+"""Counts the work of the service instead of measuring its time, so the result is equal on every
+machine.
 
 `install` makes Python load the packages `tapp` and `hooks` from rewritten source code. The
-rewritten code counts one step for each function call, loop iteration and comparison. What C code
-does inside one operation is counted by the size of its operands and of its result: `+` of two
-texts, a slice, `in` with a list, `list.index`, `sorted`, a regular expression, JSON that is read
-or written.
+rewritten code counts one step for each function call, loop iteration and comparison. For work of C
+code inside one operation, it counts the size of the operands and of the result. Examples are `+` of
+two texts, a slice, `in` with a list, `sorted`, regular expressions and JSON.
 
-Python's own hooks (`sys.settrace`, `sys.setprofile`, `sys.monitoring`) cannot replace this: they do
+Python's own hooks (`sys.settrace`, `sys.setprofile`, `sys.monitoring`) cannot replace this. They do
 not report how much C code does in one instruction, so a loop with `in` on a list looks linear.
 
-The steps do not include work of C code that is not proportional to these sizes, such as the hash of
-a long tuple, or a dictionary whose keys collide (Python's random hash seed prevents that). For
-regular expressions, `tests/contract/test_expressions.py` makes sure that the work is proportional.
+The steps do not include work of C code that is not proportional to these sizes. Examples are the
+hash of a long tuple, and a dictionary whose keys collide (Python's random hash seed prevents that).
+For regular expressions, `tests/contract/test_expressions.py` makes sure that the work is
+proportional.
 """
 
 import ast

@@ -114,7 +114,9 @@ class Choice:
 
 
 def choose(environment: Mapping[str, str]) -> Choice | str:
-    """Returns the chosen cluster, or a line that says why there is none and how to get one."""
+    """Returns the chosen cluster, or a line that says why no cluster can be used and how to get
+    one.
+    """
     if given := environment.get("E2E_KUBECONFIG"):
         file = Path(given)
         if not file.is_file():

@@ -130,7 +130,7 @@ def note(request: pytest.FixtureRequest) -> list[str]:
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest, workspace: Path, note: list[str]) -> Iterator[Cluster]:
-    """The started cluster of the session; skips with one line if there is none."""
+    """The started cluster of the session; skips with one line if no cluster can be used."""
     choice = choose(os.environ)
     if isinstance(choice, str):
         if os.environ.get("E2E_REQUIRED") == "1":
@@ -302,7 +302,8 @@ def exposing(kube: Kube, tapps: Controller, hook_proxy: HookProxy) -> Iterator[N
 
 @pytest.fixture(scope="module")
 def running_node(cluster: Cluster, workspace: Path, note: list[str]) -> Iterator[RealNode]:
-    """The real node of a file; skips with one line if there is none. Tests use `real_node`.
+    """The real node of a file; skips with one line if this machine cannot run one. Tests use
+    `real_node`.
 
     The node stops with the file: pods of other files that tolerate all taints would run on it.
     """

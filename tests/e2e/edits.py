@@ -31,9 +31,14 @@ MOST = 4
 class Step:
     """A step of a story: an action of a user, or an event of a pod.
 
-    `what` is `apply` (documents), `patch` (a merge patch of the TApp), `delete` (the TApp with this
-    propagation), `delete pod`, `finish` (a pod, with an exit code) or `drift` (a merge patch of a
-    pod).
+    The values of `what` are:
+
+    * `apply`: applies documents.
+    * `patch`: merges a patch into the TApp.
+    * `delete`: deletes the TApp with this propagation.
+    * `delete pod`: deletes a pod.
+    * `finish`: ends a pod with an exit code.
+    * `drift`: merges a patch into a pod.
     """
 
     what: str

@@ -189,7 +189,7 @@ def test_kept_claim_outlives_its_migrated_tapp(register: Callable[[], None], app
 def test_released_pods_are_adopted_after_the_printed_commands(
     register: Callable[[], None], cluster: Cluster, app: OldApp
 ) -> None:
-    """This is the section "If the order went wrong" of docs/migration.md."""
+    """The section "If the order went wrong" of docs/migration.md promises this repair."""
     app.create()
     before = {name: app.pod(name) for name in PODS}
     # Metacontroller does this to a child with the right owner and without the label.

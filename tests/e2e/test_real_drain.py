@@ -86,8 +86,8 @@ def test_grace_period_begins_when_the_instance_has_left_the_service(served: Serv
     """If the kubelet publishes Ready late, clients still need the grace period after it.
 
     The time in the condition may be a second old when the kubelet publishes it. A restarted kubelet
-    briefly marks containers younger than ten seconds as not Ready, and instances that are not Ready
-    are updated without leaving the Service first. So the test waits ten seconds.
+    briefly marks containers younger than ten seconds as not Ready. Instances that are not Ready are
+    updated without leaving the Service first, so the test waits ten seconds.
     """
     served.began().real.wait(10)
     kubelet = served.real.node.kubelet

@@ -263,8 +263,8 @@ def test_helm_upgrade_from_the_generated_chart_touches_no_pod(
 def test_manifests_are_applied_deleted_and_applied_again_without_loss(
     fresh: Fresh, dist: Path
 ) -> None:
-    """They are applied until the new kinds are served, deleted in the wrong order, applied again
-    and removed.
+    """The manifests are applied until the new kinds are served, deleted in the wrong order, applied
+    again and removed.
     """
     apply = ("kubectl", "apply", "--server-side", "-f")
     fresh.until_done(*apply, dist / "install-with-metacontroller.yaml")

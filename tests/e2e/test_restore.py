@@ -103,7 +103,7 @@ def recreated(found: Json) -> Json:
 def test_restored_pods_and_claims_are_reported_and_adopted(
     app: App, tapps: Controller, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """They have no owner and the label of the old TApp.
+    """Restored objects have no owner and the label of the old TApp.
 
     The status reports that, and one command repairs it.
     """

@@ -49,7 +49,7 @@ def answered(app: App, proxy: HookProxy) -> Counter[int]:
 def test_calls_succeed_while_replicas_of_the_service_are_replaced(
     app: App, levers: Levers, hook_proxy: HookProxy, tmp_path: Path, note: list[str]
 ) -> None:
-    """As in a Deployment, a new replica is ready before an old one ends."""
+    """A Deployment starts a new replica and waits until it is ready before an old one ends."""
     made: list[HookService] = []
 
     def another() -> HookService:

@@ -20,7 +20,7 @@ def rare_invariant_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def kubectl_has_no_preferences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ignores the kuberc of the user who runs the tests."""
+    """Ignores the kuberc of the user."""
     monkeypatch.setenv("KUBERC", "off")
 
 

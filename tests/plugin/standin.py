@@ -25,18 +25,7 @@ USER = "jane"
 
 @dataclass
 class StandIn(Kubectl):
-    """kubectl, as far as the plugin uses it.
-
-    Attributes:
-        calls: the arguments of every call.
-        forbidden: `verb resource` pairs that the user may not use: `list pods`.
-        missing: resources that the cluster does not have.
-        failing: text in a call -> the error of kubectl.
-        before: functions to call before each write that is no dry run; each is called once.
-        guarded: pods that a PodDisruptionBudget protects now.
-        managers: field manager -> the TApp that it last applied server-side.
-        followed: all watches.
-    """
+    """A kubectl with the functions that the plugin uses."""
 
     calls: list[list[str]] = field(default_factory=list)
     forbidden: set[str] = field(default_factory=set)

@@ -47,7 +47,7 @@ def namespace(done: CallResult, **targets: str) -> str:
 
 
 def test_namespace_of_the_context_is_used_in_a_pod(in_pod: Path) -> None:
-    """This is the order of kubectl, even if the context has `default`."""
+    """The order is kubectl's, even if the context has `default`."""
     assert namespace(CallResult(0, "default", "")) == "default"
     assert namespace(CallResult(0, "other", "")) == "other"
     assert namespace(CallResult(0, "other", ""), namespace="mine") == "mine"

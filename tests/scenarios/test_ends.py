@@ -245,7 +245,7 @@ OWN: dict[str, Any] = {
 
 @pytest.mark.parametrize("parts", OWN.values(), ids=OWN)
 def test_pod_whose_containers_do_not_restart_runs_once(parts: dict[str, Any]) -> None:
-    """The restart policy of the pod is Always, but the containers have policies of their own."""
+    """The restart policy of the pod is Always, but each container overrides it."""
     life = Life()
     life.world.kubelet.levers.completes = lambda pod, container: (
         (10.0, int(pod["metadata"]["name"] == "web-1")) if container == "web" else None

@@ -251,7 +251,9 @@ PROBED = {"livenessProbe": {"tcpSocket": {"port": 80}}}
 def test_restart_by_a_liveness_probe_does_not_complete_a_requested_restart(
     turns_seen: bool,
 ) -> None:
-    """The container looks like one that was stopped for the request, and will be stopped again."""
+    """The container looks as if the kubelet had stopped it for the request, which will stop it a
+    second time.
+    """
     life = Life().apply(tapp(template=asking(container=PROBED), updateStrategy=TWO))
     behaviour = life.world.kubelet.levers
     behaviour.start_seconds, behaviour.stop_seconds = 3.0, 5.0 if turns_seen else 0.0

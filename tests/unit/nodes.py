@@ -1,4 +1,4 @@
-"""Nodes that stop reporting, and a TApp with each instance on a node of its own."""
+"""Nodes that stop reporting, and a TApp with each instance on a different node."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -29,7 +29,7 @@ def on_node(pod: Document, node: str) -> Document:
 
 
 class WorldOfNodes(World):
-    """A settled TApp with each instance on a node of its own."""
+    """A settled TApp with each instance on a different node."""
 
     def __init__(self, replicas: int = 5, **spec: Any) -> None:
         spec = {"forceDeletePod": True, **spec}

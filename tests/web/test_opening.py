@@ -84,7 +84,7 @@ def test_browser_can_load_its_one_time_address_again(served: Served) -> None:
 
 @pytest.mark.parametrize("query", ["once=", "once=guessed", "key=", "once"])
 def test_other_addresses_are_refused(served: Served, query: str) -> None:
-    """They are refused before and after a one-time address was used."""
+    """The server refuses them before and after a one-time address was used."""
     assert ask(f"{served.url}/?{query}").status == 403
     url = served.door.address_for_one_use()
     assert ask(f"{served.url}/?{query}").status == 403

@@ -197,7 +197,7 @@ def test_pods_are_listed_only_once(page: "Page") -> None:
 
 
 def test_only_changed_tiles_are_drawn(page: "Page") -> None:
-    """One of 1,000 instances changes, and the page draws one tile."""
+    """If one of 1,000 instances changes, the page draws one tile."""
     with on_port(cluster(tapp(replicas=1000)), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i999").wait_for(timeout=120_000)
@@ -219,7 +219,7 @@ def test_only_changed_tiles_are_drawn(page: "Page") -> None:
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_page_is_not_wider_than_its_window(page: "Page", width: int) -> None:
-    """A wide table has a scroll bar of its own."""
+    """A wide table has a separate scroll bar."""
     with on_port(cluster(tapp(replicas=70)), first="/default/shop") as served:
         page.set_viewport_size({"width": width, "height": 800})
         page.goto(served.door.address)

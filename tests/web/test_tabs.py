@@ -133,7 +133,7 @@ def test_change_without_a_response_is_reported_as_possibly_done(page: "Page") ->
     ids=["the model", "the settings"],
 )
 def test_page_without_a_response_says_so_and_continues(page: "Page", place: str, said: str) -> None:
-    """That happens if the server hangs, or after the machine has slept."""
+    """A server that hangs, or a machine that has slept, sends no response."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.clock.install()
         page.route(place, _unanswered)

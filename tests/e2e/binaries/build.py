@@ -177,7 +177,7 @@ def version_flags(version: str) -> str:
 
 
 def go_toolchain(module: Path) -> tuple[str, str] | str:
-    """Returns the go command and its version, or a line that says why there is none."""
+    """Returns the go command and its version, or a line that says why there is no usable one."""
     go = shutil.which("go")
     if go is None:
         return "no Go toolchain on PATH"

@@ -1,9 +1,9 @@
 """The namespaces of the node, with which the kernel removes all its processes and mounts.
 
 All processes of the node are in one PID namespace and all mounts in one mount namespace. When the
-first process of the namespace ends, even because the tests were killed, the kernel kills the other
-processes, and the mounts go with the last of them. The run's directory and empty cgroups remain,
-and the next run deletes them.
+first process of the namespace ends, the kernel kills the other processes, and the mounts go with
+the last of them. This works even if the tests are killed. The run's directory and empty cgroups
+remain, and the next run deletes them.
 
 In the namespace, /run, /var/lib and /var/log are empty and the kubelet's kernel settings are
 ordinary files, because a node writes to all of them.

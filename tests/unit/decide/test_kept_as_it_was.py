@@ -188,7 +188,7 @@ def test_kept_instance_has_the_claims_and_service_of_its_revision_after_any_edit
 
 
 def test_kept_instance_keeps_its_empty_dir_after_the_volume_became_a_claim() -> None:
-    """No claim is created for an instance whose revision has none."""
+    """No claim is created for an instance whose revision has no claim template."""
     cache = [{"name": "cache", "emptyDir": {}}]
     first = World(
         tapp(replicas=3, template=web_template(1, "cache", volumes=cache)), history=True

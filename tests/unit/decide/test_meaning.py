@@ -70,7 +70,7 @@ def revisions_of(found: World) -> set[str]:
 
 
 def test_every_known_default_is_covered_by_a_sample_spec() -> None:
-    """The same samples are tried on a real API server."""
+    """An end-to-end test creates these samples on a real API server."""
     tried = {spelling.kind for spelling in SPELLINGS}
     table = {(kind, field) for kind, found in KINDS.items() for field in found.defaults}
     assert table - tried == {

@@ -126,7 +126,7 @@ CASES: dict[str, tuple[Document, Document, Document, bool]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_container_restarts_only_if_a_value_that_it_reads_changes(name: str) -> None:
-    """A restart uses the budget, so there is none without a reason, and none twice."""
+    """A restart uses the budget, so no container restarts without a reason or twice."""
     container, before, after, restarts = CASES[name]
     world = reported(tapp_with_resizing(reading_template(before, **container)), before)
     world.change(template=reading_template(after, **container))

@@ -262,5 +262,5 @@ def test_sync_that_has_waited_no_longer_counts_as_waiting() -> None:
 
 
 def test_syncs_wait_only_in_gunicorn_workers() -> None:
-    """Simulations and tests have clocks of their own."""
+    """Simulations and tests use other clocks."""
     assert pacing.HURRY.is_set()

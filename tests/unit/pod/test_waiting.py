@@ -1,4 +1,4 @@
-"""Pods that are not Ready: what they wait for, and when that makes the TApp degraded."""
+"""Pods that are not Ready: the reasons for the wait, and when that makes the TApp degraded."""
 
 from collections.abc import Callable
 from copy import deepcopy
