@@ -98,13 +98,13 @@ _NOT_VALID_EMPTY = {
 
 
 class Spelling(NamedTuple):
-    """Two spellings of one spec.
+    """Two spellings of one spec: without and with a default written out.
 
     Attributes:
-        name: the part that is written out.
+        name: what the second spelling writes out.
         plain: the spec without it.
         written: the spec with it.
-        kind: type and field in the table, or empty strings.
+        kind: type and field in the table of defaults, or empty strings.
     """
 
     name: str

@@ -142,7 +142,7 @@ class Pacer:
     def _enter(self, size: int) -> bool:
         """Counts a request as waiting and returns True.
 
-        Returns False if so many requests wait that this one must not wait, too.
+        Returns False, without counting it, if too many requests or bytes wait already.
         """
         with self._lock:
             if self._waiting >= MOST or self._bytes + size > MOST_BYTES:

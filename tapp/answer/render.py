@@ -1,6 +1,6 @@
 """The manifests in a response, for existing pods and Services, and for ControllerRevisions.
 
-Metacontroller applies the response immediately. An existing pod is never answered with its
+Metacontroller applies the response immediately. The response for an existing pod is never its
 template: admission has changed the pod, and the API server would refuse most of the differences as
 an update. The response repeats what Metacontroller applied last (`Manifest.projected`), with only
 the intended changes. The policy `tapp-lean-pods` cuts the spec out of what was applied. The

@@ -22,7 +22,7 @@ Since = dict[str, list[int]]  # Since when, RFC 3339 -> instances
 
 @dataclass
 class MissingObjects:
-    """The instances that lack an object, by the time since when it is missing."""
+    """The instances that lack an object, grouped by the time since when it is missing."""
 
     pods: Since = field(default_factory=dict)  # pods that were requested and do not appear
     claims: Since = field(default_factory=dict)  # claims that a pod uses and the TApp lacks

@@ -32,7 +32,10 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Partition:
-    """The instances that a partition keeps; revisions have the names that `content_name` gives."""
+    """The instances that a partition keeps, and their revisions.
+
+    A revision is named as by `content_name`.
+    """
 
     # The revision of the rolling template; "" if that does not resolve and never has
     update: str

@@ -95,7 +95,10 @@ def _exists(key: str) -> Toleration:
 
 
 def _is_about(toleration: Toleration, key: str) -> bool:
-    """Returns True if a toleration covers the taint `key`, so that the plugin adds none for it."""
+    """Returns True if a toleration covers the taint `key`.
+
+    Admission (DefaultTolerationSeconds) then adds no toleration for the taint.
+    """
     effects = (NO_EXECUTE, None, "")
     return toleration.get("key") in (key, None, "") and toleration.get("effect") in effects
 

@@ -38,10 +38,10 @@ class Stream(NamedTuple):
     """Syncs of one TApp.
 
     Attributes:
-        what: the change between them.
+        what: what changes from one sync to the next.
         pods: the number of instances.
         bodies: returns the requests.
-        target: the maximum of handler / REF, or None.
+        target: the largest ratio of the handler's time to REF, or None.
     """
 
     what: str
@@ -91,8 +91,9 @@ def rolling(n: int) -> list[bytes]:
 
 
 def measured(place: Path, tree: Path, passes: int) -> Row:
-    """Measures the requests in a directory with the service in a tree, with the image's malloc
-    settings.
+    """Measures the requests in a directory, with the service in a tree.
+
+    The process has the malloc settings of the image.
     """
     command = [sys.executable, "-P", str(Path(__file__).with_name("play.py")), str(place)]
     malloc = dict(re.findall(r"(MALLOC_\w+)=(\S+)", (ROOT / "Dockerfile").read_text()))

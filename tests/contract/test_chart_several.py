@@ -22,13 +22,13 @@ LEASES = INSTALL / "overlays" / "high-availability" / "leases.yaml"
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The chart as a directory, with a stub of the definition of TApp, which no value changes."""
+    """The chart as a directory, with a stub in place of the CRD, which no value changes."""
     with tools():
         yield unpacked(tmp_path_factory.mktemp("chart"), stub=True)
 
 
 def arguments(*more: str) -> str:
-    """Returns the value with the arguments of Metacontroller and further ones."""
+    """Returns the value of the chart that adds arguments to those of Metacontroller."""
     return f"metacontroller.commandArgs={json.dumps([*controller_arguments(), *more])}"
 
 

@@ -508,7 +508,7 @@ MODELS: list[tuple[type[BaseModel], Node]] = [
 
 
 def unset(value: Any) -> str:
-    """Returns the words of the schema for a default."""
+    """Returns how the schema describes a default: `Unset: true`."""
     return "Unset: " + (str(value).lower() if isinstance(value, bool) else str(value))
 
 

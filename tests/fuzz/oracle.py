@@ -123,7 +123,7 @@ _ERROR_TYPES = re.compile(rb"Traceback|\.py\b|[a-z]Error\b|0x[0-9a-f]{6}")
 
 
 class FindingError(AssertionError):
-    """The service did something that it must never do."""
+    """Reports that the service did something that it must never do."""
 
 
 class HangError(BaseException):
@@ -200,7 +200,10 @@ class Service:
         return code
 
     def _check_omitted(self, path: str, request: Request, body: bytes, omitted: set[Any]) -> None:
-        """Checks that only those children are omitted, and so deleted, that the decisions name."""
+        """Checks that the decisions name every child that the response omits.
+
+        Metacontroller deletes these children.
+        """
         if path == "/finalize":
             spec = request.part("spec")
             key = "persistentVolumeClaimRetentionPolicy"

@@ -31,7 +31,7 @@ def play(kubectl: FakeKubectl, *arguments: str) -> tuple[int, str]:
     return code, "\n".join(lines)
 
 
-def test_without_apply_it_only_says_what_it_would_write() -> None:
+def test_without_apply_changes_are_printed_and_not_made() -> None:
     kubectl = old_app()
     code, text = play(kubectl)
     assert code == 0
@@ -42,7 +42,7 @@ def test_without_apply_it_only_says_what_it_would_write() -> None:
     assert "2 claims would be deleted together with their TApp" in text
 
 
-def test_apply_labels_what_the_tapp_controls_and_a_second_run_finds_nothing_to_do() -> None:
+def test_apply_labels_the_controlled_objects_and_a_second_run_has_nothing_to_do() -> None:
     kubectl = old_app()
     code, text = play(kubectl, "--apply")
     assert code == 0
@@ -55,7 +55,7 @@ def test_apply_labels_what_the_tapp_controls_and_a_second_run_finds_nothing_to_d
     assert len(kubectl.patched) == written
 
 
-def test_keep_claims_adds_the_namespace_as_an_owner_in_the_same_guarded_patch() -> None:
+def test_keep_claims_adds_label_and_owner_in_one_guarded_patch() -> None:
     kubectl = old_app()
     code, text = play(kubectl, "--apply", "--keep-claims")
     assert code == 0
@@ -69,7 +69,7 @@ def test_keep_claims_adds_the_namespace_as_an_owner_in_the_same_guarded_patch() 
     assert play(kubectl, "--keep-claims")[1].count("0 changes to make, 4 done already") == 1
 
 
-def test_keep_claims_works_after_the_labels_are_there() -> None:
+def test_keep_claims_adds_the_owner_to_claims_that_have_the_label() -> None:
     kubectl = old_app(claims=[thing("data-web-0", CONTROLLED, LABELLED)])
     assert play(kubectl, "--apply", "--keep-claims")[0] == 0
     (patch,) = [patch for resource, _, patch in kubectl.patched if resource != "pods"]
@@ -77,7 +77,8 @@ def test_keep_claims_works_after_the_labels_are_there() -> None:
     assert patch["metadata"]["ownerReferences"] == [*CONTROLLED, NAMESPACE]
 
 
-def test_a_claim_that_changed_meanwhile_is_patched_on_top_of_its_newer_owners() -> None:
+def test_owner_that_a_claim_gets_meanwhile_is_kept() -> None:
+    """The first patch conflicts, and the second one has the owners of the newer claim."""
     kubectl = old_app(pods=[], claims=[thing("data-web-0", CONTROLLED)])
     backup = {"apiVersion": "v1", "kind": "ConfigMap", "name": "backup", "uid": "b"}
 
@@ -112,7 +113,7 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize(("pod", "said"), STRANGERS.values(), ids=STRANGERS)
-def test_what_is_in_the_way_is_told_and_never_touched(pod: Json, said: str) -> None:
+def test_pod_in_the_way_is_a_problem_and_is_not_patched(pod: Json, said: str) -> None:
     kubectl = old_app(pods=[thing("web-0", CONTROLLED), pod])
     code, text = play(kubectl, "--apply")
     assert code == 1
@@ -132,19 +133,19 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("pod", HARMLESS.values(), ids=HARMLESS)
-def test_pods_that_no_instance_needs_are_not_in_the_way(pod: Json) -> None:
+def test_pod_whose_name_no_instance_needs_is_not_in_the_way(pod: Json) -> None:
     move = plan_move(tapp(), [pod], [], None)
     assert not move.in_the_way
     assert not move.changes
 
 
-def test_an_owner_that_is_no_controller_does_not_count_for_a_claim() -> None:
+def test_claim_with_the_tapp_as_owner_but_not_controller_is_a_problem() -> None:
     move = plan_move(tapp(), [], [thing("data-web-0", OWNED)], NAMESPACE_UID)
     assert "not as its controller" in move.in_the_way[0]
     assert not move.changes
 
 
-def test_a_tapp_that_is_being_deleted_is_left_alone() -> None:
+def test_tapp_in_deletion_is_not_moved() -> None:
     leaving = tapp(deletionTimestamp="2026-01-01T00:00:00Z")
     move = plan_move(leaving, [thing("web-0", CONTROLLED)], [], None)
     assert not move.changes
@@ -152,7 +153,7 @@ def test_a_tapp_that_is_being_deleted_is_left_alone() -> None:
 
 
 def gated(status: str, phase: str = "Running") -> Json:
-    """A pod with the old controller's readiness gate in this state."""
+    """Returns a pod with the old controller's readiness gate in this state."""
     condition = {"type": OLD_READINESS_GATE, "status": status}
     return thing(
         "web-0",
@@ -171,12 +172,14 @@ def gated(status: str, phase: str = "Running") -> Json:
         pytest.param(thing("web-0", CONTROLLED), False, id="no gate"),
     ],
 )
-def test_a_pod_that_waits_for_the_old_controllers_gate_is_named(pod: Json, warned: bool) -> None:
+def test_warning_names_a_pod_that_waits_for_the_gate_of_the_old_controller(
+    pod: Json, warned: bool
+) -> None:
     warnings = plan_move(tapp(), [pod], [], None).warnings
     assert [OLD_READINESS_GATE in text for text in warnings] == [True] * warned
 
 
-def test_labels_of_a_statefulset_that_new_pods_would_lack_are_said() -> None:
+def test_warning_names_labels_of_a_statefulset_that_the_template_lacks() -> None:
     pod = thing("web-0", CONTROLLED, {**LABELLED, POD_NAME: "web-0"})
     (warning,) = plan_move(tapp(), [pod], [], None).warnings
     assert f"pods web-0 have the label {POD_NAME}" in warning
@@ -185,13 +188,13 @@ def test_labels_of_a_statefulset_that_new_pods_would_lack_are_said() -> None:
     assert plan_move(labelled, [pod], [], None).warnings == []
 
 
-def test_commands_to_paste_have_the_options_of_the_cluster() -> None:
+def test_suggested_commands_have_the_options_of_the_cluster() -> None:
     pod = thing("web-0", CONTROLLED, {"controller-uid": "another"})
     (command,) = plan_move(tapp(), [pod], [], None, " --context=c").in_the_way
     assert command.endswith(" --context=c")
 
 
-def test_it_goes_on_after_one_failure_and_says_so_at_the_end() -> None:
+def test_failed_change_stops_no_other_change_and_is_counted() -> None:
     kubectl = old_app()
     kubectl.fail = [("patch pods web-0", "Error from server (InternalError): etcd is unwell")]
     code, text = play(kubectl, "--apply")
@@ -203,7 +206,7 @@ def test_it_goes_on_after_one_failure_and_says_so_at_the_end() -> None:
     assert play(kubectl, "--apply")[0] == 0
 
 
-def test_a_pod_that_is_gone_by_now_is_no_failure() -> None:
+def test_missing_pod_is_not_a_failure() -> None:
     kubectl = old_app()
     kubectl.fail = [("patch pods web-0", 'Error from server (NotFound): pods "web-0" not found')]
     code, text = play(kubectl, "--apply")
@@ -211,7 +214,8 @@ def test_a_pod_that_is_gone_by_now_is_no_failure() -> None:
     assert "pod shop/web-0: does not exist any more" in text
 
 
-def test_a_label_is_never_put_on_a_new_pod_of_the_same_name() -> None:
+def test_patch_of_a_pod_has_its_uid() -> None:
+    """The API server then refuses the patch for a new pod of the same name."""
     kubectl = old_app()
     play(kubectl, "--apply")
     for resource, name, patch in kubectl.patched:
@@ -236,7 +240,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize(("objects", "said"), REFUSALS.values(), ids=REFUSALS)
-def test_apply_is_refused_and_force_overrides(
+def test_apply_is_refused_for_a_problem_unless_forced(
     objects: dict[str, list[Json]], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kubectl = old_app(**objects)
@@ -261,7 +265,7 @@ NOTHING_TO_DO: dict[str, dict[str, list[Json]]] = {
 
 @pytest.mark.parametrize("nothing", NOTHING_TO_DO.values(), ids=NOTHING_TO_DO)
 @pytest.mark.parametrize(("objects", "said"), REFUSALS.values(), ids=REFUSALS)
-def test_apply_is_refused_also_where_nothing_is_to_be_changed(
+def test_apply_is_refused_for_a_problem_even_without_changes(
     objects: dict[str, list[Json]],
     said: str,
     nothing: dict[str, list[Json]],
@@ -273,14 +277,14 @@ def test_apply_is_refused_also_where_nothing_is_to_be_changed(
     assert play(old_app(**nothing), "--apply")[0] == 0
 
 
-def test_who_only_looks_after_the_move_is_not_told_to_undo_it() -> None:
+def test_dry_run_after_the_move_does_not_warn_of_the_composite_controller() -> None:
     composite = {"compositecontrollers.metacontroller.k8s.io": [thing("tapp-controller")]}
     code, text = play(old_app(**NOTHING_TO_DO["all is labelled"], **composite))
     assert code == 0
     assert "CompositeController 'tapp-controller' exists" not in text
 
 
-def test_a_part_of_the_cluster_is_said_to_be_one() -> None:
+def test_move_of_one_namespace_warns_that_all_tapps_are_taken_over() -> None:
     sentence = "the CompositeController takes over every TApp of the cluster"
     assert sentence in play(old_app())[1]
     lines: list[str] = []
@@ -288,17 +292,18 @@ def test_a_part_of_the_cluster_is_said_to_be_one() -> None:
     assert sentence not in "\n".join(lines)
 
 
-def test_a_stopped_old_controller_is_no_problem() -> None:
+def test_stopped_old_controller_is_not_a_problem() -> None:
     assert play(old_app(**{"deployments.apps": [deployment(0)]}), "--apply")[0] == 0
 
 
-def test_the_old_admission_webhook_is_named_because_it_blocks_every_write() -> None:
+def test_warning_names_the_old_admission_webhook() -> None:
+    """That webhook would refuse every write of a TApp."""
     hooks = "validatingwebhookconfigurations.admissionregistration.k8s.io"
     _, text = play(old_app(**{hooks: [thing("tapp-admission")]}))
     assert "kubectl delete validatingwebhookconfiguration tapp-admission" in text
 
 
-def test_without_cluster_wide_rights_it_looks_where_it_may_and_says_so() -> None:
+def test_without_cluster_wide_rights_only_the_usual_namespace_is_checked() -> None:
     kubectl = old_app(**{"deployments.apps": [deployment(1)]})
     kubectl.forbidden = [
         "deployments.apps --all-namespaces",
@@ -315,7 +320,7 @@ def test_without_cluster_wide_rights_it_looks_where_it_may_and_says_so() -> None
     assert "(and not at all in kube-system)" in text
 
 
-def test_a_namespace_that_cannot_be_read_is_left_out_and_counted() -> None:
+def test_namespace_that_cannot_be_read_is_a_failure() -> None:
     kubectl = old_app()
     kubectl.forbidden = ["get pods"]
     code, text = play(kubectl, "--apply")
@@ -331,7 +336,7 @@ def test_only_the_named_tapps_are_moved(capsys: pytest.CaptureFixture[str]) -> N
     assert "no TApp nope in shop" in capsys.readouterr().err
 
 
-def test_an_empty_cluster_and_a_cluster_without_tapps_are_told_apart(
+def test_missing_tapps_and_a_missing_crd_have_different_messages(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     code, text = play(FakeKubectl(tapps=[]))

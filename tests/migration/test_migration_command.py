@@ -19,7 +19,7 @@ from tests.migration.fake_kubectl import old_app
 ROOT = Path(__file__).parents[2]
 
 
-def test_kubeconfig_context_and_all_namespaces_reach_kubectl() -> None:
+def test_kubectl_gets_kubeconfig_context_and_all_namespaces() -> None:
     kubectl = old_app()
     assert main(["-A", "--kubeconfig", "/k", "--context", "c"], kubectl, lambda _: None) == 0
     for command in kubectl.commands:
@@ -27,13 +27,13 @@ def test_kubeconfig_context_and_all_namespaces_reach_kubectl() -> None:
     assert "--all-namespaces" in kubectl.commands[0]
 
 
-def test_naming_tapps_and_all_namespaces_is_a_usage_error() -> None:
+def test_names_together_with_all_namespaces_are_a_usage_error() -> None:
     with pytest.raises(SystemExit) as ended:
         main(["-A", "web"], old_app())
     assert ended.value.code == 2
 
 
-def test_a_missing_kubectl_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_kubectl_has_its_own_message(capsys: pytest.CaptureFixture[str]) -> None:
     def absent(command: Sequence[str]) -> Finished:
         raise FileNotFoundError(2, "No such file or directory", command[0])
 
@@ -41,13 +41,16 @@ def test_a_missing_kubectl_is_said_in_words(capsys: pytest.CaptureFixture[str]) 
     assert "install it, or put it on PATH" in capsys.readouterr().err
 
 
-def test_the_label_is_the_one_that_metacontroller_selects_by() -> None:
+def test_label_is_the_one_that_metacontroller_selects_by() -> None:
     assert moves.CONTROLLER_UID == vocabulary.CONTROLLER_UID
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "migration").glob("*.py")), ids=lambda f: f.name)
-def test_an_administrators_python_is_new_enough(file: Path) -> None:
-    """Python 3.9 has the syntax and the modules, and types are not evaluated."""
+def test_package_needs_only_python_3_9(file: Path) -> None:
+    """An administrator may have no newer Python.
+
+    So syntax and modules are those of Python 3.9, and types are not evaluated.
+    """
     source = file.read_text(encoding="utf-8")
     tree = ast.parse(source, feature_version=(3, 6) if file.name == "__init__.py" else (3, 9))
     used = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -58,7 +61,7 @@ def test_an_administrators_python_is_new_enough(file: Path) -> None:
     assert file.name == "__init__.py" or "__future__" in used
 
 
-def test_an_older_python_is_told_in_a_sentence_what_is_needed(
+def test_older_python_gets_a_message_with_the_needed_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 8, 10, "final", 0))
@@ -67,7 +70,7 @@ def test_an_older_python_is_told_in_a_sentence_what_is_needed(
 
 
 def python(version: str) -> str:
-    """An interpreter of that version that works, or the test is skipped."""
+    """Returns the path of a Python of this version; skips the test if there is none."""
     name = f"python{version}"
     asked = [name, "-c", "import sys; print(sys.executable)"]
     try:
@@ -77,20 +80,20 @@ def python(version: str) -> str:
     return found.stdout.strip()
 
 
-def test_the_command_runs_on_the_oldest_python(tmp_path: Path) -> None:
-    done = ran(python("3.9"), tmp_path)
+def test_command_runs_with_python_3_9(tmp_path: Path) -> None:
+    done = run_command(python("3.9"), tmp_path)
     assert done.returncode == 0, done.stderr
     assert "No TApp found" in done.stdout
 
 
-def test_the_command_itself_runs_kubectl_from_path(tmp_path: Path) -> None:
-    done = ran(sys.executable, tmp_path)
+def test_command_runs_kubectl_from_path(tmp_path: Path) -> None:
+    done = run_command(sys.executable, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "No TApp found" in done.stdout
 
 
-def ran(interpreter: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    """The command, with a kubectl that knows of nothing."""
+def run_command(interpreter: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the command with a kubectl that lists no objects."""
     script = tmp_path / "kubectl"
     script.write_text("#!/bin/sh\necho '{\"items\": []}'\n")
     script.chmod(0o755)

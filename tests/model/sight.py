@@ -193,10 +193,11 @@ def _without_resources(body: Document) -> Document:
 
 
 def no_cause_to_restart(made_of: str, pod: Document, body: Document, snapshot: Snapshot) -> bool:
-    """Returns True if only resources of the pod's template have changed, and need no restart.
+    """Returns True if a template differs only in resources, and the pod need not restart for them.
 
-    They need none if they are ignored, or if the pod already has the new ones. If the pod was
-    created while resources counted, only a recorded revision can show this.
+    `made_of` is the template that the pod was created from, `body` is the current one. The pod need
+    not restart if resources are ignored, or if it already has the new ones. If the pod was created
+    while resources counted, only a recorded revision can show this.
     """
     if not resources_only(made_of, body):
         return False

@@ -210,7 +210,10 @@ FEW = (
 
 @pytest.mark.parametrize("case", cases(CASES, [each for each in CASES if each not in FEW]))
 def test_shortened_forecast_has_the_same_result_as_the_full_one(case: str) -> None:
-    """Outcomes, claims, refusals, stuck instances, and the maximum of unavailable instances."""
+    """Both have the same outcomes, claims, refusals and stuck instances.
+
+    The largest number of unavailable instances is the same, too.
+    """
     replicas, spec, edit = CASES[case]
     assert_alike(*both(life_of(replicas, **spec), edit))
 

@@ -93,7 +93,7 @@ def test_narrow_terminal_omits_columns(columns: int, shown: str) -> None:
 
 @cache
 def crowd() -> StandIn:
-    """A TApp with more instances than rows."""
+    """Returns a running TApp with more instances than a table shows."""
     return many(size(200, 1000))
 
 

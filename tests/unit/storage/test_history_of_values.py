@@ -97,7 +97,7 @@ def test_instance_that_leaves_a_template_creates_no_new_revision_of_it() -> None
 
 @pytest.mark.parametrize("number", [0, 2], ids=["default template", "canary"])
 def test_changed_value_creates_a_revision_of_its_own_template_only(number: int) -> None:
-    """The old revisions have the values of all instances here."""
+    """The old revisions are of an earlier release, and have the values of all instances."""
     found = with_values_of_all(tapp_with_history(**canary_spec()))
     before = set(found.revisions)
     found.change(values=canary_spec(**{str(number): {"a": "new"}})["values"]).settle()
