@@ -100,7 +100,7 @@ def test_events_report_creation_updates_and_completion_of_a_rollout(
     asked = attempts(cluster, begun, app.namespace)
     made = [write for write in asked if write.accepted]
     assert len(made) == len(events(app))
-    # All four workers try to create an Event once, and one of them succeeds.
+    # Each worker tries to create an Event once. Only the first of the four succeeds.
     assert {write.code for write in asked} <= {201, 409}
     assert len(asked) <= 4 * len(made)
     pods = len([w for w in app.news() if w.resource == "pods" and w.accepted])

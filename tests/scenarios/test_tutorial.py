@@ -1,4 +1,6 @@
-"""docs/tutorial.md: each command is typed in the demo's shell and prints what the page shows."""
+"""Types each command of docs/tutorial.md in the demo's shell, and compares its output with the
+page.
+"""
 
 import os
 import subprocess
@@ -16,7 +18,7 @@ END = "--- end of the output ---"
 
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Callable[[str], str]]:
-    """Types a line into the demo's shell and returns what it prints."""
+    """Returns a function that types a line into the demo's shell and returns the output."""
     process = subprocess.Popen(
         SHELL, cwd=ROOT, text=True, env={**os.environ, "COLUMNS": "120"},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -125,7 +125,7 @@ OWN_FAULTS = {
 
 @pytest.mark.parametrize(("reason", "message"), OWN_FAULTS.values(), ids=OWN_FAULTS)
 def test_pod_that_ended_by_its_own_fault_is_finished(reason: str, message: str) -> None:
-    """Such a pod has no DisruptionTarget condition, or one that is False again."""
+    """Such a pod has no DisruptionTarget condition, or a condition with status False."""
     world = batch_tapp("Never").modify(0, _without_condition(reason, message))
     assert world.decisions() == {0: "Keep/Finished"}
     assert world.sync()["status"]["statuses"] == {"0": "Failed"}
