@@ -179,7 +179,7 @@ def test_check_finds_an_expression_that_is_searched_without_an_anchor() -> None:
     assert all_broken_rules(re.compile(r"\$\(([^)]*)\)"), whole=False)
 
 
-def test_an_expression_whose_first_text_ends_its_repeat_is_accepted() -> None:
+def test_expression_whose_first_text_ends_its_repeat_is_accepted() -> None:
     assert not all_broken_rules(re.compile(r"\$\(([^()]*)\)"), whole=False)
 
 

@@ -403,7 +403,7 @@ def test_pods_are_restricted_and_write_only_to_volumes(installed: list[Document]
 # --- the Deployment -------------------------------------------------------------------------------
 
 
-def test_a_pod_of_the_service_is_ready_during_rollouts_and_drains() -> None:
+def test_pod_of_the_service_is_ready_during_rollouts_and_drains() -> None:
     """There are two replicas, and time to finish calls."""
     base = build(INSTALL / "base")
     deployment = only(base, "Deployment")["spec"]

@@ -144,7 +144,7 @@ def test_queue_refuses_more_requests_of_one_namespace(slow: Slow) -> None:
     assert codes(asked) == [200] * MOST_OF_A_NAMESPACE
 
 
-def test_a_full_queue_refuses_every_namespace(slow: Slow) -> None:
+def test_full_queue_refuses_every_namespace(slow: Slow) -> None:
     for namespace in "ab":
         slow.ask(*[f"{namespace}/web"] * MOST_OF_A_NAMESPACE)
     assert 2 * MOST_OF_A_NAMESPACE == MOST

@@ -310,6 +310,6 @@ def test_missing_labels_are_reported_until_the_template_has_them() -> None:
     assert POD_NAME not in kubectl_tapp(standin, "status", "web").out
 
 
-def test_a_label_that_the_template_has_is_not_lost() -> None:
+def test_label_of_the_template_is_not_lost() -> None:
     standin = of_statefulset({POD_NAME: "$(tapp.name)"})
     assert "Later" not in kubectl_tapp(standin, "adopt", "web", "--dry-run=client").out

@@ -44,7 +44,7 @@ def shell() -> Iterator[Callable[[str], str]]:
     assert process.returncode == 0
 
 
-def test_the_tutorial_shows_what_its_commands_print(shell: Callable[[str], str]) -> None:
+def test_commands_of_the_tutorial_print_the_documented_output(shell: Callable[[str], str]) -> None:
     for name in TUTORIAL:
         run(block(name), shell)
 
@@ -65,7 +65,7 @@ def test_the_tutorial_shows_what_its_commands_print(shell: Callable[[str], str])
         ("kubectl", "error: this shell's kubectl does not have ``\n"),
     ],
 )
-def test_the_shell_answers_calls_that_it_cannot_serve(
+def test_demo_shell_reports_commands_that_it_cannot_serve(
     shell: Callable[[str], str], line: str, printed: str
 ) -> None:
     assert printed in shell(line)

@@ -193,7 +193,7 @@ def status_and_reason(status: Document, type: str) -> tuple[str, str]:
     return found["status"], found["reason"]
 
 
-def test_a_settled_tapp_is_available_ready_and_neither_progressing_nor_degraded() -> None:
+def test_settled_tapp_is_available_ready_and_neither_progressing_nor_degraded() -> None:
     status = settled(replicas=2).parent["status"]
     assert status_and_reason(status, "Available") == ("True", "MinimumInstancesAvailable")
     assert status_and_reason(status, "Progressing") == ("False", "Complete")

@@ -270,7 +270,7 @@ def test_tapp_may_write_25_events_at_once_and_then_one_in_five_minutes(
     made.close()
 
 
-def test_a_limited_event_is_written_if_a_later_sync_still_has_it(
+def test_limited_event_is_written_if_a_later_sync_still_has_it(
     account: Path, server: ApiServer
 ) -> None:
     now = [0.0]
