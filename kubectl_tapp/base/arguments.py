@@ -175,8 +175,10 @@ def read_share(text: str, total: int) -> int:
     return share
 
 
-def read_budget(text: str) -> int | str:
+def read_budget(text: str, option: str = "--max-unavailable") -> int | str:
     """Returns the value of maxUnavailable: a positive number, or a percentage such as `30%`.
+
+    `option` is the name of the option that has the text, for errors.
 
     Raises UsageError if the text is neither.
     """
@@ -187,7 +189,7 @@ def read_budget(text: str) -> int | str:
     try:
         portion(value, 1, 1)
     except ValueError as error:
-        raise UsageError(f"--max-unavailable {error}") from None
+        raise UsageError(f"{option} {error}") from None
     return value
 
 

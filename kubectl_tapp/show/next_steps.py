@@ -46,10 +46,10 @@ def _all_advice(view: Inspection) -> Iterator[Advice]:
     if any(pod and pod.silent for pod in broken):
         yield advice_on(Reason.NODE_SILENT)
     yield from (advice_for(each.type, each.reason) for each in view.refused)
-    yield from (advice_on(reasons[id]) for id in blocked)
+    yield from (advice_on(each) for each in {reasons[id]: None for id in blocked})
     if all(each.disposition is not Disposition.MOVING for each in stands.values()):
         held = (id for id, each in stands.items() if each.disposition is Disposition.HELD)
-        yield from (advice_on(reasons[id]) for id in held)
+        yield from (advice_on(each) for each in {reasons[id]: None for id in held})
     if view.plan.budgets.strategy.paused:
         yield advice_on(Reason.PAUSED)
     ready = conditions_of(view.plan).ready

@@ -35,7 +35,7 @@ def budget(verb: Verb, to: str, *, others: bool = False) -> None:
     `others` sets it for the instances that do not run the rolling template.
     """
     edit = verb.edits.with_canary_budget if others else verb.edits.with_budget
-    verb.do(edit(verb.tapp, read_budget(to)))
+    verb.do(edit(verb.tapp, read_budget(to, "--to")))
 
 
 OFFERED: Mapping[str, Callable[..., None]] = {

@@ -165,7 +165,7 @@ def test_large_or_invalid_body_is_refused(user: User) -> None:
 def test_plan_can_be_written_only_once(user: User) -> None:
     """A key that was used, or another key, has no effect."""
     found = json.loads(user.ask("/api/plan", "POST", PLAN).read())
-    assert "1 deleted" in found["text"]
+    assert "1 deleted" in found["plan"]["headline"]
     assert user.ask("/api/do", "POST", {"key": found["key"]}).status == 200
     assert user.ask("/api/do", "POST", {"key": found["key"]}).status == 409
     assert user.ask("/api/do", "POST", {"key": "guessed"}).status == 409

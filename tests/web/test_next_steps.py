@@ -163,6 +163,31 @@ def test_buttons_without_effect_say_why_and_open_no_dialog(page: "Page") -> None
         page.locator('#dialog [name="ids"]').wait_for()
 
 
+@pytest.mark.parametrize(
+    ("button", "typed", "error"),
+    [
+        ("Promote", {}, 'name one with "Canary"'),
+        ("Budget", {"to": "none"}, '"Number of instances that may be unavailable at a time"'),
+    ],
+)
+def test_errors_name_the_fields_of_the_form(
+    page: "Page", button: str, typed: dict[str, str], error: str
+) -> None:
+    """The command line has options instead."""
+    pool = {name: template("shop", "shop:2.0") for name in ("one", "two")}
+    spec = {"templatePool": pool, "templates": {"4": "one", "5": "two"}}
+    with on_port(cluster(tapp(**spec)), first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5").wait_for()
+        page.locator("#bar").get_by_role("button", name=button, exact=True).click()
+        for name, text in typed.items():
+            page.locator(f'#dialog [name="{name}"]').fill(text)
+        page.get_by_role("button", name="Show the plan").click()
+        said = page.locator("#dialog .error")
+        said.get_by_text(error).wait_for()
+        assert "--" not in said.inner_text()
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_dialog_draws_the_timeline_of_the_plan(page: "Page", width: int) -> None:
     """The notes name the page's fields, and the dialog is not wider than a phone."""

@@ -136,6 +136,10 @@ export function openChange(one, name, given) {
   const heading = make("h2", {id: "dialog-title", tabIndex: -1}, `${title}: ${one.namespace}/${one.name}`);
   const shape = () => show(dialog, [heading, form]);
 
+  // Names the fields of the form instead of the options of the command line.
+  const inFieldNames = (text) => fields.reduce((known, {name: field, label = ""}) =>
+    known.replaceAll(`--${field.replaceAll("_", "-")}`, `"${label.split(/ \(|;|,/)[0]}"`), text);
+
   // Sends the request, and shows in `result` that it is waiting until the response arrives.
   async function asked(path, body, result) {
     const wait = (text) => Object.assign(result, {textContent: text, className: "waits"});
@@ -146,6 +150,7 @@ export function openChange(one, name, given) {
       wait("");
       return found;
     } catch (error) {
+      error.message = inFieldNames(error.message);
       Object.assign(result, {textContent: error.message, className: "error"});
       throw error;
     } finally {
