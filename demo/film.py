@@ -77,7 +77,7 @@ class Film(Screen):
             super().change(before, after)
 
     def chart(self, stage: Stage) -> None:
-        """Records the chart in several steps."""
+        """Records several pictures, in which the bars of the chart grow."""
         self._stage = stage
         for step in range(1, CHART_STEPS):
             with self._picture(STEP_SECONDS):

@@ -2,9 +2,9 @@
 
 Begin here to follow a sync.
 
-1. `Request` reads bytes into values (`hooks/wire/`). 2. `make_plan` makes all decisions, as a pure
-function of these values (`tapp/plan.py`). 3. `tapp/answer/` makes the JSON of the response: the
-conditions, the status, the children.
+1. `Request` reads bytes into values (`hooks/wire/`).
+2. `make_plan` makes all decisions, as a pure function of these values (`tapp/plan.py`).
+3. `tapp/answer/` makes the JSON of the response: the conditions, the status, the children.
 """
 
 from typing import Any, NamedTuple

@@ -9,7 +9,7 @@ class TemporaryError(Exception):
     """
 
     def __init__(self, message: str, seconds: float = 0) -> None:
-        """Stores the `message` for the log, and `seconds`."""
+        """Stores the message for the log, and the seconds until the next attempt."""
         super().__init__(message)
         self.seconds = seconds
 

@@ -130,9 +130,10 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
 
 
 def _take(verb: Verb, tapp_names: dict[str, str], found: Stray, *, dry_run: bool = False) -> None:
-    """Adopts one object with a patch guarded by its version, again if the object has changed.
+    """Adopts one object with a patch guarded by its version.
 
-    Raises CommandError if the object can no longer be adopted.
+    If the object has changed in the meantime, the patch is repeated for its new version. Raises
+    CommandError if the object can no longer be adopted.
     """
     cluster, item = verb.session.cluster, found.item
     name = item["metadata"]["name"]

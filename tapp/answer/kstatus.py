@@ -18,7 +18,8 @@ _SHOWN = 5  # Number of different waits in a message before it says how many mor
 def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> list[Finding]:
     """Returns the condition Stalled or Reconciling, or an empty list.
 
-    `patience` is `Rollout.patience`.
+    A Degraded TApp is Stalled if `patience` (`Rollout.patience`) is not positive: its rollout makes
+    no progress.
     """
     if degraded.status == "True" and patience <= 0:
         return [Finding(Type.STALLED, "True", degraded.reason, degraded.message)]

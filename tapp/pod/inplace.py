@@ -289,8 +289,8 @@ _STOP_EXIT_CODES = (0, 137, 143)
 def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProof) -> float | None:
     """Returns the seconds until a container has run longer than the kubelet may need to stop it.
 
-    If the container has ended, returns 0 if it had run for that long, otherwise None. Returns None
-    if the container has not started.
+    For a container that has ended, returns 0 if it ran for that long, and otherwise None. Returns
+    None if the container has not started.
     """
     now, stop = times.now, times.stop
     known = [past(_update_written_at(pod), now), pod.created_at(now)]

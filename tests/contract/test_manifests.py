@@ -188,7 +188,7 @@ RIGHTS = {
 def test_component_adds_an_account_with_a_single_right(component: str) -> None:
     """Promise P10.
 
-    The component opens the way to the API server, too.
+    The network policy of the component also allows connections to the API server.
     """
     documents = composed(component)
     name = only(documents, "ServiceAccount")["metadata"]["name"]

@@ -17,14 +17,15 @@ that were out before count whether or not the snapshot shows them, with four exc
 response to a single request could avoid:
 
 - `other spec`: the instance was taken under another spec, the snapshot does not show that yet, and
-the snapshot's pods are older than its parent (the watch of pods lags behind that of TApps). - `came
-back`: the instance was unavailable when its update was decided, so the update used no budget; it
-became available before the delete arrived; and the snapshot shows neither its availability nor the
-status that was written with the update (both watches lag). - `two tags`: the instance was updated
-before it had ever started, to another tag of the image that was being started; the status has the
-wanted image, and nothing in it tells the two apart. - `late resize`: one of the two changes is a
-PATCH of `pods/resize`, which is sent independently of the responses. In the meantime new knowledge
-(such as a node that reports again) has made another instance the next one.
+  the snapshot's pods are older than its parent (the watch of pods lags behind that of TApps).
+- `came back`: the instance was unavailable when its update was decided, so the update used no
+  budget; it became available before the delete arrived; and the snapshot shows neither its
+  availability nor the status that was written with the update (both watches lag).
+- `two tags`: the instance was updated before it had ever started, to another tag of the image that
+  was being started; the status has the wanted image, and nothing in it tells the two apart.
+- `late resize`: one of the two changes is a PATCH of `pods/resize`, which is sent independently of
+  the responses. In the meantime new knowledge (such as a node that reports again) has made another
+  instance the next one.
 
 Instances of the force group are judged before those of the rolling group of the same sync.
 """

@@ -1,10 +1,11 @@
 """Judges the PATCHes with which the component resize changes the resources of pods.
 
 - A PATCH is sent only with `resources: InPlace`, if the TApp is not paused and the component is
-installed. It sets the resources of the template of its sync, and never those that the pod has. - A
-PATCH uses budget, whether or not a container restarts (`judge.py`), until the kubelet has done the
-resize and the pod serves. - A pod is replaced because of its resources only if the API server, its
-kubelet or its history gives a reason.
+  installed. It sets the resources of the template of its sync, and never those that the pod has.
+- A PATCH uses budget, whether or not a container restarts (`judge.py`), until the kubelet has done
+  the resize and the pod serves.
+- A pod is replaced because of its resources only if the API server, its kubelet or its history
+  gives a reason.
 """
 
 from __future__ import annotations

@@ -4,18 +4,20 @@ The judge uses the truth of the cluster: the state of the API server at the mome
 nodes that really report, the processes that really run. It never uses the hook's opinion.
 
 - No image of a pod with a gate and a grace period changes while the pod is Ready, which its
-Services follow. There is no exception: both are in the pod, and the write is based on its version.
-- A gate is opened only if no drain is requested and the processes run the wanted images. - A pod is
-set to Failed only while its node has not reported since the marker was written. A node may have
-returned in the moment that its kubelet needs to write the pod (`excused: back just now`: the pod is
-still silent, and the write is based on its version). - A marker is written only if the sync saw a
-silent pod, for long enough, and no guard. - A silent pod of a TApp whose pods may be moved is not
-deleted before it is set to Failed; only the deletion of a TApp does not wait for the guard. - While
-most nodes are silent no pod is moved, with one exception that no response to a single request could
-avoid. The marker of one pod cannot depend on another pod's version. If further nodes stop reporting
-after a marker was decided, marked pods may be deleted before the next sync has seen that and
-removed the marker (`excused: guard not seen`), or while that write fails or is in progress
-(`excused: mark not taken back`).
+  Services follow. There is no exception: both are in the pod, and the write is based on its
+  version.
+- A gate is opened only if no drain is requested and the processes run the wanted images.
+- A pod is set to Failed only while its node has not reported since the marker was written. A node
+  may have returned in the moment that its kubelet needs to write the pod (`excused: back just now`:
+  the pod is still silent, and the write is based on its version).
+- A marker is written only if the sync saw a silent pod, for long enough, and no guard.
+- A silent pod of a TApp whose pods may be moved is not deleted before it is set to Failed; only the
+  deletion of a TApp does not wait for the guard.
+- While most nodes are silent no pod is moved, with one exception that no response to a single
+  request could avoid. The marker of one pod cannot depend on another pod's version. If further
+  nodes stop reporting after a marker was decided, marked pods may be deleted before the next sync
+  has seen that and removed the marker (`excused: guard not seen`), or while that write fails or is
+  in progress (`excused: mark not taken back`).
 """
 
 from __future__ import annotations

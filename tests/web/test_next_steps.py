@@ -26,10 +26,10 @@ class Step:
     """A next step: the state that needs it, and what its button does.
 
     Attributes:
-        label: the button.
-        done: whether it is done.
-        spec: of the TApp at first.
-        edit: of the spec after that.
+        label: the text of the button.
+        done: returns True after the step was carried out.
+        spec: fields of the TApp's spec at the beginning.
+        edit: fields of the spec that change then, so that the step is needed.
         held: whether the pod of instance 4 is on hold.
     """
 
@@ -90,7 +90,7 @@ def test_next_step_shows_its_plan_and_is_carried_out(page: "Page", name: str) ->
 
 
 def test_banner_has_the_sentence_before_the_words_of_the_registry(page: "Page") -> None:
-    """The step `Set another image` opens the form, because the image is for the user to write."""
+    """The button `Set another image` opens the form of the image, and gets the focus back."""
     with on_port(_stuck(Step("", lambda _: True, edit=BROKEN)), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#stuck p").nth(1).wait_for(timeout=120_000)

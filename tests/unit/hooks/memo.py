@@ -19,9 +19,10 @@ def response_to(request: Document | bytes, path: str, hook: Hook) -> tuple[int, 
 def assert_same_responses(
     requests: Iterable[Document | bytes], paths: Iterable[str] = PATHS, hook: Hook = WITH_MEMO
 ) -> list[tuple[int, bytes]]:
-    """Sends each request to every path, to some twice, with and without a memo.
+    """Sends each request to every path, with and without a memo, and compares the responses.
 
-    Returns: the responses, status and body, in the order of the requests and paths.
+    Some paths get a request twice. Returns status and body of the responses, in the order of the
+    requests and paths.
     """
     result = []
     for request in requests:
