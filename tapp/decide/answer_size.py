@@ -86,7 +86,8 @@ def fit_into_answer(
     # time begins with a later sync whose parent already says `NotCreated`.
     requested = decode_since(world.tapp.status.not_created, now) if creating else {}
     refused = {id for id, since in requested.items() if now - seconds(since) >= _SOON_SEEN}
-    # An update or an adoption writes all metadata of the template; other answers repeat the pod.
+    # An update or an adoption writes all metadata of the template. Any other response repeats the
+    # pod.
     updated = [
         case.instance
         for case in cases

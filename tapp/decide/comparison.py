@@ -118,7 +118,8 @@ def _applied(world: World, pod: Pod) -> Template | None:
 
 
 class _Compared(NamedTuple):
-    bare: bool  # whether both mean the same, except for images, labels, annotations and resources
+    # Whether both templates mean the same, except for images, labels, annotations and resources
+    bare: bool
     pulling: frozenset[str] = frozenset()  # containers that always pull, only in the new template
     same_spec: bool = False  # whether the resources are the same, too, or left to others
     same_rest: bool = False  # whether images, labels and annotations are the same
@@ -141,7 +142,8 @@ class _Pairs:
             return self._known[key][2]
         found = self._compare(before, template)
         if shared:
-            # With the templates: Python gives the id of an object away when the object is gone.
+            # The templates are stored as well, so that they continue to exist: Python gives the id
+            # of a deleted object to another one.
             self._known[key] = before, template, found
         return found
 

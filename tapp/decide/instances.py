@@ -38,7 +38,7 @@ class FromHistory(msgspec.Struct, frozen=True, gc=False):
     # The revision at which the partition keeps the instance; "" for an instance at the newest
     # revision, whose record differs from the spec in claims or Service
     revision: str = ""
-    # The TApp as it was then; None if no record says more than the template
+    # The recorded spec, for claims and Service; None if the record has only the template
     templates: Templates | None = None
     additions: str = ""  # claims and Service that the spec has no longer, for a person; or ""
     unknown: str = ""  # what the history does not say, for a person; or ""
@@ -52,9 +52,9 @@ class Comparison(msgspec.Struct, frozen=True, gc=False):
 
     # The hash without images and resources (`Hashes.bare`) of the pod's template; "" if unknown
     bare: str = ""
-    # True if both make the same pod, except for images, labels and annotations
+    # True if both templates make the same pod, except for images, labels and annotations
     same_spec: bool = False
-    same: bool = False  # True if both make the same pod
+    same: bool = False  # True if both templates make the same pod
     # Labels and annotations of the pod's template; None if the history lacks that template
     metadata: Metadata | None = None
     # Containers whose environment has resources that the template has changed since (`reads.py`)

@@ -46,7 +46,7 @@ class KeptInstance(msgspec.Struct, frozen=True, gc=False):
 class _Revision(NamedTuple):
     """The claim templates and the Service of a recorded revision."""
 
-    templates: Templates | None  # the TApp of that time; None if there is no record
+    templates: Templates | None  # the recorded spec; None if there is no record
     additions: str  # claims and Service that the spec has no longer, for a person; or ""
     # `spec.serviceName` of that time; None if neither the record nor the pods say it
     service: str | None

@@ -183,7 +183,8 @@ class _Marking:
         """Notes that the pod-status hook has not opened a gate that may open."""
         if not pod.spec.served_gates or pod.ready is True or not pod.spec.is_watched:
             return
-        # From the pod alone, as that hook judges: it does not see the status of the TApp.
+        # The pod-status hook does not see the status of the TApp. So the pod alone decides here,
+        # too: an open gate is expected only when that hook would open it.
         left = gate.unserved_in(pod, gate.update_of(pod, self.now), TROUBLE_AFTER, self.now)
         if left == 0:
             self._note_unserved(instance)
@@ -213,7 +214,7 @@ class _Marking:
         if change is None:
             return None
         if not self._differs(pod):
-            # The markers about the hold ask nothing of the pod: the decision stays the same.
+            # Only markers about the hold change. They do not affect the decision.
             return Verdict(Action.MARK, decision.reason, decision.message, change)
         message = f"labels or annotations of its pod have to change; {decision.message}"
         return Verdict(Action.MARK, Reason.MARKS_CHANGED, message, change)
@@ -232,7 +233,7 @@ class _Marking:
             return None
         spec, hold = pod.spec, due_markers(pod, self.requests.get(pod.name))
         watched, tolerate = bool(spec.served_gates or lost), self._tolerates(pod)
-        # A request for a restart is fulfilled only as long as the record says so.
+        # The record shows that a requested restart has been done, so it has to stay.
         over = pod.update_over and not spec.restart_requests
         return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over, hold=hold)
 

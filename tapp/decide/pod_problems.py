@@ -38,7 +38,7 @@ class CreationProblems:
     blocked: dict[int, str] = field(default_factory=dict)  # instance without a pod -> why none now
     # Instance -> why its existing pod cannot be updated to its template either
     any_pod: dict[int, str] = field(default_factory=dict)
-    # Sentences about templates that mount volumes for which only existing claims stand
+    # Sentences about templates that mount volumes which only existing claims provide
     claims_alone: list[str] = field(default_factory=list)
 
     def of(self, instance: Instance) -> PodProblems | None:
@@ -185,7 +185,7 @@ class _Sizes:
         if template.bulk.is_small:
             return ""
         volumes = self._claims.of(instance.source)
-        # Two pods of one template differ in these only, and most of a thousand are alike.
+        # The sizes of two pods of one template differ only if one of these values differs.
         failures = self._world.tapp.status.failures.get(str(instance.id), 0)
         digits = len(str(instance.id)), len(str(failures))
         key = (id(template), *digits, instance.service_name, *volumes)

@@ -246,7 +246,7 @@ class _Pulling:
         most = float(self.options.pull_seconds)
         soon = pod is None or pod.completed
         left = since + (min(most, NOT_THERE) if soon else most) - self.now
-        # A puller that fails because of itself would fail for `pull_seconds` in vain.
+        # If the fault is in the puller itself, waiting for all of `pull_seconds` is in vain.
         if own:
             stuck = StuckNote(puller.name)
             self.found.since[stuck], begun = noted_since(self.stuck.get(stuck, ""), self.now)

@@ -79,7 +79,7 @@ def serving_of(world: World, instances: list[Instance], now: float) -> Serving:
             continue
         missing = _missing_seconds(instance, pod, seconds, now)
         if missing is None or missing > 0:
-            # Most of these pods serve, so they are not free to be taken.
+            # Most of these pods serve, so their updates need a place in the budget.
             if missing is None or missing != NEVER:
                 states[instance.id] = ServingState.UNTRUSTED
             if missing is not None and missing != NEVER:

@@ -109,15 +109,14 @@ def _write_markers(situation: Situation, cases: list[Case], findings: Findings) 
 STAGES: tuple[Stage, ...] = (
     # First: a pod on hold takes no place in the budget, and no image is pulled for it.
     _keep_pods_on_hold,
-    # Before the budget, which goes by the verdicts: an update that waits for its image keeps its
-    # place. Otherwise a stale observation would let two syncs take two places.
+    # Before the budget, which looks at the verdicts: an update that waits for its image keeps its
+    # place in the budget. Otherwise two syncs with a stale observation would update two instances.
     _pull_images_first,
-    # The only stage that weighs instances against each other. An update that is delayed by now
-    # needs no place.
+    # The only stage that chooses between instances. An update on hold needs no place.
     _spend_the_budget,
     # After the budget: what an update takes down now keeps the instances behind it waiting.
     _keep_the_order,
-    # Last, on what really happens now: only an update that has its place is worth leaving a Service
-    # for, and a pod that stays loses the markers that nobody wants any more.
+    # Last, because it depends on the final decisions: a pod leaves its Services only for an update
+    # that has its place, and a pod that stays loses markers without a purpose.
     _write_markers,
 )

@@ -14,7 +14,7 @@ class Action(StrEnum):
     CREATE = "Create"
     KEEP = "Keep"
     ADOPT = "Adopt"  # Write our labels on a pod that the template already describes
-    MARK = "Mark"  # Write markers: a label, an annotation or a toleration that asks for something
+    MARK = "Mark"  # Write markers: labels, annotations or a toleration (`markers.py`)
     UPDATE = "UpdateInPlace"
     RECREATE = "Recreate"
     DELETE = "Delete"
