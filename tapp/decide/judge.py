@@ -101,6 +101,7 @@ def _not_wanted(instance: Instance) -> Verdict | None:
     elif instance.pod is None or instance.remove_finished:
         reason, message = Reason.FINISHED, f"it ended as {instance.status} and is not run again"
     else:
+        # The pod of a finished instance stays, unless the spec says otherwise (rule 5).
         return None
     return Verdict(Action.ABSENT if instance.pod is None else Action.DELETE, reason, message)
 
@@ -145,7 +146,7 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
     if instance.pace is not None and not instance.pace.is_due:
         failures = instance.pace.failures
         times = "" if failures == 1 else f", {failures} times in a row"
-        when = written(instance.pace.due + 1)
+        when = written(instance.pace.due + 1)  # `written` drops the fraction of the second
         message = f"its pod {why} soon after its creation{times}; the next pod is created"
         return wait(Reason.BACK_OFF, f"{message} at {when}")
     return Verdict(Action.DELETE, reason, f"its pod {why} and is replaced")
@@ -248,6 +249,7 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     any_pod = "" if instance.problems is None else instance.problems.any_pod
     if beyond := template.limit_problem or any_pod:
         return wait(Reason.BLOCKED, beyond)
+    # `kubectl rollout restart` requests new pods, so no update in place is tried.
     asked = template.annotations.get(RESTARTED_AT, "")
     blocked = template.obstacle or instance.no_new_pod
     if not pod.foreign and asked not in ("", spec.restarted_at) and not blocked:

@@ -146,8 +146,9 @@ class Template:
 
     @property
     def suits_all(self) -> bool:
-        """True if a pod of this template lacks no image and no volume, and its annotations are not
-        too large, for whichever instance it is made.
+        """True if the template can be used for every instance, without a check of each.
+
+        It lacks no image and no volume, and no pod of it can have too large annotations.
         """
         return not self.missing_image and not self.mounts and self.bulk.is_small
 

@@ -144,6 +144,7 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
     Containers that have started and init containers that have ended are skipped.
     """
     began = max(bound_at(pod, now), _sandbox_since(pod, now))
+    # Init containers are first in the list, in the order in which they start.
     for status in pod.containers:
         name, running = status.name or "", status.now.running
         is_init = name not in pod.spec.main_containers

@@ -86,9 +86,7 @@ def memory_of_request(body: float) -> float:
 
 
 def test_memory_limit_of_the_service_covers_the_maximum_of_its_settings() -> None:
-    """The maximum is reached with full caches, a full queue, and the largest bodies in each
-    worker.
-    """
+    """At the maximum, each worker has full caches, a full queue and the largest bodies."""
     waiting = amount(size("requests that [wait]"))
     each = DEFAULTS.memo_bytes + waiting + memory_of_request(DEFAULTS.max_body_bytes)
     volumes = only(build(INSTALL / "base"), "Deployment")["spec"]["template"]["spec"]["volumes"]

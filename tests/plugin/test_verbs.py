@@ -187,8 +187,9 @@ def test_status_update_before_the_write_is_no_conflict(web: StandIn) -> None:
 def test_annotations_of_other_clients_are_kept(
     web: StandIn, at_first: Document | None, meanwhile: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Annotations do not change the generation, so a patch of the old ones would remove the new
-    ones.
+    """An annotation does not change the generation, so the generation does not guard the patch.
+
+    A patch with all old annotations would remove a new one.
     """
     web.world.patch("tapps", "web", {"metadata": {"annotations": None}})
     web.world.patch("tapps", "web", {"metadata": {"annotations": at_first}})

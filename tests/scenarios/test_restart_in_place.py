@@ -251,8 +251,9 @@ PROBED = {"livenessProbe": {"tcpSocket": {"port": 80}}}
 def test_restart_by_a_liveness_probe_does_not_complete_a_requested_restart(
     turns_seen: bool,
 ) -> None:
-    """The container looks as if the kubelet had stopped it for the request, but that stop is still
-    to come.
+    """The container looks as if the kubelet had stopped it for the request.
+
+    The kubelet will stop it for the request only later.
     """
     life = Life().apply(tapp(template=asking(container=PROBED), updateStrategy=TWO))
     behaviour = life.world.kubelet.levers

@@ -1,6 +1,4 @@
-"""Types each command of docs/tutorial.md in the demo's shell, and compares its output with the
-page.
-"""
+"""Types each command of docs/tutorial.md in the demo's shell, and compares the output."""
 
 import os
 import subprocess
