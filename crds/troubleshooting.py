@@ -63,7 +63,7 @@ def _refusals() -> Iterator[_Row]:
 
 def _decisions() -> Iterator[_Row]:
     for reason in OF_DECISIONS:
-        yield f"`{reason}`", reason.disposition, reason.meaning, _do(advice_on(reason))
+        yield f"`{reason}`", reason.standing, reason.meaning, _do(advice_on(reason))
 
 
 def _do(advice: Advice) -> str:

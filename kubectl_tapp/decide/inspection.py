@@ -22,8 +22,8 @@ from kubectl_tapp.base.reading import (
 from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide_or_fail
+from kubectl_tapp.decide.instance_views import InstanceView, view_of
 from kubectl_tapp.decide.obstacles import Obstacles
-from kubectl_tapp.decide.standing import Standing, standing_of
 from tapp.answer.refusals import refusals
 from tapp.decide.cases import Case, ids_of
 from tapp.decide.instances import Instance
@@ -33,7 +33,7 @@ from tapp.plan import Plan
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.conditions import KSTATUS, Finding, Type
 from tapp.words.ranges import numbers
-from tapp.words.reasons import Disposition, Reason
+from tapp.words.reasons import Reason, Standing
 from tapp.words.times import UNKNOWN
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, TEMPLATE_HASH, InstanceStatus
 
@@ -87,15 +87,15 @@ class Inspection:
         return {case.instance.id: case for case in self.plan.cases}
 
     @cached_property
-    def standings(self) -> dict[int, Standing]:
+    def standings(self) -> dict[int, InstanceView]:
         """Instance number to how the instance stands, sorted by number."""
-        found = dict[int, Standing]()
+        found = dict[int, InstanceView]()
         for id, case in self.cases.items():
             obstacle = self.obstacles.by_instance.get(id, "")
-            one = standing_of(self.plan, case, pod=self.pod(id), obstacle=obstacle)
+            one = view_of(self.plan, case, pod=self.pod(id), obstacle=obstacle)
             if (
                 self.idle
-                and one.disposition is Disposition.MOVING
+                and one.standing is Standing.PROGRESSING
                 and case.decision.action not in PASSIVE_ACTIONS
             ):
                 one = replace(one, text=f"waits for a controller to act: {one.text}")
@@ -149,7 +149,7 @@ class Inspection:
         document = self.pods.get(pod.name) if pod is not None else None
         if pod is None or document is None:
             state = instance.status.value
-            if verdict.reason.disposition is Disposition.BLOCKED:
+            if verdict.reason.standing is Standing.BLOCKED:
                 state = verdict.reason
             since = self.standings[instance.id].since
             return Row(instance.id, instance.template_name, state=state, since=since)

@@ -9,14 +9,15 @@ from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions_by_type, observed_generation
 from kubectl_tapp.base.words import instances_phrase
 from kubectl_tapp.decide.inspection import Inspection
-from kubectl_tapp.decide.standing import Standing
+from kubectl_tapp.decide.instance_views import InstanceView
 from tapp.plan import Plan
 from tapp.words.conditions import Type
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
-from tapp.words.reasons import Disposition
+from tapp.words.reasons import Standing
 
 Ids = list[int]
+_WAITING = (Standing.WAITING, Standing.ON_HOLD)  # For other instances, or for a person
 # The most reasons in a sentence and on a progress line, and characters of each of the latter
 _MAX_REASONS, _MAX_REASONS_IN_LINE, _MAX_CHARACTERS = 5, 2, 60
 _PREFIX = "spec.updateStrategy."
@@ -33,7 +34,7 @@ class Progress:
     def __init__(self, view: Inspection) -> None:
         """Reads the progress from an inspection."""
         tapp, plan = view.observed.tapp, view.plan
-        self._standings = [*view.standings.values()]
+        self._views = [*view.standings.values()]
         self.generation = int(tapp["metadata"].get("generation") or 0)
         # Without a generation nothing proves that the service has handled the spec.
         self.answered = 0 < self.generation <= observed_generation(tapp)
@@ -47,14 +48,14 @@ class Progress:
         self.paused = plan.budgets.strategy.paused
         self.fingerprint = _fingerprint(plan, tapp)
 
-    def grouped_by_brief(self, disposition: Disposition) -> dict[str, Ids]:
-        """Returns the instances with this disposition, grouped by their short reason."""
-        return grouped((x.brief, x.id) for x in self._standings if x.disposition is disposition)
+    def grouped_by_brief(self, *standings: Standing) -> dict[str, Ids]:
+        """Returns the instances with one of these standings, grouped by their short reason."""
+        return grouped((x.brief, x.id) for x in self._views if x.standing in standings)
 
     @property
     def progressing(self) -> dict[str, Ids]:
         """Each action that is in progress, with the instances that it affects."""
-        return self.grouped_by_brief(Disposition.MOVING)
+        return self.grouped_by_brief(Standing.PROGRESSING)
 
     def is_done(self, ids: Collection[int] | None) -> bool:
         """Returns True if these instances are as the spec asks.
@@ -71,11 +72,11 @@ class Progress:
         """Returns which of these instances, or of all, are not as the spec asks."""
         return [each.id for each in self._unfinished(ids)]
 
-    def _unfinished(self, ids: Collection[int] | None) -> list[Standing]:
+    def _unfinished(self, ids: Collection[int] | None) -> list[InstanceView]:
         return [
             each
-            for each in self._standings
-            if each.disposition is not Disposition.DONE and (ids is None or each.id in ids)
+            for each in self._views
+            if each.standing is not Standing.DONE and (ids is None or each.id in ids)
         ]
 
     def stuck_reason(self, ids: Collection[int] | None) -> str:
@@ -86,8 +87,8 @@ class Progress:
         stuck, because a person will remove the hold.
         """
         left = [each for each in self._unfinished(ids) if not each.on_hold]
-        blocked = self.grouped_by_brief(Disposition.BLOCKED)
-        on_hold = any(each.on_hold for each in self._standings)
+        blocked = self.grouped_by_brief(Standing.BLOCKED)
+        on_hold = any(each.on_hold for each in self._views)
         if left and not self.progressing and (blocked or not on_hold):
             return self._reasons_of(left)
         return self.stalled_message if ids is None else ""
@@ -95,48 +96,47 @@ class Progress:
     @property
     def is_waiting(self) -> bool:
         """True if an instance waits for other instances or for a person."""
-        return bool(self.grouped_by_brief(Disposition.HELD))
+        return bool(self.grouped_by_brief(*_WAITING))
 
     @property
     def is_blocked(self) -> bool:
         """True if an instance makes no progress without somebody's help."""
-        return bool(self.grouped_by_brief(Disposition.BLOCKED))
+        return bool(self.grouped_by_brief(Standing.BLOCKED))
 
-    def _reasons_of(self, left: Iterable[Standing]) -> str:
+    def _reasons_of(self, left: Iterable[InstanceView]) -> str:
         """Returns the reasons why these instances do not progress.
 
         An instance that waits for a budget waits for all instances that use it up, so the reasons
         of those instances come first.
         """
-        held = [each for each in left if each.disposition is Disposition.HELD]
-        whose = self._standings if held else left
-        blocked = [each for each in whose if each.disposition is Disposition.BLOCKED]
+        held = [each for each in left if each.standing.waits]
+        whose = self._views if held else left
+        blocked = [each for each in whose if each.standing is Standing.BLOCKED]
         named, waiting = _sentences(blocked), _sentences(held)
         more = [f"and {len(named) - _MAX_REASONS} more"] if len(named) > _MAX_REASONS else []
         return "; ".join([*named[:_MAX_REASONS], *more, *waiting])
 
     def line(self, ids: Collection[int] | None) -> str:
         """Returns one line: `3 of 6 done; instance 2: starting; instance 4 waits (...)`."""
-        total = len(self._standings) if ids is None else len(ids)
+        total = len(self._views) if ids is None else len(ids)
         parts = [f"{total - len(self.unfinished(ids))} of {total} done"]
         parts += [] if self.answered else ["no controller has acted on its newest spec yet"]
         parts += [f"{instances_phrase(found)}: {what}" for what, found in self.progressing.items()]
         held = [
-            (why.removeprefix(_PREFIX), x)
-            for why, x in self.grouped_by_brief(Disposition.HELD).items()
+            (why.removeprefix(_PREFIX), x) for why, x in self.grouped_by_brief(*_WAITING).items()
         ]
         parts += [
             f"{instances_phrase(found)} {'waits' if len(found) == 1 else 'wait'} ({why})"
             for why, found in held
         ]
-        blocked = list(self.grouped_by_brief(Disposition.BLOCKED).items())[:_MAX_REASONS_IN_LINE]
+        blocked = list(self.grouped_by_brief(Standing.BLOCKED).items())[:_MAX_REASONS_IN_LINE]
         parts += [
             f"{instances_phrase(found)}: {short(why, _MAX_CHARACTERS)}" for why, found in blocked
         ]
         return "; ".join(parts)
 
 
-def _sentences(left: Iterable[Standing]) -> list[str]:
+def _sentences(left: Iterable[InstanceView]) -> list[str]:
     found = grouped((each.text, each.id) for each in left)
     return [f"{instances_phrase(ids)}: {text}" for text, ids in found.items()]
 

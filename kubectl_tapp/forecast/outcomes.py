@@ -28,7 +28,7 @@ from tapp.declared.differences import Effect, differences
 from tapp.declared.templates import Template
 from tapp.plan import Plan
 from tapp.words.groups import grouped
-from tapp.words.reasons import Disposition, Reason
+from tapp.words.reasons import Reason, Standing
 from tapp.words.vocabulary import TEMPLATE_HASH
 
 _FORCING_RECREATION = (Effect.RECREATE, Effect.RESOURCES, Effect.RESIZE)
@@ -227,7 +227,7 @@ class Outcomes:
 
     def _waits_for(self, id: int) -> str:
         verdict = None if id in self._later else self._undone.get(id)
-        if verdict is not None and verdict.reason.disposition is not Disposition.DONE:
+        if verdict is not None and verdict.reason.standing is not Standing.DONE:
             return verdict.message
         return ""
 

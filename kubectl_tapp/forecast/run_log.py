@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kubectl_tapp.base.words import instances_phrase
-from kubectl_tapp.decide.standing import standing_of
+from kubectl_tapp.decide.instance_views import view_of
 from tapp.decide.cases import ids_of
 from tapp.decide.rollout import DELAYED
 from tapp.decide.verdicts import Action, Verdict
@@ -12,7 +12,7 @@ from tapp.plan import Plan
 from tapp.storage.claims import Claims, PodSource
 from tapp.words.groups import grouped
 from tapp.words.kinds import SERVICE
-from tapp.words.reasons import Disposition, Reason
+from tapp.words.reasons import Reason, Standing
 
 # Outcomes of writes that are normal or that Metacontroller retries
 _HARMLESS_OUTCOMES = ("ok", "no-op", "Conflict", "NotFound")
@@ -89,14 +89,14 @@ def stuck_sentences(log: RunLog) -> list[str]:
         return []
     coming = set() if log.rest is None else set(log.rest.ids)
     stands = (
-        (standing_of(last, case), case.decision.reason)
+        (view_of(last, case), case.decision.reason)
         for case in (last.cases if log.played else last.notable)
         if case.instance.id not in coming
     )
     left = grouped(
         (each.text, each.id)
         for each, reason in stands
-        if each.disposition is not Disposition.DONE and reason not in _INTENDED_WAITS
+        if each.standing is not Standing.DONE and reason not in _INTENDED_WAITS
     )
     found = [f"{instances_phrase(ids)}: {text}" for text, ids in left.items()]
     if not log.played:

@@ -13,7 +13,7 @@ from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.progress import Progress
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
-from tapp.words.reasons import Disposition
+from tapp.words.reasons import Standing
 
 _PULLING = ("ErrImagePull", "ImagePullBackOff")
 _NORMAL = ("ContainerCreating", "PodInitializing")  # Reasons of containers that start normally
@@ -36,8 +36,8 @@ def banner(view: Inspection, known: Progress) -> Banner:
     if not stuck:
         return Banner()
     stands = view.standings.values()
-    blocked = [each for each in stands if each.disposition is Disposition.BLOCKED]
-    waiting = [each for each in stands if each.disposition is Disposition.HELD]
+    blocked = [each for each in stands if each.standing is Standing.BLOCKED]
+    waiting = [each for each in stands if each.standing.waits]
     causes = grouped((_cause(view, each.id), each.id) for each in blocked)
     parts = [
         f"{cause}; {instances_phrase(ids)} {effect[len(ids) > 1]}"

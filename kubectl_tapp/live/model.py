@@ -34,7 +34,7 @@ from kubectl_tapp.show.status import grouped_changes, headline
 from kubectl_tapp.show.why import explain_instances
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list, ranges
-from tapp.words.reasons import Disposition
+from tapp.words.reasons import Standing
 
 Model = dict[str, Any]
 _KINDS_BY_STATUS = {
@@ -142,12 +142,12 @@ def _kinds(view: Inspection) -> Mapping[int, str]:
     found = {}
     for id, case in view.cases.items():
         instance = case.instance
-        hold, stands = instance.pod and instance.pod.spec.hold, view.standings[id].disposition
-        if stands is Disposition.BLOCKED:
+        hold, stands = instance.pod and instance.pod.spec.hold, view.standings[id].standing
+        if stands is Standing.BLOCKED:
             found[id] = "bad"
         elif hold and hold.reason:
             found[id] = "held"
-        elif stands is Disposition.MOVING:
+        elif stands is Standing.PROGRESSING:
             found[id] = "moving"
         elif instance.killed:
             found[id] = "stopped"

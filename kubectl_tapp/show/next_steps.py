@@ -17,7 +17,7 @@ from tapp.answer.conditions import conditions_of
 from tapp.words.advice import advice_for, advice_on
 from tapp.words.conditions import HARMLESS, Type
 from tapp.words.ranges import ranges
-from tapp.words.reasons import Disposition, Reason
+from tapp.words.reasons import Reason, Standing
 from tapp.words.remedies import COMMANDS, Advice, Remedy
 
 _BY_A_PERSON = (Reason.PAUSED, Reason.HELD, Reason.REACHED)
@@ -36,10 +36,10 @@ def advice_now(view: Inspection) -> list[Advice]:
 
 def _all_advice(view: Inspection) -> Iterator[Advice]:
     stands = view.standings
-    blocked = [id for id, each in stands.items() if each.disposition is Disposition.BLOCKED]
+    blocked = [id for id, each in stands.items() if each.standing is Standing.BLOCKED]
     reasons = {id: view.cases[id].decision.reason for id in stands}
     # A blocked decision has advice of its own, and its pod may run well.
-    troubled = [id for id in blocked if reasons[id].disposition is not Disposition.BLOCKED]
+    troubled = [id for id in blocked if reasons[id].standing is not Standing.BLOCKED]
     broken = [view.cases[id].instance.pod for id in troubled]
     if any(pod and not pod.silent and not pod.terminating for pod in broken):
         yield advice_for(Type.DEGRADED, Reason.BROKEN)
@@ -47,8 +47,8 @@ def _all_advice(view: Inspection) -> Iterator[Advice]:
         yield advice_on(Reason.NODE_SILENT)
     yield from (advice_for(each.type, each.reason) for each in view.refused)
     yield from (advice_on(each) for each in {reasons[id]: None for id in blocked})
-    if all(each.disposition is not Disposition.MOVING for each in stands.values()):
-        held = (id for id, each in stands.items() if each.disposition is Disposition.HELD)
+    if all(each.standing is not Standing.PROGRESSING for each in stands.values()):
+        held = (id for id, each in stands.items() if each.standing.waits)
         yield from (advice_on(each) for each in {reasons[id]: None for id in held})
     if view.plan.budgets.strategy.paused:
         yield advice_on(Reason.PAUSED)
@@ -63,7 +63,7 @@ def next_step_lines(view: Inspection, *, without: Collection[Remedy] = ()) -> li
     Sentences with a remedy of `without`, or with one that has no effect now, are left out.
     """
     refused = any(each.type not in HARMLESS for each in view.refused)
-    blocked = any(each.disposition is Disposition.BLOCKED for each in view.standings.values())
+    blocked = any(each.standing is Standing.BLOCKED for each in view.standings.values())
     if not (refused or blocked or Progress(view).stuck_reason(None)):
         return []
     return lines_of(view, advice_now(view), without=without)

@@ -19,7 +19,7 @@ from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
 from tapp.words.groups import grouped
 from tapp.words.ranges import instance_list, joined
-from tapp.words.reasons import Disposition, Reason
+from tapp.words.reasons import Reason, Standing
 from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
 
@@ -133,7 +133,7 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
     stuck = [
         case.instance.id
         for case in plan.notable
-        if case.decision.reason.disposition is Disposition.BLOCKED
+        if case.decision.reason.standing is Standing.BLOCKED
     ]
     absent = {case.instance.id for case in plan.notable if case.decision.action is Action.ABSENT}
     available = plan.available

@@ -19,7 +19,7 @@ from tapp.decide.instances import is_fresh
 from tapp.declared.model import TApp, TAppSpec
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.notes import ReachedNote, decoded
-from tapp.words.reasons import Disposition, Reason
+from tapp.words.reasons import Reason, Standing
 from tapp.words.times import noted_since
 
 
@@ -52,7 +52,7 @@ def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: 
         instance = case.instance
         if not instance.wanted:
             continue
-        done = case.verdict.reason.disposition is Disposition.DONE
+        done = case.verdict.reason.standing is Standing.DONE
         serves = instance.id in available or not instance.should_run
         begun += done
         # An instance of the old revision does not count, although it may be available.
@@ -88,7 +88,7 @@ def _is_waited_for(case: Case, *, serves: bool) -> bool:
     instance, decision = case.instance, case.decision
     if decision.reason in (Reason.PAUSED, Reason.HELD) or not instance.should_run:
         return False
-    refused = decision.reason.disposition is Disposition.BLOCKED
+    refused = decision.reason.standing is Standing.BLOCKED
     return not (refused and (serves or instance.pod is None))
 
 

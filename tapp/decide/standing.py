@@ -10,7 +10,7 @@ from tapp.decide.cases import Case
 from tapp.decide.changes import Mark
 from tapp.decide.verdicts import Action
 from tapp.pod.waiting import Trouble
-from tapp.words.reasons import Disposition, Reason
+from tapp.words.reasons import Reason, Standing
 from tapp.words.vocabulary import InstanceStatus
 
 PASSIVE_ACTIONS = (Action.KEEP, Action.ABSENT)  # Actions that change nothing
@@ -26,16 +26,16 @@ _PHRASES_OF_STATUSES = {
 }
 
 
-class Standing(NamedTuple):
+class InstanceStanding(NamedTuple):
     """The standing of an instance."""
 
-    disposition: Disposition
+    standing: Standing
     phrase: str = ""  # the progress, the reason of a wait, or the obstacle; "" if it is done
 
 
 def standing_of(
     case: Case, *, available: bool, trouble: Trouble | None, not_created: str = ""
-) -> Standing:
+) -> InstanceStanding:
     """Returns the standing of an instance.
 
     Args:
@@ -47,34 +47,34 @@ def standing_of(
     instance, decision = case.instance, case.decision
     reason, action = decision.reason, decision.action
     if obstacle := not_created or _obstacle(case, trouble):
-        return Standing(Disposition.BLOCKED, obstacle)
-    is_over = reason.disposition is Disposition.DONE and not instance.should_run
+        return InstanceStanding(Standing.BLOCKED, obstacle)
+    is_over = reason.standing is Standing.DONE and not instance.should_run
     if is_over and action in PASSIVE_ACTIONS:
-        return Standing(Disposition.DONE)
+        return InstanceStanding(Standing.DONE)
     # Before the action, because the service may still write markers to the pod on hold.
     if reason is Reason.HELD:
-        return Standing(Disposition.HELD, decision.message)
+        return InstanceStanding(Standing.ON_HOLD, decision.message)
     if isinstance(decision.change, Mark) and not decision.change.drain:
-        return Standing(Disposition.MOVING, "getting a new label or annotation")
+        return InstanceStanding(Standing.PROGRESSING, "getting a new label or annotation")
     if action in _PHRASES_OF_ACTIONS:
-        return Standing(Disposition.MOVING, _PHRASES_OF_ACTIONS[action])
-    if reason.disposition is Disposition.HELD:
-        return Standing(Disposition.HELD, decision.message)
+        return InstanceStanding(Standing.PROGRESSING, _PHRASES_OF_ACTIONS[action])
+    if reason.standing is Standing.WAITING:
+        return InstanceStanding(Standing.WAITING, decision.message)
     if reason in _PHRASES_OF_REASONS:
-        return Standing(Disposition.MOVING, _PHRASES_OF_REASONS[reason])
+        return InstanceStanding(Standing.PROGRESSING, _PHRASES_OF_REASONS[reason])
     if available and reason in {Reason.UP_TO_DATE, Reason.KEPT}:
-        return Standing(Disposition.DONE)
+        return InstanceStanding(Standing.DONE)
     if available:
         # For example an image that a person has set on the pod.
-        return Standing(Disposition.HELD, decision.message)
-    return Standing(
-        Disposition.MOVING, _PHRASES_OF_STATUSES.get(instance.status, "not yet available")
+        return InstanceStanding(Standing.WAITING, decision.message)
+    return InstanceStanding(
+        Standing.PROGRESSING, _PHRASES_OF_STATUSES.get(instance.status, "not yet available")
     )
 
 
 def _obstacle(case: Case, trouble: Trouble | None) -> str:
     instance, decision = case.instance, case.decision
-    if decision.reason.disposition is Disposition.BLOCKED:
+    if decision.reason.standing is Standing.BLOCKED:
         return decision.message
     if instance.status is InstanceStatus.FAILED and instance.wanted and not instance.killed:
         return "its pod has failed"
@@ -88,7 +88,7 @@ def _obstacle(case: Case, trouble: Trouble | None) -> str:
 def awaited(case: Case, *, available: bool, trouble: Trouble | None) -> str:
     """Returns the event at an instance for which a rollout waits, with its time if known."""
     instance, decision, pod = case.instance, case.decision, case.instance.pod
-    if available or decision.reason.disposition is Disposition.HELD:
+    if available or decision.reason.standing.waits:
         return decision.message
     if pod is None:
         return "it has no pod"

@@ -8,7 +8,7 @@ command in a terminal and in the documentation, and for a button on the page (`r
 from typing import Final
 
 from tapp.words.conditions import Type
-from tapp.words.reasons import Disposition, Reason
+from tapp.words.reasons import Reason, Standing
 from tapp.words.remedies import NOTHING, WAIT, Advice
 
 _UNDO = "Go back to the revision before with {rollback}."
@@ -383,5 +383,5 @@ def advice_on(reason: Reason) -> Advice:
     for each in ADVICE:
         if other in each.types if other else each.reason is reason:
             return each
-    do = WAIT if reason.disposition is Disposition.MOVING else NOTHING
+    do = WAIT if reason.standing is Standing.PROGRESSING else NOTHING
     return Advice(reason, (), "", do)

@@ -1,6 +1,6 @@
 """All reasons of decisions and conditions: the word in the API, its standing, and its meaning.
 
-The standing (`disposition`) groups the reasons for code that need not know each of them.
+The standing of a reason groups the reasons for code that need not know each of them.
 docs/troubleshooting.md has a table of all reasons; docs/design.md, "Verdicts", says which rule
 gives which reason. If something is refused, the reason of Degraded and Ready is the type of the
 refusal's condition.
@@ -10,33 +10,35 @@ from enum import StrEnum
 from typing import Final
 
 
-class Disposition(StrEnum):
-    """The standing of an instance or a TApp.
-
-    Each reason belongs to one.
-    """
+class Standing(StrEnum):
+    """The state of an instance, or of the TApp that a reason is about, on its way to the spec."""
 
     DONE = "done"  # Nothing is left to do.
-    MOVING = "moving"  # An action is under way, or follows without anybody's help.
-    # The instance waits for other instances, for its node, or for the user who paused it.
-    HELD = "held"
+    PROGRESSING = "progressing"  # An action is under way, or follows without anybody's help.
+    WAITING = "waiting"  # For other instances, for its node, or for the user who paused the TApp.
+    ON_HOLD = "on hold"  # An annotation of its pod asks the service to change nothing.
     BLOCKED = "blocked"  # Waiting does not help, or not soon.
 
+    @property
+    def waits(self) -> bool:
+        """Returns True if something else has to happen first, and then the instance goes on."""
+        return self in {Standing.WAITING, Standing.ON_HOLD}
 
-_DONE, _MOVING, _HELD, _BLOCKED = Disposition
+
+_DONE, _PROGRESSING, _WAITING, _ON_HOLD, _BLOCKED = Standing
 
 
 class Reason(StrEnum):
     """A reason: the word in the API, with its standing and its meaning."""
 
-    disposition: Disposition
+    standing: Standing
     meaning: str
 
-    def __new__(cls, word: str, disposition: Disposition, meaning: str) -> "Reason":
+    def __new__(cls, word: str, standing: Standing, meaning: str) -> "Reason":
         """Creates a member with its standing and meaning; the member's value is the word."""
         member = str.__new__(cls, word)
         member._value_ = word
-        member.disposition, member.meaning = disposition, meaning
+        member.standing, member.meaning = standing, meaning
         return member
 
     # Reasons of decisions
@@ -46,27 +48,31 @@ class Reason(StrEnum):
     FINISHED = "Finished", _DONE, "ran to its end and is not run again"
     KILLED = "Killed", _DONE, "`spec.statuses` asks for it to be stopped"
     SCALED_DOWN = "ScaledDown", _DONE, "its number is not below `spec.replicas`"
-    NO_POD = "NoPod", _MOVING, "has no pod; one is created"
-    WAITING_FOR_TURN = "WaitingForTurn", _MOVING, "it continues with one of the next syncs"
-    TERMINATING = "Terminating", _MOVING, "its pod is ending"
-    COMPLETED = "Completed", _MOVING, "its pod has ended and is replaced"
-    ENDED_BY_UPDATE = "EndedByUpdate", _MOVING, "its update ended its pod, which is replaced"
-    NODE_LOST = "NodeLost", _MOVING, "its node is lost; it starts elsewhere"
-    ADOPTED = "Adopted", _MOVING, "another controller made its pod, and its template fits"
-    SAME_MEANING = "SameMeaning", _MOVING, "its template makes the same pod, written in another way"
-    RESTART_ASKED = "RestartAsked", _MOVING, "a restart is requested"
-    TEMPLATE_CHANGED = "TemplateChanged", _MOVING, "its template differs from its pod"
+    NO_POD = "NoPod", _PROGRESSING, "has no pod; one is created"
+    WAITING_FOR_TURN = "WaitingForTurn", _PROGRESSING, "it continues with one of the next syncs"
+    TERMINATING = "Terminating", _PROGRESSING, "its pod is ending"
+    COMPLETED = "Completed", _PROGRESSING, "its pod has ended and is replaced"
+    ENDED_BY_UPDATE = "EndedByUpdate", _PROGRESSING, "its update ended its pod, which is replaced"
+    NODE_LOST = "NodeLost", _PROGRESSING, "its node is lost; it starts elsewhere"
+    ADOPTED = "Adopted", _PROGRESSING, "another controller made its pod, and its template fits"
+    SAME_MEANING = (
+        "SameMeaning",
+        _PROGRESSING,
+        "its template makes the same pod, written in another way",
+    )
+    RESTART_ASKED = "RestartAsked", _PROGRESSING, "a restart is requested"
+    TEMPLATE_CHANGED = "TemplateChanged", _PROGRESSING, "its template differs from its pod"
     NOT_IN_PLACE = (
         "NotInPlace",
-        _MOVING,
+        _PROGRESSING,
         "gets a new pod, because an update in place is not possible",
     )
-    DRAINING = "Draining", _MOVING, "leaves its Services before its update"
-    MARKS_CHANGED = "MarksChanged", _MOVING, "labels or annotations of its pod have to change"
-    RESIZING = "Resizing", _MOVING, "the kubelet resizes its containers"
-    SPEC_JUST_CHANGED = "SpecJustChanged", _HELD, "updates of the previous spec may be under way"
-    RESTART_WAITS = "RestartWaits", _HELD, "its restart in place waits for its last update"
-    NODE_SILENT = "NodeSilent", _HELD, "its node has stopped reporting"
+    DRAINING = "Draining", _PROGRESSING, "leaves its Services before its update"
+    MARKS_CHANGED = "MarksChanged", _PROGRESSING, "labels or annotations of its pod have to change"
+    RESIZING = "Resizing", _PROGRESSING, "the kubelet resizes its containers"
+    SPEC_JUST_CHANGED = "SpecJustChanged", _WAITING, "updates of the previous spec may be under way"
+    RESTART_WAITS = "RestartWaits", _WAITING, "its restart in place waits for its last update"
+    NODE_SILENT = "NodeSilent", _WAITING, "its node has stopped reporting"
     TEMPLATE_NOT_FOUND = "TemplateNotFound", _BLOCKED, "its template does not resolve"
     REVISION_NOT_FOUND = (
         "RevisionNotFound",
@@ -82,22 +88,22 @@ class Reason(StrEnum):
         "its pods end soon after their creation; the next one is delayed",
     )
     # Reasons of decisions and of conditions
-    PULLING = "PullingImages", _MOVING, "its new images are pulled on its node first"
-    RESIZE_DEFERRED = "ResizeDeferred", _HELD, "its node has no room for the resize now"
+    PULLING = "PullingImages", _PROGRESSING, "its new images are pulled on its node first"
+    RESIZE_DEFERRED = "ResizeDeferred", _WAITING, "its node has no room for the resize now"
     PULL_FAILED = "PullFailed", _BLOCKED, "its new images cannot be pulled; nothing is stopped"
-    WAITING_FOR_BUDGET = "WaitingForBudget", _HELD, "too many others are unavailable"
-    WAITING_FOR_ORDER = "WaitingForOrder", _HELD, "another instance comes first in the order"
-    PAUSED = "Paused", _HELD, "`spec.updateStrategy.paused` is set"
-    HELD = "Held", _HELD, "its pod is on hold, by an annotation"
+    WAITING_FOR_BUDGET = "WaitingForBudget", _WAITING, "too many others are unavailable"
+    WAITING_FOR_ORDER = "WaitingForOrder", _WAITING, "another instance comes first in the order"
+    PAUSED = "Paused", _WAITING, "`spec.updateStrategy.paused` is set"
+    HELD = "Held", _ON_HOLD, "its pod is on hold, by an annotation"
     BLOCKED = "Blocked", _BLOCKED, "no pod can be created for it"
     # Reasons of the condition Available
     ENOUGH = "MinimumInstancesAvailable", _DONE, "enough instances are available"
-    TOO_FEW = "MinimumInstancesUnavailable", _MOVING, "too few instances are available"
+    TOO_FEW = "MinimumInstancesUnavailable", _PROGRESSING, "too few instances are available"
     # Reasons of Progressing, and of Ready while Ready is False
-    CREATING = "Creating", _MOVING, "pods are created"
-    UPDATING = "Updating", _MOVING, "instances are updated"
-    DELETING = "Deleting", _MOVING, "pods are ending"
-    WAITING_FOR_INSTANCES = "WaitingForInstances", _MOVING, "pods are not available yet"
+    CREATING = "Creating", _PROGRESSING, "pods are created"
+    UPDATING = "Updating", _PROGRESSING, "instances are updated"
+    DELETING = "Deleting", _PROGRESSING, "pods are ending"
+    WAITING_FOR_INSTANCES = "WaitingForInstances", _PROGRESSING, "pods are not available yet"
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded", _BLOCKED, "a rollout makes no progress"
     STUCK = "Stuck", _BLOCKED, "nothing can be done; Degraded says why"
     COMPLETE = "Complete", _DONE, "nothing is left to be done"
@@ -109,7 +115,7 @@ class Reason(StrEnum):
     BROKEN = "InstancesBroken", _BLOCKED, "instances have failures that do not end by themselves"
     NODES_SILENT = (
         "NodesSilent",
-        _HELD,
+        _WAITING,
         "pods cannot be deleted on nodes that have stopped reporting",
     )
     # Reasons of conditions that say what the service does not do
@@ -132,7 +138,7 @@ class Reason(StrEnum):
         _BLOCKED,
         "a restart is requested of a container that does not run",
     )
-    NO_PULLER = "NoPuller", _HELD, "images cannot be pulled first; updates go on without"
+    NO_PULLER = "NoPuller", _WAITING, "images cannot be pulled first; updates go on without"
     NOT_RESIZED = "NotResized", _BLOCKED, "pods do not get the resources of their template"
     NO_INSTANCE = "NoInstance", _BLOCKED, "a pod's name belongs to no instance"
     NOT_A_NUMBER = "NotANumber", _BLOCKED, "a key is not an instance number"
@@ -142,7 +148,7 @@ class Reason(StrEnum):
     NOT_FOUND = "NotFound", _BLOCKED, "the rolling template does not exist"
     UNUSED = "Unused", _DONE, "nothing uses a template"
     NOT_SERVED = "NotServed", _BLOCKED, "the status of the pods is not written"
-    GUARDED = "Guarded", _HELD, "most nodes are silent, so none counts as lost"
+    GUARDED = "Guarded", _WAITING, "most nodes are silent, so none counts as lost"
     NOT_A_HOLD = "NotAHold", _DONE, "a hold is limited to an unknown action"
     NOT_A_PRIORITY = "NotAPriority", _DONE, "an update's priority is no integer"
     NOT_SECONDS = "NotSeconds", _BLOCKED, "the TApp's own limit is no number"

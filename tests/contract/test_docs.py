@@ -286,7 +286,7 @@ def test_reasons_in_code_are_taken_from_the_enum() -> None:
 
 def test_table_of_decision_reasons_is_that_of_the_code() -> None:
     documented = [tuple(cells[:3]) for cells in rows(section(MEND, "Reasons of decisions"))]
-    assert documented == [(f"`{r}`", str(r.disposition), r.meaning) for r in OF_DECISIONS]
+    assert documented == [(f"`{r}`", str(r.standing), r.meaning) for r in OF_DECISIONS]
 
 
 def test_rules_have_the_same_numbers_in_code_and_design() -> None:

@@ -7,7 +7,7 @@ import pytest
 from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.decide.inspection import inspect
 from kubectl_tapp.decide.progress import Progress
-from tapp.words.reasons import Disposition
+from tapp.words.reasons import Standing
 from tests.plugin.clusters import running
 from tests.plugin.standin import StandIn, kubectl_tapp
 
@@ -43,14 +43,14 @@ def test_wait_ends_with_the_sentences_of_status() -> None:
         assert line.partition(": ")[2] in said
 
 
-def test_each_instance_is_in_exactly_one_of_four_groups() -> None:
+def test_each_instance_is_in_exactly_one_group() -> None:
     """The TApp has a blocked, a held and a complete instance; each is counted once."""
     web = stuck(3)
     kubectl_tapp(web, "kill", "web", "2", "-y")
     web.world.run(10)
     cluster = ClusterAccess({}, web)
     view = inspect(cluster, cluster.observe("web"), web.world.clock.unix())
-    ways = [each.disposition for each in view.standings.values()]
-    assert ways == [Disposition.BLOCKED, Disposition.HELD, Disposition.DONE]
+    ways = [each.standing for each in view.standings.values()]
+    assert ways == [Standing.BLOCKED, Standing.WAITING, Standing.DONE]
     assert Progress(view).line(None).startswith("1 of 3 done; instance 1 waits (")
     assert all(each.since for each in view.standings.values() if view.pod(each.id))

@@ -4,7 +4,7 @@ import pytest
 
 from tapp.words.advice import ADVICE, ROLLOUT, advice_for, advice_on
 from tapp.words.conditions import Type
-from tapp.words.reasons import OF_DECISIONS, Disposition, Reason
+from tapp.words.reasons import OF_DECISIONS, Reason, Standing
 from tapp.words.remedies import COMMANDS, Advice, Remedy
 
 
@@ -17,7 +17,7 @@ def test_every_reason_of_a_condition_has_advice() -> None:
 
 @pytest.mark.parametrize("reason", OF_DECISIONS)
 def test_advice_on_a_blocked_instance_says_more_than_to_wait(reason: Reason) -> None:
-    if reason.disposition is Disposition.BLOCKED:
+    if reason.standing is Standing.BLOCKED:
         assert advice_on(reason).is_needed
 
 

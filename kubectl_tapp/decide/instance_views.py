@@ -1,6 +1,6 @@
 """The standing of each instance, in the words that all commands and the page share.
 
-`standing_of` is the entry point. It combines the service's decision about an instance with the
+`view_of` is the entry point. It combines the service's decision about an instance with the
 status of its pod and with obstacles that the service cannot see.
 """
 
@@ -13,23 +13,22 @@ from kubectl_tapp.base.reading import container_statuses, unready_reasons
 from tapp.decide.cases import Case
 from tapp.decide.instances import Instance
 from tapp.decide.serving import ServingState
-from tapp.decide.standing import PASSIVE_ACTIONS
-from tapp.decide.standing import standing_of as service_standing_of
+from tapp.decide.standing import PASSIVE_ACTIONS, standing_of
 from tapp.decide.verdicts import Action, Verdict
 from tapp.plan import Plan
 from tapp.pod.trouble import TROUBLE_AFTER
-from tapp.words.reasons import Disposition, Reason
+from tapp.words.reasons import Reason, Standing
 from tapp.words.times import UNKNOWN, seconds
 
 _NOT_CREATED = "not created: the Events of the TApp show the reason"
 
 
 @dataclass(frozen=True)
-class Standing:
+class InstanceView:
     """The standing of one instance, with the reason in a few words and in a sentence."""
 
     id: int  # the instance's number
-    disposition: Disposition  # done, progressing, waiting for others or for a person, or blocked
+    standing: Standing  # done, progressing, waiting for others or for a person, or blocked
     # a few words for a progress line: the action that affects it, or the reason why it waits
     brief: str = ""
     text: str = ""  # why it is not as the spec asks, or why it is stopped; empty if it simply runs
@@ -38,50 +37,48 @@ class Standing:
     since: float | None = None
 
 
-def standing_of(
+def view_of(
     plan: Plan, case: Case, *, pod: Document | None = None, obstacle: str = ""
-) -> Standing:
+) -> InstanceView:
     """Returns how the instance stands, from the decision, its pod and a refused write, if any."""
     instance, decision = case.instance, case.decision
     if plan.world.tapp.metadata.deletion_timestamp is not None:
         return _standing_during_deletion(plan, instance, pod)
     since = plan.findings.missing.pods_since.get(instance.id)
     overdue = since is not None and plan.now - since >= TROUBLE_AFTER
-    disposition, brief = _disposition(plan, case, obstacle, overdue=overdue)
+    standing, brief = _standing(plan, case, obstacle, overdue=overdue)
     text = _reason_sentence(plan, instance, decision, pod, obstacle, overdue=overdue)
     if pod is not None:
         since = _state_since(instance, pod)
-    on_hold = disposition is Disposition.HELD and decision.reason is Reason.HELD
-    return Standing(instance.id, disposition, brief, text, on_hold, since)
+    on_hold = standing is Standing.ON_HOLD
+    return InstanceView(instance.id, standing, brief, text, on_hold, since)
 
 
-def _standing_during_deletion(plan: Plan, instance: Instance, pod: Document | None) -> Standing:
+def _standing_during_deletion(plan: Plan, instance: Instance, pod: Document | None) -> InstanceView:
     """Returns the standing of an instance whose TApp is being deleted."""
     if pod is None:
-        return Standing(
-            instance.id, Disposition.DONE, text="its pod is gone: the TApp is being deleted"
+        return InstanceView(
+            instance.id, Standing.DONE, text="its pod is gone: the TApp is being deleted"
         )
     text, trouble = (
         "its pod is being deleted, because the TApp is being deleted",
         plan.troubles.get(instance.id),
     )
     stuck = trouble is not None and trouble.text and instance.pod and instance.pod.terminating
-    disposition = Disposition.BLOCKED if stuck else Disposition.MOVING
+    standing = Standing.BLOCKED if stuck else Standing.PROGRESSING
     text += f"; {trouble.text}" if trouble is not None and stuck else ""
-    return Standing(instance.id, disposition, "ending", text, since=_state_since(instance, pod))
+    return InstanceView(instance.id, standing, "ending", text, since=_state_since(instance, pod))
 
 
-def _disposition(
-    plan: Plan, case: Case, obstacle: str, *, overdue: bool
-) -> tuple[Disposition, str]:
-    """Returns the disposition of the instance, with a few words for it."""
+def _standing(plan: Plan, case: Case, obstacle: str, *, overdue: bool) -> tuple[Standing, str]:
+    """Returns the standing of the instance, with a few words for it."""
     id = case.instance.id
     missing = (f"not created: {obstacle}" if obstacle else _NOT_CREATED) if overdue else ""
     available, trouble = id in plan.available, plan.troubles.get(id)
-    found = service_standing_of(case, available=available, trouble=trouble, not_created=missing)
-    if found.disposition is Disposition.HELD and case.decision.reason is Reason.HELD:
+    found = standing_of(case, available=available, trouble=trouble, not_created=missing)
+    if found.standing is Standing.ON_HOLD:
         # The reasons of the holds differ, so the line names the command that shows them.
-        return Disposition.HELD, f"on hold; {_why_command(plan)} shows the reasons"
+        return Standing.ON_HOLD, f"on hold; {_why_command(plan)} shows the reasons"
     return found
 
 
