@@ -75,7 +75,7 @@ RANDOM = (
     (r"\btapp-e2e-\w+\b", "default"),
     (r"\b\d{4}-\d\d-\d\dT[\d:]+Z", "TIME"),
     (r"\b(about|after) \d+ s\b", "AGE"),
-    (r"\b(?:\d+[dhms])+\b", "AGE"),
+    (r"\b(?:\d+[dhms])+(?:\.\.(?:\d+[dhms])+)?\b", "AGE"),  # an age, or a range of ages
     (r"\b(?:(?:fake|node)-\d|\d nodes)\b", "NODE"),
     (r"(?<=endpointslice.discovery.k8s.io/served-)\w{5}", "ANY"),
     (r"\bErrImagePull\b", "ImagePullBackOff"),  # a kubelet reports now one, now the other
