@@ -90,7 +90,8 @@ def test_values_have_their_effect_together_with_all_components(directory: Path) 
     made = rendered(directory, *values, 'resources={"limits": null, "requests": {"cpu": "3"}}')
     spec = only(made, "Deployment")["spec"]
     (container,) = spec["template"]["spec"]["containers"]
-    assert (spec["replicas"], container["image"]) == (5, "other:7")
+    assert spec["replicas"] == 5
+    assert container["image"] == "other:7"
     assert container["resources"]["requests"]["cpu"] == "3"
     policy = yaml.safe_dump(only(made, "NetworkPolicy"))
     assert policy.count("kubernetes.io/metadata.name: elsewhere") == 1
@@ -177,7 +178,8 @@ def test_autoscaler_in_the_documentation_uses_an_existing_metric(
     assert scaled["metrics"] == yaml.safe_load(text)["autoscaling"]["metrics"]
     (metric,) = [each["pods"]["metric"]["name"] for each in scaled["metrics"]]
     assert metric == metrics.IN_FLIGHT._name
-    assert (scaled["minReplicas"], scaled["maxReplicas"]) == (2, 6)
+    assert scaled["minReplicas"] == 2
+    assert scaled["maxReplicas"] == 6
 
 
 def test_values_set_spread_disruption_budget_and_autoscaling(directory: Path) -> None:
@@ -191,7 +193,8 @@ def test_values_set_spread_disruption_budget_and_autoscaling(directory: Path) ->
         f"topologySpreadConstraints={json.dumps(spread)}",
     )
     scaled = only(made, "HorizontalPodAutoscaler")["spec"]
-    assert (scaled["minReplicas"], scaled["maxReplicas"]) == (3, 9)
+    assert scaled["minReplicas"] == 3
+    assert scaled["maxReplicas"] == 9
     assert scaled["metrics"] == [by_load]
     assert only(made, "PodDisruptionBudget")["spec"]["maxUnavailable"] == "50%"
     assert pod_template(made)["spec"]["topologySpreadConstraints"] == spread

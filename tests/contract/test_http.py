@@ -197,7 +197,8 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TAPP_DELETE_POD_AFTER_APP_FINISH", "false")
     monkeypatch.setenv("TAPP_TOLERATION_SECONDS", "60")
     options = Settings().options
-    assert (options.delete_pod_after_app_finish, options.toleration_seconds) == (False, 60)
+    assert not options.delete_pod_after_app_finish
+    assert options.toleration_seconds == 60
 
 
 # --- hook protocol --------------------------------------------------------------------------------
@@ -247,7 +248,8 @@ def test_plan_has_every_instance_and_the_budget() -> None:
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_probes_respond_with_json(path: str) -> None:
     response = CLIENT.get(path)
-    assert (response.status_code, response.mimetype) == (200, "application/json")
+    assert response.status_code == 200
+    assert response.mimetype == "application/json"
 
 
 def test_version_endpoint_returns_the_version() -> None:

@@ -29,7 +29,8 @@ HOME = "https://github.com/example/tapp"
 def test_chart_has_the_url_of_the_repository(tmp_path: Path) -> None:
     chart.copy(tmp_path / "tapp", VERSION, IMAGE, HOME)
     found = yaml.safe_load((tmp_path / "tapp" / "Chart.yaml").read_text())
-    assert (found["home"], found["sources"]) == (HOME, [HOME])
+    assert found["home"] == HOME
+    assert found["sources"] == [HOME]
     assert found["icon"] == f"{HOME}/raw/v{VERSION}/docs/img/icon.svg"
     assert (ROOT / chart.ICON).read_text().startswith("<svg ")
 
@@ -38,7 +39,8 @@ def test_chart_without_a_repository_has_no_urls(tmp_path: Path) -> None:
     chart.copy(tmp_path / "tapp", VERSION, IMAGE)
     found = yaml.safe_load((tmp_path / "tapp" / "Chart.yaml").read_text())
     assert not {"home", "sources", "icon", "maintainers"} & set(found)
-    assert (found["version"], found["appVersion"]) == (VERSION, VERSION)
+    assert found["version"] == VERSION
+    assert found["appVersion"] == VERSION
     assert chart.CHART.joinpath("Chart.yaml").read_text().count(VERSION) == 2
     assert found["keywords"]
     assert "http" not in json.dumps([found[key] for key in ("keywords", "description")])
@@ -146,7 +148,8 @@ def test_manual_page_has_no_groff_warnings() -> None:
     done = subprocess.run(
         ["groff", "-man", "-Tutf8", "-ww", "-z", man.PAGE], capture_output=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.returncode == 0
+    assert done.stderr == b""
 
 
 def test_check_finds_a_stale_manual_page(

@@ -468,7 +468,8 @@ def test_component_allows_only_pods_of_metacontroller_in(
     namespace = {"matchLabels": {"kubernetes.io/metadata.name": "metacontroller"}}
     assert first["namespaceSelector"] == namespace
     (expression,) = first["podSelector"]["matchExpressions"]
-    assert (expression["key"], expression["operator"]) == ("app.kubernetes.io/name", "In")
+    assert expression["key"] == "app.kubernetes.io/name"
+    assert expression["operator"] == "In"
     assert "metacontroller" in expression["values"]
     named = [each["podSelector"]["matchLabels"]["app.kubernetes.io/name"] for each in others]
     assert named == besides
@@ -788,4 +789,5 @@ class TestAdmissionPolicies:
             "spec"
         ]
         (rule,) = policy["matchConstraints"]["resourceRules"]
-        assert (rule["resources"], rule["operations"]) == (["pods"], ["CREATE", "UPDATE"])
+        assert rule["resources"] == ["pods"]
+        assert rule["operations"] == ["CREATE", "UPDATE"]

@@ -60,7 +60,8 @@ def test_empty_number_of_workers_is_ignored() -> None:
         timeout=LONG,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.returncode == 0
+    assert done.stderr == b""
 
 
 WRONG = {

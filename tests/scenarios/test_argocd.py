@@ -341,7 +341,8 @@ def test_application_ignores_the_fields_that_actions_write() -> None:
     """Otherwise a sync from Git would revert the actions."""
     application = loaded(ARGO_CD / "application.yaml")
     (ignored,) = application["spec"]["ignoreDifferences"]
-    assert (ignored["group"], ignored["kind"]) == (GROUP, KIND)
+    assert ignored["group"] == GROUP
+    assert ignored["kind"] == KIND
     assert "RespectIgnoreDifferences=true" in application["spec"]["syncPolicy"]["syncOptions"]
     before = tapp(replicas=3, statuses={"0": "Killed"}, updateStrategy={"paused": True})
     written = set()

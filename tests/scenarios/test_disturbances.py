@@ -84,7 +84,8 @@ def test_pods_that_admission_changes_are_updated_in_place(admission: str) -> Non
     images = REWRITE in ADMISSIONS[admission]
     recorded = images and lean_pods not in ADMISSIONS[admission]
     assert len(updates) == (6 if recorded else 3)
-    assert (life.uids(), life.fewest_ready) == (born, 2)
+    assert life.uids() == born
+    assert life.fewest_ready == 2
     assert life.complete
     containers = [
         {item["name"]: item["image"] for item in pod["spec"]["containers"]}
@@ -192,7 +193,8 @@ def test_deleted_pod_is_created_again_with_its_claim() -> None:
     life.world.delete("Pod", "web-1")
     life.settle()
     assert life.writes() == ["create Pod web-1"]
-    assert (life.statuses, life.claims()) == ("Running Running Running", claims)
+    assert life.statuses == "Running Running Running"
+    assert life.claims() == claims
 
 
 def test_pod_of_a_lost_node_is_recreated_when_the_node_is_back() -> None:
@@ -228,7 +230,8 @@ def test_pods_of_the_old_controller_are_adopted_without_a_restart() -> None:
             life.world.patch(kind, item["metadata"]["name"], {"metadata": {"labels": labels}})
     life.world.hook.heal()
     life.settle()
-    assert (life.uids(), life.claims()) == (born, claims)
+    assert life.uids() == born
+    assert life.claims() == claims
     assert set(life.restarts().values()) == {0}
     assert life.complete
     for pod in life.pods.values():

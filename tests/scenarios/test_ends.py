@@ -17,7 +17,8 @@ def test_instance_gets_its_claim_again_after_scaling_down_and_up() -> None:
     life.writes()
     life.patch(replicas=2)
     assert life.writes() == each("delete Pod", "web-2", "web-3")
-    assert (life.claims(), life.statuses) == (claims, "Running Running")
+    assert life.claims() == claims
+    assert life.statuses == "Running Running"
     life.patch(replicas=4)
     assert life.writes() == each("create Pod", "web-2", "web-3")
     assert life.claims() == claims
@@ -54,7 +55,8 @@ def terminating(life: Life) -> list[int]:
 def test_killed_instances_stay_killed_after_a_scale_up() -> None:
     life = Life().apply(tapp(replicas=2, statuses={"0": "Killed", "1": "Killed", "2": "Killed"}))
     assert life.writes() == []
-    assert (life.statuses, life.status["appStatus"]) == ("Killed Killed", "Killed")
+    assert life.statuses == "Killed Killed"
+    assert life.status["appStatus"] == "Killed"
     life.patch(replicas=4)
     assert life.writes() == ["create Pod web-3"]
     assert life.statuses == "Killed Killed Killed Running"
@@ -84,7 +86,8 @@ def batch(policy: str = "Never", replicas: int = 3, **settings: Any) -> Life:
 
 def test_finished_instance_runs_again_after_kill_and_start() -> None:
     life = batch().settle()
-    assert (life.statuses, life.status["appStatus"]) == ("Succ Failed Succ", "Failed")
+    assert life.statuses == "Succ Failed Succ"
+    assert life.status["appStatus"] == "Failed"
     life.writes()
     life.world.kubelet.levers.completes = lambda _pod, _container: (10.0, 0)
     life.patch(statuses={"1": "Killed"})
@@ -92,7 +95,8 @@ def test_finished_instance_runs_again_after_kill_and_start() -> None:
     assert life.writes() == []
     life.patch(statuses=None)
     assert life.writes() == ["create Pod web-1", "delete Pod web-1"]
-    assert (life.statuses, life.status["appStatus"]) == ("Succ Succ Succ", "Succ")
+    assert life.statuses == "Succ Succ Succ"
+    assert life.status["appStatus"] == "Succ"
 
 
 def test_new_template_does_not_run_finished_instances_again() -> None:
@@ -139,7 +143,8 @@ def test_evicted_pod_is_replaced_and_keeps_its_claim() -> None:
     life.world.kubelet.evict(life.pods[1])
     life.settle()
     assert life.writes() == ["delete Pod web-1", "create Pod web-1"]
-    assert (life.statuses, life.claims()) == ("Running Running Running", claims)
+    assert life.statuses == "Running Running Running"
+    assert life.claims() == claims
 
 
 def test_pod_that_the_kubelet_rejects_is_replaced() -> None:
@@ -158,7 +163,9 @@ def test_deletion_of_a_tapp_deletes_its_pods_and_keeps_its_claims(propagation: P
     claims = life.claims()
     life.writes()
     life.delete(propagation)
-    assert (life.exists, life.pods, life.claims()) == (False, {}, claims)
+    assert not life.exists
+    assert life.pods == {}
+    assert life.claims() == claims
     # With foreground deletion, the garbage collector deletes the pods.
     ours = each("delete Pod", "web-0", "web-1", "web-2") if propagation == "Background" else []
     assert life.writes() == ours
@@ -175,7 +182,9 @@ def test_orphan_deletion_keeps_pods_and_claims() -> None:
     born, claims = life.uids(), life.claims()
     life.writes()
     life.delete("Orphan")
-    assert (life.exists, life.uids(), life.claims()) == (False, born, claims)
+    assert not life.exists
+    assert life.uids() == born
+    assert life.claims() == claims
     assert life.writes() == []
     assert set(life.restarts().values()) == {0}
 
@@ -213,7 +222,9 @@ def test_deletion_of_the_namespace_deletes_everything() -> None:
     life = Life().apply(stored())
     life.world.delete("Namespace", "default")
     life.settle(allow_errors=True)
-    assert (life.exists, life.pods, life.claims()) == (False, {}, {})
+    assert not life.exists
+    assert life.pods == {}
+    assert life.claims() == {}
     assert [item["metadata"]["name"] for item in life.world.list("Namespace")] == []
 
 
@@ -223,7 +234,8 @@ def test_tapp_with_an_invalid_spec_can_be_deleted() -> None:
     life.settle(allow_errors=True)
     assert sorted(life.pods) == [0, 1, 2]
     life.delete()
-    assert (life.exists, life.pods) == (False, {})
+    assert not life.exists
+    assert life.pods == {}
 
 
 OWN: dict[str, Any] = {
@@ -251,7 +263,8 @@ def test_pod_whose_containers_do_not_restart_runs_once(parts: dict[str, Any]) ->
         (10.0, int(pod["metadata"]["name"] == "web-1")) if container == "web" else None
     )
     life.begin(tapp(replicas=3, template=template(**parts))).world.run(3600)
-    assert (life.statuses, life.status["appStatus"]) == ("Succ Failed Succ", "Failed")
+    assert life.statuses == "Succ Failed Succ"
+    assert life.status["appStatus"] == "Failed"
     names = ("web-0", "web-1", "web-2")
     assert sorted(life.writes()) == sorted(
         [*each("create Pod", *names), *each("delete Pod", *names)]

@@ -32,8 +32,11 @@ def test_volumes_grow_while_pods_run() -> None:
     life.writes()
     life.patch(**larger())
     assert sorted(life.writes()) == each("update Claim", *names)
-    assert (requested_sizes(life), capacity(life)) == (["2Gi"] * 3, ["2Gi"] * 3)
-    assert (life.uids(), life.claims(), life.statuses) == (born, claims, "Running Running Running")
+    assert requested_sizes(life) == ["2Gi"] * 3
+    assert capacity(life) == ["2Gi"] * 3
+    assert life.uids() == born
+    assert life.claims() == claims
+    assert life.statuses == "Running Running Running"
     assert life.complete
     assert life.idle().writes() == []
 
@@ -72,7 +75,8 @@ def test_pending_claim_grows_when_it_is_bound() -> None:
     life.world.run(5)
     assert requested_sizes(life) == ["1Gi"] * 3
     life.settle()
-    assert (requested_sizes(life), life.statuses) == (["2Gi"] * 3, "Running Running Running")
+    assert requested_sizes(life) == ["2Gi"] * 3
+    assert life.statuses == "Running Running Running"
 
 
 def test_condition_says_that_the_driver_cannot_grow_a_claim_and_no_claim_shrinks() -> None:

@@ -57,7 +57,8 @@ def test_instance_leaves_a_lost_node_and_its_old_containers_stop_when_the_node_i
     life.settle()
     assert not any(one.alive for one in worker.local.mains)
     assert life.world.kubelet.worker(old) is None
-    assert (life.complete, written(life)) == (True, [])
+    assert life.complete
+    assert written(life) == []
 
 
 def test_no_instance_is_moved_while_most_nodes_are_unreachable() -> None:
@@ -81,7 +82,9 @@ def test_node_that_is_back_in_time_causes_no_write() -> None:
     life.world.run(LIMIT - 10)
     life.world.nodes.recover(node)
     life.idle(0.5)
-    assert (life.uids(), written(life), life.complete) == (before, [], True)
+    assert life.uids() == before
+    assert written(life) == []
+    assert life.complete
 
 
 def test_node_that_is_back_before_its_pod_is_marked_failed_keeps_the_pod() -> None:
@@ -128,4 +131,5 @@ def test_deletion_of_a_tapp_ends_although_a_node_is_lost() -> None:
     assert list(life.pods) == [2]
     life.world.run(LIMIT)
     life.settle()
-    assert (life.exists, life.pods) == (False, {})
+    assert not life.exists
+    assert life.pods == {}

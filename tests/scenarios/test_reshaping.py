@@ -103,7 +103,8 @@ def test_creation_and_update_under_admission_cause_the_expected_writes(
         for container in pod["spec"]["containers"]
         if container["name"] == "web"
     }
-    assert (shown, life.uids()) == ({image}, born)
+    assert shown == {image}
+    assert life.uids() == born
     assert set(life.restarts().values()) == {1}
     life.idle()
     assert life.news() == []

@@ -34,7 +34,9 @@ def test_life_of_many_instances_causes_no_unnecessary_write() -> None:
 
     life.delete()
     assert writes_of_each_kind(life) == {"delete Pod": REPLICAS}
-    assert (life.exists, life.pods, len(life.claims())) == (False, {}, REPLICAS)
+    assert not life.exists
+    assert life.pods == {}
+    assert len(life.claims()) == REPLICAS
 
 
 def writes_of_each_kind(life: Life) -> Counter[str]:

@@ -33,7 +33,8 @@ def test_request_has_the_controller_and_the_cached_object() -> None:
     ]  # fmt: skip
     assert call.request["object"] == world.get("Pod", "p")
     assert call.request["controller"]["metadata"]["name"] == "marks"
-    assert (call.request["attachments"], call.request["related"]) == ({}, {})
+    assert call.request["attachments"] == {}
+    assert call.request["related"] == {}
     assert call.request["finalizing"] is False
     assert call.parent == ("default", "p")
 
@@ -145,6 +146,8 @@ def test_unsupported_fields_are_refused(spec: Object, error: str) -> None:
 def test_shipped_manifest_is_supported() -> None:
     read = read_decorator(yaml.safe_load(SHIPPED.read_text()))
     assert [(each.api_version, each.plural) for each in read.resources] == [("v1", "pods")]
-    assert (read.sync.version, read.sync.strict, read.sync.timeout_seconds) == ("v2", True, 10.0)
+    assert read.sync.version == "v2"
+    assert read.sync.strict
+    assert read.sync.timeout_seconds == 10.0
     assert read.sync.url.endswith("/pod-status")
     assert read.resync_seconds == 300

@@ -181,6 +181,8 @@ def test_returning_kubelet_keeps_a_failed_phase() -> None:
     world.nodes.recover("node-0")
     world.settle()
     status = live(world)["status"]
-    assert (status["phase"], status["reason"], status["message"]) == ("Failed", "NodeLost", "m")
+    assert status["phase"] == "Failed"
+    assert status["reason"] == "NodeLost"
+    assert status["message"] == "m"
     assert "terminated" in status["containerStatuses"][0]["state"]
     assert not is_ready(live(world))

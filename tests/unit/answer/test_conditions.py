@@ -42,9 +42,11 @@ def test_batch_with_a_failed_instance_is_not_ready(
 ) -> None:
     """Otherwise `kubectl wait --for=condition=Ready` would succeed."""
     found = {item["type"]: item for item in status_after_end(*phases)["conditions"]}
-    assert (found["Ready"]["status"], found["Degraded"]["status"]) == (ready, degraded)
+    assert found["Ready"]["status"] == ready
+    assert found["Degraded"]["status"] == degraded
     assert found["Available"]["status"] == "True"
-    assert (found["Progressing"]["status"], found["Progressing"]["reason"]) == ("False", "Complete")
+    assert found["Progressing"]["status"] == "False"
+    assert found["Progressing"]["reason"] == "Complete"
     matches_spec = "as the spec asks" in found["Progressing"]["message"]
     assert matches_spec == (ready == "True")
 
@@ -191,7 +193,8 @@ def test_claims_that_pods_use_and_the_tapp_does_not_own_set_a_condition() -> Non
     for type, value in (("Degraded", "True"), ("Ready", "False")):
         shown = condition(status, type)
         assert shown is not None
-        assert (shown["status"], shown["reason"]) == (value, "ClaimsNotOwned")
+        assert shown["status"] == value
+        assert shown["reason"] == "ClaimsNotOwned"
 
 
 def test_claim_that_appears_within_half_a_minute_sets_no_condition() -> None:

@@ -208,7 +208,8 @@ def test_note_of_an_event_has_instances_reason_and_progress() -> None:
     assert waits.note.startswith(
         "instances 2, 3: spec.updateStrategy.maxUnavailable 2 of 4 is used"
     )
-    assert (step.action, waits.action) == ("UpdateInPlace", "Keep")
+    assert step.action == "UpdateInPlace"
+    assert waits.action == "Keep"
 
 
 def test_event_about_one_instance_names_its_pod() -> None:

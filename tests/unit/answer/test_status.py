@@ -254,7 +254,8 @@ def test_transition_time_of_a_condition_stays_until_its_status_changes() -> None
     world.modify(1, lambda pod: running(pod, ready=False, since=later))
     found = condition(status_of(world), "Available")
     assert found is not None
-    assert (found["status"], found["lastTransitionTime"]) == ("False", later)
+    assert found["status"] == "False"
+    assert found["lastTransitionTime"] == later
 
 
 def test_terminating_claim_blocks_its_instance_and_sets_a_condition() -> None:

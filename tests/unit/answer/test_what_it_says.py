@@ -51,7 +51,8 @@ def test_pod_that_is_not_created_is_reported_after_thirty_seconds() -> None:
     assert degraded is not None
     assert "instances 0-2 since 2026-01-05T11:00:00Z" in found["message"]
     assert "kubectl describe" in found["message"]
-    assert (degraded["status"], degraded["reason"]) == ("True", "PodsNotCreated")
+    assert degraded["status"] == "True"
+    assert degraded["reason"] == "PodsNotCreated"
     assert condition(status, "Ready")["reason"] == "PodsNotCreated"  # type: ignore[index]
 
 
@@ -193,7 +194,8 @@ def test_missing_pod_with_an_unknown_template_makes_the_rollout_stuck() -> None:
     progressing, found = condition(status, "Progressing"), condition(status, "TemplateNotFound")
     assert progressing is not None
     assert found is not None
-    assert (progressing["status"], progressing["reason"]) == ("False", "Stuck")
+    assert progressing["status"] == "False"
+    assert progressing["reason"] == "Stuck"
     assert "instance 1 gets no pod" in found["message"]
     assert "kept" not in found["message"]
 

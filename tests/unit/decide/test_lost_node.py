@@ -346,7 +346,8 @@ def test_deletion_of_a_tapp_names_the_pods_on_unreachable_nodes(moved: bool) -> 
     told = world.hook.finalize(world.request(finalizing=True))["status"]
     assert told != before
     found = {item["type"]: item for item in told["conditions"]}
-    assert (found["Degraded"]["status"], found["Degraded"]["reason"]) == ("True", "NodesSilent")
+    assert found["Degraded"]["status"] == "True"
+    assert found["Degraded"]["reason"] == "NodesSilent"
     assert (
         "waits for pod web-2 on nodes that have stopped reporting" in found["Degraded"]["message"]
     )

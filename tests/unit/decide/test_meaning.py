@@ -294,7 +294,8 @@ def test_templates_are_compared_after_placeholders_are_filled_in(history: bool) 
     )
     decisions = found.decisions()
     assert decisions[0] == "Recreate/TemplateChanged"
-    assert (decisions[1], decisions[2]) == (SAME, SAME)
+    assert decisions[1] == SAME
+    assert decisions[2] == SAME
 
 
 @pytest.mark.parametrize("mode", [None, "InPlace", "Ignore"], ids=["default", "InPlace", "Ignore"])

@@ -69,7 +69,8 @@ def test_pod_that_stays_terminating_makes_the_tapp_degraded_for_every_cause(
     assert degraded(at_second(world, 19))["status"] == "False"
     assert world.sync()["resyncAfterSeconds"] <= 1
     found = degraded(at_second(world, 21))
-    assert (found["status"], found["reason"]) == ("True", "PodsNotDeleted")
+    assert found["status"] == "True"
+    assert found["reason"] == "PodsNotDeleted"
     assert f"pod web-2 is being deleted and should have gone by {DELETED}" in found["message"]
     assert "node-1" in found["message"]
     assert "kubectl delete pod web-2 -n shop --grace-period=0 --force" in found["message"]
@@ -215,9 +216,12 @@ def test_status_of_a_deleted_tapp_counts_and_names_its_remaining_pods() -> None:
     answer = finalized(world, finalizers=["metacontroller.io/compositecontroller-tapp"])
     status, conditions = answer["status"], conditions_by_type(answer)
     assert status["ready"] == "1/4"
-    assert (status["replicas"], status["readyReplicas"], status["availableReplicas"]) == (4, 1, 1)
+    assert status["replicas"] == 4
+    assert status["readyReplicas"] == 1
+    assert status["availableReplicas"] == 1
     assert status["statuses"] == {"0": "Killing", "1": "Killing", "2": "Killing", "3": "Running"}
-    assert (conditions["Ready"]["status"], conditions["Ready"]["reason"]) == ("False", "Deleting")
+    assert conditions["Ready"]["status"] == "False"
+    assert conditions["Ready"]["reason"] == "Deleting"
     text = f"being deleted since {DELETED} and waits for pods web-0, web-1, web-2, web-3 to end"
     assert text in conditions["Ready"]["message"]
     assert conditions["Degraded"]["status"] == "False"

@@ -351,9 +351,12 @@ def test_rollout_is_complete_when_it_has_reached_its_partition() -> None:
     status = found.parent["status"]
     first = found.pod(0)["metadata"]["labels"][REVISION]
     last = found.pod(5)["metadata"]["labels"][REVISION]
-    assert (status["updateRevision"], status["currentRevision"]) == (first, last)
+    assert status["updateRevision"] == first
+    assert status["currentRevision"] == last
     assert status["kept"] == {last: "4,5"}
-    assert (status["replicas"], status["updatedReplicas"], status["availableReplicas"]) == (6, 4, 6)
+    assert status["replicas"] == 6
+    assert status["updatedReplicas"] == 4
+    assert status["availableReplicas"] == 6
     assert status["templates"]["default"]["updatedReplicas"] == 4
     assert not {"outdated", "progressed"} & status.keys()
     message = (
@@ -364,7 +367,8 @@ def test_rollout_is_complete_when_it_has_reached_its_partition() -> None:
     for type, value in (("Progressing", "False"), ("Ready", "True")):
         said = condition(status, type)
         assert said is not None
-        assert (said["status"], said["message"]) == (value, message)
+        assert said["status"] == value
+        assert said["message"] == message
     assert condition(status, "Ready")["reason"] == "PartitionReached"  # type: ignore[index]
     assert found.decisions()[5] == "Keep/Kept"
     plan = found.hook.answer("/plan", found.request())["instances"]
@@ -420,7 +424,8 @@ def test_kept_pod_without_a_recorded_revision_stays_and_is_not_recreated() -> No
     assert image_tags(found) == "222211"
     assert condition(found.parent["status"], "Ready")["status"] == "True"  # type: ignore[index]
     plan = found.hook.answer("/plan", found.request())["instances"]
-    assert (plan[5]["action"], plan[5]["reason"]) == ("Keep", "Kept")
+    assert plan[5]["action"] == "Keep"
+    assert plan[5]["reason"] == "Kept"
     assert "which is not in the history" in plan[5]["message"]
     lose_pods(5)(found)
     found.settle()

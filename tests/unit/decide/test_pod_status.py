@@ -89,7 +89,8 @@ def test_drain_annotation_closes_the_gate_and_keeps_the_order_of_conditions() ->
     pod = annotated(pod_with_gate(), drain="v1-next")
     status = response_to(pod)["status"]
     closed = gate_of(status)
-    assert (closed["status"], closed["lastTransitionTime"]) == ("False", timestamp(NOW))
+    assert closed["status"] == "False"
+    assert closed["lastTransitionTime"] == timestamp(NOW)
     types = [item["type"] for item in pod["status"]["conditions"]]
     assert [item["type"] for item in status["conditions"]] == types
 
@@ -233,7 +234,8 @@ def test_open_gate_is_closed_for_an_update_with_any_message(
     """The status shows that containers with the old image still run."""
     pod = with_update_record(pod_with_gate(), seen=seen, replaced=False, message=message())
     closed = gate_of(response_to(pod)["status"])
-    assert (closed["status"], closed["reason"]) == ("False", "UpdateInPlace")
+    assert closed["status"] == "False"
+    assert closed["reason"] == "UpdateInPlace"
 
 
 STARTUP = {"tcpSocket": {"port": 80}, "periodSeconds": 10}
@@ -273,7 +275,8 @@ def test_pod_on_a_lost_node_gets_phase_failed_and_keeps_its_other_status() -> No
     since = NOW + 100
     pod = annotated(not_ready(pod_with_gate(), since), lost=timestamp(since))
     status = response_to(pod, since + 400)["status"]
-    assert (status["phase"], status["reason"]) == ("Failed", "NodeLost")
+    assert status["phase"] == "Failed"
+    assert status["reason"] == "NodeLost"
     assert timestamp(since) in status["message"]
     left = {key: value for key, value in status.items() if key not in ("reason", "message")}
     assert {**left, "phase": "Running"} == pod["status"]

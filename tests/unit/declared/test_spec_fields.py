@@ -163,7 +163,8 @@ def test_claim_replaces_a_volume_of_the_same_name_in_the_template() -> None:
 
 def test_service_name_sets_hostname_and_subdomain() -> None:
     spec = first_pods(serviceName="web-headless")["web-0"]["spec"]
-    assert (spec["hostname"], spec["subdomain"]) == ("web-0", "web-headless")
+    assert spec["hostname"] == "web-0"
+    assert spec["subdomain"] == "web-headless"
 
 
 def test_hostname_and_subdomain_are_not_set_without_a_service_name() -> None:

@@ -366,7 +366,7 @@ def test_memo_forgets_the_tapp_with_the_oldest_sync() -> None:
         ("c", False),
     ):
         changed = pods_read(memo, body.replace(b"web", b"web" + app.encode()))
-        assert (app, changed) == (app, 0 if known else 2)
+        assert changed == (0 if known else 2), app
         assert memo.size <= alone.size * 5 // 2
 
 

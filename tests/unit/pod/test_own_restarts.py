@@ -173,7 +173,8 @@ def assert_replaced_or_finished(world: World, *, replaced: bool) -> None:
     word = {"Succeeded": "Succ", "Failed": "Failed"}[phase]
     assert world.decisions() == {0: "Keep/Finished"}
     world.settle()
-    assert (world.pods, world.parent["status"]["statuses"]) == ({}, {"0": word})
+    assert world.pods == {}
+    assert world.parent["status"]["statuses"] == {"0": word}
     assert world.decisions() == {0: "Absent/Finished"}
 
 

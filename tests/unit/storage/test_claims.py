@@ -199,7 +199,8 @@ def test_when_deleted_delete_deletes_claims_after_the_pods() -> None:
     assert claim_names(answer) == ["data-web-0", "data-web-1"]
     world.pods = {}
     answer = finalize(world)
-    assert (claim_names(answer), answer["finalized"]) == ([], False)
+    assert claim_names(answer) == []
+    assert not answer["finalized"]
     world.claims = {}
     assert finalize(world)["finalized"] is True
 

@@ -450,7 +450,8 @@ def test_claim_keeps_both_owners_if_the_tapp_has_the_name_of_its_namespace() -> 
     assert world.writes == []
     with_larger_template(world).sync()
     after = world.claims[claim]
-    assert (storage(after), after["metadata"]["ownerReferences"]) == ("2Gi", owners)
+    assert storage(after) == "2Gi"
+    assert after["metadata"]["ownerReferences"] == owners
     world.sync()
     assert world.writes == []
 
