@@ -93,7 +93,10 @@ class Kubectl:
         return printed(self._put(verb, document, options, dry))
 
     def _writes(self, *, dry: bool) -> None:
-        """Called before each write, for subclasses."""
+        """Does nothing.
+
+        A subclass may override it; it is called before each write.
+        """
 
     def _check(self, verb: str, word: str, kind: Kind | None, options: dict[str, str]) -> None:
         """Raises an error if the user may not do this; everything is allowed here."""

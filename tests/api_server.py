@@ -109,7 +109,7 @@ class ApiServer:
                 self.wfile.write(text)
 
             def log_message(self, *_: Any) -> None:
-                """Silent."""
+                """Writes no log."""
 
         return Handler
 

@@ -10,7 +10,7 @@ from simulator.objects.objects import Object, annotations_of, with_meta
 
 
 def strip_last_applied(operation: Operation, obj: Object) -> Object:
-    """Policy: removes Metacontroller's annotation from new objects."""
+    """Removes Metacontroller's annotation from new objects (a policy)."""
     if operation == "UPDATE" or LAST_APPLIED not in annotations_of(obj):
         return obj
     rest = {key: value for key, value in annotations_of(obj).items() if key != LAST_APPLIED}

@@ -77,7 +77,7 @@ def request_in(situation: str, n: int) -> tuple[str, bytes]:
 
 
 def _with_managed_fields(operation: str, made: Document) -> Document:
-    """Policy: adds the managedFields of two writers, about 2 KB."""
+    """Adds the managedFields of two writers, about 2 KB (a policy)."""
     if operation != "CREATE":
         return made
     writes = {"metacontroller": _fields(made), "kubelet": {"f:status": _fields(_REPORTED)}}

@@ -201,12 +201,7 @@ _POD_WITHOUT_SPEC = re.compile(
 
 
 def lean_pods(operation: Operation, obj: Object) -> Object:
-    """Policy: changes pods as metacontroller/components/admission-policies/lean-pods.yaml does.
-
-    At every write the policy removes the pod spec from Metacontroller's last-applied annotation. A
-    new pod gets an empty list of managedFields, so that the API server stops tracking field
-    managers. (A real API server then omits managedFields; the simulator keeps the empty list.)
-    """
+    """Changes pods as metacontroller/components/admission-policies/lean-pods.yaml does."""
     owned = any(owner["kind"] == "TApp" for owner in owners_of(obj))
     text = annotations_of(obj).get(LAST_APPLIED, "")
     if obj["kind"] != "Pod" or not owned or ',"spec":{' not in text:

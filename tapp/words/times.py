@@ -1,9 +1,9 @@
 """Conversion between Kubernetes' times (RFC 3339) and seconds since the epoch.
 
 A time in an object may be missing, null, of a wrong type, or from a clock that is wrong. So a rule
-that needs a time reads it with `plausible_time`, and handles `UNKNOWN`: a lost node and a readiness
-gate use the time of the condition `Ready`, other conditions the pod's creation. If `Ready` has no
-time, the first sync that sees it notes its own (`status.unserved`).
+that needs a time reads it with `plausible_time`, and handles `UNKNOWN`. If the condition `Ready`
+has no usable time, the first sync that sees this state notes the time of the sync
+(`status.unserved`). For other conditions, the time of the pod's creation counts.
 """
 
 import re

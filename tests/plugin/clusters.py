@@ -15,7 +15,7 @@ CAUSE = "kubernetes.io/change-cause"
 
 
 def running(**spec: Any) -> StandIn:
-    """A running TApp `web` with six instances."""
+    """Returns a running TApp `web` with six instances."""
     pool = {"v2": template("nginx:2")}
     given = {"replicas": 6, "templatePool": pool, **spec}
     return StandIn(Life().apply(manifest(**given)).world)

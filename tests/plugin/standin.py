@@ -49,7 +49,7 @@ class StandIn(Kubectl):
     # The calls of the plugin.
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
-        """One call."""
+        """Keeps the arguments of a call in `calls`, and answers the call."""
         self.calls.append(list(arguments))
         return super().run(arguments, stdin)
 

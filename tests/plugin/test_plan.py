@@ -184,7 +184,7 @@ class Terminal(io.StringIO):
     """Standard error on a terminal."""
 
     def isatty(self) -> bool:
-        """True."""
+        """Returns True, as for a terminal."""
         return True
 
 

@@ -45,7 +45,7 @@ def nothing(standin: StandIn) -> None:
 
 
 def no_definition(standin: StandIn) -> None:
-    """The cluster has no CRD for TApps."""
+    """Removes the CRD of TApps from the cluster."""
     standin.missing.add("tapps")
 
 

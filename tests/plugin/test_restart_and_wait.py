@@ -35,7 +35,7 @@ def web() -> StandIn:
 
 
 def never_ready(standin: StandIn, id: int) -> None:
-    """An instance that runs but never becomes Ready."""
+    """Gives an instance a template whose pods run but never become Ready."""
     standin.world.kubelet.levers.unready_images.add("nginx:2")
     assert kubectl_tapp(standin, "use", "web", "v2", str(id), "-y").code == 0
     standin.world.run(60)

@@ -13,7 +13,7 @@ from tests.plugin.standin import StandIn, kubectl_tapp
 
 
 def rolled() -> StandIn:
-    """Two rollouts, the second one by mistake."""
+    """Returns a TApp after two rollouts, the second one by mistake."""
     standin = running(template=template("nginx:1"))
     for image in ("nginx:2", "nginx:3"):
         assert kubectl_tapp(standin, "set", "image", "web", f"app={image}", "-y").code == 0

@@ -22,7 +22,7 @@ OWN = env("$(tapp.values.a)")
 
 
 def running(**spec: Any) -> StandIn:
-    """A running TApp `web` with four instances."""
+    """Returns a running TApp `web` with four instances."""
     given = {"replicas": 4, "template": OWN, "defaultValues": {"a": "x"}, **spec}
     return StandIn(Life().apply(manifest(**given)).world)
 

@@ -41,7 +41,7 @@ def on_terminal(standin: StandIn, columns: int, *arguments: str) -> list[str]:
 
 @cache
 def life() -> Life:
-    """Twelve instances with long names; the image of one does not exist."""
+    """Returns twelve instances with long names; the image of one does not exist."""
     name = "canary-of-the-week"
     life = Life().apply(
         manifest(replicas=12, templatePool={name: template(_IMAGE)}, templates={"11": name})

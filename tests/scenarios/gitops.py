@@ -14,12 +14,12 @@ Document = dict[str, Any]
 
 
 def running() -> Life:
-    """Three running instances."""
+    """Returns a TApp with three running instances."""
     return Life().apply(tapp(replicas=3))
 
 
 def broken() -> Life:
-    """A rollout to an image that does not exist."""
+    """Returns a TApp during a rollout to an image that does not exist."""
     life = running()
     life.world.kubelet.levers.bad_images.add("web:broken")
     life.patch(template=template("web:broken"))
@@ -28,7 +28,7 @@ def broken() -> Life:
 
 
 def breaking() -> Life:
-    """The moment after the first instance of a rollout could not pull its image."""
+    """Returns a TApp when the first instance of a rollout could not pull its image."""
     life = running()
     life.world.kubelet.levers.bad_images.add("web:broken")
     life.begin_patch(template=template("web:broken"))
@@ -36,7 +36,7 @@ def breaking() -> Life:
 
 
 def repairing() -> Life:
-    """The moment after the service has seen the repair of a broken rollout."""
+    """Returns a TApp when the service has just seen the repair of a broken rollout."""
     life = broken().begin_patch(template=template("web:2"))
     return life.until(
         lambda: life.status["observedGeneration"] == life.tapp["metadata"]["generation"]
@@ -44,7 +44,10 @@ def repairing() -> Life:
 
 
 def stalled() -> Life:
-    """A rollout whose first instance never becomes Ready, without a known failure."""
+    """Returns a TApp whose rollout waits for an instance that does not become Ready.
+
+    Nothing shows a failure.
+    """
     life = running()
     life.world.kubelet.levers.unready_images.add("web:unready")
     life.patch(template=template("web:unready"), progressDeadlineSeconds=60)
@@ -53,29 +56,29 @@ def stalled() -> Life:
 
 
 def paused() -> Life:
-    """Paused updates."""
+    """Returns a TApp whose updates are paused."""
     return running().patch(template=template("web:2"), updateStrategy={"paused": True})
 
 
 def creating() -> Life:
-    """The creation of the first pods."""
+    """Returns a TApp whose first pods are being created."""
     life = Life().begin(tapp(replicas=3))
     return life.until(lambda: bool(life.condition("Progressing")))
 
 
 def updating() -> Life:
-    """A rollout in which one instance is updated and two wait."""
+    """Returns a TApp during a rollout: one instance is updated, and two wait."""
     life = running().begin_patch(template=template("web:2"))
     return life.until(lambda: life.condition("Ready").startswith("False Updating"))
 
 
 def refused() -> Life:
-    """A TApp without pods, because its name cannot be part of a host name."""
+    """Returns a TApp without pods, because its name cannot be part of a host name."""
     return Life().apply(manifest("web.v1", serviceName="web", template=template()))
 
 
 def deleting() -> Life:
-    """A TApp in deletion that waits for its pods."""
+    """Returns a TApp in deletion that waits for its pods."""
     life = running()
     life.world.delete("TApp", "web", propagation="Foreground")
     return life

@@ -42,7 +42,7 @@ EDITS = {
 def test_kept_instances_are_recreated_with_the_claims_of_their_revision(
     edit: Document, policy: str
 ) -> None:
-    """Covers a deleted pod, kill and start, and new instances that are kept."""
+    """One kept instance loses its pod, one is killed and started, and two are new."""
     life = Life().apply(
         manifest(
             replicas=3,

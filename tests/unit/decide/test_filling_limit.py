@@ -22,7 +22,10 @@ def template_with_value(image: str = "web:1") -> Document:
 
 
 def values(**changed: str) -> Document:
-    """The value of every instance; `_3="x"` gives instance 3 another one."""
+    """Returns `spec.values` with a value for each instance.
+
+    `_3="x"` changes the value of instance 3.
+    """
     found = {str(id): {"a": f"v{id}"} for id in range(COUNT)}
     return found | {key[1:]: {"a": value} for key, value in changed.items()}
 
