@@ -100,15 +100,15 @@ INVALID: dict[str, tuple[Document, str]] = {
     ),
     "container name twice": (
         template(sidecars=[OTHER, OTHER]),
-        "spec.containers[2].name 'other' is taken",
+        "spec.containers[2].name 'other' is used",
     ),
     "same name of container and init container": (
         template(sidecars=[OTHER], initContainers=[OTHER]),
-        "spec.initContainers[0].name 'other' is taken",
+        "spec.initContainers[0].name 'other' is used",
     ),
     "volume name twice": (
         template(volumes=[{"name": "a", "emptyDir": {}}, {"name": "a", "emptyDir": {}}]),
-        "spec.volumes[1].name 'a' is taken",
+        "spec.volumes[1].name 'a' is used",
     ),
     "port name twice": (
         template(

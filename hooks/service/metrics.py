@@ -36,7 +36,7 @@ IN_FLIGHT = Gauge(
 )
 PACED = Histogram(
     "tapp_hook_pace_seconds",
-    "Seconds that syncs of large TApps waited before they were decided; those that waited.",
+    "Seconds that syncs of large TApps waited; syncs without a wait are not counted.",
     buckets=(0.05, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5),
 )
 BODY_BYTES = Histogram(

@@ -117,7 +117,7 @@ class Settings(BaseSettings):
     )
     resize: bool = Field(
         default=False,
-        description="Give running pods other resources for TApps with resources: InPlace; needs "
+        description="Resize running pods of TApps with resources: InPlace; needs "
         "the component resize.",
     )
     events_account: Path = Field(

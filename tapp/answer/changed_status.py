@@ -15,7 +15,7 @@ from tapp.words.vocabulary import NODE_LOST
 Document = dict[str, Any]
 
 _REASONS = {True: "NoUpdateInPlace", False: "UpdateInPlace"}
-_UPDATED = "is updated in place"
+_UPDATED = "the pod is being updated in place"
 
 
 def status_of_pod(

@@ -72,8 +72,8 @@ def _claims(plan: Plan) -> list[Child]:
         metadata = world.tapp.metadata
         if not world.namespace_uid:
             raise NamespaceMissingError(
-                f"related has no Namespace {metadata.namespace!r} to co-own the claims of "
-                f"{metadata.name!r}: does the CompositeController call /customize?"
+                f"the request lacks Namespace {metadata.namespace!r}, an owner of the claims of "
+                f"TApp {metadata.name!r}: check that the CompositeController calls /customize"
             )
         children += new_claims(world.tapp, storage.claims.create, world.namespace_uid)
     return children

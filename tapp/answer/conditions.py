@@ -18,7 +18,7 @@ from tapp.decide.verdicts import Action
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
 from tapp.words.groups import grouped
-from tapp.words.ranges import instance_list, joined
+from tapp.words.ranges import each_instance, instance_list, joined
 from tapp.words.reasons import Reason, Standing
 from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
@@ -104,7 +104,8 @@ def _progress(plan: Plan, refused: list[Finding], kept: str) -> Finding:
     if found.reason == Reason.COMPLETE:
         total = [instance for instance in plan.instances if instance.should_run]
         done = sum(not instance.kept for instance in total)
-        return replace(found, message=f"{done} of {len(total)} instances are updated; {kept}")
+        updated = f"{done} of {len(total)} instances {'is' if done == 1 else 'are'}"
+        return replace(found, message=f"{updated} updated; {kept}")
     return replace(found, message=f"{found.message}; {kept}")
 
 
@@ -159,7 +160,9 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
     active = {reason: ids for reason, ids in doing.items() if ids}
     if active:
         sentences = [
-            _PHRASES[reason].format(instance_list(ids), "s"[: len(ids) == 1], _are(ids))
+            _PHRASES[reason].format(
+                instance_list(ids), "s"[: len(ids) == 1], _are(ids), "s"[: len(ids) != 1]
+            )
             + (
                 f" ({pulled_where(plan.findings.pulls.running)})"
                 if reason is Reason.PULLING
@@ -198,7 +201,7 @@ def _waits(plan: Plan, unavailable: list[Instance]) -> str:
         and (found := plan.troubles.get(item.id)) is not None
         and found.waiting
     )
-    parts += [f"{instance_list(ids)}: {text}" for text, ids in waits.items()]
+    parts += [f"{each_instance(ids)}: {text}" for text, ids in waits.items()]
     return f" ({joined(parts)})" if parts else ""
 
 
@@ -211,12 +214,13 @@ def _are(ids: list[int]) -> str:
     return "is" if len(ids) == 1 else "are"
 
 
-# Reason -> a sentence about instances; the gaps are the instances, the "s" of the verb, and "are".
+# Reason -> a sentence about instances; the gaps are the instances, the "s" of the verb, "are",
+# and the plural "s".
 _PHRASES = {
     Reason.CREATING: "creating {0}",
     Reason.UPDATING: "updating {0}",
     Reason.PULLING: "pulling images before the update of {0}",
-    Reason.DELETING: "deleting the pods of {0}",
+    Reason.DELETING: "deleting the pod{3} of {0}",
     Reason.WAITING_FOR_BUDGET: "{0} wait{1} for the budget",
     Reason.WAITING_FOR_INSTANCES: "{0} {2} not yet available",
     Reason.HELD: "{0} {2} on hold",
@@ -243,7 +247,7 @@ def _arithmetic(plan: Plan) -> str:
     serving = plan.available - taken
     users = [item.id for item in plan.instances if item.should_run and item.id not in serving]
     if not users:
-        return ""
+        return " (updates of the previous spec may still be under way)"
     are = "is" if len(limits) == 1 else "are"
     of = budgets.should_run
     return f" ({' and '.join(limits)} of {of} {are} used up by {instance_list(users)})"

@@ -10,7 +10,7 @@ from tapp.decide.standing import awaited
 from tapp.plan import Plan
 from tapp.words.conditions import Finding, Type
 from tapp.words.groups import grouped
-from tapp.words.ranges import instance_list
+from tapp.words.ranges import each_instance
 
 _SHOWN = 5  # Number of different waits in a message before it says how many more instances wait
 
@@ -38,7 +38,7 @@ def stalled(plan: Plan) -> str:
         (awaited(case, available=id in plan.available, trouble=plan.troubles.get(id)), id)
         for case, id in ids
     )
-    parts = [f"{instance_list(ids)}: {text}" for text, ids in list(waits.items())[:_SHOWN]]
+    parts = [f"{each_instance(ids)}: {text}" for text, ids in list(waits.items())[:_SHOWN]]
     more = sum(len(ids) for ids in list(waits.values())[_SHOWN:])
     parts += [f"and {more} more instance{'s'[: more != 1]}"] if more else []
     limit = plan.world.tapp.spec.progress_deadline_seconds

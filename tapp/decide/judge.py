@@ -332,5 +332,5 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
     message = f"{name} {' and '.join(parts) or 'changes labels and annotations'} in place"
     same = spec.uniq_hash == template.uniq or comparison.same_spec or template.ignores_resources
     if not pod.foreign and not same:
-        message += "; its pod has the resources already"
+        message += "; its pod has the resources of the template already"
     return Attempt(Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change))

@@ -158,10 +158,10 @@ def _why_pods(many: Sequence[Kept], namespace: str) -> str:
         )
     else:
         why = (
-            f"the kubelet of node {node} has not reported its end: see `kubectl describe node "
-            f"{node}` and the kubelet's log. If the node is gone for good, `kubectl delete node "
-            f"{node}`. If the containers have certainly stopped, `kubectl delete pod {first.name} "
-            f"-n {namespace} --grace-period=0 --force`"
+            f"the kubelet of node {node} has not reported the end of the pod: see "
+            f"`kubectl describe node {node}` and the kubelet's log. If the node is gone for good, "
+            f"`kubectl delete node {node}`. If the containers have certainly stopped, "
+            f"`kubectl delete pod {first.name} -n {namespace} --grace-period=0 --force`"
         )
     return f"{why}. Besides, {finalizers}" if finalizers else why
 
@@ -209,9 +209,11 @@ def _remedy(kind: str, one: Kept, namespace: str) -> str:
     if not one.finalizers:
         return ""
     patch = '{"metadata":{"finalizers":null}}'
+    single = len(one.finalizers) == 1
     return (
-        ". The controller that set it has to remove it; see the log of that controller. If it no "
-        "longer exists, remove the finalizer with "
+        f". The controller of {'this finalizer' if single else 'each finalizer'} has to remove it; "
+        "see the log of that controller. If it no longer exists, remove the "
+        f"finalizer{'' if single else 's'} with "
         f"`kubectl patch {kind} {one.name} -n {namespace} --type=merge -p '{patch}'`"
     )
 

@@ -118,7 +118,8 @@ class Slot:
             return self._number(found, self.numbers)
         if self.path[:2] == ("metadata", "labels") and not is_label_value(found):
             wrong = f"{written(self.path)} becomes {_shown(found)}"
-            raise UnfilledError(f"{wrong}: a label takes at most 63 letters, digits, '-_.'")
+            allowed = "at most 63 letters, digits, '-', '_' and '.'"
+            raise UnfilledError(f"{wrong}, and a label value has {allowed}")
         return found
 
     def _number(self, found: str, numbers: Numbers) -> str | int:
@@ -127,7 +128,7 @@ class Slot:
         if numbers.named and found.isascii() and not is_whole(found):
             return found
         range_ = f"a whole number from {numbers.least} to {numbers.most}"
-        raise UnfilledError(f"{written(self.path)} becomes {_shown(found)}: it takes {range_}")
+        raise UnfilledError(f"{written(self.path)} becomes {_shown(found)}, and has to be {range_}")
 
 
 def _shown(text: str) -> str:
@@ -176,7 +177,7 @@ class Slots:
             UnfilledError: if a field does not accept its text, or the texts are too long.
         """
         if sum([count * len(own[name]) for name, count in self.counts.items()]) > MOST:
-            raise UnfilledError(f"its placeholders become more than {MOST} characters")
+            raise UnfilledError(f"its placeholders are filled in with more than {MOST} characters")
         return _filled(body, self.tree, own)
 
 

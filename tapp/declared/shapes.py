@@ -74,6 +74,6 @@ def repeated_name(spec: dict[str, Any]) -> str:
             for index, item in enumerate(spec.get(section) or []):
                 if item["name"] in names:
                     where = f"spec.{section}[{index}].name"
-                    return f"{where} {quoted(item['name'])} is taken by an earlier entry"
+                    return f"{where} {quoted(item['name'])} is used by an earlier entry"
                 names.add(item["name"])
     return ""

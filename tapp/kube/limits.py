@@ -88,7 +88,7 @@ def _number(least: int, most: int) -> Rule:
 
 _IMAGE = _text(
     is_reference,
-    "it is no image reference, and no container runtime can pull it. A reference is "
+    "it is not an image reference, and no container runtime can pull it. A reference is "
     "REGISTRY/PATH:TAG or REGISTRY/PATH@sha256:DIGEST, with a path of lower-case letters and "
     "digits, a tag of at most 128 characters, and a digest of 64 hexadecimal digits",
 )

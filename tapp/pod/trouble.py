@@ -116,7 +116,7 @@ def _trouble_of_completed(pod: Pod, update: Progress) -> Trouble:
         name = next(name for name in update.unfinished if name in pod.spec.main_containers)
         image = short(pod.spec.images[name])
         text = f"container {short(name)} failed to start image {image}"
-        return Trouble(f"its update ended it{quote}: {text}")
+        return Trouble(f"its pod has ended during its update{quote}: {text}")
     if pod.refused_by_kubelet:
         return Trouble(f"the kubelet refused its pod{quote}")
     if pod.disruption:

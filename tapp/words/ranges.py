@@ -51,6 +51,11 @@ def instance_list(ids: Collection[int]) -> str:
     return f"instance{'s'[: len(ids) != 1]} {id_list(ids)}"
 
 
+def each_instance(ids: Collection[int]) -> str:
+    """Returns instances before a text about each: `instance 3`, `each of instances 3, 4`."""
+    return f"{'each of ' if len(ids) != 1 else ''}{instance_list(ids)}"
+
+
 def name_list(names: Sequence[str]) -> str:
     """Returns names for a sentence: at most `SHOWN` names, then the count of the others."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

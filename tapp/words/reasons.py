@@ -46,19 +46,23 @@ class Reason(StrEnum):
     KEPT = "Kept", _DONE, "the partition keeps its revision"
     IMAGES_EDITED = "ImagesEdited", _DONE, "runs its template, but for an image set by hand"
     FINISHED = "Finished", _DONE, "ran to its end and is not run again"
-    KILLED = "Killed", _DONE, "`spec.statuses` asks for it to be stopped"
+    KILLED = "Killed", _DONE, "`spec.statuses` has `Killed` for it, which stops it"
     SCALED_DOWN = "ScaledDown", _DONE, "its number is not below `spec.replicas`"
     NO_POD = "NoPod", _PROGRESSING, "has no pod; one is created"
     WAITING_FOR_TURN = "WaitingForTurn", _PROGRESSING, "it continues with one of the next syncs"
     TERMINATING = "Terminating", _PROGRESSING, "its pod is ending"
     COMPLETED = "Completed", _PROGRESSING, "its pod has ended and is replaced"
-    ENDED_BY_UPDATE = "EndedByUpdate", _PROGRESSING, "its update ended its pod, which is replaced"
+    ENDED_BY_UPDATE = (
+        "EndedByUpdate",
+        _PROGRESSING,
+        "its pod has ended during an update, and is replaced",
+    )
     NODE_LOST = "NodeLost", _PROGRESSING, "its node is lost; it starts elsewhere"
-    ADOPTED = "Adopted", _PROGRESSING, "another controller made its pod, and its template fits"
+    ADOPTED = "Adopted", _PROGRESSING, "another controller created its pod, and its template fits"
     SAME_MEANING = (
         "SameMeaning",
         _PROGRESSING,
-        "its template makes the same pod, written in another way",
+        "its template describes the same pod in another form",
     )
     RESTART_ASKED = "RestartAsked", _PROGRESSING, "a restart is requested"
     TEMPLATE_CHANGED = "TemplateChanged", _PROGRESSING, "its template differs from its pod"

@@ -106,7 +106,7 @@ def test_stalled_message_names_each_instance_with_its_reason_and_time() -> None:
     assert "spec.progressDeadlineSeconds: 600" in message
     assert f"instance 0: its pod is not Ready since {READY_SINCE}" in message
     assert (
-        "instances 1-8: spec.updateStrategy.maxUnavailable 1 of 9 is used up by instance 0"
+        "each of instances 1-8: spec.updateStrategy.maxUnavailable 1 of 9 is used up by instance 0"
         in message
     )
     for type in ("Progressing", "Degraded", "Ready"):

@@ -135,7 +135,7 @@ def test_update_to_an_invalid_image_reference_stops_no_container(name: str) -> N
         assert all_decisions(world) == BLOCKED
         message = blocked_message(world)
         assert f"{where} is '{refused[:20]}" in message
-        assert "it is no image reference" in message
+        assert "it is not an image reference" in message
         assert world.settle().pods == before
         world.change(template=with_image(accepted))
         assert not all_decisions(world) & BLOCKED

@@ -347,7 +347,7 @@ def test_stalled_message_names_the_first_instance_that_never_becomes_available()
     world.hook.now = NOW + 600
     message = condition(world.sync(), "Stalled")["message"]  # type: ignore[index]
     assert "instance 0: its pod is not Ready since" in message
-    assert "instances 1-8: its pod is created when instance 0 is available" in message
+    assert "each of instances 1-8: its pod is created when instance 0 is available" in message
 
 
 def test_deadline_restarts_with_each_instance_that_becomes_available() -> None:

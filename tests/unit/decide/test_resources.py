@@ -81,7 +81,7 @@ def test_resources_are_equal_if_the_kubelet_would_give_a_pod_the_same(
 
 
 IN_PLACE = "UpdateInPlace/TemplateChanged: template 'default' "
-HAS_RESOURCES = "its pod has the resources already"
+HAS_RESOURCES = "its pod has the resources of the template already"
 REPLACED = "Recreate/TemplateChanged: template 'default' differs from its pod in "
 
 

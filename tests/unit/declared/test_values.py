@@ -162,7 +162,7 @@ def test_value_that_is_no_port_number_blocks_its_instance(value: str) -> None:
     assert message.startswith(
         "instance 0: template 'default': spec.containers[0].ports[0].hostPort "
     )
-    assert message.endswith("it takes a whole number from 0 to 65535")
+    assert message.endswith("has to be a whole number from 0 to 65535")
     assert len(message) < 250
 
 
@@ -274,11 +274,11 @@ LABEL = template(labels={"app": "$(tapp.values.a)"})
         (
             template_with_variable("$(tapp.values.a)" * 200),
             "x" * 1000,
-            "become more than 32768 characters",
+            "filled in with more than 32768 characters",
         ),
-        (LABEL, "a b", "a label takes at most 63"),
-        (LABEL, "x" * 64, "a label takes at most 63"),
-        (LABEL, "a\n", "a label takes at most 63"),
+        (LABEL, "a b", "a label value has at most 63"),
+        (LABEL, "x" * 64, "a label value has at most 63"),
+        (LABEL, "a\n", "a label value has at most 63"),
     ],
     ids=[
         "too long",

@@ -291,7 +291,7 @@ INVALID = {
     ),
     "port out of range": (
         {"spec": {"ports": [{"port": "7$(tapp.index)00000"}]}},
-        "instance 0: spec.ports[0].port becomes '7000000': it takes a whole number from 1 to",
+        "instance 0: spec.ports[0].port becomes '7000000', and has to be a whole number from 1 to",
     ),
     "port twice": (
         {"spec": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]}},
