@@ -100,7 +100,7 @@ class App:
         named = {f"{OURS}/{key.replace('_', '-')}": text for key, text in annotations.items()}
         return self.edit(number, {"metadata": {"annotations": named}})
 
-    def lose(self, number: int, **options: Any) -> App:
+    def delete_pod(self, number: int, **options: Any) -> App:
         """Deletes a pod, as a user or another controller may do."""
         self.kube.delete("v1", "pods", self.namespace, f"{self.name}-{number}", **options)
         return self
@@ -112,7 +112,7 @@ class App:
         path = self.kube.path("v1", "pods", self.namespace, name, "eviction")
         self.kube.request("POST", path, eviction)
 
-    def anew(self, number: int, born: dict[int, str]) -> App:
+    def wait_until_replaced(self, number: int, born: dict[int, str]) -> App:
         """Waits until the uid of an instance's pod differs from its uid in `born`."""
         return self.until(
             lambda: self.uids().get(number, born[number]) != born[number], "the pod is replaced"
@@ -129,7 +129,7 @@ class App:
         )
         return path
 
-    def nudge(self) -> None:
+    def trigger_sync(self) -> None:
         """Changes an annotation of the TApp, and waits for the sync that follows."""
         self._nudges += 1
         self.kube.patch(self.path, {"metadata": {"annotations": {"nudge": str(self._nudges)}}})
@@ -332,7 +332,7 @@ class App:
         if self.counted:
             self.news()
         for _ in range(times):
-            self.nudge()
+            self.trigger_sync()
         self.quiet()
         writes = [f"{write.what} {write.name}: {write.code}" for write in self.news()]
         assert writes == [], writes

@@ -52,11 +52,11 @@ class Workload(ABC):
         """Sets another template and further fields of the spec."""
         self.patch(template=self.labelled(body(version, image)), **spec)
 
-    def lose(self, number: int) -> None:
+    def delete_pod(self, number: int) -> None:
         """Deletes a pod, as a user does."""
         self.kube.delete("v1", "pods", self.namespace, f"{self.name}-{number}")
 
-    def spoil(self, number: int) -> None:
+    def break_pod(self, number: int) -> None:
         """Makes a pod unready by another image."""
         path = self.kube.path("v1", "pods", self.namespace, f"{self.name}-{number}")
         image = [{"op": "replace", "path": "/spec/containers/0/image", "value": BROKEN}]
@@ -191,7 +191,7 @@ LIVES: dict[str, list[Step]] = {
     "one after another": [
         Step("created", lambda it: it.create(), created(0, 1, 2)),
         Step("scaled up", lambda it: it.scale(5), created(3, 4)),
-        Step("a user deletes a pod", lambda it: it.lose(1), replaced(1)),
+        Step("a user deletes a pod", lambda it: it.delete_pod(1), replaced(1)),
         Step("scaled down", lambda it: it.scale(2), deleted(4, 3, 2)),
         Step("scaled to zero", lambda it: it.scale(0), deleted(1, 0)),
         Step("scaled up again", lambda it: it.scale(2), created(0, 1)),
@@ -214,8 +214,8 @@ LIVES: dict[str, list[Step]] = {
             lambda it: it.roll("2", **it.keeping(2)),
             replaced(3, 2),
         ),
-        Step("a kept pod is lost", lambda it: it.lose(0), replaced(0)),
-        Step("a pod that is not kept is lost", lambda it: it.lose(3), replaced(3)),
+        Step("a kept pod is lost", lambda it: it.delete_pod(0), replaced(0)),
+        Step("a pod that is not kept is lost", lambda it: it.delete_pod(3), replaced(3)),
         Step("scaled up", lambda it: it.scale(5), created(4)),
         Step("scaled down below the partition", lambda it: it.scale(1), deleted(4, 3, 2, 1)),
         Step("scaled up again", lambda it: it.scale(3), created(1, 2)),
@@ -228,7 +228,7 @@ LIVES: dict[str, list[Step]] = {
         Step("created", lambda it: it.create(), created(0, 1, 2)),
         Step("updates wait for deletions", lambda it: it.wait_for_deletions()),
         Step("another template", lambda it: it.roll("2")),
-        Step("a user deletes a pod", lambda it: it.lose(1), replaced(1)),
+        Step("a user deletes a pod", lambda it: it.delete_pod(1), replaced(1)),
     ],
     "rollouts": [
         Step("created", lambda it: it.create(), created(0, 1, 2)),
@@ -254,7 +254,7 @@ LIVES: dict[str, list[Step]] = {
         Step("a repaired template", lambda it: it.roll("3"), [], replaced(2, 1, 0), MENDS),
         Step(
             "a user deletes the broken pod",
-            lambda it: it.lose(2),
+            lambda it: it.delete_pod(2),
             replaced(2, 1, 0),
             catches_up=True,
         ),
@@ -270,27 +270,29 @@ LIVES: dict[str, list[Step]] = {
         ),
         Step(
             "a user deletes the broken pod",
-            lambda it: it.lose(0),
+            lambda it: it.delete_pod(0),
             [*replaced(0), *created(1, 2)],
             catches_up=True,
         ),
     ],
     "scaled down with a broken pod that stays": [
         Step("created", lambda it: it.create(replicas=4), created(0, 1, 2, 3)),
-        Step("a pod breaks", lambda it: it.spoil(1)),
+        Step("a pod breaks", lambda it: it.break_pod(1)),
         Step("scaled down", lambda it: it.scale(2), differs=COUNTED),
         Step(
-            "a user deletes the broken pod", lambda it: it.lose(1), [*replaced(1), *deleted(3, 2)]
+            "a user deletes the broken pod",
+            lambda it: it.delete_pod(1),
+            [*replaced(1), *deleted(3, 2)],
         ),
     ],
     "scaled down with broken pods that go": [
         Step("created", lambda it: it.create(replicas=4), created(0, 1, 2, 3)),
-        Step("a pod breaks", lambda it: it.spoil(2)),
-        Step("another pod breaks", lambda it: it.spoil(3)),
+        Step("a pod breaks", lambda it: it.break_pod(2)),
+        Step("another pod breaks", lambda it: it.break_pod(3)),
         Step("scaled down", lambda it: it.scale(1), [], deleted(3, 2, 1), GOING),
         Step(
             "a user deletes the broken pod",
-            lambda it: it.lose(3),
+            lambda it: it.delete_pod(3),
             deleted(3, 2, 1),
             catches_up=True,
         ),

@@ -168,7 +168,7 @@ def test_node_selector_of_persistent_pod_state_stays_through_updates(
     app.apply(tapp()).settle()
     reshape(["CREATE"], STICKY, lambda pod: "nodeSelector" in pod["spec"])
     born = app.uids()
-    app.lose(1).anew(1, born).settle()
+    app.delete_pod(1).wait_until_replaced(1, born).settle()
     assert app.idle()
     app.patch(template=template("app:2")).settle()
     assert app.pod(1)["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
@@ -204,7 +204,7 @@ def test_update_refused_by_a_foreign_budget_is_retried(app: App, demand: Demand)
     assert app.images() == "app:1 app:1 app:1"
     demand("true", operations=["UPDATE"])
     app.until(lambda: not budget_refuses(app), "the budget allows it")
-    app.nudge()
+    app.trigger_sync()
     app.settle()
     refused()
     assert refused_names == {"web-0"}

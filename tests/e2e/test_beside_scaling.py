@@ -261,7 +261,7 @@ def test_in_place_strategy_reverts_a_foreign_resize_if_the_component_is_installe
     born = app.uids()
     resize(app, 1, "250m")
     app.quiet()
-    app.nudge()
+    app.trigger_sync()
     wanted = ["100m", "100m" if installed else "250m", "100m"]
     app.until(
         lambda: cpus(app) == wanted, "the resources are reverted, or stay without the component"
@@ -303,7 +303,7 @@ def test_replacement_of_an_evicted_pod_keeps_the_recommended_resources(
     reshape(["CREATE"], RECOMMENDED, lambda pod: "vpaUpdates" in pod["metadata"]["annotations"])
     born = app.uids()
     app.evict(1)
-    app.anew(1, born).settle()
+    app.wait_until_replaced(1, born).settle()
     assert cpus(app) == ["100m", "250m", "100m"]
     assert app.idle()
     app.patch(template=template_with_cpu("app:2")).settle()

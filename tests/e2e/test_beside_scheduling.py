@@ -112,7 +112,7 @@ def test_queued_pods_wait_for_admission_and_then_run(queue: App) -> None:
     assert queue.statuses == "Running Killed Running"
     assert queue.wrote()
 
-    queue.lose(2).until(lambda: bool(deletion_time(queue, 2)), "pod 2 is being deleted")
+    queue.delete_pod(2).until(lambda: bool(deletion_time(queue, 2)), "pod 2 is being deleted")
     remove_finalizers(queue, 2)
     queue.until(lambda: pods_at_the_gate(queue) == [2], "pod 2 waits for admission").quiet()
     assert queue.wrote("create Pod web-2")
@@ -211,10 +211,10 @@ def test_evictions_respect_a_disruption_budget(app: App, levers: Levers, spec: J
     app.evict(0)
     with pytest.raises(KubeError, match="disruption budget"):
         app.evict(1)
-    app.anew(0, born).settle()
+    app.wait_until_replaced(0, born).settle()
     app.until(lambda: allowed_evictions(app) == 1, "the next one is allowed")
     app.evict(1)
-    app.anew(1, born).settle()
+    app.wait_until_replaced(1, born).settle()
     assert app.watcher.fewest == 2
     assert app.wrote(*each("create Pod", "web", 0, 1))
     assert app.idle()

@@ -31,7 +31,7 @@ def test_claims_outlive_their_tapp_and_are_reused_by_a_new_one(app: App, how: st
     if how == "Orphan":
         assert not any("deletionTimestamp" in pod["metadata"] for pod in app.pods.values())
         assert app.wrote()
-        app.lose(0).lose(1)
+        app.delete_pod(0).delete_pod(1)
     app.until(lambda: not app.pods, "the pods are gone")
     app.until(lambda: left_to_the_namespace(app), "the claims belong to the namespace only")
     collector_has_worked(app)
@@ -110,6 +110,6 @@ def test_claim_refused_by_a_quota_is_created_when_the_quota_has_room(app: App) -
         90,
     )
     app.kube.request("DELETE", path)
-    app.nudge()
+    app.trigger_sync()
     app.settle()
     assert sorted(app.claims()) == NAMES

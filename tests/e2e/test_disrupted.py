@@ -36,7 +36,7 @@ def fail(app: App, number: int, *conditions: Json) -> None:
 def test_evicted_batch_pod_runs_again(app: App) -> None:
     born = batch(app).uids()
     app.evict(1)
-    app.anew(1, born).settle()
+    app.wait_until_replaced(1, born).settle()
     assert app.statuses == "Running Running Running"
 
 
@@ -47,7 +47,7 @@ def test_pod_evicted_by_its_kubelet_runs_again(app: App) -> None:
     fail(
         app, 1, {**target, "message": "The node was low on resource", "lastTransitionTime": stamp()}
     )
-    app.anew(1, born).settle()
+    app.wait_until_replaced(1, born).settle()
     assert app.statuses == "Running Running Running"
 
 

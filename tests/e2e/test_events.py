@@ -118,8 +118,8 @@ def test_kubectl_describe_shows_the_events(app_with_events: App, kubectl: Kubect
     app.apply(made)
     wait_for(app, "InvalidLostNodeSeconds")
     wait_for(app, "Created")
-    app.nudge()
-    app.nudge()
+    app.trigger_sync()
+    app.trigger_sync()
     shown = kubectl("describe", "tapp", "web", "-n", app.namespace).split("Events:")[1]
     assert re.search(r"Normal +Created +\S+ +tapp-hooks +instances 0, 1 from template", shown)
     assert re.search(r"Warning +InvalidLostNodeSeconds +\S+ +tapp-hooks +.*'soon'", shown)

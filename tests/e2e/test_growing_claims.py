@@ -101,7 +101,7 @@ def test_quota_delays_a_growing_claim_and_nothing_else(app: App) -> None:
     app.patch(template=template("app:2", containers=[{**MOUNTED, "image": "app:2"}]))
     app.until(lambda: app.images() == "app:2 app:2", "the update continues")
     app.kube.patch(path, {"spec": {"hard": {"requests.storage": "6Gi"}}})
-    app.nudge()
+    app.trigger_sync()
     app.until(lambda: sizes(app) == ["3Gi", "3Gi"], "the other claim grows")
     app.settle()
     assert {write.what for write in app.news(refused=(403, 404, 409)) if not write.accepted} <= {
@@ -172,7 +172,7 @@ def test_registration_that_allows_growth_writes_no_existing_claim_of_metacontrol
     finally:
         _register(tapps, REGISTRATION, hook_proxy)
     before = claims(app)
-    app.nudge()
+    app.trigger_sync()
     app.quiet()
     assert app.wrote("update Claim data-web-1")
     after = claims(app)

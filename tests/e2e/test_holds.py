@@ -132,12 +132,12 @@ def test_disruption_budget_of_the_example_protects_only_pods_on_hold(app: App) -
     born = app.uids()
     assert eviction_status(app, 0) == 429
     assert eviction_status(app, 1) == 201
-    app.anew(1, born)
+    app.wait_until_replaced(1, born)
     assert app.uids()[0] == born[0]
     app.annotate(0, hold=None)
     app.until(lambda: label(app, 0) is None, "the service has observed the end of the hold")
     assert eviction_status(app, 0) == 201
-    app.anew(0, born)
+    app.wait_until_replaced(0, born)
 
 
 class Kubelet(threading.Thread):

@@ -110,7 +110,7 @@ def test_larger_template_is_rolled_out_once_a_lean_pod_exists(
     )
     assert app.uids() == before
     install(LEAN)
-    app.lose(0).settle()
+    app.delete_pod(0).settle()
     assert set(app.uids().values()).isdisjoint(before.values())
     assert app.condition("CreationBlocked") == ""
     copies = [pod["metadata"]["annotations"][LAST_APPLIED] for pod in app.pods.values()]

@@ -94,7 +94,7 @@ def test_image_set_by_a_user_is_reported_and_kept(app: App, kubectl: Kubectl) ->
     app.until(lambda: app.reasons() == ["ImagesEdited"] * 2, "ImagesEdited is reported")
     said = app.condition("ImagesEdited")
     assert "instance 1: container main has image hand:1, set by kubectl-set" in said
-    app.nudge()
+    app.trigger_sync()
     assert app.pod(1)["spec"]["containers"][0]["image"] == "hand:1"
     app.patch(replicas=4).until(lambda: len(app.pods) == 4, "the new instance is created")
     kubectl("-n", app.namespace, "set", "image", "pod/web-1", "main=app:1")

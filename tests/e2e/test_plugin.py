@@ -162,7 +162,7 @@ def test_refused_pod_is_reported_with_the_message_of_the_api_server(
         assert said.err == ""
         assert taken in said.out
     kube.delete("v1", "pods", app.namespace, "web-2", gracePeriodSeconds=0)
-    app.nudge()
+    app.trigger_sync()
     app.until(lambda: app.status.get("readyReplicas") == 3, "instance 2 is ready")
     assert "not created" not in kubectl.tapp("why", "web").out
     if not tapps.real:
@@ -191,7 +191,7 @@ def test_refused_pod_is_reported_with_the_message_of_the_api_server(
     assert said.code == 4
     assert "exceeded quota: few" in said.err
     kube.delete("v1", "resourcequotas", app.namespace, "few")
-    app.nudge()
+    app.trigger_sync()
     app.until(lambda: app.status.get("readyReplicas") == 4, "instance 3 is ready")
     out = kubectl.tapp("why", "web").out
     assert "exceeded quota" not in out

@@ -54,7 +54,7 @@ def test_readiness_gate_without_a_time_does_not_keep_an_instance_on_a_lost_node(
     stored = {item["type"]: item for item in app.pods[0]["status"]["conditions"]}[GATE]
     assert stored["lastTransitionTime"] is None
     real.node.silence()
-    app.anew(0, born)
+    app.wait_until_replaced(0, born)
     real.node.rest()
 
 
@@ -70,7 +70,7 @@ def test_pod_bound_to_a_dead_node_is_reported_and_moves_if_allowed(
     app.until(lambda: bool(app.pods.get(0, {}).get("spec", {}).get("nodeName")), "the pod is bound")
     born = app.uids()
     if moves:
-        app.anew(0, born)
+        app.wait_until_replaced(0, born)
     else:
         words = f"its pod was bound to node {real.node.name}"
         app.until(lambda: words in app.condition("Degraded"), "the node is named")

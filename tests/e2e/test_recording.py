@@ -117,7 +117,7 @@ def test_recording_of_real_calls_matches_the_stored_records(
     hook_proxy.reset()
     spec = {"template": template(tolerations=[OPEN]), "volumeClaimTemplates": [CLAIM]}
     app.apply(tapp(replicas=2, **spec)).settle()
-    app.nudge()
+    app.trigger_sync()
     app.patch(template=template("app:2")).settle()
     app.delete()
     mine = app.namespace.encode()

@@ -98,7 +98,7 @@ def test_rollout_succeeds_with_two_releases_that_answer_in_turn(
         rolling.begin().end()
         assert answered(app, hook_proxy).keys() == {200}
         hook_proxy.others = []  # notes of only one release would appear and disappear
-        app.nudge()
+        app.trigger_sync()
         app.quiet()
         rolling.wrote_once()
     finally:

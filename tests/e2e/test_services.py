@@ -109,7 +109,7 @@ def test_foreign_service_is_reported_and_left_unchanged(app: App) -> None:
     app.kube.delete("v1", "services", app.namespace, "web-0")
     # No request contained that Service, so its deletion is no event, and the retry may take
     # minutes.
-    app.nudge()
+    app.trigger_sync()
     app.until(lambda: refused(app) == "", "instance 0 gets its Service", LATE)
     labels = app.pod(1)["metadata"]["labels"]
     app.patch(serviceTemplate=None).quiet()
@@ -139,5 +139,5 @@ def test_services_are_deleted_with_their_tapp_unless_orphaned(app: App, propagat
         assert [*services(app)] == NAMES
         for number, name in enumerate(NAMES):
             app.kube.delete("v1", "services", app.namespace, name)
-            app.lose(number)
+            app.delete_pod(number)
     app.until(lambda: not services(app), "their Services are gone")
