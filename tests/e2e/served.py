@@ -66,7 +66,7 @@ class Served:
         self._grace = GRACE
         self._note = note
 
-    def began(self, gate: str = GATE, grace: int = GRACE, **probes: Json) -> Served:
+    def create(self, gate: str = GATE, grace: int = GRACE, **probes: Json) -> Served:
         """Creates four instances of image 1, and waits until the client sends requests to all of
         them.
         """
@@ -76,7 +76,7 @@ class Served:
         self.app.apply(service("web", {"app": "web"}))
         self.probes = probes
         first = main("1", **probes)
-        self.real.began(first, replicas=INSTANCES, pod=self.pod, updateStrategy=strategy)
+        self.real.create(first, replicas=INSTANCES, pod=self.pod, updateStrategy=strategy)
         self.app.until(lambda: len(self.client.ready) == INSTANCES, "all are ready")
         self.real.wait(1)
         self.began_at = time.monotonic()

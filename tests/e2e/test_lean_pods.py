@@ -195,7 +195,7 @@ def test_lean_pods_are_updated_in_place_on_a_real_kubelet(real: Trial) -> None:
     """The time of the kubelet's last report is cut, so the report itself has to prove the
     update.
     """
-    real.began("1")
+    real.create("1")
     app = real.app
     app.wrote(*each("create Pod", "web", 0, 1, 2))
     uids = app.uids()

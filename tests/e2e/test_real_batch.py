@@ -23,7 +23,7 @@ def test_invalid_image_breaks_only_one_batch_instance(real: Trial, policy: str) 
     An instance that counted as finished would let the rollout continue.
     """
     pod = {"restartPolicy": policy}
-    real.began("1", pod=pod)
+    real.create("1", pod=pod)
     real.change("missing", **pod)
     real.app.until(
         lambda: image("missing") in real.app.condition("Degraded"),
@@ -45,7 +45,7 @@ def test_update_finishes_when_the_pull_recovers(real: Trial, policy: str) -> Non
     late = image(f"late-{policy.lower()}")
     real.node.images.add(late, {"VERSION": "late"})
     pod = {"restartPolicy": policy}
-    real.began("1", pod=pod).change(late, **pod)
+    real.create("1", pod=pod).change(late, **pod)
     real.app.until(
         lambda: late in real.app.condition("Degraded"), "the failed pull is reported", LATE
     )
@@ -62,7 +62,7 @@ def test_update_finishes_after_a_kubelet_restart_between_stop_and_start(
     """The kubelet finds an ended container with an image that the spec no longer has."""
     pod = {"restartPolicy": policy, "terminationGracePeriodSeconds": 3}
     slow = {"lifecycle": {"preStop": {"exec": {"command": ["sleep", "2"]}}}}
-    real.began(container("1", **slow), pod=pod)
+    real.create(container("1", **slow), pod=pod)
     real.change(container("2", **slow), **pod)
     real.app.until(lambda: real.tags() == "2 1 1", "instance 0 is being updated", LATE)
     real.node.kubelet.stop(kill=True)
@@ -77,7 +77,7 @@ def test_update_finishes_after_a_kubelet_restart_between_stop_and_start(
 def test_batch_instances_run_once_with_the_wanted_image(real: Trial, policy: str) -> None:
     """With the image of the template, no instance may run a second time."""
     pod = {"restartPolicy": policy}
-    real.began("1", pod=pod)
+    real.create("1", pod=pod)
     real.change("ends", **pod)
     real.app.until(
         lambda: real.app.statuses == "Succ Succ Succ", "all instances have succeeded", LATE
@@ -94,7 +94,7 @@ def test_container_in_back_off_is_updated_in_place(real: Trial) -> None:
     again.
     """
     pod = {"restartPolicy": "OnFailure"}
-    real.began("1", replicas=1, pod=pod)
+    real.create("1", replicas=1, pod=pod)
     born = real.app.uids()
     real.change("crash", **pod)
     real.app.until(lambda: real.container(0)["restartCount"] >= 3, "the container crashes", LATE)
@@ -123,7 +123,7 @@ OWN: dict[str, Json] = {
 @pytest.mark.parametrize("own", OWN.values(), ids=OWN)
 def test_instance_is_finished_if_its_containers_never_restart(real: Trial, own: Json) -> None:
     """The containers have their own policy, while the pod's policy is Always."""
-    real.began(container("1", **own))
+    real.create(container("1", **own))
     assert real.app.pod(0)["spec"]["restartPolicy"] == "Always"
     real.change(container("ends", **own))
     real.app.until(
@@ -144,7 +144,7 @@ def test_restart_rule_restarts_containers_in_the_same_pod(real: Trial, action: s
     """
     own = {"restartPolicy": "Never", "restartPolicyRules": [rule(action, 3)]}
     pod = {"initContainers": [container("1", "first", env=environment(EXIT_AFTER=0))]}
-    real.began(container("1", **own), replicas=1, pod=pod)
+    real.create(container("1", **own), replicas=1, pod=pod)
     born = real.app.uids()
     real.change(container("crash-late", **own), **pod)
     real.app.until(lambda: real.container(0)["restartCount"] >= 3, "the container restarts", LATE)
@@ -159,7 +159,7 @@ def test_restart_of_all_containers_by_a_rule_causes_no_action(real: Trial) -> No
     """The kubelet restarts all containers as often as the rule says, so nothing else has to act."""
     own = {"restartPolicy": "Never", "restartPolicyRules": [rule("RestartAllContainers", 137)]}
     pod = {"initContainers": [container("1", "first", env=environment(EXIT_AFTER=0))]}
-    real.began(container("1", **own), container("1", "side"), pod=pod)
+    real.create(container("1", **own), container("1", "side"), pod=pod)
     born, told = real.app.uids(), set[str]()
     for count in (1, 2, 3):
         real.kill(0)

@@ -30,7 +30,7 @@ def restarts(real: Trial) -> dict[str, int]:
 
 def test_update_restarts_only_the_changed_container(real: Trial) -> None:
     """The process of the other container must survive the update."""
-    real.began(container("1"), container("1", "side"))
+    real.create(container("1"), container("1", "side"))
     born = real.app.uids()
     kept = {each.id for each in real.witness.now(real.app.namespace) if each.container == "main"}
     real.roll(container("1"), container("2", "side"))
@@ -43,7 +43,7 @@ def test_update_restarts_only_the_changed_container(real: Trial) -> None:
 
 
 def test_update_restarts_both_changed_containers(real: Trial) -> None:
-    real.began(container("1"), container("1", "side"), counted=("main", "side"))
+    real.create(container("1"), container("1", "side"), counted=("main", "side"))
     real.roll(container("2"), container("3", "side"))
     assert restarts(real) == {"main": 3, "side": 3}
     assert real.never_fewer_than(2)
@@ -55,7 +55,7 @@ def test_sidecar_is_updated_in_place(real: Trial) -> None:
     def sidecar(tag: str) -> dict[str, Any]:
         return {"initContainers": [container(tag, "side", restartPolicy="Always")]}
 
-    real.began("1", counted=("main", "side"), pod=sidecar("1"))
+    real.create("1", counted=("main", "side"), pod=sidecar("1"))
     born = real.app.uids()
     real.roll("1", **sidecar("2"))
     assert real.app.uids() == born
@@ -70,7 +70,7 @@ def test_changed_init_container_replaces_the_pod(real: Trial) -> None:
     def first(tag: str) -> dict[str, Any]:
         return {"initContainers": [container(tag, "first", env=environment(EXIT_AFTER=0))]}
 
-    real.began("1", pod=first("1"))
+    real.create("1", pod=first("1"))
     born = real.app.uids()
     real.roll("1", **first("2"))
     assert set(real.app.uids().values()).isdisjoint(born.values())
@@ -78,7 +78,7 @@ def test_changed_init_container_replaces_the_pod(real: Trial) -> None:
 
 
 def test_changed_labels_restart_nothing(real: Trial) -> None:
-    real.began("1")
+    real.create("1")
     ids = {each.id for each in real.witness.now(real.app.namespace)}
     labelled = real_template("1")
     labelled["metadata"]["labels"]["tier"] = "front"
@@ -93,7 +93,7 @@ def test_changed_labels_restart_nothing(real: Trial) -> None:
 )
 def test_image_with_another_name_restarts_the_container_once(real: Trial, other: str) -> None:
     """The kubelet restarts the container, but the status keeps the first name that it knows."""
-    real.began("2")
+    real.create("2")
     born = real.app.uids()
     real.roll(other)
     assert restarts(real) == {"main": 3}
@@ -108,7 +108,7 @@ def test_ephemeral_containers_stay_through_an_update_and_do_not_delay_it(real: T
     """They belong to a user, so the service neither removes nor counts them, even if one cannot
     start.
     """
-    real.began("1")
+    real.create("1")
     born = real.app.uids()
     for number, tag in ((0, "missing"), (1, "1")):
         debug = {"spec": {"ephemeralContainers": [container(tag, "debug")]}}
@@ -142,7 +142,7 @@ def sized(tag: str, cpu: str) -> Json:
 
 def test_resources_set_by_a_user_stay_through_an_update(real: Trial) -> None:
     """The user's resources stay until the template changes them."""
-    real.began(sized("1", "200m"))
+    real.create(sized("1", "200m"))
     born = real.app.uids()
     resize(real, 1, "300m")
     real.roll(sized("2", "200m"))
@@ -169,7 +169,7 @@ def test_data_of_claims_survives_updates_replacements_and_kills(
         return container(tag, volumeMounts=mounts, env=environment(DATA="/data", **values))
 
     volumes.make(2)
-    real.began(storing("1"), replicas=2, volumeClaimTemplates=[claim])
+    real.create(storing("1"), replicas=2, volumeClaimTemplates=[claim])
     claims = real.app.claims()
     real.roll(storing("2"))
     assert volumes.read("data-web-1", "starts") == ["1", "2"]

@@ -50,7 +50,7 @@ def served(network: None, real: Trial, note: list[str]) -> Iterator[Served]:  # 
 
 
 def test_update_behind_a_service_loses_no_request(served: Served, note: list[str]) -> None:
-    served.began().change("2").settle()
+    served.create().change("2").settle()
     served.report("with the gate")
     assert served.nothing_lost()
     assert served.real.tags() == "2 2 2 2"
@@ -73,7 +73,7 @@ def test_instance_enters_its_services_only_after_its_startup_probe(
     served: Served, note: list[str]
 ) -> None:
     """Readiness passes early, while the kubelet does not count the container as started yet."""
-    served.began(startupProbe=BOOT).change("late").settle()
+    served.create(startupProbe=BOOT).change("late").settle()
     found = served.unstarted()
     note.append(f"in the slices without a started container: {found or 'none'}")
     assert found == {}
@@ -89,7 +89,7 @@ def test_grace_period_begins_when_the_instance_has_left_the_service(served: Serv
     briefly marks containers younger than ten seconds as not Ready. Instances that are not Ready are
     updated without leaving the Service first, so the test waits ten seconds.
     """
-    served.began().real.wait(10)
+    served.create().real.wait(10)
     kubelet = served.real.node.kubelet
     kubelet.stop()
     served.change("2").app.until(
@@ -106,7 +106,7 @@ def test_grace_period_begins_when_the_instance_has_left_the_service(served: Serv
 
 def test_instance_that_leaves_its_services_gets_the_newest_template(served: Served) -> None:
     """The instance must get the newest template, and must not run the one in between."""
-    served.began(grace=LONG).change("2").until_drained().change("3").settle()
+    served.create(grace=LONG).change("2").until_drained().change("3").settle()
     served.report("an edit in the middle of a drain")
     assert served.real.tags() == "3 3 3 3"
     assert "2" not in {each.version for each in served.client.requests}
@@ -119,7 +119,7 @@ def test_instance_returns_to_its_services_without_a_restart_after_a_rollback(
     served: Served,
 ) -> None:
     """The gate must open again without any container being stopped."""
-    served.began(grace=LONG).change("2").until_drained().change("1").settle()
+    served.create(grace=LONG).change("2").until_drained().change("1").settle()
     served.report("a rollback in the middle of a drain")
     assert served.real.tags() == "1 1 1 1"
     assert set(served.app.restarts().values()) == {0}
@@ -130,7 +130,7 @@ def test_instance_returns_to_its_services_without_a_restart_after_a_rollback(
 
 def test_instance_returns_to_its_services_while_the_rollout_is_paused(served: Served) -> None:
     """While the rollout is paused, the instance must serve with its old image."""
-    served.began(grace=LONG).change("2").until_drained()
+    served.create(grace=LONG).change("2").until_drained()
     served.app.patch(updateStrategy={"paused": True})
     served.app.until(lambda: served.is_open(0), "instance 0 is in the Service again", 120)
     served.real.wait(LONG + 3)
@@ -148,7 +148,7 @@ def test_instance_killed_while_it_leaves_its_services_ends_at_once(served: Serve
     """The instance ends at once, the others are updated, and its next pod starts with an
     open gate.
     """
-    served.began(grace=LONG).change("2").until_drained()
+    served.create(grace=LONG).change("2").until_drained()
     served.app.patch(statuses={"0": "Killed"})
     served.app.until(lambda: 0 not in served.app.pods, "the pod of instance 0 is gone", 120)
     served.app.until(
@@ -169,7 +169,7 @@ def test_update_with_a_gate_costs_two_writes_of_the_pod_and_two_of_its_status(
 
     After each write of a status, Metacontroller writes the pod once more without a change.
     """
-    served.began(gate=OLD_GATE)
+    served.create(gate=OLD_GATE)
     log = cluster.audit
     if log is None:
         pytest.skip("no audit log")

@@ -71,11 +71,11 @@ class Matchmaker(threading.Thread):
                     self.real.app.annotate(id, hold=None)
 
 
-def began(real: Trial) -> Trial:
+def create_games(real: Trial) -> Trial:
     main, pod = game("1")
     values = {str(id): {"seconds": str(seconds)} for id, seconds in SECONDS.items()}
     strategy = {"maxUnavailable": 4}
-    return real.began(main, pod=pod, replicas=4, values=values, updateStrategy=strategy)
+    return real.create(main, pod=pod, replicas=4, values=values, updateStrategy=strategy)
 
 
 def exit_codes(real: Trial) -> dict[int, int]:
@@ -89,7 +89,7 @@ def exit_codes(real: Trial) -> dict[int, int]:
 
 
 def test_rollout_waits_for_the_hold_of_each_game(real: Trial, note: list[str]) -> None:
-    began(real)
+    create_games(real)
     born = real.app.uids()
     matchmaker = Matchmaker(real)
     for id, seconds in SECONDS.items():
@@ -115,7 +115,7 @@ def test_rollout_waits_for_the_hold_of_each_game(real: Trial, note: list[str]) -
 
 def test_rollout_stops_matches_without_a_hold(real: Trial) -> None:
     """This shows that the test with holds would notice a stopped match."""
-    began(real)
+    create_games(real)
     main, pod = game("2")
     real.roll(main, seconds=120, **pod)
     assert CUT_OFF in exit_codes(real).values()

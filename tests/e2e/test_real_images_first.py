@@ -65,7 +65,7 @@ def away(real: Trial) -> float:
 def test_instance_serves_while_its_image_is_pulled_first(real: Trial, note: list[str]) -> None:
     """The image has 100 MB, and the registry on this machine waits two seconds before each pull."""
     found = []
-    real.began("1", replicas=2)
+    real.create("1", replicas=2)
     real.node.registry.delay = 2
     for tag, strategy in (("large1", FIRST), ("large2", WITHOUT)):
         real.node.registry.images.add(image(tag), {"VERSION": tag}, megabytes=100)
@@ -83,7 +83,7 @@ def test_instance_serves_while_its_image_is_pulled_first(real: Trial, note: list
 
 
 def test_missing_tag_stops_no_instance(real: Trial) -> None:
-    real.began("1", updateStrategy=FIRST)
+    real.create("1", updateStrategy=FIRST)
     born = {each.id for each in real.witness.now(real.app.namespace)}
     real.change("tpyo")
     real.app.until(
@@ -108,7 +108,7 @@ def test_missing_tag_stops_no_instance(real: Trial) -> None:
 def test_edits_during_the_pulls_restart_each_instance_once(real: Trial) -> None:
     tags = [f"e{number}" for number in range(4)]
     publish(real, *tags)
-    real.began("1", updateStrategy=FIRST)
+    real.create("1", updateStrategy=FIRST)
     real.node.registry.delay = 3
     for tag in tags:
         real.change(tag).wait(1)
@@ -120,7 +120,7 @@ def test_edits_during_the_pulls_restart_each_instance_once(real: Trial) -> None:
 
 def test_update_finishes_after_a_kubelet_restart_during_the_pull(real: Trial) -> None:
     publish(real, "k1")
-    real.began("1", updateStrategy=FIRST)
+    real.create("1", updateStrategy=FIRST)
     real.node.registry.delay = SLOW
     real.change("k1")
     real.app.until(lambda: bool(pullers(real)), "a puller exists", 120)
@@ -134,7 +134,7 @@ def test_update_finishes_after_a_kubelet_restart_during_the_pull(real: Trial) ->
 
 def test_update_waits_for_an_unavailable_registry(real: Trial) -> None:
     publish(real, "r9")
-    real.began("1", updateStrategy=FIRST)
+    real.create("1", updateStrategy=FIRST)
     real.node.registry.failing = True
     real.change("r9")
     real.app.until(
@@ -156,7 +156,7 @@ def test_puller_whose_own_image_cannot_be_pulled_stops_no_update(
     publish(real, "own1")
     hook.configure(TAPP_PULLER_IMAGE=image("no-puller"))
     try:
-        real.began("1", replicas=2, updateStrategy=FIRST)
+        real.create("1", replicas=2, updateStrategy=FIRST)
         real.change("own1")
         real.app.until(lambda: real.app.condition("PullersNotRun") != "", "it is said", 120)
         said = real.app.condition("PullersNotRun")
@@ -172,7 +172,7 @@ def test_puller_whose_own_image_cannot_be_pulled_stops_no_update(
 
 def test_quota_without_room_for_pullers_stops_no_update(real: Trial) -> None:
     publish(real, "q1")
-    real.began("1", updateStrategy=FIRST)
+    real.create("1", updateStrategy=FIRST)
     real.app.quota("full", pods="3")
     real.change("q1").wait(5)
     assert real.tags() == "1 1 1"
@@ -187,7 +187,7 @@ def test_quota_without_room_for_pullers_stops_no_update(real: Trial) -> None:
 def test_puller_is_admitted_by_pod_security_restricted(real: Trial) -> None:
     """The API server's admission accepts the pod at its strictest level."""
     publish(real, "s1")
-    real.began("1", updateStrategy=FIRST)
+    real.create("1", updateStrategy=FIRST)
     real.node.registry.delay = 4
     real.change("s1")
     real.app.until(lambda: bool(pullers(real)), "a puller exists", 120)

@@ -48,7 +48,7 @@ def test_unprobed_container_does_not_count_after_a_kubelet_restart(
     real: Trial, away: Callable[[], None]
 ) -> None:
     fields: Json = {"readinessProbe": PATIENT, "lifecycle": BUSY}
-    real.began(container("1", **fields))
+    real.create(container("1", **fields))
     born = real.app.uids()
     real.change(container(LATE, **fields))
     real.app.until(

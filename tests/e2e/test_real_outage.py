@@ -23,7 +23,7 @@ def test_budget_holds_after_a_silent_node_returns(real: Trial) -> None:
 
     After the node's return, the budget must still hold.
     """
-    real.began("1", replicas=4)
+    real.create("1", replicas=4)
     born = real.app.uids()
     silence_until_lost(real)
     real.change("2").wait(4)
@@ -40,7 +40,7 @@ def test_budget_holds_after_a_silent_node_returns(real: Trial) -> None:
 def test_rollout_survives_a_silent_node(real: Trial) -> None:
     slow = {"env": environment(IGNORE_TERM=1)}
     pod = {"terminationGracePeriodSeconds": 4}
-    real.began(container("1", **slow), replicas=4, pod=pod)
+    real.create(container("1", **slow), replicas=4, pod=pod)
     real.change(container("2", **slow), **pod)
     real.app.until(lambda: real.tags().startswith("2 2"), "the rollout has begun", 60)
     silence_until_lost(real)
@@ -59,7 +59,7 @@ def test_rollout_survives_a_restart_on_the_node(real: Trial, part: str) -> None:
     """
     slow = {"env": environment(TERM_SECONDS=1)}
     pod = {"terminationGracePeriodSeconds": 4}
-    real.began(container("1", **slow), replicas=4, pod=pod)
+    real.create(container("1", **slow), replicas=4, pod=pod)
     born = real.app.uids()
     real.change(container("2", **slow), **pod)
     real.app.until(lambda: real.tags().startswith("2 2"), "the rollout has begun", 60)
@@ -75,7 +75,7 @@ def test_rollout_survives_a_restart_on_the_node(real: Trial, part: str) -> None:
 
 def test_image_changed_twice_without_a_kubelet_ends_with_the_newest(real: Trial) -> None:
     """The kubelet has never seen the image in between."""
-    real.began("1")
+    real.create("1")
     real.change("2").node.kubelet.stop()
     real.change("3").wait(2)
     real.node.kubelet.start()
@@ -90,5 +90,5 @@ def test_slow_pull_counts_against_the_budget(real: Trial) -> None:
     """
     real.node.registry.publish("late-slow")
     real.node.registry.delay = 3
-    real.began("1").roll("late-slow")
+    real.create("1").roll("late-slow")
     assert real.never_fewer_than(2)

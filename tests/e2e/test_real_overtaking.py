@@ -31,7 +31,7 @@ def test_second_edit_while_a_container_is_stopped_keeps_the_budget(
 ) -> None:
     """The image in between runs for a moment, which must not count as a finished update."""
     pod = {"terminationGracePeriodSeconds": GRACE}
-    real.began(deaf("1", **probe), pod=pod)
+    real.create(deaf("1", **probe), pod=pod)
     real.change(deaf("2", **probe), **pod).wait(2)
     real.roll(deaf("3", **probe), **pod)
     assert real.never_fewer_than(2)
@@ -41,7 +41,7 @@ def test_second_edit_while_a_container_is_stopped_keeps_the_budget(
 def test_rollback_while_the_first_image_is_stopped_keeps_the_budget(real: Trial) -> None:
     """The wanted image runs all the time, but in a container that is being killed."""
     pod = {"terminationGracePeriodSeconds": GRACE}
-    real.began(deaf("1"), pod=pod)
+    real.create(deaf("1"), pod=pod)
     real.change(deaf("2"), **pod).wait(2)
     real.roll(deaf("1"), **pod)
     assert real.never_fewer_than(2)
@@ -50,7 +50,7 @@ def test_rollback_while_the_first_image_is_stopped_keeps_the_budget(real: Trial)
 
 def test_edits_in_quick_succession_keep_the_budget(real: Trial) -> None:
     pod = {"terminationGracePeriodSeconds": 3}
-    real.began(deaf("1"), replicas=4, pod=pod, updateStrategy={"maxUnavailable": 2})
+    real.create(deaf("1"), replicas=4, pod=pod, updateStrategy={"maxUnavailable": 2})
     for tag in ("2", "3", "1", "2", "1", "3"):
         real.change(deaf(tag), **pod).wait(1.5)
     real.app.settle(120)
@@ -62,7 +62,7 @@ def test_edit_during_a_liveness_restart_keeps_the_budget(real: Trial) -> None:
     """The kubelet starts the old image once more, publishes it as new, and kills it."""
     pod = {"terminationGracePeriodSeconds": GRACE}
     alive = {"livenessProbe": PROBE | {"failureThreshold": 1}}
-    real.began(deaf("1", **alive), pod=pod)
+    real.create(deaf("1", **alive), pod=pod)
     real.spoil(0)
     real.wait(2.5)  # by now the probe has failed, and the container is being killed
     real.roll(deaf("2", **alive), **pod)
@@ -74,7 +74,7 @@ def test_edit_during_a_post_start_hook_keeps_the_budget(real: Trial) -> None:
     """The kubelet handles the new image only after the hook of the old one has ended."""
     pod = {"terminationGracePeriodSeconds": GRACE}
     hook = {"lifecycle": {"postStart": {"exec": {"command": ["sleep", "4"]}}}}
-    real.began(deaf("1", **hook), pod=pod)
+    real.create(deaf("1", **hook), pod=pod)
     real.kill(0)
     real.app.until(
         lambda: "web-0/main" not in real.runs(), "the container of instance 0 has ended", 120
@@ -96,7 +96,7 @@ def test_edit_after_another_name_of_the_same_image_keeps_the_budget(
 ) -> None:
     """The status of such a container never shows the image of the spec."""
     pod = {"terminationGracePeriodSeconds": 3}
-    real.began(deaf("2"), pod=pod)
+    real.create(deaf("2"), pod=pod)
     real.change(deaf(tags[0]), **pod).wait(1.5)
     real.roll(deaf(tags[1]), seconds=200, **pod)
     assert real.never_fewer_than(2)
@@ -107,7 +107,7 @@ def test_edit_after_another_name_of_the_same_image_keeps_the_budget(
 def test_two_containers_stopped_one_after_another_keep_the_budget(real: Trial) -> None:
     """No status between the two kills may look like a finished update."""
     pod = {"terminationGracePeriodSeconds": 3}
-    real.began(deaf("1"), deaf("1", name="side"), pod=pod, counted=("main", "side"))
+    real.create(deaf("1"), deaf("1", name="side"), pod=pod, counted=("main", "side"))
     real.change(deaf("2"), deaf("1", name="side"), **pod).wait(1)
     real.roll(deaf("2"), deaf("3", name="side"), **pod)
     assert real.never_fewer_than(2)

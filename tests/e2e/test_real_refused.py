@@ -28,7 +28,7 @@ def test_pod_refused_by_the_kubelet_is_replaced_with_growing_pauses(
     """
     # With a node name the pod bypasses the scheduler, as in a race for the last place on a node.
     pod: dict[str, Any] = {"nodeName": real.node.name}
-    real.began("1", pod=pod)
+    real.create("1", pod=pod)
     if refused == "OutOfcpu":
         real.change(too_large("1"), **pod)
     else:
@@ -62,7 +62,7 @@ def test_refused_instance_runs_as_soon_as_the_kubelet_admits_it(real: Trial) -> 
     kube, namespace = real.app.kube, real.app.namespace
     taken["metadata"]["namespace"] = namespace  # type: ignore[index]
     kube.create(taken | {"spec": real_spec(other)})
-    real.began("1", replicas=1, pod=pod)
+    real.create("1", replicas=1, pod=pod)
     real.change(big, **pod)
     real.app.until(
         lambda: "OutOfcpu" in real.app.condition("Degraded"), "the refusal is reported", 120
@@ -85,7 +85,7 @@ def test_unavailable_image_stops_the_rollout_and_is_named(
     real: Trial, broken: Json, reason: str
 ) -> None:
     policy = {"imagePullPolicy": broken["imagePullPolicy"]}
-    real.began(container("1", **policy))
+    real.create(container("1", **policy))
     real.change(broken).wait(12)
     assert len([tag for tag in real.tags().split() if tag == "1"]) >= 2
     degraded = real.app.condition("Degraded")

@@ -60,10 +60,10 @@ def asking(cpu: str, requests: str = "20m", **more: Any) -> Json:
     return container("1", resources=resources, **more)
 
 
-def began(real: Trial, first: Json, **more: Any) -> Trial:
+def create_resizable(real: Trial, first: Json, **more: Any) -> Trial:
     """Creates three instances that are resized one at a time."""
     strategy = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"resources": "InPlace"}}
-    return real.began(first, updateStrategy=strategy, **more)
+    return real.create(first, updateStrategy=strategy, **more)
 
 
 def limit_of(pod: Json) -> str:
@@ -85,7 +85,7 @@ def asked(cluster: Cluster, mark: int, real: Trial) -> set[str]:
 
 def test_successive_resizes_restart_nothing(sized: Trial, cluster: Cluster) -> None:
     mark = cluster.audit.mark() if cluster.audit else 0
-    began(sized, asking("200m"))
+    create_resizable(sized, asking("200m"))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     for cpu in ("300m", "250m"):
         sized.roll(asking(cpu))
@@ -98,7 +98,7 @@ def test_successive_resizes_restart_nothing(sized: Trial, cluster: Cluster) -> N
 
 
 def test_resize_that_restarts_a_container_uses_the_budget(sized: Trial) -> None:
-    began(sized, asking("200m", resizePolicy=RESTART))
+    create_resizable(sized, asking("200m", resizePolicy=RESTART))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     sized.roll(asking("300m", resizePolicy=RESTART))
     assert limits(sized) == ["300m"] * 3
@@ -131,7 +131,7 @@ def test_container_restarts_after_a_resize_of_resources_that_it_reads(sized: Tri
     # An image that was loaded into the node has no digest, so it cannot get another name.
     sized.node.registry.publish("r1")
     strategy = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"resources": "InPlace"}}
-    sized.began(*made("200m"), pod={"volumes": volumes}, updateStrategy=strategy)
+    sized.create(*made("200m"), pod={"volumes": volumes}, updateStrategy=strategy)
     born = sized.app.uids()
     assert all("SIZE=200" in sized.environment(number) for number in range(3))
     sized.roll(*made("300m"), volumes=volumes)
@@ -153,7 +153,7 @@ def test_container_restarts_after_a_resize_of_resources_that_it_reads(sized: Tri
 
 
 def test_resize_finishes_after_the_kubelet_was_killed(sized: Trial) -> None:
-    began(sized, asking("200m"))
+    create_resizable(sized, asking("200m"))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     sized.change(asking("300m"))
     sized.app.until(lambda: "300m" in limits(sized), "the first resize has begun", 60)
@@ -177,7 +177,7 @@ def test_resize_finishes_after_a_restart_on_the_node_during_a_container_restart(
     continue to run, and a replacement repairs the instance.
     """
     slow: Json = {"env": environment(TERM_SECONDS=1), "resizePolicy": RESTART}
-    began(sized, asking("200m", **slow), pod=GRACE)
+    create_resizable(sized, asking("200m", **slow), pod=GRACE)
     sized.change(asking("300m", **slow), **GRACE)
     sized.app.until(
         lambda: sum(sized.app.restarts().values()) >= 1, "the first container has restarted", 60
@@ -205,7 +205,7 @@ def test_resize_finishes_after_a_restart_on_the_node_during_a_container_restart(
 
 
 def test_resize_finishes_after_metacontroller_was_killed(sized: Trial, tapps: Controller) -> None:
-    began(sized, asking("200m", resizePolicy=RESTART))
+    create_resizable(sized, asking("200m", resizePolicy=RESTART))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     sized.change(asking("300m", resizePolicy=RESTART))
     sized.app.until(lambda: "300m" in limits(sized), "the first resize has begun", 60)
@@ -223,7 +223,7 @@ def test_resize_restarts_a_container_only_after_it_left_its_services(sized: Tria
     strategy = {"resources": "InPlace", "gracePeriodSeconds": 2}
     first, second = (asking(cpu, resizePolicy=RESTART) for cpu in ("200m", "300m"))
     update = {"maxUnavailable": 1, "inPlaceUpdateStrategy": strategy}
-    sized.began(first, pod=pod, updateStrategy=update)
+    sized.create(first, pod=pod, updateStrategy=update)
     sized.roll(second, **pod)
     assert limits(sized) == ["300m"] * 3
     assert set(sized.app.restarts().values()) == {1}
@@ -240,7 +240,7 @@ def test_resize_on_a_full_node_waits_until_there_is_room(sized: Trial) -> None:
 
     The instance continues to run, the others wait, and no pod is replaced.
     """
-    began(sized, asking("200m"))
+    create_resizable(sized, asking("200m"))
     born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
     kube, space = sized.app.kube, sized.app.namespace
     free = room(sized)
@@ -308,7 +308,7 @@ def test_resize_beyond_the_node_replaces_one_pod_within_the_budget(sized: Trial)
 
     The new pod does not fit either, so the other instances must continue to run.
     """
-    began(sized, asking("200m"))
+    create_resizable(sized, asking("200m"))
     born = sized.app.uids()
     huge = asking("2000")
     huge["resources"]["requests"]["cpu"] = "1000"

@@ -56,7 +56,7 @@ def contents(real: Trial) -> set[str]:
 def test_successive_restarts_need_no_registry(real: Trial, policy: str) -> None:
     """Both containers restart. A later update back to plain names is one restart."""
     images = (("r1", "main"), ("r3", "side"))
-    real.began(*(container(*each) for each in images), container("r2", "other"))
+    real.create(*(container(*each) for each in images), container("r2", "other"))
     both = [container(*each, imagePullPolicy=policy) for each in images]
     real.roll(*both)
     real.witness.begin(real.app.namespace, "main", "side")
@@ -83,7 +83,7 @@ def test_restart_keeps_the_image_after_its_tag_moved(real: Trial) -> None:
     registry = real.node.registry
     registry.publish("moving")
     body = container("moving", imagePullPolicy="Always")
-    real.began(body)
+    real.create(body)
     born, ran = real.app.uids(), contents(real)
     registry.publish("moving", VERSION="moved")
     for text in ("1", "2"):
@@ -97,7 +97,7 @@ def test_restart_keeps_the_image_after_its_tag_moved(real: Trial) -> None:
 def test_restart_of_one_container_keeps_the_other_running(real: Trial) -> None:
     """The sidecar restarts, and the process of the main container survives."""
     sidecar = {"initContainers": [container("r1", "side", restartPolicy="Always")]}
-    real.began("r1", pod=sidecar)
+    real.create("r1", pod=sidecar)
     kept = {each.id for each in real.witness.now(real.app.namespace) if each.container == "main"}
     real.app.patch(template=asking("r1", restart="now", only="side", **sidecar)).settle(120)
     running = real.witness.now(real.app.namespace)
@@ -108,7 +108,7 @@ def test_restart_of_one_container_keeps_the_other_running(real: Trial) -> None:
 
 
 def test_restart_with_another_image_restarts_once(real: Trial) -> None:
-    real.began("r1")
+    real.create("r1")
     real.app.patch(template=asking("r2", restart="now")).settle(120)
     assert counts(real) == [1] * 3
     assert real.tags() == "r2 r2 r2"
@@ -118,7 +118,7 @@ def test_restart_with_another_image_restarts_once(real: Trial) -> None:
 def test_second_restart_request_while_a_container_is_stopped_restarts_all(real: Trial) -> None:
     """All containers at the end must have started after the last edit."""
     deaf = container("r1", **DEAF)
-    real.began(deaf, pod=GRACE)
+    real.create(deaf, pod=GRACE)
     real.app.patch(template=asking(deaf, restart="1", **GRACE))
     real.wait(2).app.patch(template=asking(deaf, restart="2", **GRACE))
     before = {each.id for each in real.witness.now(real.app.namespace)}
@@ -136,7 +136,7 @@ def test_changed_label_restarts_the_container_that_reads_it(real: Trial) -> None
         made["metadata"]["labels"]["tier"] = tier
         return made
 
-    real.began(container("r1", env=[TIER]), container("r1", "side"))
+    real.create(container("r1", env=[TIER]), container("r1", "side"))
     for number, tier in enumerate(("gold", "silver"), start=1):
         real.app.patch(template=labelled(tier)).settle(120)
         assert counts(real) == [number] * 3
@@ -147,7 +147,7 @@ def test_changed_label_restarts_the_container_that_reads_it(real: Trial) -> None
 
 
 def test_restart_annotation_of_a_pod_restarts_its_instance(real: Trial) -> None:
-    real.began("r1")
+    real.create("r1")
     for number in (0, 2):
         real.app.annotate(number, restart_instance="now")
     real.app.until(lambda: counts(real) == [1, 0, 1], "both instances have restarted", 60)
@@ -160,7 +160,7 @@ def test_restart_request_during_a_failure_starts_new_containers(real: Trial, fai
     """The kubelet starts the container of the older spec once more, just before the newest one."""
     alive = {"livenessProbe": PROBE | {"failureThreshold": 1}} if fails == "liveness" else {}
     deaf = container("r1", **DEAF, **alive)
-    real.began(deaf, pod=GRACE)
+    real.create(deaf, pod=GRACE)
     if fails == "liveness":
         real.spoil(0)
         real.wait(2.5)  # by now the probe has failed, and the container is being killed

@@ -27,7 +27,7 @@ def test_updated_instance_does_not_count_before_its_probe_has_run(
     real: Trial, probes: Json
 ) -> None:
     """Until then the kubelet reports the restarted container as started and ready."""
-    real.began(container("1", **probes))
+    real.create(container("1", **probes))
     real.roll(container("slow", **probes))
     assert real.never_fewer_than(2)
     assert real.always_served(2)
@@ -38,7 +38,7 @@ def test_updated_instance_does_not_count_before_its_probe_has_run(
 def test_ready_does_not_count_before_the_startup_probe_has_run(real: Trial, seconds: int) -> None:
     """Readiness passes at once, while the kubelet does not count the container as started yet."""
     probes = {"startupProbe": BOOT, "readinessProbe": PROBE}
-    real.began(container("1", **probes), replicas=4, minReadySeconds=seconds)
+    real.create(container("1", **probes), replicas=4, minReadySeconds=seconds)
     real.roll(container("late", **probes), seconds=180)
     assert real.always_served(3)
     assert real.tags() == "late late late late"
@@ -48,7 +48,7 @@ def test_post_start_hook_delays_the_availability_of_an_instance(real: Trial) -> 
     """The kubelet publishes and probes the container only after its postStart hook."""
     fields: Json = {"startupProbe": BOOT | {"periodSeconds": 4}, "readinessProbe": PROBE}
     fields["lifecycle"] = {"postStart": {"exec": {"command": ["sleep", "7"]}}}
-    real.began(container("1", **fields))
+    real.create(container("1", **fields))
     real.roll(container("late", **fields), seconds=180)
     assert real.always_served(2)
     assert real.tags() == "late late late"
@@ -56,7 +56,7 @@ def test_post_start_hook_delays_the_availability_of_an_instance(real: Trial) -> 
 
 def test_min_ready_seconds_begin_at_the_start_of_the_container(real: Trial) -> None:
     """Without a probe, Ready stays True through a crash, so its time would look long enough."""
-    real.began("1", minReadySeconds=5)
+    real.create("1", minReadySeconds=5)
     real.change("crash")
     real.app.until(
         lambda: real.container(0)["restartCount"] >= 3, "instance 0 has crashed again", 90
@@ -77,7 +77,7 @@ def test_pause_between_instances_lasts_at_least_min_ready_seconds(
     Kubernetes truncates the time of Ready to seconds for all workloads.
     """
     wanted, cut = 2, 1 if probes else 0
-    real.began(container("1", **probes), replicas=6, minReadySeconds=wanted)
+    real.create(container("1", **probes), replicas=6, minReadySeconds=wanted)
     real.roll(container("2", **probes))
     begins, ends = real.begin_of("2"), real.end_of("1")
     pauses = [ends[f"web-{n + 1}"] - begins[f"web-{n}"] for n in range(5)]
@@ -85,7 +85,7 @@ def test_pause_between_instances_lasts_at_least_min_ready_seconds(
 
 
 def test_late_crash_within_min_ready_seconds_stops_the_rollout(real: Trial) -> None:
-    real.began("1", minReadySeconds=8)
+    real.create("1", minReadySeconds=8)
     real.change("crash-late").wait(20)
     assert real.tags() == "crash-late 1 1"
     assert real.never_fewer_than(2)
@@ -93,7 +93,7 @@ def test_late_crash_within_min_ready_seconds_stops_the_rollout(real: Trial) -> N
 
 def test_crash_after_a_passed_probe_stops_the_rollout(real: Trial) -> None:
     """The first probe runs at once, and the kubelet reports the crash a second later."""
-    real.began(container("1", readinessProbe=PROBE), minReadySeconds=4)
+    real.create(container("1", readinessProbe=PROBE), minReadySeconds=4)
     real.change(container("crash", readinessProbe=PROBE)).wait(15)
     assert real.tags() == "crash 1 1"
     assert real.never_fewer_than(2)
@@ -101,7 +101,7 @@ def test_crash_after_a_passed_probe_stops_the_rollout(real: Trial) -> None:
 
 def test_rollout_succeeds_after_a_liveness_restart(real: Trial) -> None:
     alive = {"livenessProbe": PROBE | {"failureThreshold": 1}}
-    real.began(container("1", **alive))
+    real.create(container("1", **alive))
     real.spoil(1)
     real.app.until(lambda: real.container(1)["restartCount"] == 1, "instance 1 has restarted", 120)
     real.witness.begin(real.app.namespace)
@@ -110,7 +110,7 @@ def test_rollout_succeeds_after_a_liveness_restart(real: Trial) -> None:
 
 
 def test_image_that_never_becomes_ready_stops_the_rollout(real: Trial) -> None:
-    real.began(container("1", readinessProbe=PROBE))
+    real.create(container("1", readinessProbe=PROBE))
     real.change(container("dead", readinessProbe=PROBE)).wait(12)
     assert real.tags() == "dead 1 1"
     real.roll(container("2", readinessProbe=PROBE))
@@ -119,7 +119,7 @@ def test_image_that_never_becomes_ready_stops_the_rollout(real: Trial) -> None:
 
 def test_image_with_too_little_memory_stops_the_rollout(real: Trial) -> None:
     small = {"resources": {"limits": {"memory": "24Mi"}}, "readinessProbe": PROBE}
-    real.began(container("1", **small))
+    real.create(container("1", **small))
     real.change(container("oom", **small))
     real.app.until(
         lambda: "OOMKilled" in str(real.container(0).get("lastState")), "instance 0 was killed", 60
@@ -144,7 +144,7 @@ def test_image_with_too_little_memory_stops_the_rollout(real: Trial) -> None:
 def test_slow_end_of_a_container_delays_the_next_instance(real: Trial, fields: Json) -> None:
     """The next instance must wait until the new container runs, even if the old one ends slowly."""
     pod = {"terminationGracePeriodSeconds": 5}
-    real.began(container("1", **fields), pod=pod)
+    real.create(container("1", **fields), pod=pod)
     real.roll(container("2", **fields), **pod)
     assert real.never_fewer_than(2)
     assert {number: real.container(number)["restartCount"] for number in range(3)} == {

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 def test_unready_instance_is_not_shown_as_updating_after_its_update(real: Trial) -> None:
     """An instance that becomes unready later must not be shown as Updating."""
     probed = {"readinessProbe": PROBE}
-    real.began(container("1", **probed)).roll(container("2", **probed))
+    real.create(container("1", **probed)).roll(container("2", **probed))
     real.spoil(1)
     real.app.until(lambda: not real.ready(1), "instance 1 is not Ready", 120)
     real.app.quiet()
@@ -40,7 +40,7 @@ def test_crash_loop_stays_degraded_until_the_next_template(real: Trial) -> None:
     The first restart follows at once, so only the second one counts as a loop. The repair happens
     in place and at once, because the back-off belongs to the image that crashed.
     """
-    real.began("1", minReadySeconds=4)
+    real.create("1", minReadySeconds=4)
     born = real.app.uids()
     real.change("crash")
     real.app.until(lambda: real.container(0)["restartCount"] >= 3, "the container crashes", 60)
@@ -56,7 +56,7 @@ def test_crash_loop_stays_degraded_until_the_next_template(real: Trial) -> None:
 
 def test_failed_pull_names_the_image_and_the_error(real: Trial) -> None:
     """The kubelet's reason alternates with CrashLoopBackOff, but the container never crashed."""
-    real.began("1").change("missing")
+    real.create("1").change("missing")
     real.app.until(
         lambda: image("missing") in real.app.condition("Degraded"), "the image is named", 120
     )
@@ -76,7 +76,7 @@ def test_stuck_second_container_is_named(real: Trial, kind: str) -> None:
             return {"initContainers": [side | {"restartPolicy": "Always"}]}
         return {"containers": [container("1"), side]}
 
-    real.began("1", pod=pod("1"))
+    real.create("1", pod=pod("1"))
     real.change("1", **pod("missing"))
     real.app.until(lambda: "side" in real.app.condition("Degraded"), "the container is named", 75)
     real.wait(10)
@@ -87,7 +87,7 @@ def test_stuck_second_container_is_named(real: Trial, kind: str) -> None:
 
 def test_stuck_init_container_is_named(real: Trial) -> None:
     """The pod is new, because a plain init container cannot be updated in place."""
-    real.began("1", pod={"initContainers": [container("ends", "first")]})
+    real.create("1", pod={"initContainers": [container("ends", "first")]})
     real.change("1", initContainers=[container("missing", "first")])
     real.app.until(lambda: "first" in real.app.condition("Degraded"), "the container is named", 120)
     assert real.never_fewer_than(2)

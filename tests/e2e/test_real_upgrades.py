@@ -96,7 +96,7 @@ def test_rollout_survives_an_upgrade_of_the_control_plane(
     real.node.kubelet.stop()
     plane.become(binaries_of(BEFORE))
     kubelet_is(BEFORE)
-    real.began(slow("1"), replicas=4, pod=GRACE)
+    real.create(slow("1"), replicas=4, pod=GRACE)
     born = real.app.uids()
     begin_to_roll(real, "2")
     plane.become(binaries_of(build.NEWEST))
@@ -121,7 +121,7 @@ def test_rollout_survives_an_upgrade_of_an_older_kubelet(
 ) -> None:
     """The control plane is the newest. An instance on hold must not restart in the meantime."""
     kubelet_is(version)
-    real.began(slow("1"), replicas=4, pod=GRACE)
+    real.create(slow("1"), replicas=4, pod=GRACE)
     born = real.app.uids()
     real.roll(slow("2"), **GRACE)
     assert set(real.app.restarts().values()) == {1}

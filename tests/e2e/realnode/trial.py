@@ -31,7 +31,7 @@ class Trial:
         """The witness, which records the running containers and the minimum of running pods."""
         return self.node.witness
 
-    def began(
+    def create(
         self, *containers: Json | str, counted: tuple[str, ...] = ("main",), **spec: Any
     ) -> Trial:
         """Creates the TApp, waits until it is complete, and starts the witness's count.
