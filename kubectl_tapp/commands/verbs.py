@@ -29,7 +29,7 @@ from kubectl_tapp.commands.verb_options import (
     template_option,
 )
 from kubectl_tapp.commands.wait import wait
-from tapp.words.ranges import ranges
+from tapp.words.ranges import instance_list, ranges
 
 if TYPE_CHECKING:
     from kubectl_tapp.base.observed import Document
@@ -301,7 +301,7 @@ def promote(
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
     canary = canaries.find_canary(verb.tapp, template, base)
-    who = f", which {ranges(canary.ids)} run{'s'[: len(canary.ids) == 1]}"
+    who = f", which {instance_list(canary.ids)} run{'s'[: len(canary.ids) == 1]}"
     ran = who if canary.ids else ", which no instance runs"
     verb.notes.append(
         f"Canary: template {canary.base!r} gets the content of {canary.name!r}{ran}. "
@@ -321,7 +321,7 @@ def abort(
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
     canary = canaries.find_canary(verb.tapp, template, base)
-    who = ranges(canary.ids) or "nobody"
+    who = instance_list(canary.ids) if canary.ids else "no instance"
     goes = "go" if len(canary.ids) > 1 else "goes"
     verb.notes.append(
         f"Canary: {who} {goes} back from {canary.name!r} to {canary.base!r}. {_afterwards(canary)}"

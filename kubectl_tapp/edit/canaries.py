@@ -129,7 +129,8 @@ def _only_canary(tapp: Document, spec: TAppSpec, users: dict[str, list[int]]) ->
         message = f"{tapp['metadata']['name']} has no canary: no instance runs another template"
         raise UsageError(f"{message} than {spec.default_name!r}")
     those = ", ".join(
-        f"{name!r} ({id_list(users.get(name, [])) or 'no instance'})" for name in found
+        f"{name!r} ({instances_phrase(ids) if (ids := users.get(name)) else 'no instance'})"
+        for name in found
     )
     raise UsageError(f"there are several canaries: {those}; name one with --template")
 
@@ -137,7 +138,7 @@ def _only_canary(tapp: Document, spec: TAppSpec, users: dict[str, list[int]]) ->
 def _replaced_template(spec: TAppSpec, users: dict[str, list[int]], name: str) -> str:
     found = [each for each in users if each != name and spec.find_template(each)]
     if len(found) > 1:
-        those = ", ".join(f"{each!r} ({id_list(users[each])})" for each in found)
+        those = ", ".join(f"{each!r} ({instances_phrase(users[each])})" for each in found)
         message = f"the other instances run {those}: name with --base which one {name!r} replaces"
         raise UsageError(message)
     return found[0] if found else spec.default_name
@@ -202,7 +203,7 @@ def check_named_instances(
     broken = [id for id in ids if id not in plan.available]
     kind = f"not available: {id_list(broken)}" if broken else "all available"
     total = sum(each.should_run for each in plan.instances)
-    return f"Canary: {len(ids)} of {total}: {id_list(ids)} named ({kind})"
+    return f"Canary: {len(ids)} of {total} instances: {instances_phrase(ids)} named ({kind})"
 
 
 def pick_instances(
@@ -257,12 +258,14 @@ def _explanation(
     plan: Plan, ids: list[int], have: list[int], of: tuple[int, int], nodes: set[str]
 ) -> str:
     wanted, total = of
-    before = f" {id_list(have)} already {'has' if len(have) == 1 else 'have'} it;" if have else ""
+    has = "has" if len(have) == 1 else "have"
+    before = f" {instances_phrase(have)} already {has} it;" if have else ""
     if not ids:
-        return f"Canary: {wanted} of {total}:{before} no instance is picked"
+        return f"Canary: {wanted} of {total} instances:{before} no instance is picked"
     broken = [id for id in ids if id not in plan.available]
     count = len({node for node in nodes if node})
     where = f"on {count} {plural(count, 'node')}" if count else "on no node yet"
     kind = f"not available: {id_list(broken)}" if broken else "all available"
     order = "highest numbers first"
-    return f"Canary: {wanted} of {total}:{before} {id_list(ids)} picked ({kind}, {where}, {order})"
+    picked = f"{instances_phrase(ids)} picked ({kind}, {where}, {order})"
+    return f"Canary: {wanted} of {total} instances:{before} {picked}"

@@ -16,7 +16,7 @@ from kubectl_tapp.forecast.templates import other_fields, template_changes
 from tapp.decide.cases import Case
 from tapp.decide.verdicts import UP_TO_DATE
 from tapp.plan import Plan
-from tapp.words.ranges import id_list
+from tapp.words.ranges import instance_list
 from tapp.words.times import written
 
 
@@ -75,7 +75,7 @@ def _updated_together(after: Plan) -> str:
         return ""
     left = len(after.available - set(ids))
     stay = "stays" if left == 1 else "stay"
-    return f"{id_list(ids)} at once ({left or 'none'} {stay} available)"
+    return f"{instance_list(ids)} at once ({left or 'none'} {stay} available)"
 
 
 def affected_instances(before: Plan, after: Plan) -> list[int]:

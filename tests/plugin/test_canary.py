@@ -76,7 +76,10 @@ def test_promotion_updates_only_the_other_instances(web: StandIn) -> None:
     assert changed(web, before) == [], "the others are updated in place"
     assert NOTE not in notes_of(web)
     assert notes_of(web)[CAUSE] == "kubectl tapp promote web --template canary"
-    assert "Canary: template 'default' gets the content of 'canary', which 4,5 run." in said.out
+    assert (
+        "Canary: template 'default' gets the content of 'canary', which instances 4, 5 run."
+        in said.out
+    )
 
 
 def test_promotion_respects_the_update_budget(web: StandIn) -> None:
@@ -100,7 +103,7 @@ def test_abort_restores_the_state_before_the_canary(web: StandIn) -> None:
     assert sorted(spec["templatePool"]) == ["v2"]
     assert set(images(web).values()) == {"nginx:1.25"}
     assert NOTE not in notes_of(web)
-    assert "Canary: 4,5 go back from 'canary' to 'default'." in said.out
+    assert "Canary: instances 4, 5 go back from 'canary' to 'default'." in said.out
     again = kubectl_tapp(web, "abort", "web", "-y")
     assert again.code == 2
     assert "web has no canary: no instance runs another template than 'default'" in again.err
@@ -189,7 +192,7 @@ def test_canary_is_found_without_its_name(
     [
         (given(), {}, "has no canary: no instance runs another template than 'default'"),
         (given(templates={"2": "b", "3": "a"}), {},
-         r"there are several canaries: 'b' \(2\), 'a' \(3\)"),
+         r"there are several canaries: 'b' \(instance 2\), 'a' \(instance 3\)"),
         (given(templates={"2": "b", "3": "a"}), {"template": "a"},
          r"the other instances run 'default' \(0, 1\), 'b' \(2\): name with --base"),
         (given(templates={"3": "a"}), {"template": "c"}, "there is no template 'c'"),

@@ -56,7 +56,7 @@ def test_selected_instances_are_the_canaries(replicas: int, text: str, ids: list
 def test_first_line_says_that_all_canaries_are_unavailable_together() -> None:
     standin = cluster(3)
     said = kubectl_tapp(standin, *IMAGE, "--canary", "0,2", "--dry-run=server")
-    assert said.lines[0].endswith(", 0, 2 at once (1 stays available)")
+    assert said.lines[0].endswith(", instances 0, 2 at once (1 stays available)")
     assert "--max-unavailable 1 updates one by one" in said.out
     said = kubectl_tapp(standin, *IMAGE, "--canary", "0-2", "--dry-run=server")
     assert said.lines[0].endswith("(none stay available)")

@@ -267,7 +267,7 @@ def test_canary_explains_its_choice_of_instances(web: StandIn) -> None:
     said = kubectl_tapp(web, "use", "web", "v2", "--canary", "34%", "-y")
     picked = spec_of(web)["templates"]
     assert len(picked) == 3
-    assert "Canary: 3 of 6: " in said.out
+    assert "Canary: 3 of 6 instances: " in said.out
     assert "all available, on 3 nodes, highest numbers first" in said.out
     nodes = {pod["spec"]["nodeName"] for pod in web.world.list("pods")
              if pod["metadata"]["name"].rpartition("-")[2] in picked}  # fmt: skip
