@@ -194,7 +194,8 @@ def test_canary_is_found_without_its_name(
         (given(templates={"2": "b", "3": "a"}), {},
          r"there are several canaries: 'b' \(instance 2\), 'a' \(instance 3\)"),
         (given(templates={"2": "b", "3": "a"}), {"template": "a"},
-         r"the other instances run 'default' \(0, 1\), 'b' \(2\): name with --base"),
+         r"the other instances run 'default' \(instances 0, 1\), 'b' \(instance 2\): "
+         r"name with --base"),
         (given(templates={"3": "a"}), {"template": "c"}, "there is no template 'c'"),
         (given(templates={"3": "a"}), {"base": "c"}, "there is no template 'c'"),
         (given(templates={"3": "a"}), {"base": "a"}, "is not a canary: all other instances run it"),
