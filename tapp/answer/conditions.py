@@ -115,9 +115,14 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
             return Finding(Type.PROGRESSING, "False", finding.reason, finding.message)
     numbers: dict[Reason, list[int]] = {}
     updating, deleting, creating = [], [], []
+    stuck, absent = list[int](), set[int]()
     for case in plan.notable:
         instance, verdict = case.instance, case.decision
         numbers.setdefault(verdict.reason, []).append(instance.id)
+        if verdict.reason.standing is Standing.BLOCKED:
+            stuck.append(instance.id)
+        if verdict.action is Action.ABSENT:
+            absent.add(instance.id)
         marked = verdict.action is Action.MARK and verdict.reason in _OF_UPDATES
         later = verdict.reason is Reason.WAITING_FOR_TURN and instance.pod is not None
         if verdict.action in _CHANGING or marked or later or verdict.reason in _GOING_ON:
@@ -131,12 +136,6 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
             deleting.append(instance.id)
         elif verdict.reason is Reason.WAITING_FOR_TURN:
             creating.append(instance.id)
-    stuck = [
-        case.instance.id
-        for case in plan.notable
-        if case.decision.reason.standing is Standing.BLOCKED
-    ]
-    absent = {case.instance.id for case in plan.notable if case.decision.action is Action.ABSENT}
     available = plan.available
     unavailable = [
         instance

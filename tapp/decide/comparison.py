@@ -35,12 +35,12 @@ def compare(
         pod, template = instance.pod, instance.template
         if pod is None or instance.updated or template is None:
             continue
-        # Pods of other controllers have no hash of ours; `judge` compares them field by field.
-        if pod.unreadable or pod.foreign:
-            continue
         same_hash = pod.spec.uniq_hash in template.hashes
         if same_hash and pod.spec.metadata == template.metadata:
             continue  # only images differ, and the hashes say that
+        # Pods of other controllers have no hash of ours; `judge` compares them field by field.
+        if pod.unreadable or pod.foreign:
+            continue
         recorded = _recorded(records, pod, instance)
         metadata = None if recorded is None else Metadata(recorded.labels, recorded.annotations)
         if same_hash:

@@ -233,8 +233,8 @@ def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
 
 
 def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
-    spec = pod.spec
-    if pod.foreign:
+    spec, foreign = pod.spec, pod.foreign
+    if foreign:
         attempt, more = _of_another(instance, pod, template), _IN_MORE
         if attempt.verdict:
             return attempt.verdict
@@ -252,7 +252,7 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     # `kubectl rollout restart` requests new pods, so no update in place is tried.
     asked = template.annotations.get(RESTARTED_AT, "")
     blocked = template.obstacle or instance.no_new_pod
-    if not pod.foreign and asked not in ("", spec.restarted_at) and not blocked:
+    if not foreign and asked not in ("", spec.restarted_at) and not blocked:
         why = f"requests new pods: its annotation {RESTARTED_AT} is {short(asked)}"
         message = f"template {quoted(template.name)} {why}"
         return Verdict(Action.RECREATE, Reason.RESTART_ASKED, message)
@@ -331,6 +331,6 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
         return Attempt(Verdict(Action.UPDATE, Reason.RESTART_ASKED, message, change))
     message = f"{name} {' and '.join(parts) or 'changes labels and annotations'} in place"
     same = spec.uniq_hash == template.uniq or comparison.same_spec or template.ignores_resources
-    if not pod.foreign and not same:
+    if not same and not pod.foreign:
         message += "; its pod has the resources of the template already"
     return Attempt(Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change))
