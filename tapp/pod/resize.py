@@ -93,7 +93,10 @@ def _obstacles(
     return (
         found
         if claims[0] == claims[1]
-        else [*found, f"the claims of container {quoted(name)} differ"]
+        else [
+            *found,
+            f"resources.claims of container {quoted(name)} changes, which a resize cannot do",
+        ]
     )
 
 

@@ -240,7 +240,9 @@ def ended_for_good(pod: Pod, spared: Iterable[str]) -> Trouble:
             ended += [(status, code)] if name not in spared else []
     if not ended or not others:
         return NO_TROUBLE
-    going = f"its pod goes on with {name_list(others)} and is not Ready"
+    plural = "s"[: len(others) != 1]
+    runs = "run" if plural else "runs"
+    going = f"container{plural} {name_list(others)} still {runs}, and its pod is not Ready"
     text = f"{'; '.join(_end_text(pod, status, code) for status, code in ended)}; {going}"
     if any(code for _, code in ended):
         return Trouble(text)

@@ -145,5 +145,5 @@ def test_failed_container_is_named_while_another_container_runs(real: Trial) -> 
         lambda: "container main has ended with exit code 3" in app.condition("Degraded"),
         "the container is named",
     )
-    assert "its pod goes on with side and is not Ready" in app.condition("Degraded")
+    assert "container side still runs, and its pod is not Ready" in app.condition("Degraded")
     assert app.statuses == "Pending"

@@ -60,7 +60,7 @@ REPLACED = "Recreate/NotInPlace: "
         (
             LESS,
             {**MORE, "claims": [{"name": "x"}]},
-            REPLACED + "the claims of container 'app' differ",
+            REPLACED + "resources.claims of container 'app' changes, which a resize cannot do",
         ),
         (
             LESS,

@@ -297,7 +297,7 @@ FAILED: dict[str, tuple[Document, int, Document, str]] = {
     "failed": (
         template(sidecars=[SIDE], restartPolicy="Never"), 3, {"reason": "Error"},
         "container app has ended with exit code 3 at 2026-01-05T10:59:40Z, and does not start "
-        "again (restartPolicy Never); its pod goes on with side and is not Ready",
+        "again (restartPolicy Never); container side still runs, and its pod is not Ready",
     ),
     "out of memory": (
         template(sidecars=[SIDE], restartPolicy="Never"), 137, {"reason": "OOMKilled"},
