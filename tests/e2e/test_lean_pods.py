@@ -89,7 +89,9 @@ def test_lean_policy_leaves_foreign_pods_unchanged(kube: Kube) -> None:
 
 @pytest.mark.usefixtures("lean")
 def test_lean_pods_are_updated_replaced_and_deleted_like_others(app: App) -> None:
-    """Lean pods are created, kept without a write, updated in place, replaced and deleted."""
+    """Metacontroller compares pods with its annotation, so a cut annotation could cause further
+    writes.
+    """
     app.apply(tapp()).settle()
     assert app.wrote(*each("create Pod", "web", 0, 1, 2))
     assert are_lean(app)

@@ -50,7 +50,7 @@ def test_update_restarts_both_changed_containers(real: Trial) -> None:
 
 
 def test_sidecar_is_updated_in_place(real: Trial) -> None:
-    """A sidecar is updated in place while the main container continues to run."""
+    """The main container must continue to run."""
 
     def sidecar(tag: str) -> dict[str, Any]:
         return {"initContainers": [container(tag, "side", restartPolicy="Always")]}

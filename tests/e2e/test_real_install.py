@@ -199,7 +199,7 @@ def answers_as_this_checkout_does(whole: WholeCluster) -> bool:
 def test_helm_installs_upgrades_and_uninstalls_while_instances_run(
     whole: WholeCluster, product: Product, note: list[str]
 ) -> None:
-    """Helm installs, upgrades and uninstalls the release while the instances' containers run."""
+    """No step may restart a container of the instances."""
     chart = product.dist / CHART
     install = ("helm", "install", "tapp", chart, *HELM, "--create-namespace", "--wait")
     wanted = ("--set", "metacontroller.enabled=true", "--set-json", f"metacontroller.env={PROXIED}")

@@ -95,7 +95,7 @@ def test_restart_keeps_the_image_after_its_tag_moved(real: Trial) -> None:
 
 
 def test_restart_of_one_container_keeps_the_other_running(real: Trial) -> None:
-    """The sidecar restarts, and the process of the main container survives."""
+    """The restarted container is a sidecar, which is among the init containers of the pod."""
     sidecar = {"initContainers": [container("r1", "side", restartPolicy="Always")]}
     real.create("r1", pod=sidecar)
     kept = {each.id for each in real.witness.now(real.app.namespace) if each.container == "main"}
@@ -129,7 +129,7 @@ def test_second_restart_request_while_a_container_is_stopped_restarts_all(real: 
 
 
 def test_changed_label_restarts_the_container_that_reads_it(real: Trial) -> None:
-    """A label restarts the container that reads it; the other container survives."""
+    """The other container must survive."""
 
     def labelled(tier: str) -> Json:
         made = real_template(container("r1", env=[TIER]), container("r1", "side"))

@@ -90,8 +90,8 @@ def begin_to_roll(real: Trial, tag: str) -> None:
 def test_rollout_survives_an_upgrade_of_the_control_plane(
     real: Trial, plane: LocalControlPlane, kubelet_is: Callable[[str], None]
 ) -> None:
-    """The API server comes first, on the same data, then the controllers, and the kubelet after the
-    rollout.
+    """The API server is upgraded first, on the same data, then the controllers, and the kubelet
+    after the rollout.
     """
     real.node.kubelet.stop()
     plane.become(binaries_of(BEFORE))
