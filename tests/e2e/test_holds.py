@@ -86,7 +86,7 @@ def test_deletion_of_a_tapp_waits_for_a_hold_and_ends_with_its_timeout(app: App)
     app.kube.delete("apps.tkestack.io/v1", "tapps", app.namespace, "web")
     app.until(lambda: sorted(app.pods) == [1], "the other pods are gone")
     app.until(lambda: progressing(app).startswith("True Held"), "Progressing reports the hold")
-    assert "pods web-1" in progressing(app)
+    assert "waits for pod web-1 on hold" in progressing(app)
     assert "'match 42'" in progressing(app)
     assert pending_action(app, 1) == "Delete"
     app.quiet()

@@ -124,7 +124,7 @@ def test_pods_are_kept_if_no_kubelet_would_start_the_image(app: App, kube: Kube)
     odd = template("App:2")
     app.patch(template=odd)
     app.until(
-        lambda: "no image reference" in app.condition("CreationBlocked"),
+        lambda: "not an image reference" in app.condition("CreationBlocked"),
         "CreationBlocked is reported",
     )
     assert app.idle()
