@@ -86,9 +86,12 @@ def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
         return wait_for_kubelet(pod, bound_at(pod, now), now, patience)
     if pod.phase == "Pending":
         return _wait_for_sandbox(pod, now) or _wait_for_start(pod, now, patience)
-    return (
-        _wait_for_readiness(pod, now) if pod.phase == "Running" and not pod.silent else NO_TROUBLE
-    )
+    if pod.phase == "Running" and not pod.silent:
+        return _wait_for_restart(pod, now, patience) or _wait_for_readiness(pod, now)
+    if pod.phase == "Unknown":
+        text = f"the phase of its pod is Unknown: nothing is heard of node {short(pod.node)}"
+        return wait_since(text, _not_ready_since(pod, now), now, patience.lost)
+    return NO_TROUBLE
 
 
 def _wait_for_node(
@@ -161,16 +164,13 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
             began = max(began, since)
         elif (ended := status.now.terminated) is not None:
             began = max(began, pod.plausible_time(ended.finished_at, now))
-        elif not _has_failed(status):
+        else:
             kind = "init container" if is_init else "container"
             image = short(pod.spec.images.get(name, ""))
-            text = (
-                f"{kind} {short(name)} has not started{_since_text(began)}: its image {image} is "
-            )
-            return wait_since(f"{text}still being pulled, or created", began, now, patience.start)
-        else:
-            # `trouble.py` reports the container's own failure.
-            return NO_TROUBLE
+            # `trouble.py` reports the failures that it knows. A kubelet may have others.
+            reason = _failure(status) or f"its image {image} is still being pulled, or created"
+            text = f"{kind} {short(name)} has not started{_since_text(began)}: {reason}"
+            return wait_since(text, began, now, patience.start)
     if pod.containers:
         return NO_TROUBLE
     text = f"no container of its pod has been created{_since_text(began)}"
@@ -183,14 +183,50 @@ def _sandbox_since(pod: Pod, now: float) -> float:
     return UNKNOWN if condition is None else pod.plausible_time(condition.last_transition_time, now)
 
 
-def _has_failed(status: ContainerStatus) -> bool:
-    """Returns True if a container is waiting with a reason that stands for a failure."""
+def _failure(status: ContainerStatus) -> str:
+    """Returns reason and message of a container that waits because of
+    a failure, or an empty string.
+    """
     waiting = status.now.waiting
-    return waiting is not None and waiting.reason not in {None, "", *_NORMAL_REASONS}
+    if waiting is None or waiting.reason in {None, "", *_NORMAL_REASONS}:
+        return ""
+    return quotation(": ".join(part for part in (waiting.reason, waiting.message) if part))
 
 
 # Reasons of waiting containers that have not failed.
 _NORMAL_REASONS = ("ContainerCreating", "PodInitializing")
+
+
+def _wait_for_restart(pod: Pod, now: float, patience: Patience) -> Trouble | None:
+    """Returns the wait for a kubelet that has to restart a container
+    that has ended, or to complete the pod.
+
+    The kubelet may hang, or pull the image again. Returns None if the kubelet has nothing to do.
+    """
+    spec = pod.spec
+    ended = [
+        (status, end)
+        for status in pod.containers
+        if (status.name or "") in spec.running_containers
+        and status.now.running is None
+        and (end := status.now.terminated or status.before.terminated) is not None
+    ]
+    for status, end in ended:
+        again = spec.starts_again(status.name or "", end.exit_code)
+        # `ended_for_good` reports a container that has ended while others go on.
+        if not again and len(ended) < len(spec.running_containers):
+            continue
+        at = pod.plausible_time(end.finished_at, now)
+        code = "" if end.exit_code is None else f" with exit code {end.exit_code}"
+        rest = "the kubelet has not started it again" if again else "its pod has not completed"
+        failure = _failure(status)
+        text = (
+            f"container {short(status.name or '')} has ended{code}{_at_text(at)}, and {rest}"
+            f"{failure and ': '}{failure}"
+        )
+        since = _not_ready_since(pod, now) if at == UNKNOWN else at
+        return wait_since(text, since, now, patience.start)
+    return None
 
 
 def _wait_for_readiness(pod: Pod, now: float) -> Trouble:
@@ -206,9 +242,14 @@ def _wait_for_readiness(pod: Pod, now: float) -> Trouble:
         condition = known.get(gate)
         if condition is None or condition.status != "True":
             found.append(f"its readiness gate {short(gate)} {_gate_state(condition)}")
-    if pod.ready is None or not found:
+    ready = known.get("Ready")
+    if ready is None:
+        found.append("its kubelet has not written the condition Ready")
+    elif not found and (reason := ready.reason or ready.message):
+        found.append(quotation(reason))
+    if not found:
         return NO_TROUBLE
-    since = pod.plausible_time(pod.ready_since, now, pod.created_at(now))
+    since = _not_ready_since(pod, now)
     text = f"its pod is not Ready{_since_text(since)}: {'; '.join(found)}"
     return wait_since(text, since, now, _NEVER)
 
@@ -266,6 +307,11 @@ def _end_text(pod: Pod, status: ContainerStatus, code: int) -> str:
         f"{f' ({short(reason)})' if reason else ''}{_at_text(at)}, and does not start again "
         f"(restartPolicy {short(policy)})"
     )
+
+
+def _not_ready_since(pod: Pod, now: float) -> float:
+    """Returns when the condition Ready last changed, or else when the pod was created."""
+    return pod.plausible_time(pod.ready_since, now, pod.created_at(now))
 
 
 def _changed_at(pod: Pod, condition: Condition, now: float) -> float:

@@ -37,11 +37,17 @@ def container(name: str, **state: Any) -> Document:
     return {"name": name, "image": "a:1", "restartCount": 0, "ready": False, "state": state}
 
 
+def ended_pod(*statuses: Document, phase: str = "Running", **status: Any) -> Document:
+    """Returns node and status of a pod that was Ready until `BOUND`."""
+    known = (*ON_NODE, ("Ready", "False"))
+    return pending(*known, phase=phase, containerStatuses=[*statuses], **status)
+
+
+ON_NODE = (("PodScheduled", "True"), ("PodReadyToStartContainers", "True"))
 CREATING = container("app", waiting={"reason": "ContainerCreating"})
 INITIALIZING = container("app", waiting={"reason": "PodInitializing"})
 RUNS = {"startedAt": timestamp(BOUND)}
 ENDED = {"exitCode": 0, "startedAt": timestamp(BOUND), "finishedAt": timestamp(BOUND)}
-ON_NODE = (("PodScheduled", "True"), ("PodReadyToStartContainers", "True"))
 INIT = template(initContainers=[{"name": "fetch", "image": "a:1"}])
 SIDECAR = template(initContainers=[{"name": "fetch", "image": "a:1", "restartPolicy": "Always"}])
 
@@ -112,6 +118,39 @@ WAITS: dict[str, tuple[Document, Document, float, str]] = {
         ]),
         600, "container side has not started since 2026-01-05T10:59:40Z: its image b:1",
     ),
+    "failure that only newer kubelets have": (
+        template(),
+        pending(*ON_NODE, containerStatuses=[
+            container("app", waiting={"reason": "NewFailure", "message": "no luck"}),
+        ]),
+        600, "container app has not started since 2026-01-05T10:59:40Z: NewFailure: no luck",
+    ),
+    "restart that does not come": (
+        template(), ended_pod(container("app", terminated={**ENDED, "exitCode": 1})),
+        600, "container app has ended with exit code 1 at 2026-01-05T10:59:40Z, and the kubelet "
+        "has not started it again",
+    ),
+    "restart that waits": (
+        template(),
+        ended_pod(
+            container("app", waiting={"reason": "NewFailure"})
+            | {"lastState": {"terminated": ENDED}, "restartCount": 1}
+        ),
+        600, "and the kubelet has not started it again: NewFailure",
+    ),
+    "restart of a native sidecar": (
+        SIDECAR,
+        ended_pod(
+            container("app", running=RUNS),
+            initContainerStatuses=[container("fetch", terminated={**ENDED, "exitCode": 1})],
+        ),
+        600, "container fetch has ended with exit code 1",
+    ),
+    "end of the pod": (
+        template(restartPolicy="Never"), ended_pod(container("app", terminated=ENDED)),
+        600, "container app has ended with exit code 0 at 2026-01-05T10:59:40Z, and its pod has "
+        "not completed",
+    ),
     "no container statuses": (
         template(), pending(("PodScheduled", "True"), startTime=timestamp(BOUND)), 600,
         "no container of its pod has been created since 2026-01-05T10:59:40Z",
@@ -139,6 +178,17 @@ def test_wait_is_reported_after_half_a_minute_and_makes_the_tapp_degraded_later(
     answer = world.sync()
     assert message in message_of(answer, "Degraded", "True", "InstancesBroken")
     assert condition(answer, "Stalled") is not None
+
+
+def test_pod_with_unknown_phase_makes_the_tapp_degraded_after_the_patience_with_nodes() -> None:
+    """Only control planes before Kubernetes 1.21, and some virtual kubelets, write this phase."""
+    world = settled()
+    world.modify(0, with_state(ended_pod(container("app", running=RUNS), phase="Unknown")))
+    world.hook.now = BOUND + 299
+    assert message_of(world.sync(), "Degraded", "False", "AsExpected")
+    world.hook.now = BOUND + 300
+    said = message_of(world.sync(), "Degraded", "True", "InstancesBroken")
+    assert "the phase of its pod is Unknown: nothing is heard of node node-1" in said
 
 
 def message_of(answer: Document, type: str, status: str, reason: str) -> str:
@@ -195,6 +245,22 @@ def test_wait_for_another_component_is_reported_and_never_degraded(
         answer = world.sync()
         assert message in message_of(answer, "Progressing", "True", "WaitingForInstances")
         assert message_of(answer, "Degraded", "False", "AsExpected")
+
+
+@pytest.mark.parametrize(("ready", "message"), [
+    ((), "its kubelet has not written the condition Ready"),
+    ((("Ready", "False"),), "its pod is not Ready since 2026-01-05T10:59:40Z: NotServing"),
+], ids=["no condition Ready", "reason of Ready"])  # fmt: skip
+def test_unready_pod_without_unmet_gates_and_probes_is_reported(
+    ready: tuple[tuple[str, str], ...], message: str
+) -> None:
+    runs = container("app", running=RUNS) | {"ready": True, "started": True}
+    state = pending(*ON_NODE, *ready, phase="Running", containerStatuses=[runs])
+    for each in state["status"]["conditions"]:
+        each["reason"] = "NotServing"
+    world = settled().modify(0, with_state(state))
+    world.hook.now = BOUND + 30
+    assert message in message_of(world.sync(), "Progressing", "True", "WaitingForInstances")
 
 
 # --- pods whose node died before its kubelet observed them ----------------------------------------
