@@ -39,6 +39,12 @@ def _init(**fields: Any) -> Document:
     return _spec(initContainers=[{**OTHER, **fields}])
 
 
+def _nodes(expression: Document) -> Document:
+    """Returns an affinity to nodes that match an expression."""
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
 LIMITS: dict[str, Limit] = {
     "the value of a label": Limit(
         lambda v: template("nginx:2", labels={"app": v}),
@@ -174,6 +180,363 @@ LIMITS: dict[str, Limit] = {
     ),
     "the service account": Limit(
         lambda v: _spec(serviceAccountName=v), None, "Robot", "spec.serviceAccountName is 'Robot'"
+    ),
+    "a pull policy": Limit(
+        lambda v: _container(imagePullPolicy=v),
+        "Never", "always", "spec.containers[0].imagePullPolicy is 'always'",
+    ),
+    "a policy of termination messages": Limit(
+        lambda v: _container(terminationMessagePolicy=v),
+        "File", "Log", "spec.containers[0].terminationMessagePolicy is 'Log'",
+    ),
+    "the protocol of a port": Limit(
+        lambda v: _container(ports=[{"containerPort": 80, "protocol": v}]),
+        "SCTP", "tcp", "spec.containers[0].ports[0].protocol is 'tcp'",
+    ),
+    "a port of the node in the network of the node": Limit(
+        lambda v: template(
+            container={"ports": [{"containerPort": 80, "hostPort": v}]}, hostNetwork=True
+        ),
+        80, 81, "spec has hostNetwork: true, and then the hostPort 81",
+    ),
+    "the successes of a liveness probe": Limit(
+        lambda v: _container(livenessProbe={"tcpSocket": {"port": 80}, "successThreshold": v}),
+        1, 2, "spec.containers[0].livenessProbe.successThreshold is 2",
+    ),
+    "the successes of a startup probe": Limit(
+        lambda v: _container(startupProbe={"tcpSocket": {"port": 80}, "successThreshold": v}),
+        1, 2, "spec.containers[0].startupProbe.successThreshold is 2",
+    ),
+    "the period of a probe": Limit(
+        lambda v: _container(readinessProbe={"tcpSocket": {"port": 80}, "periodSeconds": v}),
+        0, -1, "spec.containers[0].readinessProbe.periodSeconds is -1",
+    ),
+    "the port of a probe": Limit(
+        lambda v: _container(readinessProbe={"httpGet": {"port": v}}),
+        "http", "8080", "spec.containers[0].readinessProbe.httpGet.port is '8080'",
+    ),
+    "the scheme of a probe": Limit(
+        lambda v: _container(readinessProbe={"httpGet": {"port": 80, "scheme": v}}),
+        "HTTPS", "https", "spec.containers[0].readinessProbe.httpGet.scheme is 'https'",
+    ),
+    "two handlers of a probe": Limit(
+        lambda v: _container(readinessProbe=v),
+        {"tcpSocket": {"port": 80}}, {"tcpSocket": {"port": 80}, "exec": {"command": ["a"]}},
+        "spec.containers[0].readinessProbe has exec, tcpSocket",
+    ),
+    "a probe without a handler": Limit(
+        lambda v: _container(readinessProbe=v),
+        {"grpc": {"port": 80}}, {"periodSeconds": 5},
+        "spec.containers[0].readinessProbe has no handler",
+    ),
+    "the grace period of a probe": Limit(
+        lambda v: _container(livenessProbe={
+            "tcpSocket": {"port": 80}, "terminationGracePeriodSeconds": v}),
+        1, 0, "spec.containers[0].livenessProbe.terminationGracePeriodSeconds is 0",
+    ),
+    "a grace period of a readiness probe": Limit(
+        lambda v: _container(readinessProbe={"tcpSocket": {"port": 80}, **v}),
+        {}, {"terminationGracePeriodSeconds": 5},
+        "spec.containers[0].readinessProbe has terminationGracePeriodSeconds",
+    ),
+    "two handlers of a hook": Limit(
+        lambda v: _container(lifecycle={"preStop": v}),
+        {"sleep": {"seconds": 1}}, {"sleep": {"seconds": 1}, "httpGet": {"port": 80}},
+        "spec.containers[0].lifecycle.preStop has httpGet, sleep",
+    ),
+    "a probe of an init container": Limit(
+        lambda v: _init(readinessProbe={"tcpSocket": {"port": 80}}, **v),
+        {"restartPolicy": "Always"}, {}, "spec.initContainers[0] has readinessProbe",
+    ),
+    "value and source of a variable": Limit(
+        lambda v: _container(env=[{
+            "name": "A", "value": v, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]),
+        "", "1", "spec.containers[0].env[0] has value and valueFrom",
+    ),
+    "two sources of a variable": Limit(
+        lambda v: _container(env=[{"name": "A", "valueFrom": {
+            "fieldRef": {"fieldPath": "metadata.name"}, **v}}]),
+        {}, {"secretKeyRef": {"name": "s", "key": "k"}},
+        "spec.containers[0].env[0].valueFrom has fieldRef, secretKeyRef",
+    ),
+    "the field that a variable reads": Limit(
+        lambda v: _container(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": v}}}]),
+        "metadata.annotations['a/b']", "status.podIp",
+        "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath is 'status.podIp'",
+    ),
+    "a path in a volume": Limit(
+        lambda v: _spec(
+            volumes=[{"name": "a", "emptyDir": {}}],
+            sidecars=[{**OTHER, "volumeMounts": [
+                {"name": "a", "mountPath": "/a", "subPath": v}]}]),
+        "a/..b", "a/../b", "spec.containers[1].volumeMounts[0].subPath is 'a/../b'",
+    ),
+    "two kinds of a volume": Limit(
+        lambda v: _spec(volumes=[{"name": "a", "emptyDir": {}, **v}]),
+        {}, {"hostPath": {"path": "/a"}}, "spec.volumes[0] has emptyDir, hostPath",
+    ),
+    "the mode of files": Limit(
+        lambda v: _spec(volumes=[{"name": "a", "configMap": {"name": "c", "defaultMode": v}}]),
+        0o777, 0o1000, "spec.volumes[0].configMap.defaultMode is 512",
+    ),
+    "the type of a path of the node": Limit(
+        lambda v: _spec(volumes=[{"name": "a", "hostPath": {"path": "/a", "type": v}}]),
+        "Directory", "Folder", "spec.volumes[0].hostPath.type is 'Folder'",
+    ),
+    "a request above its limit": Limit(
+        lambda v: _container(resources={"requests": {"cpu": v}, "limits": {"cpu": "1"}}),
+        "1000m", "2", "spec.containers[0].resources has more requests than limits of 'cpu'",
+    ),
+    "a negative request": Limit(
+        lambda v: _container(resources={"requests": {"memory": v}}),
+        "1e3", "-1", "spec.containers[0].resources has requests of 'memory' '-1'",
+    ),
+    "a resource that no node has": Limit(
+        lambda v: _container(resources={"limits": {v: "1"}}),
+        "kubernetes.io/batch-cpu", "gpu", "spec.containers[0].resources has limits of 'gpu' '1'",
+    ),
+    "a device without a limit": Limit(
+        lambda v: _container(resources={"requests": {"example.com/gpu": "1"}, **v}),
+        {"limits": {"example.com/gpu": "1"}}, {},
+        "spec.containers[0].resources has requests of 'example.com/gpu'",
+    ),
+    "half a device": Limit(
+        lambda v: _container(resources={"limits": {"example.com/gpu": v}}),
+        "1", "500m", "spec.containers[0].resources has limits of 'example.com/gpu' '500m'",
+    ),
+    "the resource of a resize policy": Limit(
+        lambda v: _container(
+            resizePolicy=[{"resourceName": v, "restartPolicy": "NotRequired"}]),
+        "cpu", "disk", "spec.containers[0].resizePolicy[0].resourceName is 'disk'",
+    ),
+    "privileges without escalation": Limit(
+        lambda v: _container(
+            securityContext={"privileged": True, "allowPrivilegeEscalation": v}),
+        True, False, "spec.containers[0].securityContext has privileged: true",
+    ),
+    "a seccomp profile": Limit(
+        lambda v: _container(securityContext={"seccompProfile": {"type": v}}),
+        "RuntimeDefault", "Default", "spec.containers[0].securityContext.seccompProfile.type is",
+    ),
+    "a seccomp profile without its file": Limit(
+        lambda v: _spec(securityContext={"seccompProfile": {"type": "Localhost", **v}}),
+        {"localhostProfile": "a/b"}, {},
+        "spec.securityContext.seccompProfile has type Localhost",
+    ),
+    "a kernel parameter": Limit(
+        lambda v: _spec(securityContext={"sysctls": [{"name": v, "value": "1"}]}),
+        "net/ipv4/tcp_syncookies", "A B", "spec.securityContext.sysctls[0].name is 'A B'",
+    ),
+    "a supplemental group": Limit(
+        lambda v: _spec(securityContext={"supplementalGroups": [v]}),
+        0, -1, "spec.securityContext.supplementalGroups[0] is -1",
+    ),
+    "when volumes change their group": Limit(
+        lambda v: _spec(securityContext={"fsGroup": 1, "fsGroupChangePolicy": v}),
+        "Always", "Never", "spec.securityContext.fsGroupChangePolicy is 'Never'",
+    ),
+    "the restart policy": Limit(
+        lambda v: _spec(restartPolicy=v), "Never", "never", "spec.restartPolicy is 'never'"
+    ),
+    "the DNS policy": Limit(
+        lambda v: _spec(dnsPolicy=v), "Default", "Cluster", "spec.dnsPolicy is 'Cluster'"
+    ),
+    "no name server": Limit(
+        lambda v: _spec(dnsPolicy="None", **v),
+        {"dnsConfig": {"nameservers": ["10.0.0.53"]}}, {}, "spec has dnsPolicy: None",
+    ),
+    "the number of name servers": Limit(
+        lambda v: _spec(dnsConfig={"nameservers": v}),
+        ["1.1.1.1", "::1", "1.1.1.3"], ["1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"],
+        "spec.dnsConfig has 4 nameservers",
+    ),
+    "the address of a name server": Limit(
+        lambda v: _spec(dnsConfig={"nameservers": [v]}),
+        "fe80::1", "fe80::1%eth0", "spec.dnsConfig.nameservers[0] is 'fe80::1%eth0'",
+    ),
+    "the address of a host's alias": Limit(
+        lambda v: _spec(hostAliases=[{"ip": v, "hostnames": ["a"]}]),
+        "255.0.0.1", "256.0.0.1", "spec.hostAliases[0].ip is '256.0.0.1'",
+    ),
+    "the value of a toleration": Limit(
+        lambda v: _spec(tolerations=[{"key": "a", "operator": "Exists", "value": v}]),
+        "", "b", "spec.tolerations[0] has value 'b'",
+    ),
+    "the effect of a toleration": Limit(
+        lambda v: _spec(tolerations=[{"key": "a", "operator": "Exists", "effect": v}]),
+        "NoExecute", "NoRun", "spec.tolerations[0].effect is 'NoRun'",
+    ),
+    "the seconds of a toleration": Limit(
+        lambda v: _spec(tolerations=[
+            {"key": "a", "operator": "Exists", "effect": v, "tolerationSeconds": 5}]),
+        "NoExecute", "NoSchedule", "spec.tolerations[0] has tolerationSeconds",
+    ),
+    "a toleration without a key": Limit(
+        lambda v: _spec(tolerations=[{"operator": v}]),
+        "Exists", "Equal", "spec.tolerations[0] has no key",
+    ),
+    "the operator of an affinity": Limit(
+        lambda v: _spec(affinity=_nodes({"key": "a", "operator": v, "values": ["1"]})),
+        "Gt", "Is",
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        ".nodeSelectorTerms[0].matchExpressions[0].operator is 'Is'",
+    ),
+    "the values of an affinity": Limit(
+        lambda v: _spec(affinity=_nodes({"key": "a", "operator": "In", "values": v})),
+        ["b"], [],
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        ".nodeSelectorTerms[0].matchExpressions[0] has operator In",
+    ),
+    "a weight": Limit(
+        lambda v: _spec(affinity={"podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": v, "podAffinityTerm": {"topologyKey": "a"}}]}}),
+        100, 101,
+        "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
+        ".weight is 101",
+    ),
+    "a skew": Limit(
+        lambda v: _spec(topologySpreadConstraints=[
+            {"maxSkew": v, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule"}]),
+        1, 0, "spec.topologySpreadConstraints[0].maxSkew is 0",
+    ),
+    "the action of a spread constraint": Limit(
+        lambda v: _spec(topologySpreadConstraints=[
+            {"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": v}]),
+        "ScheduleAnyway", "Ignore", "spec.topologySpreadConstraints[0].whenUnsatisfiable is",
+    ),
+    "the domains of a spread constraint": Limit(
+        lambda v: _spec(topologySpreadConstraints=[
+            {"maxSkew": 1, "topologyKey": "a", "minDomains": 2, "whenUnsatisfiable": v}]),
+        "DoNotSchedule", "ScheduleAnyway", "spec.topologySpreadConstraints[0] has minDomains",
+    ),
+    "a probe without a command": Limit(
+        lambda v: _container(livenessProbe={"exec": v}),
+        {"command": ["a"]}, {}, "spec.containers[0].livenessProbe.exec has no command",
+    ),
+    "a header of a probe": Limit(
+        lambda v: _container(livenessProbe={
+            "httpGet": {"port": 80, "httpHeaders": [{"name": v, "value": "x"}]}}),
+        "X-A1", "X A", "spec.containers[0].livenessProbe.httpGet.httpHeaders[0].name is 'X A'",
+    ),
+    "the resource that a variable reads": Limit(
+        lambda v: _container(env=[{"name": "A", "valueFrom": {"resourceFieldRef": {
+            "resource": v}}}]),
+        "requests.hugepages-2Mi", "limits.disk",
+        "spec.containers[0].env[0].valueFrom.resourceFieldRef.resource is 'limits.disk'",
+    ),
+    "two sources of variables": Limit(
+        lambda v: _container(envFrom=[{"secretRef": {"name": "a"}, **v}]),
+        {}, {"configMapRef": {"name": "b"}},
+        "spec.containers[0].envFrom[0] has configMapRef, secretRef",
+    ),
+    "the prefix of variables": Limit(
+        lambda v: _container(envFrom=[{"secretRef": {"name": "a"}, "prefix": v}]),
+        "a b", "a=b", "spec.containers[0].envFrom[0].prefix is 'a=b'",
+    ),
+    "a mount without a path": Limit(
+        lambda v: _spec(
+            volumes=[{"name": "a", "emptyDir": {}}],
+            sidecars=[{**OTHER, "volumeMounts": [{"name": "a", "mountPath": v}]}]),
+        "a", "", "spec.containers[1].volumeMounts[0] has no mountPath",
+    ),
+    "mounts that reach the node": Limit(
+        lambda v: _spec(
+            volumes=[{"name": "a", "hostPath": {"path": "/a"}}],
+            sidecars=[{
+                **OTHER,
+                "securityContext": {"privileged": v},
+                "volumeMounts": [
+                    {"name": "a", "mountPath": "/a", "mountPropagation": "Bidirectional"}]}]),
+        True, False, "spec.containers[1] has mountPropagation: Bidirectional",
+    ),
+    "rules for restarts": Limit(
+        lambda v: _container(
+            restartPolicyRules=[
+                {"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}], **v),
+        {"restartPolicy": "Never"}, {}, "spec.containers[0] has restartPolicyRules",
+    ),
+    "a resize with a restart": Limit(
+        lambda v: _container(resizePolicy=[
+            {"resourceName": "cpu", "restartPolicy": "RestartContainer"}])
+        | {"spec": {**_container(resizePolicy=[
+            {"resourceName": "cpu", "restartPolicy": "RestartContainer"}])["spec"],
+            "restartPolicy": v}},
+        "Always", "Never", "spec has restartPolicy: Never, and then the resizePolicy of container",
+    ),
+    "a resource claim that the pod lacks": Limit(
+        lambda v: _container(resources={"claims": [{"name": "gpu"}]})
+        | {"spec": {**_container(resources={"claims": [{"name": "gpu"}]})["spec"],
+            "resourceClaims": [{"name": v, "resourceClaimName": "c"}]}},
+        "gpu", "tpu", "spec has no resource claim 'gpu', which container 'app' uses",
+    ),
+    "a hook that sleeps": Limit(
+        lambda v: _spec(
+            terminationGracePeriodSeconds=5,
+            sidecars=[{**OTHER, "lifecycle": {"preStop": {"sleep": {"seconds": v}}}}]),
+        5, 6, "spec has a hook of container 'other' that sleeps 6 seconds",
+    ),
+    "a volume without its ConfigMap": Limit(
+        lambda v: _spec(volumes=[{"name": "a", "configMap": v}]),
+        {"name": "c"}, {}, "spec.volumes[0].configMap has no name",
+    ),
+    "a volume without its Secret": Limit(
+        lambda v: _spec(volumes=[{"name": "a", "secret": v}]),
+        {"secretName": "c"}, {}, "spec.volumes[0].secret has no secretName",
+    ),
+    "the path of a file": Limit(
+        lambda v: _spec(volumes=[
+            {"name": "a", "configMap": {"name": "c", "items": [{"key": "k", "path": v}]}}]),
+        "a/b", "/a", "spec.volumes[0].configMap.items[0].path is '/a'",
+    ),
+    "the field that a file has": Limit(
+        lambda v: _spec(volumes=[{"name": "a", "downwardAPI": {"items": [
+            {"path": "f", "fieldRef": {"fieldPath": v}}]}}]),
+        "metadata.labels", "spec.nodeName",
+        "spec.volumes[0].downwardAPI.items[0].fieldRef.fieldPath is 'spec.nodeName'",
+    ),
+    "the container whose resource a file has": Limit(
+        lambda v: _spec(volumes=[{"name": "a", "downwardAPI": {"items": [
+            {"path": "f", "resourceFieldRef": {"resource": "limits.cpu", **v}}]}}]),
+        {"containerName": "app"}, {},
+        "spec.volumes[0].downwardAPI.items[0].resourceFieldRef has no containerName",
+    ),
+    "two sources of a projected volume": Limit(
+        lambda v: _spec(volumes=[{"name": "a", "projected": {"sources": [
+            {"secret": {"name": "s"}, **v}]}}]),
+        {}, {"configMap": {"name": "c"}},
+        "spec.volumes[0].projected.sources[0] has configMap, secret",
+    ),
+    "the access mode of an ephemeral volume": Limit(
+        lambda v: _spec(volumes=[{"name": "a", "ephemeral": {"volumeClaimTemplate": {"spec": {
+            "accessModes": [v], "resources": {"requests": {"storage": "1Gi"}}}}}}]),
+        "ReadWriteOncePod", "RWO",
+        "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes[0] is 'RWO'",
+    ),
+    "the size of a directory": Limit(
+        lambda v: _spec(volumes=[{"name": "a", "emptyDir": {"sizeLimit": v}}]),
+        "0", "-1", "spec.volumes[0].emptyDir.sizeLimit is '-1'",
+    ),
+    "the operating system": Limit(
+        lambda v: _spec(os={"name": v}), "linux", "macos", "spec.os.name is 'macos'"
+    ),
+    "processes that are shared twice": Limit(
+        lambda v: _spec(shareProcessNamespace=True, hostPID=v),
+        False, True, "spec has shareProcessNamespace: true and hostPID: true",
+    ),
+    "the topology of an affinity": Limit(
+        lambda v: _spec(affinity={"podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": v}]}}),
+        "kubernetes.io/hostname", "",
+        "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+        " has no topologyKey",
+    ),
+    "no term of an affinity": Limit(
+        lambda v: _spec(affinity={"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": v}}}),
+        [{}], [],
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        " has no nodeSelectorTerms",
     ),
     "no image": Limit(
         lambda v: _sidecar(image=v), "busybox", "", "spec.containers[1].image is"

@@ -1,8 +1,8 @@
 """Checks a TApp from a file against the CRD's schema, and its pods against some API rules.
 
 Used for plans without a cluster. From the schema it checks types, required fields, enums, patterns
-and bounds. From the API server's rules for pods it checks fields with a few valid values, bounds of
-numbers, and names of ports. It does not check rules between fields (CEL) and other rules of the API
+and bounds. Of the API server's rules for pods it checks those that the service knows, too
+(`tapp/kube/limits.py`). It does not check rules between fields (CEL) and other rules of the API
 server; `UNCHECKED` tells the user so.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from kubectl_tapp.base import shipped
 from kubectl_tapp.base.observed import Document
-from tapp.kube.limits import PORT_NAME_LENGTH, is_port_name
+from tapp.kube.limits import limit_problems
 
 UNCHECKED = (
     "no API server was asked: the CRD's rules between fields, most of Kubernetes' rules for pods, "
@@ -23,30 +23,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
     "number": (int, float),
 }  # fmt: skip
-_VALID_VALUES: dict[str, tuple[str, ...]] = {
-    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
-    "protocol": ("TCP", "UDP", "SCTP"),
-    "scheme": ("HTTP", "HTTPS"),
-    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
-    "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
-    "restartPolicy": ("Always", "OnFailure", "Never"),
-    "whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
-    "fsGroupChangePolicy": ("Always", "OnRootMismatch"),
-    "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
-    "preemptionPolicy": ("Never", "PreemptLowerPriority"),
-}
-"""Field of a pod to its valid values. Source: k8s.io/kubernetes, pkg/apis/core/validation."""
-_BOUNDS: dict[str, tuple[int, int]] = {
-    "containerPort": (1, 65535), "hostPort": (0, 65535),
-    **dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"), (0, 2**31 - 1)),
-    **dict.fromkeys(("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold",
-                     "failureThreshold"), (0, 2**31 - 1)),
-    **dict.fromkeys(("defaultMode", "mode"), (0, 0o777)),
-    "activeDeadlineSeconds": (1, 2**31 - 1), "maxSkew": (1, 2**31 - 1), "weight": (1, 100),
-}  # fmt: skip
-"""Field of a pod to its least and greatest value. Source: k8s.io/kubernetes,
-pkg/apis/core/validation."""
-_FREE_FIELDS = ("labels", "annotations", "matchLabels", "nodeSelector", "limits", "requests")
 
 
 def mistakes(tapp: Document) -> tuple[str, ...]:
@@ -61,8 +37,9 @@ def mistakes(tapp: Document) -> tuple[str, ...]:
         if isinstance(pool, dict):
             bodies |= {f"spec.templatePool.{name}": body for name, body in pool.items()}
         for path, body in bodies.items():
-            pod = body.get("spec") if isinstance(body, dict) else None
-            found += _pod_mistakes(f"{path}.spec", pod)
+            if isinstance(body, dict):
+                wrong = limit_problems("Pod", body, is_known=_has_no_placeholder)
+                found += [f"{path}.{each}" for each in wrong]
     more = [f"and {len(found) - _MAX_MISTAKES} more"] if len(found) > _MAX_MISTAKES else []
     return (*found[:_MAX_MISTAKES], *more)
 
@@ -123,34 +100,6 @@ _SIZES = (
 )  # fmt: skip
 
 
-def _pod_mistakes(path: str, value: Any, section: str = "") -> Iterator[str]:
-    """Yields the mistakes in a pod spec; `section` is the field that contains `value`."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _pod_mistakes(f"{path}[{index}]", item, section)
-    if not isinstance(value, dict):
-        return
-    for key, item in value.items():
-        if key not in _FREE_FIELDS:
-            place = f"{path}.{key}"
-            yield from _field_mistakes(place, key, item, section)
-            yield from _pod_mistakes(place, item, key)
-
-
-def _field_mistakes(path: str, key: str, value: Any, section: str) -> Iterator[str]:
-    """Yields the mistakes of one field of a pod spec; `section` is the field that contains it."""
-    if isinstance(value, str) and "$(" not in value:
-        values = _VALID_VALUES.get(key)
-        if values and value not in values:
-            yield f"{path}: Unsupported value: {value!r}: supported: {', '.join(values)}"
-        if section == "ports" and key == "name" and not is_port_name(value):
-            yield (
-                f"{path}: Invalid value: {value!r}: must be at most {PORT_NAME_LENGTH} lower "
-                "case letters, digits and single '-', with a letter"
-            )
-    if isinstance(value, int) and not isinstance(value, bool) and key in _BOUNDS:
-        least, most = _BOUNDS[key]
-        if not least <= value <= most:
-            yield f"{path}: Invalid value: {value}: must be between {least} and {most}"
-        if key == "successThreshold" and section in ("livenessProbe", "startupProbe") and value > 1:
-            yield f"{path}: Invalid value: {value}: must be 1"
+def _has_no_placeholder(value: Any) -> bool:
+    """Returns True if no text of a value has a placeholder of an instance's values."""
+    return "$(tapp." not in str(value)

@@ -195,8 +195,6 @@ def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
     wanted = None if instance.resize is None else instance.resize.wanted
     if wanted is None or (not wanted.resources and not wanted.obstacle):
         return _NOTHING
-    if wanted.wrong and not instance.updated:
-        return Attempt(wait(Reason.BLOCKED, f"template {quoted(template.name)}: {wanted.wrong}"))
     if obstacle := obstacle_to_resize(pod, wanted):
         return Attempt(obstacle=obstacle)
     names = _names(wanted.resources)

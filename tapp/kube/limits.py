@@ -1,7 +1,8 @@
 """Limits of the API server that can be checked before an object is sent.
 
 `limit_problem` compares a pod, a claim or a Service with a table that has the shape of the object.
-The table has only limits of single values: lengths, allowed characters, ranges. Values that
+The table has limits of single values (`limit_rules.py`: lengths, allowed characters, ranges, valid
+values) and rules for fields that exclude or need each other (`object_rules.py`). Values that
 admission may still add, and rules that depend on the cluster, are left to the API server.
 Annotations have a limit on their sum, which includes Metacontroller's copy of the object:
 `bytes_of` and `length_in_go` count it.
@@ -10,26 +11,17 @@ Sources: Kubernetes 1.34 to 1.37, pkg/apis/core/validation and apimachinery's Ob
 If the versions differ, the rule that accepts more counts.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from tapp.kube.images import is_reference
-from tapp.kube.names import (
-    LABEL_LENGTH,
-    MAX_NAME,
-    is_dns_label,
-    is_label_key,
-    is_label_value,
-    is_subdomain,
-)
+from tapp.kube import limit_rules as rule
+from tapp.kube import object_rules as whole
+from tapp.kube.limit_rules import number, one_of
+from tapp.kube.object_rules import Entries, Object, needs, single
 from tapp.kube.parts import maps_of
 from tapp.words.quoted import quoted
-
-# Returns the requirement that a value violates, or an empty string if the API server accepts it.
-Rule = Callable[[Any], str]
 
 # Most bytes of all annotations of an object, keys and values (TotalAnnotationSizeLimitB).
 MOST_ANNOTATIONS: Final = 256 << 10
@@ -39,152 +31,285 @@ MOST_CUT: Final = 300_000
 
 # Characters of a wrong value that a message shows.
 _SHOWN = 80
-# Printable ASCII without `=` (IsRelaxedEnvVarName).
-_ENV_NAME = re.compile("[ -<>-~]+")
-_CONFIG_KEY = re.compile("[-._a-zA-Z0-9]+")
-_PORT_NAME = re.compile("(?=.*[a-z])[a-z0-9]++(?:-[a-z0-9]++)*+")
-PORT_NAME_LENGTH = 15
-_LARGEST_ID = 2**31 - 1
 
+_LABELS = Entries(rule.QUALIFIED, rule.LABEL_VALUE)
+_LABELLED = {"labels": _LABELS, "annotations": Entries(rule.annotation_key, rule.anything)}
+_METADATA = {**_LABELLED, "name": rule.SUBDOMAIN, "finalizers": [rule.FINALIZER]}
+_PROTOCOL = one_of("TCP", "UDP", "SCTP")
 
-def is_port_name(text: str) -> bool:
-    """Returns True if a port may have this name (IsValidPortName)."""
-    return len(text) <= PORT_NAME_LENGTH and _PORT_NAME.fullmatch(text) is not None
+# --- containers -----------------------------------------------------------------------------------
 
-
-def _is_config_key(text: str) -> bool:
-    """Returns True if a text may be a key of a ConfigMap or Secret (IsConfigMapKey)."""
-    fits = len(text) <= MAX_NAME and _CONFIG_KEY.fullmatch(text) is not None
-    return fits and text != "." and not text.startswith("..")
-
-
-def _is_finalizer(text: str) -> bool:
-    """Returns True if a text may be a finalizer: only Kubernetes' own may lack a prefix."""
-    return is_label_key(text) and ("/" in text or text in _FINALIZERS)
-
-
-_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
-
-
-def _text(fits: Callable[[str], bool], rule: str) -> Rule:
-    """Returns the rule for a text field.
-
-    An empty text is valid, because it means that the field is not set.
-    """
-
-    def check(value: Any) -> str:
-        return rule if isinstance(value, str) and value and not fits(value) else ""
-
-    return check
-
-
-def _number(least: int, most: int) -> Rule:
-    def check(value: Any) -> str:
-        wrong = type(value) is int and not least <= value <= most
-        return f"it must be a number from {least} to {most}" if wrong else ""
-
-    return check
-
-
-_IMAGE = _text(
-    is_reference,
-    "it is not an image reference, and no container runtime can pull it. A reference is "
-    "REGISTRY/PATH:TAG or REGISTRY/PATH@sha256:DIGEST, with a path of lower-case letters and "
-    "digits, a tag of at most 128 characters, and a digest of 64 hexadecimal digits",
-)
-_LABEL = _text(
-    is_dns_label,
-    f"at most {LABEL_LENGTH} lower-case letters, digits and '-' are allowed, "
-    "with a letter or digit at both ends",
-)
-_SUBDOMAIN = _text(
-    is_subdomain,
-    f"at most {MAX_NAME} lower-case letters, digits, '-' and '.' are allowed, "
-    "with a letter or digit at both ends of each part",
-)
-_KEY = (
-    f"at most {LABEL_LENGTH} letters, digits, '-', '_' and '.' are allowed, with a letter or digit "
-    "at both ends, behind an optional prefix that is a DNS name and ends with '/'"
-)
-_VALUE = (
-    f"at most {LABEL_LENGTH} letters, digits, '-', '_' and '.' are allowed, with a letter or digit "
-    "at both ends"
-)
-_QUALIFIED = _text(is_label_key, _KEY)
-_ENV = _text(
-    lambda text: _ENV_NAME.fullmatch(text) is not None,
-    "only printable ASCII characters without '=' are allowed",
-)
-_PORT_TEXT = _text(
-    is_port_name,
-    f"at most {PORT_NAME_LENGTH} lower-case letters, digits and single '-' are allowed, "
-    "with at least one letter",
-)
-_KEY_OF_CONFIG = _text(
-    _is_config_key, f"at most {MAX_NAME} letters, digits, '-', '_' and '.' are allowed"
-)
-_PORT, _NO_PORT, _ID = _number(1, 65_535), _number(0, 65_535), _number(0, _LARGEST_ID)
-
-
-class _Entries:
-    """The rules for the keys and the values of a map such as labels."""
-
-    def __init__(self, key: Rule, value: Rule) -> None:
-        self.key, self.value = key, value
-
-
-def _annotation_key(key: Any) -> str:
-    # The API server converts annotation keys to lower case before it checks them.
-    return _QUALIFIED(key.lower())
-
-
-def _anything(_: Any) -> str:
-    return ""
-
-
-_LABELS = _Entries(_QUALIFIED, _text(is_label_value, _VALUE))
-_METADATA = {
-    "name": _SUBDOMAIN,
-    "labels": _LABELS,
-    "annotations": _Entries(_annotation_key, _anything),
-    "finalizers": [_text(_is_finalizer, f"{_KEY}; the prefix is needed")],
+_HTTP = {
+    "port": rule.port_or_name,
+    "scheme": one_of("HTTP", "HTTPS"),
+    "httpHeaders": [{"name": rule.HEADER}],
 }
-_READ = {"name": _SUBDOMAIN, "key": _KEY_OF_CONFIG}
-_CONTAINER = {
-    "name": _LABEL,
-    "image": _IMAGE,
-    "ports": [{"name": _PORT_TEXT, "containerPort": _PORT, "hostPort": _NO_PORT}],
-    "env": [{"name": _ENV, "valueFrom": {"configMapKeyRef": _READ, "secretKeyRef": _READ}}],
-    "securityContext": {"runAsUser": _ID, "runAsGroup": _ID},
+_HANDLERS = {
+    "exec": Object({}, (needs("command"),)),
+    "httpGet": _HTTP, "tcpSocket": {"port": rule.port_or_name}, "grpc": {"port": rule.PORT},
+}  # fmt: skip
+_PROBE = {
+    **_HANDLERS,
+    **dict.fromkeys(("initialDelaySeconds", "timeoutSeconds", "periodSeconds"), number(0)),
+    **dict.fromkeys(("successThreshold", "failureThreshold"), number(0)),
+    "terminationGracePeriodSeconds": number(1, 2**63 - 1),
 }
+_ONE_HANDLER = single("handler", "exec", "httpGet", "tcpSocket", "grpc", needed=True)
+# A liveness or startup probe passes with its first success.
+_ALIVE = Object({**_PROBE, "successThreshold": rule.one_success}, (_ONE_HANDLER,))
+_HOOK = Object(_HANDLERS, (single("handler", "exec", "httpGet", "tcpSocket", "sleep"),))
+_READ = {"name": rule.SUBDOMAIN, "key": rule.CONFIG_KEY}
+_SOURCES = ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef")
+_SOURCE = Object(
+    {
+        "configMapKeyRef": _READ,
+        "secretKeyRef": _READ,
+        "fieldRef": {"fieldPath": rule.FIELD_PATH},
+        "resourceFieldRef": {"resource": rule.READ_AMOUNT},
+    },
+    (single("source", *_SOURCES),),
+)
+_ENV_FROM = ("configMapRef", "secretRef")
+_PROFILE_TYPE = one_of("Localhost", "RuntimeDefault", "Unconfined")
+_PROFILES = {
+    "seccompProfile": Object(
+        {"type": _PROFILE_TYPE, "localhostProfile": rule.INNER_PATH}, (whole.local_profile,)
+    ),
+    "appArmorProfile": Object({"type": _PROFILE_TYPE}, (whole.local_profile,)),
+}
+_MOUNT = Object(
+    {
+        "subPath": rule.INNER_PATH,
+        "subPathExpr": rule.INNER_PATH,
+        "mountPropagation": one_of("None", "HostToContainer", "Bidirectional"),
+    },
+    (needs("mountPath"), single("path in the volume", "subPath", "subPathExpr")),
+)
+_CONTAINER_FIELDS = {
+    "name": rule.LABEL,
+    "image": rule.IMAGE,
+    "imagePullPolicy": one_of("Always", "IfNotPresent", "Never"),
+    "terminationMessagePolicy": one_of("File", "FallbackToLogsOnError"),
+    "restartPolicy": one_of("Always", "OnFailure", "Never"),
+    "ports": [
+        {
+            "name": rule.PORT_NAME,
+            "containerPort": rule.PORT,
+            "hostPort": rule.NO_PORT,
+            "protocol": _PROTOCOL,
+        }
+    ],
+    "env": [Object({"name": rule.ENV_NAME, "valueFrom": _SOURCE}, (whole.value_or_source,))],
+    "envFrom": [
+        Object(
+            {"prefix": rule.ENV_NAME, **{key: {"name": rule.SUBDOMAIN} for key in _ENV_FROM}},
+            (single("source", *_ENV_FROM),),
+        )
+    ],
+    "volumeMounts": [_MOUNT],
+    "resources": Object({}, (whole.amounts,)),
+    "resizePolicy": [
+        {
+            "resourceName": one_of("cpu", "memory"),
+            "restartPolicy": one_of("NotRequired", "RestartContainer"),
+        }
+    ],
+    "livenessProbe": _ALIVE,
+    "startupProbe": _ALIVE,
+    "readinessProbe": Object(_PROBE, (_ONE_HANDLER, whole.no_grace_period)),
+    "lifecycle": {"postStart": _HOOK, "preStop": _HOOK},
+    "securityContext": Object(
+        {
+            "runAsUser": rule.ID,
+            "runAsGroup": rule.ID,
+            "procMount": one_of("Default", "Unmasked"),
+            **_PROFILES,
+        },
+        (whole.escalation,),
+    ),
+}
+_OF_CONTAINERS = (whole.propagation, whole.restart_rules)
+_CONTAINER = Object(_CONTAINER_FIELDS, _OF_CONTAINERS)
+_INIT_CONTAINER = Object(_CONTAINER_FIELDS, (*_OF_CONTAINERS, whole.plain_init_container))
+
+# --- pods -----------------------------------------------------------------------------------------
+
+_SELECTOR_OPERATOR = one_of("In", "NotIn", "Exists", "DoesNotExist")
+_NODES = {
+    "matchExpressions": [
+        Object(
+            {
+                "key": rule.QUALIFIED,
+                "operator": one_of("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"),
+            },
+            (whole.selector_values,),
+        )
+    ]
+}
+_SELECTOR = {
+    "matchLabels": _LABELS,
+    "matchExpressions": [
+        Object({"key": rule.QUALIFIED, "operator": _SELECTOR_OPERATOR}, (whole.selector_values,))
+    ],
+}
+_WEIGHT = number(1, 100)
+_PODS = Object(
+    {"topologyKey": rule.QUALIFIED, "labelSelector": _SELECTOR, "namespaceSelector": _SELECTOR},
+    (needs("topologyKey"),),
+)
+_PODS_AFFINITY = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [_PODS],
+    "preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": _WEIGHT, "podAffinityTerm": _PODS}
+    ],
+}
+_AFFINITY = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": Object(
+            {"nodeSelectorTerms": [_NODES]}, (needs("nodeSelectorTerms"),)
+        ),
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": _WEIGHT, "preference": _NODES}
+        ],
+    },
+    "podAffinity": _PODS_AFFINITY,
+    "podAntiAffinity": _PODS_AFFINITY,
+}
+_SPREAD = Object(
+    {
+        "maxSkew": number(1),
+        "minDomains": number(1),
+        "whenUnsatisfiable": one_of("DoNotSchedule", "ScheduleAnyway"),
+        "labelSelector": _SELECTOR,
+    },
+    (needs("topologyKey"), whole.only_with("minDomains", "whenUnsatisfiable", "DoNotSchedule")),
+)
+_TOLERATION = Object(
+    {
+        "key": rule.QUALIFIED,
+        "operator": one_of("Exists", "Equal", "Lt", "Gt"),
+        "effect": one_of("NoSchedule", "PreferNoSchedule", "NoExecute"),
+    },
+    (
+        whole.not_with_empty_key,
+        whole.toleration_value,
+        whole.only_with("tolerationSeconds", "effect", "NoExecute"),
+    ),
+)
+_MODE = number(0, 0o777)
+_FILES = {"defaultMode": _MODE, "items": [{"path": rule.INNER_PATH, "mode": _MODE}]}
+_READ_BY_FILE = Object(
+    {
+        "path": rule.INNER_PATH,
+        "mode": _MODE,
+        "fieldRef": {"fieldPath": rule.FIELD_PATH_OF_VOLUME},
+        "resourceFieldRef": Object({"resource": rule.READ_AMOUNT}, (needs("containerName"),)),
+    },
+    (single("source", "fieldRef", "resourceFieldRef"),),
+)
+_DOWNWARD = {"defaultMode": _MODE, "items": [_READ_BY_FILE]}
+_PROJECTED = ("clusterTrustBundle", "configMap", "downwardAPI", "secret", "serviceAccountToken")
+_CLAIM_SPEC = {
+    "storageClassName": rule.SUBDOMAIN,
+    "accessModes": [one_of("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")],
+    "volumeMode": one_of("Block", "Filesystem"),
+    "resources": {"requests": {"storage": rule.not_negative}},
+}
+_VOLUME_KINDS = (
+    "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "configMap", "csi",
+    "downwardAPI", "emptyDir", "ephemeral", "fc", "flexVolume", "flocker", "gcePersistentDisk",
+    "gitRepo", "glusterfs", "hostPath", "image", "iscsi", "nfs", "persistentVolumeClaim",
+    "photonPersistentDisk", "portworxVolume", "projected", "quobyte", "rbd", "scaleIO",
+    "secret", "storageos", "vsphereVolume",
+)  # fmt: skip
+_VOLUME = Object(
+    {
+        "name": rule.LABEL,
+        "image": {"reference": rule.IMAGE, "pullPolicy": one_of("Always", "IfNotPresent", "Never")},
+        "hostPath": {
+            "path": rule.NO_BACKSTEPS,
+            "type": one_of(
+                *("DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket"),
+                *("CharDevice", "BlockDevice"),
+            ),
+        },
+        "emptyDir": {"sizeLimit": rule.not_negative},
+        "configMap": Object(_FILES, (needs("name"),)),
+        "secret": Object(_FILES, (needs("secretName"),)),
+        "downwardAPI": _DOWNWARD,
+        "ephemeral": {"volumeClaimTemplate": {"metadata": _LABELLED, "spec": _CLAIM_SPEC}},
+        "projected": {
+            "defaultMode": _MODE,
+            "sources": [
+                Object(
+                    {"configMap": _FILES, "secret": _FILES, "downwardAPI": _DOWNWARD},
+                    (single("source", *_PROJECTED),),
+                )
+            ],
+        },
+    },
+    (single("kind of volume", *_VOLUME_KINDS),),
+)
 _POD = {
     "metadata": _METADATA,
-    "spec": {
-        "hostname": _LABEL,
-        "subdomain": _LABEL,
-        "containers": [_CONTAINER],
-        "initContainers": [_CONTAINER],
-        "volumes": [{"name": _LABEL, "image": {"reference": _IMAGE}}],
-        "nodeName": _SUBDOMAIN,
-        "nodeSelector": _LABELS,
-        "serviceAccountName": _SUBDOMAIN,
-        "priorityClassName": _SUBDOMAIN,
-        "runtimeClassName": _SUBDOMAIN,
-        "readinessGates": [{"conditionType": _QUALIFIED}],
-        "schedulingGates": [{"name": _QUALIFIED}],
-        "resourceClaims": [{"name": _LABEL}],
-        "hostAliases": [{"hostnames": [_SUBDOMAIN]}],
-        "tolerations": [{"key": _QUALIFIED}],
-        "activeDeadlineSeconds": _number(1, _LARGEST_ID),
-        "securityContext": {"runAsUser": _ID, "runAsGroup": _ID, "fsGroup": _ID},
-    },
+    "spec": Object(
+        {
+            "hostname": rule.LABEL,
+            "subdomain": rule.LABEL,
+            "containers": [_CONTAINER],
+            "initContainers": [_INIT_CONTAINER],
+            "volumes": [_VOLUME],
+            "restartPolicy": one_of("Always", "OnFailure", "Never"),
+            "dnsPolicy": one_of("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
+            "dnsConfig": Object({"nameservers": [rule.ADDRESS]}, (whole.name_servers,)),
+            "os": {"name": one_of("linux", "windows")},
+            "nodeName": rule.SUBDOMAIN,
+            "nodeSelector": _LABELS,
+            "affinity": _AFFINITY,
+            "topologySpreadConstraints": [_SPREAD],
+            "serviceAccountName": rule.SUBDOMAIN,
+            "priorityClassName": rule.SUBDOMAIN,
+            "preemptionPolicy": one_of("Never", "PreemptLowerPriority"),
+            "runtimeClassName": rule.SUBDOMAIN,
+            "readinessGates": [{"conditionType": rule.QUALIFIED}],
+            "schedulingGates": [{"name": rule.QUALIFIED}],
+            "resourceClaims": [{"name": rule.LABEL}],
+            "hostAliases": [{"ip": rule.ADDRESS, "hostnames": [rule.SUBDOMAIN]}],
+            "tolerations": [_TOLERATION],
+            "activeDeadlineSeconds": number(1),
+            "securityContext": {
+                "runAsUser": rule.ID,
+                "runAsGroup": rule.ID,
+                "fsGroup": rule.ID,
+                "supplementalGroups": [rule.ID],
+                "fsGroupChangePolicy": one_of("Always", "OnRootMismatch"),
+                "supplementalGroupsPolicy": one_of("Merge", "Strict"),
+                "sysctls": [{"name": rule.SYSCTL}],
+                **_PROFILES,
+            },
+        },
+        (
+            whole.dns_none,
+            whole.host_ports,
+            whole.shared_processes,
+            whole.sleeps,
+            whole.resizes_without_restart,
+            whole.claimed_resources,
+        ),
+    ),
 }
-_CLAIM = {"metadata": _METADATA, "spec": {"storageClassName": _SUBDOMAIN}}
+
+# --- other kinds ----------------------------------------------------------------------------------
+
+_CLAIM = {"metadata": _METADATA, "spec": _CLAIM_SPEC}
 _SERVICE = {
-    "metadata": {**_METADATA, "name": _LABEL},
+    "metadata": {**_METADATA, "name": rule.LABEL},
     "spec": {
-        "ports": [{"name": _LABEL, "port": _PORT, "nodePort": _NO_PORT}],
-        "externalName": _SUBDOMAIN,
+        "type": one_of("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"),
+        "ports": [
+            {"name": rule.LABEL, "port": rule.PORT, "nodePort": rule.NO_PORT, "protocol": _PROTOCOL}
+        ],
+        "externalName": rule.SUBDOMAIN,
     },
 }
 # Kind -> its limits, in the shape of the object; a list has the limits of each entry.
@@ -201,27 +326,63 @@ def limit_problem(kind: str, document: Mapping[str, Any]) -> str:
     Returns an empty string if all values are valid. Values of a wrong type are skipped, because the
     CRD or the API server refuses them.
     """
-    return _limit_problem(document, TABLES[kind], "")
+    return next(limit_problems(kind, document), "")
 
 
-def _limit_problem(value: Any, limits: Any, path: str) -> str:
-    if isinstance(limits, _Entries):
-        return _entries_problem(value, limits, path)
+def limit_problems(
+    kind: str, document: Mapping[str, Any], is_known: Callable[[Any], bool] = lambda _: True
+) -> Iterator[str]:
+    """Yields all values of an object that exceed a limit, with path and limit.
+
+    `is_known` returns False for a value that is not yet known, because it has placeholders. Such a
+    value is not checked.
+    """
+    for path, text in _problems(document, TABLES[kind], is_known):
+        yield f"{path.removeprefix('.')} {text}"
+
+
+# Path and sentence of each problem. The path is put together only if there is a problem, because
+# most values are valid.
+_Problems = Sequence[tuple[str, str]]
+
+
+def _problems(value: Any, limits: Any, is_known: Callable[[Any], bool]) -> _Problems:
     if callable(limits):
-        wrong = limits(value)
-        return wrong and f"{path[1:]} is {quoted(value, _SHOWN)}: {wrong}"
-    parts: Iterator[str] = iter(())
+        wrong = limits(value) if is_known(value) else ""
+        return [("", f"is {quoted(value, _SHOWN)}: {wrong}")] if wrong else ()
+    if isinstance(limits, Object):
+        return _object_problems(value, limits, is_known)
+    if isinstance(limits, Entries):
+        return _entry_problems(value, limits, is_known)
+    found: list[tuple[str, str]] = []
     if isinstance(limits, list) and isinstance(value, list):
-        parts = (
-            _limit_problem(item, limits[0], f"{path}[{index}]") for index, item in enumerate(value)
-        )
+        for index, item in enumerate(value):
+            if wrong := _problems(item, limits[0], is_known):
+                found += [(f"[{index}]{path}", text) for path, text in wrong]
     elif isinstance(limits, dict) and isinstance(value, dict):
-        parts = (
-            _limit_problem(value.get(key), limit, f"{path}.{key}")
-            for key, limit in limits.items()
-            if key in value
-        )
-    return next(filter(None, parts), "")
+        for key, item in value.items():
+            if (limit := limits.get(key)) and (wrong := _problems(item, limit, is_known)):
+                found += [(f".{key}{path}", text) for path, text in wrong]
+    return found
+
+
+def _object_problems(value: Any, limits: Object, is_known: Callable[[Any], bool]) -> _Problems:
+    found = _problems(value, limits.fields, is_known)
+    if isinstance(value, dict) and is_known(value):
+        for check in limits.wholes:
+            if wrong := check(value):
+                found = [*found, ("", wrong)]
+    return found
+
+
+def _entry_problems(value: Any, limits: Entries, is_known: Callable[[Any], bool]) -> _Problems:
+    found = []
+    for key, text in (value if isinstance(value, dict) else {}).items():
+        if wrong := limits.key(key):
+            found.append(("", f"has the key {quoted(key, _SHOWN)}: {wrong}"))
+        if is_known(text) and (wrong := limits.value(text)):
+            found.append((f"[{quoted(key, _SHOWN)}]", f"is {quoted(text, _SHOWN)}: {wrong}"))
+    return found
 
 
 def missing_image(spec: Mapping[str, Any]) -> str:
@@ -238,15 +399,6 @@ def missing_image(spec: Mapping[str, Any]) -> str:
             if isinstance(holder, dict) and not holder.get(field.rpartition(".")[2]):
                 path = f"spec.{section}[{index}].{field}"
                 return f"{path} is missing, and the API server refuses a pod without it"
-    return ""
-
-
-def _entries_problem(value: Any, limits: _Entries, path: str) -> str:
-    for key, text in (value if isinstance(value, dict) else {}).items():
-        if wrong := limits.key(key):
-            return f"{path[1:]} has the key {quoted(key, _SHOWN)}: {wrong}"
-        if wrong := limits.value(text):
-            return f"{path[1:]}[{quoted(key, _SHOWN)}] is {quoted(text, _SHOWN)}: {wrong}"
     return ""
 
 

@@ -19,7 +19,6 @@ from tapp.kube.resources import (
     not_resizable,
     qos_class,
     removed_sizes,
-    requests_beyond_limits,
     sizes_of,
     with_requests,
 )
@@ -38,7 +37,6 @@ class Wanted(NamedTuple):
     # Names of the containers that the kubelet restarts for the resize (`resizePolicy`).
     restarts: tuple[str, ...] = ()
     obstacle: str = ""  # Reason why the change needs a new pod; empty if it does not.
-    wrong: str = ""  # Reason why no pod at all can have these resources; empty if a pod can.
     # True if the memory limit of a container decreases without a restart of the container.
     shrinks: bool = False
 
@@ -46,7 +44,7 @@ class Wanted(NamedTuple):
 def wanted_of(spec: PodSpec, template: Template) -> Wanted:
     """Returns the resources of the template that the pod's containers do not have yet."""
     changes: dict[str, Any] = {}
-    restarts, obstacles, invalid, shrinks = [], list[str](), list[str](), False
+    restarts, obstacles, shrinks = [], list[str](), False
     for container in running(template.spec):
         name, resources = container["name"], container.get("resources") or {}
         before = spec.resources_of(name)
@@ -59,7 +57,6 @@ def wanted_of(spec: PodSpec, template: Template) -> Wanted:
         restarts_container = not changed.isdisjoint(spec.resize_restarts.get(name, ()))
         restarts += [name] if restarts_container else []
         obstacles += _obstacles(name, spec, (old, new), (before, resources))
-        invalid += _invalid(name, new)
         # Kubernetes before 1.34 refuses to decrease a memory limit without a restart.
         limit = "limits", "memory"
         shrinks = shrinks or (not restarts_container and new.get(limit, 0) < old.get(limit, 0))
@@ -71,8 +68,7 @@ def wanted_of(spec: PodSpec, template: Template) -> Wanted:
         classes = qos_class(now.values()), qos_class({**now, **changes}.values())
         if classes[0] != classes[1]:
             obstacles.append(f"its QoS class would be {classes[1]}, and is {classes[0]}")
-    first, refused = (next(iter(found), "") for found in (obstacles, invalid))
-    return Wanted(changes, tuple(restarts), first, refused, shrinks)
+    return Wanted(changes, tuple(restarts), next(iter(obstacles), ""), shrinks)
 
 
 def _obstacles(
@@ -98,19 +94,6 @@ def _obstacles(
             f"resources.claims of container {quoted(name)} changes, which a resize cannot do",
         ]
     )
-
-
-def _invalid(name: str, sizes: Sizes) -> list[str]:
-    """Returns why the API server would refuse the resources of a container in every pod."""
-    found = [
-        f"{kind}.{resource} of container {quoted(name)} is not a valid quantity"
-        for (kind, resource), value in sorted(sizes.items())
-        if value < 0
-    ]
-    return found + [
-        f"container {quoted(name)} requests more {resource} than its limit"
-        for resource in requests_beyond_limits(sizes)
-    ]
 
 
 def obstacle_to_resize(pod: Pod, wanted: Wanted) -> str:

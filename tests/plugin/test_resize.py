@@ -44,7 +44,7 @@ def test_pods_are_resized_one_by_one(more: Document) -> None:
             "limits.memory of container 'web' cannot be removed by a resize",
         ),
         (
-            {"limits": {"cpu": "200m", "memory": "64Mi"}, "requests": {"nvidia.com/gpu": "1"}},
+            {"limits": {"cpu": "200m", "memory": "64Mi", "nvidia.com/gpu": "1"}},
             "nvidia.com/gpu of container 'web' cannot be resized",
         ),
     ],

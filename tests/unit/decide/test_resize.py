@@ -54,7 +54,7 @@ REPLACED = "Recreate/NotInPlace: "
         (None, LESS, REPLACED + "its QoS class would be Burstable, and is BestEffort"),
         (
             LESS,
-            {"requests": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": 1}},
+            {**LESS, "limits": {"nvidia.com/gpu": 1}},
             REPLACED + "nvidia.com/gpu of container 'app' cannot be resized",
         ),
         (
@@ -65,19 +65,20 @@ REPLACED = "Recreate/NotInPlace: "
         (
             LESS,
             {**LESS, "limits": {"cpu": "500m"}},
-            "Keep/Blocked: template 'default': container 'app' requests more cpu than its limit",
+            "Keep/Blocked: template 'default': "
+            "spec.containers[0].resources has more requests than limits of 'cpu'",
         ),
         (
             LESS,
             {"requests": {"cpu": "much", "memory": "1Gi"}},
             "Keep/Blocked: template 'default': "
-            "requests.cpu of container 'app' is not a valid quantity",
+            "spec.containers[0].resources has requests of 'cpu' 'much': it must be a quantity",
         ),
         (
             LESS,
             {"requests": {"cpu": "-1", "memory": "1Gi"}},
             "Keep/Blocked: template 'default': "
-            "requests.cpu of container 'app' is not a valid quantity",
+            "spec.containers[0].resources has requests of 'cpu' '-1': it must be a quantity",
         ),
     ],
     ids=[
@@ -99,8 +100,11 @@ def test_changed_resources_are_resized_or_replace_the_pod_or_are_blocked(
     before: Document | None, after: Document | None, expected: str
 ) -> None:
     # The kubelet reports {} for a container without any resources.
-    world = tapp_with_resizing(template_with_resources(before))
-    assert decision(world.change(template=template_with_resources(after))).startswith(expected)
+    first, second = (template_with_resources(each) for each in (before, after))
+    for each in (first, second):
+        each["spec"]["resourceClaims"] = [{"name": "x", "resourceClaimName": "x"}]
+    world = tapp_with_resizing(first)
+    assert decision(world.change(template=second)).startswith(expected)
 
 
 def test_change_of_image_and_resources_replaces_the_pod() -> None:

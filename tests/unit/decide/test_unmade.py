@@ -152,7 +152,7 @@ def test_recorded_template_shows_which_volumes_admission_added_to_stripped_pods(
 
 @pytest.mark.parametrize(
     "odd",
-    [None, 7, "x", ["x"], {"name": ["x"]}, [{"name": ["x"]}], [[7]]],
+    [None, 7, "x", ["x"], {"name": ["x"]}, [{"name": ["x"], "mountPath": ["x"]}], [[7]]],
     ids=["null", "number", "string", "strings", "object", "objects", "lists"],
 )
 def test_template_fields_of_a_wrong_type_are_left_to_the_api_server(odd: Any) -> None:
