@@ -162,7 +162,9 @@ def test_deferred_resize_waits_and_sets_a_condition() -> None:
     assert life.uids() == born
     assert life.condition("Progressing").startswith("True Updating")
     found = life.condition("PodsNotResized")
-    assert found.startswith("True ResizeDeferred: instance 0: its node has had no room since ")
+    assert found.startswith(
+        "True ResizeDeferred: instance 0: its node has had no room for the resources of"
+    )
     assert "Node didn't have enough resource: cpu" in found
     make_pending(life, "Deferred")
     life.world.run(60)
@@ -188,7 +190,7 @@ def test_resize_that_the_kubelet_never_starts_sets_a_condition() -> None:
     life.world.kubelet.levers.resize_seconds = 10**6
     life.begin_patch(template=asking("200m"))
     life.world.run(200)
-    assert "True NotResized: instance 0: its kubelet has not" in life.condition("PodsNotResized")
+    assert "True NotResized: instance 0: the kubelet has not" in life.condition("PodsNotResized")
     assert limits(life)[1:] == ["100m 100m", "100m 100m"]
 
 
