@@ -113,7 +113,9 @@ def environment_with_kubectl() -> dict[str, str]:
 
 
 class Person:
-    """A user at a terminal who has typed a `kubectl tapp` command, and reads the output."""
+    """A user at a terminal with a running `kubectl tapp` command: types keys and reads the
+    output.
+    """
 
     def __init__(self, plugin: Plugin, *arguments: str) -> None:
         """Types the command."""

@@ -297,7 +297,7 @@ def test_stopped_old_controller_is_not_a_problem() -> None:
 
 
 def test_warning_names_the_old_admission_webhook() -> None:
-    """That webhook would refuse every write of a TApp."""
+    """The old webhook would refuse every write of a TApp."""
     hooks = "validatingwebhookconfigurations.admissionregistration.k8s.io"
     _, text = play(old_app(**{hooks: [thing("tapp-admission")]}))
     assert "kubectl delete validatingwebhookconfiguration tapp-admission" in text

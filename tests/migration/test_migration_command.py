@@ -70,7 +70,7 @@ def test_older_python_gets_a_message_with_the_needed_version(
 
 
 def python(version: str) -> str:
-    """Returns the path of a Python of this version; skips the test if there is none."""
+    """Returns the path of a Python of this version; skips the test if this machine lacks it."""
     name = f"python{version}"
     asked = [name, "-c", "import sys; print(sys.executable)"]
     try:

@@ -210,9 +210,8 @@ FEW = (
 
 @pytest.mark.parametrize("case", cases(CASES, [each for each in CASES if each not in FEW]))
 def test_shortened_forecast_has_the_same_result_as_the_full_one(case: str) -> None:
-    """Both have the same outcomes, claims, refusals and stuck instances.
-
-    The largest number of unavailable instances is the same, too.
+    """The shortened and the full forecast have the same outcomes, claims, refusals and stuck
+    instances.
     """
     replicas, spec, edit = CASES[case]
     assert_alike(*both(life_of(replicas, **spec), edit))
