@@ -40,7 +40,8 @@ def single(what: str, *fields: str, needed: bool = False) -> Whole:
     """
 
     def check(value: Mapping[str, Any]) -> str:
-        found = [key for key in fields if key in value]
+        # The API server reads null and an empty text as a field that is not set.
+        found = [key for key in fields if value.get(key) not in (None, "")]
         if len(found) > 1:
             return f"has {name_list(sorted(found))}, and only one {what} is allowed"
         # Another field may be one that only newer servers have.
@@ -176,7 +177,10 @@ _HUGE_PAGES = "hugepages-"
 
 def amounts(value: Mapping[str, Any]) -> str:
     """Checks requests and limits: names, amounts, and that no request exceeds its limit."""
-    sizes = sizes_of(value)
+    # The API server reads the amount null as 0.
+    sizes = {
+        key: size for key, size in sizes_of(value).items() if value[key[0]][key[1]] is not None
+    }
     for (kind, name), size in sizes.items():
         if wrong := _resource_problem(name, size):
             return f"has {kind} of {quoted(name)} {quoted(value[kind][name])}: {wrong}"

@@ -73,6 +73,22 @@ def test_plan_of_files_says_what_it_did_not_check(tmp_path: Path) -> None:
     assert "no API server was asked: the CRD's rules between fields" in found.out
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        container(livenessProbe={"exec": None, "httpGet": {"port": 80}}),
+        pod(volumes=[{"name": "v", "emptyDir": None, "configMap": {"name": "a"}}]),
+        container(volumeMounts=[
+            {"name": "v", "mountPath": "/v", "subPath": "", "subPathExpr": "x"}]),
+        container(resources={"limits": {"cpu": 1}, "requests": {"cpu": None}}),
+    ],
+    ids=["a handler of a probe", "a kind of volume", "a path in a volume", "a request"],
+)  # fmt: skip
+def test_fields_that_are_null_or_empty_count_as_unset(spec: dict[str, Any]) -> None:
+    """Charts often render such fields, and the API server accepts them."""
+    assert mistakes(manifest(**spec)) == ()
+
+
 def test_examples_have_no_errors() -> None:
     documents = [each for path in EXAMPLES.rglob("*.yaml") for each in _documents(path)]
     assert len(documents) > 5
