@@ -40,7 +40,10 @@ from tapp.world import Options, World
 
 @dataclass
 class Plan:
-    """All decisions of one sync."""
+    """All decisions of one sync.
+
+    `tapp/answer/` makes the children, the status and the Events of the response from a plan.
+    """
 
     world: World
     options: Options
@@ -64,12 +67,18 @@ class Plan:
 
     @property
     def available(self) -> set[int]:
-        """Returns the numbers of the available instances, before any update of this sync."""
+        """Returns the numbers of the instances that are available before this sync updates any."""
         return self.serving.available
 
 
 def make_plan(world: World, options: Options, now: float) -> Plan:
-    """Returns all decisions of a sync at `now`, in seconds since the epoch."""
+    """Decides what happens to the instances, claims, ControllerRevisions and Services of a TApp.
+
+    Args:
+        world: the TApp with its children, as the request shows them.
+        options: the operator's settings for all TApps.
+        now: the time of this sync, in seconds since the epoch.
+    """
     assembly = assemble(world, options, now)
     instances, partition = assembly.instances, assembly.partition
     budgets = budgets_of(world.tapp.spec, instances)
@@ -122,8 +131,18 @@ def _plan_objects(
 
     The response has a size limit. ControllerRevisions come first, because an update without a
     record could not be undone. Then come pods with their claims, and Services in the remaining
-    space. Returns the cases with their last delays. The second value is True if another sync has to
-    follow soon, because it is too early for a change or an object does not fit.
+    space.
+
+    Args:
+        situation: the input of all stages of this sync.
+        partition: which instances stay at an older revision.
+        cases: the instances with their decisions so far.
+        findings: the function adds its plans to this object.
+
+    Returns:
+        The cases, in which updates and creations that do not fit are delayed to a later sync. The
+        second value is True if another sync has to follow soon, because it is too early for a
+        change or an object does not fit.
     """
     world, options = situation.world, situation.options
     left = options.max_new_pods_bytes - findings.pulls.bytes
@@ -145,6 +164,10 @@ def _plan_objects(
 
 
 def _recorded(instances: Sequence[Instance]) -> dict[int, Templates]:
+    """Returns instance number -> recorded spec of its revision.
+
+    Only instances whose revision was read from the history, together with its spec, have an entry.
+    """
     return {
         item.id: item.history.templates
         for item in instances
@@ -155,7 +178,11 @@ def _recorded(instances: Sequence[Instance]) -> dict[int, Templates]:
 def _history(
     situation: Situation, partition: Partition, instances: Sequence[Instance], limit: int
 ) -> tuple[HistoryPlan, bool]:
-    """Plans the ControllerRevisions. Also returns True if it is too early to change any."""
+    """Plans which ControllerRevisions are created and deleted, within `limit` bytes.
+
+    While updates of the previous spec may still be under way, the ControllerRevisions stay
+    unchanged. The second value is True if changes were put off for this reason.
+    """
     world = situation.world
     plan = plan_history(world, _running(world, instances), frozenset(partition.in_use), limit)
     # Their events would start the next sync at once, before the cache shows the pods' last updates.
@@ -165,9 +192,10 @@ def _history(
 
 
 def _running(world: World, instances: Sequence[Instance]) -> list[Template]:
-    """Returns the templates that the spec gives to instances, each once.
+    """Returns the templates that the current spec gives to the instances below `spec.replicas`.
 
-    Templates that cannot be used are left out.
+    Each template is contained once. An instance that the partition keeps at an older revision
+    counts with its template of the current spec. Templates that cannot be resolved are left out.
     """
     names = {
         item.template_name: world.templates.of(item.id)
@@ -180,7 +208,7 @@ def _running(world: World, instances: Sequence[Instance]) -> list[Template]:
 
 
 def _services(world: World, instances: Sequence[Instance], limit: int) -> ServicePlan:
-    """Plans a Service for each instance.
+    """Plans the Services of the instances, one for each, in at most `limit` bytes of the response.
 
     An instance that is deleted or killed keeps its Service until its pod is gone, because clients
     may still use the pod.
@@ -200,6 +228,7 @@ def _services(world: World, instances: Sequence[Instance], limit: int) -> Servic
 def _missing_objects(
     situation: Situation, instances: Sequence[Instance], findings: Findings
 ) -> MissingObjects:
+    """Returns the instances that lack a pod, a claim or a Service, with the time since when."""
     world, status = situation.world, situation.world.tapp.status
     services = findings.storage.services.missing
     return MissingObjects(
@@ -210,6 +239,7 @@ def _missing_objects(
 
 
 def _overdue(world: World, now: float) -> Overdue:
+    """Returns the pods, claims and Services that should have been deleted long ago."""
     services = chain.from_iterable(each.values() for each in world.plain.values())
     pods = chain(world.pods.values(), world.pullers.values(), world.foreign)
     return overdue_of(pods, world.claims.values(), services, now)

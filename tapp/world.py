@@ -15,7 +15,9 @@ from tapp.words.kinds import Kind
 
 @dataclass(frozen=True)
 class Options:
-    """The operator's choices for all TApps; `hooks.service.settings` reads the environment."""
+    """The operator's settings for all TApps; `hooks.service.settings` reads them from the
+    environment.
+    """
 
     delete_pod_after_app_finish: bool = True  # keep finished pods until the whole app has finished
     toleration_seconds: int = SECONDS  # the cluster's default for not-ready and unreachable nodes
@@ -31,7 +33,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Declared:
-    """The kinds of children that the CompositeController declares, beyond pods and claims."""
+    """The kinds of children that the CompositeController manages in addition to pods and claims.
+
+    They depend on the components that the operator has installed.
+    """
 
     revisions: bool = False  # ControllerRevisions are children and never updated (`OnDelete`)
     growing_claims: bool = False  # claims are updated, too (`InPlace`)
@@ -43,7 +48,7 @@ NOTHING_MORE: Final = Declared()
 
 @dataclass
 class World:
-    """The content of a request, as values."""
+    """The content of a sync request: the TApp and its children, parsed into Python objects."""
 
     tapp: TApp
     templates: Templates  # the templates of its spec

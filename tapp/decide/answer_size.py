@@ -44,7 +44,11 @@ _STAYING = (Action.KEEP, Action.MARK, Action.ADOPT, Action.UPDATE)
 
 @dataclass
 class AnswerSpace:
-    """The instances that do not fit into a response, and the pods that do not appear."""
+    """The instances that wait because the response is full, and the pods that do not appear.
+
+    A pod does not appear if the service has requested it in an earlier sync and it still does not
+    exist.
+    """
 
     waiting: set[int] = field(default_factory=set)  # instances for which nothing is created now
     delays: dict[int, Verdict] = field(default_factory=dict)
@@ -57,8 +61,8 @@ class AnswerSpace:
 def without_node(cases: Iterable[Case]) -> list[Instance]:
     """Returns the instances whose pod is created now, or exists and has no node yet.
 
-    A pod without a node may wait for a claim that was refused or deleted. So its claims are written
-    again.
+    The claims of these instances are part of the response. A pod without a node may wait for a
+    claim that the API server refused or that somebody deleted, so its claims are requested again.
     """
     return [
         case.instance
@@ -77,9 +81,16 @@ def without_node(cases: Iterable[Case]) -> list[Instance]:
 def fit_into_answer(
     world: World, cases: Iterable[Case], unscheduled: Sequence[Instance], limit: int, now: float
 ) -> AnswerSpace:
-    """Decides which updates, pods and claims fit into a response of about `limit` bytes.
+    """Decides which updates, new pods and new claims fit into a response of about `limit` bytes.
 
-    `unscheduled` is the result of `without_node`.
+    Also finds the pods that earlier syncs have requested and that still do not exist.
+
+    Args:
+        world: the TApp with its children.
+        cases: all instances with the decisions on them.
+        unscheduled: the result of `without_node` for these cases.
+        limit: the remaining bytes of the response.
+        now: the time of this sync, in seconds since the epoch.
     """
     creating = [instance.id for instance in unscheduled if instance.pod is None]
     # The first sync without the pod proves nothing, because the pod is about to be created. The
@@ -119,6 +130,7 @@ Sizes = Iterable[tuple[int, int]]  # Instance and bytes
 
 
 def _sizes_of_updates(updated: Iterable[Instance]) -> Sizes:
+    """Yields each updated instance with the estimated bytes of its update: metadata and images."""
     sizes = dict[int, int]()
     for instance in updated:
         template = instance.template
@@ -130,6 +142,11 @@ def _sizes_of_updates(updated: Iterable[Instance]) -> Sizes:
 
 
 def _sizes_of_new(world: World, unscheduled: Iterable[Instance], refused: Container[int]) -> Sizes:
+    """Yields each instance with the estimated bytes of its new pod and new claims.
+
+    Claims that exist have no size, and neither has a pod that exists. The instances come in the
+    order of their numbers, those in `refused` last.
+    """
     claims, sizes = Claims(world), dict[int, int]()
     for instance in sorted(unscheduled, key=lambda one: (one.id in refused, one.id)):
         size, source = 0, instance.source
@@ -148,7 +165,8 @@ def _sizes_of_new(world: World, unscheduled: Iterable[Instance], refused: Contai
 def _beyond(sizes: Sizes, limit: int) -> tuple[list[int], int]:
     """Returns the instances that do not fit into `limit` bytes, and the remaining bytes.
 
-    The first instance always fits. After the first one that does not fit, only instances of size 0
+    `sizes` has the instances in the order in which they get their place. The first instance always
+    fits, however large it is. After the first instance that does not fit, only instances of size 0
     fit.
     """
     waiting, left = list[int](), limit

@@ -28,6 +28,8 @@ from tapp.world import Options, World
 
 
 class Assembly(NamedTuple):
+    """All instances of a TApp with all observations about them, ready to be judged."""
+
     instances: list[Instance]  # ascending: all below `spec.replicas`, then those beyond
     partition: Partition
     problems: CreationProblems
@@ -36,6 +38,10 @@ class Assembly(NamedTuple):
 
 
 def assemble(world: World, options: Options, now: float) -> Assembly:
+    """Returns the instances with all observations on which their verdicts depend.
+
+    `now` is the time of this sync, in seconds since the epoch.
+    """
     instances, records = observe_instances(world, now), Records(world)
     partition, kept = partition_of(world, records, instances)
     # The partition replaces the template of an instance, so all later rules see the kept template.
@@ -71,11 +77,18 @@ def assemble(world: World, options: Options, now: float) -> Assembly:
 def _removals(
     instances: Iterable[Instance], app: AppStatus, world: World, options: Options
 ) -> dict[int, bool]:
-    """Returns finished instance -> True if its pod may be deleted now.
+    """Returns which finished instances have a pod that may be deleted in this sync.
 
-    Finished instances whose pod stays are left out. A pod may be deleted only if the status in the
-    request already has the result of its instance. A result that is not written yet would be lost
-    with the pod, and the instance would run again.
+    Returns instance number -> True if the pod may be deleted now, and False if it may be deleted
+    after the next status is written. Finished instances whose pod stays are left out. A pod may be
+    deleted only if the status in the request already has the result of its instance. A result that
+    is not written yet would be lost with the pod, and the instance would run again.
+
+    Args:
+        instances: all instances of the TApp.
+        app: the status of all instances together, `status.appStatus`.
+        world: the TApp with its children.
+        options: the operator's settings.
     """
     # With this option, finished pods are deleted together, when the last instance has finished.
     if app is AppStatus.RUNNING and options.delete_pod_after_app_finish:
@@ -89,10 +102,11 @@ def _removals(
 
 
 def _paces(instances: Iterable[Instance], world: World, now: float) -> dict[int, Pace]:
-    """Returns instance -> when its completed pod may be replaced.
+    """Returns instance number -> when its completed pod may be replaced.
 
-    Only a pod that was created from the instance's current template has to wait. Another template
-    may repair the instance.
+    An instance has an entry if its pod was created from its current template and ended soon after
+    its creation. With another template the instance may be repaired, so its pod is replaced at
+    once.
     """
     noted, found = world.tapp.status.failures, dict[int, Pace]()
     for instance in instances:

@@ -14,7 +14,12 @@ from tapp.words.reasons import Reason
 
 
 class Case(msgspec.Struct, frozen=True, gc=False):
-    """An instance, its verdict, and the delay or step that stages have added."""
+    """One instance in one sync, with the verdict on it and the changes that stages have made.
+
+    The verdict says what the instance needs. A stage of the sync, such as the spending of the
+    budget, may delay the verdict. A stage may also put a step before it: a label or annotation that
+    is written to the pod first. `decision` is the result.
+    """
 
     instance: Instance
     verdict: Verdict  # what the instance needs, judged alone
@@ -23,20 +28,26 @@ class Case(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def decision(self) -> Verdict:
+        """Returns what happens to the instance in this sync: its step, else its delay, else its
+        verdict.
+        """
         return self.step or self.delay or self.verdict
 
     @property
     def is_notable(self) -> bool:
-        """Returns False for the many instances that just run their template."""
+        """Returns False if the pod of the instance runs its template and nothing is written to it.
+
+        Most instances are in this state, and most rules can skip them.
+        """
         if self.delay is not None or self.step is not None:
             return True
         return self.verdict.reason is not UP_TO_DATE.reason or self.verdict.change is not None
 
     @property
     def is_pending(self) -> bool:
-        """Returns True for an update that needs a part of the budget.
+        """Returns True if the verdict is an update, which needs a place in the budget.
 
-        An update that a hold delays needs none.
+        Returns False for an update of a pod on hold, because it does not run in this sync.
         """
         # A hold may last for hours, and meanwhile the budget is for other updates.
         held = self.delay is not None and self.delay.reason is Reason.HELD
@@ -44,7 +55,10 @@ class Case(msgspec.Struct, frozen=True, gc=False):
 
 
 def delayed(cases: list[Case], delays: Mapping[int, Verdict]) -> list[Case]:
-    """Delays these instances, except those that an earlier stage has delayed already."""
+    """Returns the cases with these delays, except for cases that an earlier stage has delayed.
+
+    `delays` maps an instance number to the verdict that leaves the pod as it is and says why.
+    """
     if not delays:
         return cases
     return [
@@ -56,7 +70,11 @@ def delayed(cases: list[Case], delays: Mapping[int, Verdict]) -> list[Case]:
 
 
 def with_steps(cases: list[Case], steps: Mapping[int, Verdict]) -> list[Case]:
-    """Puts a step before the verdicts of these instances."""
+    """Returns the cases with these steps in place of any earlier ones.
+
+    `steps` maps an instance number to a write that happens before the instance's verdict, such as a
+    label on its pod. A case without an entry has no step.
+    """
     if not steps:
         return cases
     return [

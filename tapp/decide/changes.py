@@ -1,4 +1,4 @@
-"""The writes of a decision: it creates, adopts, updates, resizes or marks a pod."""
+"""The writes to a pod that a decision may contain: create, adopt, update, resize or mark a pod."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -10,20 +10,24 @@ from tapp.pod.pod import Pod
 
 
 class Create(msgspec.Struct, frozen=True, gc=False):
-    """Creates a pod from a template."""
+    """The creation of an instance's pod from a template."""
 
     template: Template
 
 
 class Adopt(msgspec.Struct, frozen=True, gc=False):
-    """Writes this service's labels on a pod that already corresponds to its template."""
+    """The labels of this service for a pod that already corresponds to its template.
+
+    Nothing else of the pod changes. Another controller has created such a pod, or its template was
+    written in another form.
+    """
 
     pod: Pod
     template: Template
 
 
 class Update(msgspec.Struct, frozen=True, gc=False):
-    """Updates a pod to a template in place."""
+    """An update in place: the labels, annotations and images of `template` for an existing pod."""
 
     pod: Pod
     template: Template
@@ -33,9 +37,9 @@ class Update(msgspec.Struct, frozen=True, gc=False):
 
 
 class Resize(msgspec.Struct, frozen=True, gc=False):
-    """Changes the resources of containers through the subresource `resize`.
+    """New resources for containers of a running pod, through the pod's subresource `resize`.
 
-    The response leaves the pod unchanged; the service sends the patch itself.
+    The response of the hook leaves the pod unchanged; the service sends the patch itself.
     """
 
     pod: Pod
@@ -44,7 +48,11 @@ class Resize(msgspec.Struct, frozen=True, gc=False):
 
 
 class HoldMarkers(NamedTuple):
-    """The label and annotations on a pod that describe its hold; an empty value removes one."""
+    """The label and annotations that the service writes to a pod on hold.
+
+    They tell a user or a program what the service will do with the pod when the hold is removed. An
+    empty value stands for a label or annotation that the pod does not have.
+    """
 
     label: str = ""  # the label of pods that are on hold
     wanted: str = ""  # the annotation with the pending action
@@ -52,7 +60,11 @@ class HoldMarkers(NamedTuple):
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """Writes markers on a pod that stays (`markers.py`)."""
+    """Labels, annotations and a toleration for a pod that otherwise stays as it is.
+
+    By these *markers* the service requests an action of its pod-status hook, such as taking the pod
+    out of its Services. A marker never restarts a container (`markers.py`).
+    """
 
     pod: Pod
     drain: str  # the annotation that takes the pod out of its Services; "" removes it

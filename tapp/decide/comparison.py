@@ -24,9 +24,17 @@ from tapp.world import Options, World
 def compare(
     world: World, records: Records, instances: Iterable[Instance], options: Options
 ) -> dict[int, Comparison]:
-    """Compares the templates of all pods that have another revision than their template.
+    """Compares the own template of each pod with the template that its instance should run.
 
-    Returns instance -> comparison.
+    Only pods whose revision differs from that of their template are compared. Pods that are
+    unreadable or belong to another controller are left out, and also pods that differ only in
+    images. Returns instance number -> comparison.
+
+    Args:
+        world: the TApp with its children.
+        records: the templates in the history.
+        instances: all instances of the TApp.
+        options: the operator's settings.
     """
     result = dict[int, Comparison]()
     different = set[tuple[str | None, str]]()
@@ -69,10 +77,16 @@ def compare(
 
 
 def _rereads(pod: Pod, recorded: Template | None, template: Template) -> tuple[str, ...]:
-    """Returns the containers whose environment contains resources that the template has changed.
+    """Returns the containers that have to restart to read resources that the template has changed.
 
-    If the pod's own template is unknown, returns all containers that read resources. A container
-    that the kubelet restarts for the resize (`resizePolicy`) is left out.
+    The environment of such a container contains its resources, and changes only when it restarts. A
+    container that the kubelet restarts for the resize anyway (`resizePolicy`) is left out.
+
+    Args:
+        pod: the pod of the instance.
+        recorded: the template that the pod was created from. If it is None (unknown), the function
+            returns all containers that read resources.
+        template: the template that the instance should run.
     """
     if not template.sizes or template.ignores_resources:
         return ()
@@ -90,12 +104,13 @@ def _rereads(pod: Pod, recorded: Template | None, template: Template) -> tuple[s
 
 
 def _sizes(template: Template) -> dict[str, Sizes]:
+    """Returns container name -> resources of the container, in numbers."""
     containers = running(template.spec)
     return {each["name"]: sizes_of(with_requests(each.get("resources"))) for each in containers}
 
 
 def _recorded(records: Records, pod: Pod, instance: Instance) -> Template | None:
-    """Returns the pod's own template from the history, or None if the history lacks it."""
+    """Returns the template that a pod was created from, or None if the history does not have it."""
     label = pod.spec.written or pod.spec.template_hash or ""
     revision = records.of_pod(pod, instance.id, instance.template_name, ())
     if not label or not revision.startswith(label):
@@ -104,7 +119,11 @@ def _recorded(records: Records, pod: Pod, instance: Instance) -> Template | None
 
 
 def _applied(world: World, pod: Pod) -> Template | None:
-    """Returns the pod's own template from Metacontroller's copy, or None if the copy lacks it."""
+    """Returns the template that a pod was created from, read from Metacontroller's copy of the pod.
+
+    Metacontroller keeps this copy in an annotation of the pod. Returns None if the copy is missing
+    or has no valid template, or if its resources may come from a resize.
+    """
     body = applied_body(world.manifests[pod.name])
     if body is None:
         return None
@@ -119,6 +138,8 @@ def _applied(world: World, pod: Pod) -> Template | None:
 
 class _Compared(NamedTuple):
     # Whether both templates mean the same, except for images, labels, annotations and resources
+    """The result of comparing two templates."""
+
     bare: bool
     pulling: frozenset[str] = frozenset()  # containers that always pull, only in the new template
     same_spec: bool = False  # whether the resources are the same, too, or left to others
@@ -126,16 +147,22 @@ class _Compared(NamedTuple):
 
 
 class _Pairs:
-    """Compares templates; two templates that many pods have are compared only once."""
+    """Compares templates.
+
+    If many pods have the same two templates, they are compared only once.
+    """
 
     def __init__(self, world: World, options: Options) -> None:
         self._moved, self._seconds = world.tapp.spec.force_delete_pod, options.toleration_seconds
         self._known: dict[tuple[int, int], tuple[Template, Template, _Compared]] = {}
 
     def compared(self, before: Template, template: Template, *, shared: bool) -> _Compared:
-        """Compares two templates.
+        """Returns the differences between a pod's own template and the new template.
 
-        `shared` is True if other pods may have the same two templates.
+        Args:
+            before: the template that the pod was created from.
+            template: the template that the instance should run.
+            shared: True if other pods may have the same two templates. The result is then stored.
         """
         key = id(before), id(template)
         if key in self._known:
@@ -148,6 +175,7 @@ class _Pairs:
         return found
 
     def _compare(self, before: Template, template: Template) -> _Compared:
+        """Returns the differences between two templates, without looking at earlier results."""
         old, new = before.meaning.content, template.meaning.content
         if old.bare != new.bare:
             return _Compared(bare=False)

@@ -25,7 +25,7 @@ from tapp.words.times import noted_since
 
 @dataclass(frozen=True)
 class Rollout:
-    """The rollout that is under way."""
+    """The rollout that is under way: its progress, the instances it waits for, and its deadline."""
 
     # Progress -> since when, RFC 3339; empty without a rollout
     progressed: Mapping[ReachedNote, str] = field(default_factory=dict)
@@ -42,7 +42,17 @@ NO_ROLLOUT = Rollout()
 
 
 def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: float) -> Rollout:
-    """Returns the rollout that is under way, with its progress so far from the status."""
+    """Returns the rollout that is under way, or `NO_ROLLOUT`.
+
+    `NO_ROLLOUT` also means that `spec.progressDeadlineSeconds` is 0, because then nothing is
+    measured.
+
+    Args:
+        tapp: the TApp; its status has the progress that earlier syncs have noted.
+        cases: all instances with the decisions on them.
+        available: the numbers of the available instances.
+        now: the time of this sync, in seconds since the epoch.
+    """
     limit = tapp.spec.progress_deadline_seconds
     if not limit:
         return NO_ROLLOUT
@@ -80,10 +90,15 @@ def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: 
 
 
 def _is_waited_for(case: Case, *, serves: bool) -> bool:
-    """Returns True if the rollout waits for an instance.
+    """Returns True if the rollout waits for an instance that it has not completed.
 
-    Returns False if the spec, a user or a refusal prevents its update. A refusal counts only if the
-    instance serves or has no pod, because another instance may recover.
+    Returns False if the instance should not run, or if the spec (`paused`) or a hold keeps its
+    update back. A refusal of the update also gives False if the instance is available or has no
+    pod. If the pod is not available, it may still recover, so the rollout waits for it.
+
+    Args:
+        case: the instance with the decision on it.
+        serves: True if the instance is available.
     """
     instance, decision = case.instance, case.decision
     if decision.reason in (Reason.PAUSED, Reason.HELD) or not instance.should_run:
@@ -93,7 +108,11 @@ def _is_waited_for(case: Case, *, serves: bool) -> bool:
 
 
 def _requested_seconds(spec: TAppSpec, waiting: Iterable[Case]) -> float:
-    """Returns the seconds that an update takes because the spec requests waits."""
+    """Returns the seconds that the spec itself adds to an update; the deadline is later by them.
+
+    These are `minReadySeconds`, the grace period for leaving the Services, and the longest
+    termination grace period among `waiting`, the instances that the rollout waits for.
+    """
     stopping = [
         pod.spec.grace_seconds * max(1, len(instance.update.unfinished))
         for instance in (case.instance for case in waiting)

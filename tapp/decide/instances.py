@@ -33,7 +33,10 @@ RECHECK = 1.0  # Seconds after which to look again if no event of the cluster wi
 
 
 class FromHistory(msgspec.Struct, frozen=True, gc=False):
-    """The recorded revision at which a partition keeps an instance (`kept_instances.py`)."""
+    """Parts of an instance that come from a recorded revision instead of the current spec.
+
+    A partition keeps the instance at that revision (`kept_instances.py`).
+    """
 
     # The revision at which the partition keeps the instance; "" for an instance at the newest
     # revision, whose record differs from the spec in claims or Service
@@ -45,9 +48,9 @@ class FromHistory(msgspec.Struct, frozen=True, gc=False):
 
 
 class Comparison(msgspec.Struct, frozen=True, gc=False):
-    """The result of comparing a pod's own template with the one that it should run.
+    """The differences between the template that a pod was created from and its instance's template.
 
-    `comparison.py` computes it.
+    `comparison.py` computes them. The defaults mean that the pod's own template is unknown.
     """
 
     # The hash without images and resources (`Hashes.bare`) of the pod's template; "" if unknown
@@ -65,7 +68,10 @@ NOT_COMPARED: Final = Comparison()
 
 
 class ResizeState(msgspec.Struct, frozen=True, gc=False):
-    """The resources of a pod, compared with those of its template (`resizes.py`)."""
+    """The resources of a pod compared with those of its template, and the progress of a resize.
+
+    `resizes.py` computes it, if the spec has `resources: InPlace`.
+    """
 
     wanted: Wanted  # what the pod lacks of the template's resources
     progress: Resizing | None = None  # how far the kubelet is with them; None if it is done
@@ -73,7 +79,10 @@ class ResizeState(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodProblems(msgspec.Struct, frozen=True, gc=False):
-    """Reasons why no pod can be created from an instance's template (`pod_problems.py`)."""
+    """Reasons why no pod can be created from an instance's template (`pod_problems.py`).
+
+    An instance with such a problem keeps the pod that it has.
+    """
 
     new_pod: str  # why no new pod can be created
     # Reason why the existing pod cannot be updated to its template either; or ""
@@ -83,7 +92,7 @@ class PodProblems(msgspec.Struct, frozen=True, gc=False):
 class Instance(msgspec.Struct, frozen=True, gc=False):
     """One instance of a TApp, with all observations on which its verdict depends.
 
-    A part that is None does not apply to the instance.
+    If a field is None, the instance has no such part.
     """
 
     id: int
@@ -113,18 +122,27 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def kept(self) -> str:
-        """Returns the revision at which the partition keeps the instance; "" if it is not kept."""
+        """Returns the older revision at which the partition keeps the instance.
+
+        Returns an empty string if the partition does not keep the instance, or if the revision is
+        the newest.
+        """
         return "" if self.history is None else self.history.revision
 
     @property
     def source(self) -> PodSource:
-        """Returns the source of the instance's next pod: its template and its recorded spec."""
+        """Returns the source of the instance's next pod: its template and its recorded spec, if
+        any.
+        """
         recorded = None if self.history is None else self.history.templates
         return PodSource(self.id, self.template, recorded)
 
     @property
     def metadata_before(self) -> Metadata | None:
-        """Returns labels and annotations of the pod's own template; None if they are unknown."""
+        """Returns the labels and annotations of the template that the pod was created from.
+
+        Returns None if that template is unknown.
+        """
         comparison = self.comparison
         same = self.updated or (comparison is not None and comparison.same)
         if same and self.template is not None:
@@ -133,12 +151,18 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def resizing(self) -> Resizing | None:
-        """Returns the unfinished resize of the pod to the template's resources, or None."""
+        """Returns the progress of the resize to the template's resources that the kubelet is doing.
+
+        Returns None if no such resize is under way.
+        """
         return None if self.resize is None else self.resize.progress
 
     @property
     def infeasible(self) -> str:
-        """Returns why the pod can never have the resources of its template, or ""."""
+        """Returns why the pod can never get the resources of its template.
+
+        Returns an empty string if no such reason is known.
+        """
         return "" if self.resize is None else self.resize.infeasible
 
     @property
@@ -148,7 +172,10 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def finished(self) -> bool:
-        """Returns True if the instance has run to its end and does not run again."""
+        """Returns True if the instance has run to its end and does not run again.
+
+        The pod may have succeeded or failed.
+        """
         return self.status in FINISHED
 
 
@@ -161,7 +188,16 @@ def with_parts(  # noqa: PLR0913 - the parts that rules add after the partition
     pace: Pace | None,
     remove_finished: bool,
 ) -> Instance:
-    """Returns the instance with the parts that other rules have computed."""
+    """Returns a copy of the instance with the parts that other rules have computed.
+
+    Args:
+        instance: the instance, as the partition has left it.
+        comparison: the comparison of the pod's own template with the instance's template.
+        resize: the state of the pod's resources; None without `resources: InPlace`.
+        problems: why no pod can be created from the template; None if one can be created.
+        pace: when the completed pod may be replaced; None if it need not wait.
+        remove_finished: True if the pod of the finished instance is deleted now.
+    """
     return msgspec.structs.replace(
         instance,
         comparison=comparison,
@@ -173,9 +209,13 @@ def with_parts(  # noqa: PLR0913 - the parts that rules add after the partition
 
 
 def gives_way(pod: Pod, update: Progress, remembered: str = "") -> bool:
-    """Returns True if a completed pod is replaced, False if its instance has finished.
+    """Returns True if a completed pod is replaced, False if its instance has finished with it.
 
-    `remembered` is the status of the instance in the last sync (docs/finished.md).
+    Args:
+        pod: the pod; the caller has checked that its phase is Succeeded or Failed.
+        update: the last update in place of the pod. A pod that this update ended is replaced.
+        remembered: the status of the instance in the last sync (docs/finished.md). Eviction does
+            not replace the pod of an instance that had already finished.
     """
     if pod.failed_by_service or pod.refused_by_kubelet or ended_by_update(pod, update):
         return True
@@ -195,7 +235,18 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
     silent_since: float | None,
     now: float,
 ) -> InstanceStatus:
-    """Returns the word of an instance for `status.statuses`; `remembered` is its word so far."""
+    """Returns the status of an instance for `status.statuses`, such as Running or Updating.
+
+    Args:
+        pod: the pod of the instance, or None.
+        killed: True if `spec.statuses` stops the instance.
+        remembered: the status of the instance in the last sync, or an empty string.
+        never_migrate: True if `spec.neverMigrate` keeps completed pods from being replaced.
+        update: the progress of the last update in place of the pod.
+        silent_since: since when the pod's node has not reported, in seconds since the epoch; None
+            if the node reports.
+        now: the time of this sync, in seconds since the epoch.
+    """
     if pod is None:
         if killed:
             return InstanceStatus.KILLED
@@ -228,7 +279,8 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
 def observe_instances(world: World, now: float) -> list[Instance]:
     """Returns the instances, sorted by number.
 
-    These are all numbers below `spec.replicas`, and the numbers of other pods of the TApp.
+    These are all numbers below `spec.replicas`, with or without a pod, and the numbers of all other
+    pods of the TApp. `now` is the time of this sync, in seconds since the epoch.
     """
     tapp, templates = world.tapp, world.templates
     spec, pods, remembered = tapp.spec, world.pods, tapp.status.statuses
@@ -306,20 +358,27 @@ def observe_instances(world: World, now: float) -> list[Instance]:
 
 
 def runs(pod: Pod | None, template: Template | None) -> bool:
-    """Returns True if a pod was created from this template, also while the pod is being deleted."""
+    """Returns True if a pod was created from this template, also if the pod is being deleted.
+
+    Returns False if the pod or the template is None.
+    """
     return pod is not None and template is not None and pod.spec.template_hash == template.revision
 
 
 def is_updated(pod: Pod | None, template: Template | None) -> bool:
-    """Returns True if a pod was created from this template and is not being deleted."""
+    """Returns True if a pod was created from this template and is not being deleted.
+
+    Returns False if the pod or the template is None.
+    """
     return pod is not None and not pod.terminating and runs(pod, template)
 
 
 def is_fresh(tapp: TApp, id: int) -> bool:
-    """Returns True if an instance is new, or is started again after it was killed or has finished.
+    """Returns True if an instance starts for the first time, or again after it was killed or ended.
 
-    An instance without an entry in the status is new only if the spec is new. An instance that
-    loses its pod, and waits while others are created first, has no entry either.
+    The status of the last sync shows that. An instance without an entry in this status starts for
+    the first time only if the spec has changed since. Otherwise the instance has lost its pod and
+    waits while other pods are created first.
     """
     before = tapp.status.statuses.get(str(id))
     if before:
@@ -331,7 +390,7 @@ _ALIVE = frozenset(InstanceStatus) - {*FINISHED, InstanceStatus.KILLED}
 
 
 def app_status(instances: list[Instance]) -> AppStatus:
-    """Returns `status.appStatus`: one word for all instances below `spec.replicas`."""
+    """Returns `status.appStatus`: one status for all instances below `spec.replicas` together."""
     statuses = {instance.status for instance in instances if instance.wanted}
     if not statuses:
         return AppStatus.PENDING

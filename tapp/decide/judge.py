@@ -28,7 +28,10 @@ from tapp.words.vocabulary import RESTART_INSTANCE, RESTARTED_AT
 
 
 class Attempt(NamedTuple):
-    """The result of trying to bring a pod to its template without replacing the pod."""
+    """The result of trying to bring a pod to its template without replacing the pod.
+
+    If both fields are empty, the pod needs none of the changes that were tried.
+    """
 
     verdict: Verdict | None = None  # None if the attempt failed, or there was nothing to do
     obstacle: str = ""  # why the attempt failed; "" if there was nothing to do
@@ -42,7 +45,7 @@ _IN_MORE = "more than images and metadata"
 
 
 def judge(instance: Instance) -> Verdict:
-    """Returns the verdict of the first rule that applies.
+    """Returns the verdict on an instance: the one of the first rule that applies.
 
     The rules have the same numbers as in docs/design.md, "Verdicts".
     """
@@ -88,12 +91,20 @@ def judge(instance: Instance) -> Verdict:
 
 
 def _decided(instance: Instance) -> Verdict:
-    """Returns the verdict on an instance that has no template."""
+    """Returns the verdict on an instance without a template.
+
+    The caller has checked that the instance has no template.
+    """
     assert instance.decided is not None  # noqa: S101 - one of both is always there
     return instance.decided
 
 
 def _not_wanted(instance: Instance) -> Verdict | None:
+    """Returns the verdict that an instance has no pod, or that its pod is deleted.
+
+    The caller has checked that the instance should not run. Returns None if the instance has
+    finished and its pod stays for now.
+    """
     if not instance.wanted:
         reason, message = Reason.SCALED_DOWN, "its number is not below spec.replicas"
     elif instance.killed:
@@ -107,6 +118,9 @@ def _not_wanted(instance: Instance) -> Verdict | None:
 
 
 def _missing(instance: Instance) -> Verdict:
+    """Returns the verdict on an instance that has no pod: the pod is created, or a problem prevents
+    that.
+    """
     template, history = instance.template, instance.history
     if template is None:
         return _decided(instance)
@@ -122,6 +136,10 @@ def _missing(instance: Instance) -> Verdict:
 
 
 def _completed(instance: Instance, pod: Pod) -> Verdict:
+    """Returns the verdict on an instance whose pod has ended: the pod stays, or is replaced.
+
+    The caller has checked that the phase of `pod` is Succeeded or Failed.
+    """
     template = instance.template
     if instance.finished:
         return wait(Reason.FINISHED, f"it ended as {instance.status} and is kept")
@@ -153,11 +171,15 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
 
 
 def _names(containers: Iterable[str]) -> str:
+    """Returns names of containers as one text for a message, cut if it is long."""
     return short(name_list([*containers]))
 
 
 def _recreate(instance: Instance, template: Template, reason: Reason, message: str) -> Verdict:
-    """Returns the verdict that replaces the pod, or keeps it if no new pod could be created."""
+    """Returns the verdict that replaces the pod by a new one, with this reason and message.
+
+    If no new pod could be created from `template`, the verdict keeps the old pod and says why.
+    """
     if obstacle := template.obstacle or instance.no_new_pod:
         return wait(Reason.BLOCKED, obstacle)
     return Verdict(Action.RECREATE, reason, message)
@@ -167,7 +189,8 @@ def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict
     """Returns the verdict on a pod that has its template's revision, but perhaps not its resources.
 
     A resize does not change the revision of the pod. So a pod that another controller has resized
-    has the same revision.
+    still has the revision of its template. The verdict may be a resize, a wait for the kubelet, or
+    that the pod is up to date.
     """
     if instance.resize is not None:
         if verdict := _resize(instance, pod, template).verdict:
@@ -192,6 +215,12 @@ def _resizing(state: Resizing) -> Verdict:
 
 
 def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
+    """Tries to give a pod the resources of its template by a resize, without a new pod.
+
+    The attempt has the verdict to resize the pod, or that the template's resources are invalid. It
+    has an obstacle if Kubernetes cannot resize the pod. It is empty if the pod already requests the
+    resources, or if the spec does not resize pods (`resources: InPlace`).
+    """
     wanted = None if instance.resize is None else instance.resize.wanted
     if wanted is None or (not wanted.resources and not wanted.obstacle):
         return _NOTHING
@@ -208,10 +237,12 @@ def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
 
 
 def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Tries to adopt the pod of another controller.
+    """Tries to adopt a pod that another controller has created.
 
-    The pod has no hashes of this service, so template and pod are compared field by field. If only
-    its images differ, there is no obstacle, and the caller tries to update the pod in place.
+    The pod has no hashes of this service, so template and pod are compared field by field. The
+    attempt has a verdict if the template describes the pod, or if the partition keeps the pod. It
+    is empty if only images differ: the caller then tries to update the pod in place. Otherwise it
+    has an obstacle.
     """
     manifest = pod.manifest
     wanted, observed = comparable(template.spec), comparable(manifest.spec)
@@ -231,6 +262,11 @@ def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
 
 
 def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
+    """Returns the verdict on a pod whose revision differs from the revision of its template.
+
+    The pod is adopted if the template describes the same pod, or is updated in place, resized or
+    replaced. It stays as it is if nothing of that is possible.
+    """
     spec, foreign = pod.spec, pod.foreign
     if foreign:
         attempt, more = _of_another(instance, pod, template), _IN_MORE
@@ -268,7 +304,12 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
 
 
 def _resize_alone(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Tries to resize a pod whose template has changed in resources and metadata only."""
+    """Tries to resize a pod whose template has changed; only decides, and sends no request.
+
+    The caller has checked that the change consists of resources, and perhaps of images and
+    metadata. The attempt has an obstacle if images change as well, because a resize cannot change
+    images. It is the result of `_resize` otherwise.
+    """
     images = changed_images(pod.spec, template)
     if images and instance.resize is not None:
         why = f"the images of {_names(images)} change as well, which a resize cannot do"
@@ -277,10 +318,16 @@ def _resize_alone(instance: Instance, pod: Pod, template: Template) -> Attempt:
 
 
 def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> str:
-    """Returns a difference that an update in place cannot change, or an empty string.
+    """Returns a difference between pod and template that an update in place cannot change.
 
-    Resources are no difference if they are ignored, or if the pod has the template's resources
-    already because somebody has resized it.
+    Returns an empty string if they differ at most in images, labels and annotations. Resources are
+    no difference if the TApp ignores them, or if the pod already has the template's resources
+    because somebody has resized it.
+
+    Args:
+        instance: the instance of the pod.
+        spec: the pod's spec.
+        template: the template that the instance should run.
     """
     if spec.uniq_hash == template.uniq or (instance.comparison or NOT_COMPARED).same_spec:
         return ""
@@ -298,13 +345,22 @@ def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> s
 
 
 def _differs_in_resources(instance: Instance, spec: PodSpec, template: Template) -> bool:
-    """Returns True if a pod may differ from its template in resources, images and metadata only."""
+    """Returns True if a pod differs from its template at most in resources, images and metadata.
+
+    Returns False if the pod's own template is unknown and its hashes do not show that.
+    """
     bare = (instance.comparison or NOT_COMPARED).bare
     return spec.uniq_hash in template.hashes or bare == template.hashes.bare
 
 
 def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Tries to update a pod that differs in images and metadata only."""
+    """Tries to update a pod in place: by new labels, annotations, images, or a restart of
+    containers.
+
+    The caller has checked that pod and template differ in nothing else. The attempt has the verdict
+    to update the pod, or to wait until a container can restart. It has an obstacle if Kubernetes
+    cannot do the update in the existing pod.
+    """
     spec, name = pod.spec, f"template {quoted(template.name)}"
     comparison = instance.comparison or NOT_COMPARED
     images = changed_images(spec, template) if not instance.updated else {}

@@ -23,7 +23,10 @@ from tapp.world import World
 
 
 class KeptInstance(msgspec.Struct, frozen=True, gc=False):
-    """The changes that the partition makes to an instance."""
+    """The new values of an instance's fields after the partition has kept it at an older revision.
+
+    The fields have the same names and meanings as in `Instance`.
+    """
 
     template: Template | None
     decided: Verdict | None  # the verdict if there is no template
@@ -32,7 +35,7 @@ class KeptInstance(msgspec.Struct, frozen=True, gc=False):
     history: FromHistory
 
     def of(self, instance: Instance) -> Instance:
-        """Returns an instance with the changes that the partition makes to it."""
+        """Returns a copy of the instance with these values."""
         return msgspec.structs.replace(
             instance,
             template=self.template,
@@ -53,7 +56,10 @@ class _Revision(NamedTuple):
 
 
 class KeptInstances:
-    """Creates the `KeptInstance`s of one TApp; each revision is looked up once."""
+    """Creates a `KeptInstance` for each kept instance of one TApp.
+
+    Each revision is looked up in the history only once.
+    """
 
     def __init__(self, world: World, records: Records) -> None:
         self._world, self._records = world, records
@@ -62,7 +68,13 @@ class KeptInstances:
         self._services: dict[str, set[str]] | None = None
 
     def at(self, instance: Instance, revision: str, template: Template) -> KeptInstance:
-        """Returns the changes to an instance that is kept at a recorded revision."""
+        """Returns the changes to an instance that the partition keeps at a recorded revision.
+
+        Args:
+            instance: the instance, with the template of the current spec.
+            revision: the name of the recorded revision.
+            template: the instance's template at that revision.
+        """
         found, unknown = self._of(revision, template), ""
         service = instance.service_name if found.service is None else found.service
         # Only a pod that is created needs to know the Service. A pod that exists keeps its own.
@@ -75,11 +87,11 @@ class KeptInstances:
         return KeptInstance(template, None, is_updated(instance.pod, template), service, history)
 
     def at_newest(self, instance: Instance, revision: str) -> KeptInstance | None:
-        """Returns the changes to a kept instance at the newest revision, or None if there are none.
+        """Returns the changes to a kept instance whose revision is the newest.
 
-        The spec and the record differ if a user has changed claim templates or `spec.serviceName`,
-        but not the template. The revision is the same then, and the next pod of a kept instance
-        follows the record.
+        Returns None if the record of the revision is like the spec, or is missing. Record and spec
+        differ if a user has changed claim templates or `spec.serviceName`, but not the template.
+        The revision stays the same then, and the next pod of a kept instance follows the record.
         """
         name = instance.template_name
         if revision not in self._differs:
@@ -97,12 +109,20 @@ class KeptInstances:
         return msgspec.structs.replace(found, updated=instance.updated, history=history)
 
     def _of(self, revision: str, template: Template) -> _Revision:
+        """Returns the claim templates and the Service of a revision.
+
+        Each revision is looked up only once.
+        """
         found = self._revisions.get(revision)
         if found is None:
             found = self._revisions[revision] = self._look_up(revision, template)
         return found
 
     def _look_up(self, revision: str, template: Template) -> _Revision:
+        """Reads the claim templates and the Service of a revision from the history.
+
+        If the record has no Service, the pods of that revision show it.
+        """
         templates = self._records.templates_of(revision, template.name)
         if templates is None:
             return _Revision(None, "", None)
@@ -121,9 +141,10 @@ class KeptInstances:
         return _Revision(templates, ", ".join(parts), service)
 
     def _service_of_pods(self, revision: str) -> str | None:
-        """Returns the Service of the pods of a revision.
+        """Returns the name of the Service (`spec.subdomain`) that all pods of a revision have.
 
-        Returns None if it has no pods, or if they differ.
+        Returns an empty string if the pods have no Service, and None if the revision has no pods or
+        if they differ.
         """
         if self._services is None:
             self._services = {}
@@ -139,6 +160,9 @@ class KeptInstances:
 
 
 def label_of(pod: Pod) -> str | None:
-    """Returns the revision in a pod's labels, before its placeholders were filled in."""
+    """Returns the revision that a pod's labels or annotations name, or None without one.
+
+    If the pod's template has placeholders, this is the revision before they were filled in.
+    """
     written = pod.spec.written
     return written if written and REVISION.fullmatch(written) else pod.spec.template_hash

@@ -35,23 +35,27 @@ _GOING = (Action.DELETE, Action.RECREATE)
 
 
 class Drain(NamedTuple):
-    """The request that a pod leaves its Services before an update."""
+    """The request that a pod leaves its Services before an update restarts its containers."""
 
     revision: str  # the revision that the update brings
     is_restart: bool  # whether the pod has that revision already, and only restarts
 
     def encode(self) -> str:
-        """Returns the value of the pod's annotation.
+        """Returns the value of the annotation that takes the pod out of its Services.
 
-        The pod-status hook ignores an annotation with the pod's own revision. So a restart at the
-        same revision has a suffix.
+        The pod-status hook ignores an annotation that names the pod's own revision, because such an
+        update is done. So the value for a restart at the same revision has a suffix.
         """
         return f"{self.revision}-again" if self.is_restart else self.revision
 
 
 @dataclass
 class Markers:
-    """The markers that one sync writes, and the waits of pods with markers."""
+    """The labels and annotations (markers) that one sync writes to pods to request an action.
+
+    Also holds the instances that wait for the action: for their pod to leave the Services, or for
+    their lost node to be confirmed.
+    """
 
     steps: dict[int, Verdict] = field(
         default_factory=dict
@@ -71,9 +75,16 @@ def plan_markers(
     now: float,
     requests: Mapping[str, HoldRequest],
 ) -> Markers:
-    """Decides on the markers of all pods, after the budget.
+    """Decides which pods get or lose markers: labels and annotations that request an action.
 
-    `requests` maps the name of a pod on hold to its pending action.
+    The caller has already spent the budget, so the decisions in `cases` are final.
+
+    Args:
+        tapp: the TApp.
+        cases: all instances with the decisions on them.
+        options: the operator's settings.
+        now: the time of this sync, in seconds since the epoch.
+        requests: the pending action of each pod on hold, by the name of the pod.
     """
     pods = [case.instance.pod for case in cases if case.instance.pod is not None]
     # Most TApps have no marker and need none.
@@ -83,6 +94,8 @@ def plan_markers(
 
 
 class _Marking:
+    """Collects the markers of all pods of one TApp in one sync; `all` is the entry point."""
+
     def __init__(
         self,
         tapp: TApp,
@@ -102,6 +115,7 @@ class _Marking:
             self.found.nodes = nodes_of(pods, now)
 
     def all(self, cases: Sequence[Case]) -> Markers:
+        """Returns the markers for the pods of these cases, and the instances that wait for one."""
         for case in cases:
             instance, pod, decision = case.instance, case.instance.pod, case.decision
             if pod is None or pod.unreadable or pod.terminating or pod.completed:
@@ -114,7 +128,18 @@ class _Marking:
         return self.found
 
     def _lost(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Lets a pod on a silent node wait until the node is lost, and then marks the pod."""
+        """Returns the step for a pod whose node has stopped reporting, or None without a step.
+
+        While the node may come back, a pod that would be deleted waits. When the silence has lasted
+        for the time limit, the node counts as lost, and the pod gets the annotation that says so.
+        The function returns None if the node reports, or if the TApp does not leave lost nodes
+        (`forceDeletePod`).
+
+        Args:
+            instance: the instance of the pod.
+            pod: the pod.
+            decision: what the sync has decided for the instance so far.
+        """
         since, left = instance.silent_since, lost_in(instance.silent_since, self.limit, self.now)
         if not self.moves or instance.never_migrate or since is None or left is None:
             return None
@@ -131,6 +156,12 @@ class _Marking:
         return self._step(pod, Reason.NODE_SILENT, message)
 
     def _mark_lost(self, instance: Instance, pod: Pod, since: float) -> Verdict:
+        """Returns the step that writes to a pod that its node is lost.
+
+        `since` is the time since when the node has not reported, in seconds since the epoch. If the
+        pod has had the annotation for long, the instance is noted as unserved: the pod-status hook
+        should have set its phase to Failed.
+        """
         when = written(since)
         if pod.spec.lost == when and pod.spec.is_watched:
             overdue = since + self.limit + TROUBLE_AFTER - self.now
@@ -144,7 +175,11 @@ class _Marking:
         return self._step(pod, Reason.NODE_LOST, message, lost=when)
 
     def _drain(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Lets an update of a pod that serves wait until the pod has left its Services."""
+        """Returns the step that takes a pod out of its Services before an update restarts it.
+
+        Returns None if `decision` may be carried out now: the pod has left its Services for the
+        grace period, serves no requests, or has no readiness gate, or no container restarts.
+        """
         change = decision.change
         if not isinstance(change, Update | Resize) or not _restarts(instance, change):
             return self._resized(instance, pod, decision)
@@ -169,7 +204,11 @@ class _Marking:
         return self._step(pod, Reason.DRAINING, message, drain=drain)
 
     def _resized(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Keeps a pod out of its Services until a resize has restarted its containers."""
+        """Returns the step that keeps a pod out of its Services until a resize has restarted it.
+
+        Returns None if no such restart is expected, if the pod is in its Services, or if `decision`
+        deletes the pod.
+        """
         if decision.action in _GOING or not pod.spec.drains:
             return None
         if not restarts_soon(instance, self.tapp, self.now):
@@ -180,7 +219,11 @@ class _Marking:
         return self._step(pod, Reason.DRAINING, message, drain=pod.spec.drain)
 
     def _check_gate(self, instance: Instance, pod: Pod) -> None:
-        """Notes that the pod-status hook has not opened a gate that may open."""
+        """Checks whether the pod-status hook opens the pod's readiness gate in time.
+
+        Notes the instance as unserved if the gate may open and is still closed. If the time for
+        that has not passed, notes after how many seconds to look again.
+        """
         if not pod.spec.served_gates or pod.ready is True or not pod.spec.is_watched:
             return
         # The pod-status hook does not see the status of the TApp. So the pod alone decides here,
@@ -192,6 +235,10 @@ class _Marking:
             self.found.waits.append(left)
 
     def _note_unserved(self, instance: Instance) -> None:
+        """Notes since when an instance waits for the pod-status hook.
+
+        After `TROUBLE_AFTER` seconds the instance is one of those that a condition reports.
+        """
         id = str(instance.id)
         since, at = noted_since(self.before.get(id, ""), self.now)
         self.found.unserved_since[id] = since
@@ -202,10 +249,11 @@ class _Marking:
             self.found.waits.append(left)
 
     def _kept(self, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Returns the step that updates the markers of a pod that stays, or None if they are right.
+        """Returns the step that corrects the markers of a pod that stays; None if they are right.
 
-        A resize is no part of the response, and the API server may refuse it again and again. So
-        the markers about the hold are written before a resize.
+        Markers without a purpose are removed. A resize is no part of the response, and the API
+        server may refuse the resize again and again. So the markers about a hold are written before
+        a resize.
         """
         if isinstance(decision.change, Resize) and not self._has_hold_markers(pod):
             change = self._change(pod, pod.spec.drain, pod.spec.lost)
@@ -220,15 +268,28 @@ class _Marking:
         return Verdict(Action.MARK, Reason.MARKS_CHANGED, message, change)
 
     def _step(self, pod: Pod, reason: Reason, message: str, **markers: str) -> Verdict:
-        """Returns the step that writes these markers on a pod and removes all others.
+        """Returns the step that gives a pod exactly these markers and changes nothing else.
 
-        If the pod has exactly these markers, the step keeps the pod.
+        If the pod already has exactly these markers, the step keeps the pod as it is.
+
+        Args:
+            pod: the pod.
+            reason: the reason of the step.
+            message: the sentence for users.
+            markers: `drain` and `lost`, as in `Mark`. A marker that is not named is removed.
         """
         change = self._change(pod, **markers)
         return Verdict(Action.KEEP if change is None else Action.MARK, reason, message, change)
 
     def _change(self, pod: Pod, drain: str = "", lost: str = "") -> Mark | None:
-        """Returns the write that gives a pod exactly these markers; None if it has them."""
+        """Returns the write that gives a pod exactly these markers; None if the pod has them.
+
+        Args:
+            pod: the pod.
+            drain: the annotation that takes the pod out of its Services; an empty string removes
+                it.
+            lost: since when the node is lost, RFC 3339; an empty string removes the annotation.
+        """
         if not self._differs(pod, drain, lost) and self._has_hold_markers(pod):
             return None
         spec, hold = pod.spec, due_markers(pod, self.requests.get(pod.name))
@@ -238,23 +299,34 @@ class _Marking:
         return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over, hold=hold)
 
     def _differs(self, pod: Pod, drain: str = "", lost: str = "") -> bool:
+        """Returns True if the markers of a pod, except those about a hold, differ from these.
+
+        Also returns True if the pod lacks the label for the pod-status hook, or a toleration.
+
+        Args:
+            pod: the pod.
+            drain: the desired annotation that takes the pod out of its Services; "" for none.
+            lost: the desired annotation about a lost node; "" for none.
+        """
         spec = pod.spec
         known = spec.is_watched or not (lost or drain or gate.has_closed_gate(pod))
         return (drain, lost) != (spec.drain, spec.lost) or not known or self._tolerates(pod)
 
     def _has_hold_markers(self, pod: Pod) -> bool:
+        """Returns True if the label and annotations about a hold on a pod are as they should be."""
         return due_markers(pod, self.requests.get(pod.name)) == carried_markers(pod)
 
     def _tolerates(self, pod: Pod) -> bool:
         """Returns True if a pod has to get a toleration of a silent node without a time limit.
 
-        Without it, Kubernetes would delete the pod after its toleration seconds, and the instance
-        would start elsewhere before the node counts as lost.
+        The pod then tolerates a silent node only for a limited time. Kubernetes would delete the
+        pod after that time, and the instance would start elsewhere before the node counts as lost.
         """
         return self.moves and pod.spec.evicted_in_time and pod.spec.is_ours
 
 
 def _restarts(instance: Instance, change: Update | Resize) -> bool:
+    """Returns True if an update in place or a resize restarts at least one container."""
     if isinstance(change, Update):
         return bool(change.images)
     return instance.resize is not None and bool(instance.resize.wanted.restarts)

@@ -22,7 +22,7 @@ Since = dict[str, list[int]]  # Since when, RFC 3339 -> instances
 
 @dataclass
 class MissingObjects:
-    """The instances that lack an object, grouped by the time since when it is missing."""
+    """The instances that lack a pod, a claim or a Service, grouped by the time since when."""
 
     pods: Since = field(default_factory=dict)  # pods that were requested and do not appear
     claims: Since = field(default_factory=dict)  # claims that a pod uses and the TApp lacks
@@ -35,7 +35,13 @@ class MissingObjects:
 
 
 def missing_since(noted: Mapping[str, str], ids: list[int], now: float) -> Since:
-    """Returns since when each of these instances lacks an object: the noted time, or now."""
+    """Returns the instances that lack an object, grouped by the time since when it is missing.
+
+    Args:
+        noted: the times that earlier syncs have noted in the status: time -> ranges of instances.
+        ids: the instances that lack the object now. Without a noted time, `now` counts.
+        now: the time of this sync, in seconds since the epoch.
+    """
     if not ids:
         return {}
     known = decode_since(noted, now)
@@ -44,20 +50,29 @@ def missing_since(noted: Mapping[str, str], ids: list[int], now: float) -> Since
 
 
 def waits_for(found: Since, now: float) -> list[float]:
-    """Returns the seconds until missing objects count as trouble (`TROUBLE_AFTER`)."""
+    """Returns the seconds until missing objects count as trouble (`TROUBLE_AFTER`).
+
+    Objects that count as trouble already are left out.
+    """
     return [left for time in found if (left := seconds(time) + TROUBLE_AFTER - now) > 0]
 
 
 def overdue(found: Since, now: float) -> Since:
-    """Returns the objects that have been missing for at least `TROUBLE_AFTER` seconds."""
+    """Returns the entries of `found` that are at least `TROUBLE_AFTER` seconds old."""
     return {since: ids for since, ids in found.items() if now - seconds(since) >= TROUBLE_AFTER}
 
 
 def unseen_claims(world: World, own: Claims, instance: Instance) -> list[str]:
     """Returns the claims that an instance's pod uses and that the request does not contain.
 
-    A pod gets a node only when its claims exist. So such a claim has another label, or belongs to
-    another owner.
+    Only claims that this TApp creates for the instance are included. A pod gets a node only when
+    its claims exist. So a claim that is not in the request has another label, or belongs to another
+    owner. A pod without a node, or one that has ended, has no such claims.
+
+    Args:
+        world: the TApp with its children.
+        own: the names of the claims of each instance.
+        instance: the instance.
     """
     pod = instance.pod
     if pod is None or not pod.spec.claims or not pod.node or pod.completed or pod.terminating:
@@ -67,7 +82,10 @@ def unseen_claims(world: World, own: Claims, instance: Instance) -> list[str]:
 
 
 def without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
-    """Returns the instances whose pods use claims that the request does not contain."""
+    """Returns the instances whose pods use claims that the request does not contain.
+
+    Instances that are not below `spec.replicas` are left out.
+    """
     own = Claims(world)
     return [
         item.id

@@ -35,7 +35,7 @@ _IDENTITY: Final = {"apiVersion": "v1", "kind": "Pod"}
 
 
 class NewPods:
-    """Builds new pods of one TApp.
+    """Builds new pods of one TApp, and computes the size of their annotations.
 
     `toleration_seconds` is how long the pods of the cluster tolerate a silent node by default.
     """
@@ -44,9 +44,13 @@ class NewPods:
         self._tapp, self._seconds = tapp, toleration_seconds
 
     def of(self, instance: Instance, template: Template, volumes: Mapping[str, str]) -> Document:
-        """Returns the new pod of an instance; `volumes` maps volumes to claims.
+        """Returns the new pod of an instance as JSON.
 
-        A claim takes precedence over the template's volume of the same name.
+        Args:
+            instance: the instance.
+            template: the template of the pod.
+            volumes: volume name -> claim name. A claim takes precedence over the template's volume
+                of the same name.
         """
         spec = template.spec
         spec = {**spec, **self._own(instance, spec)}
@@ -64,8 +68,13 @@ class NewPods:
     ) -> int:
         """Returns the size in bytes of all annotations of an instance's new pod.
 
-        `cut` is True if an admission policy removes the spec from Metacontroller's copy. The size
-        is exact for a template whose parts are measured (`Bulk.is_small` is False).
+        The size is exact for a template whose parts are measured (`Bulk.is_small` is False).
+
+        Args:
+            instance: the instance.
+            template: the template of the pod.
+            volumes: volume name -> claim name.
+            cut: True if an admission policy removes the spec from Metacontroller's copy of the pod.
         """
         metadata = self._metadata(instance, template)
         annotations = bytes_of(metadata["annotations"]) + len(LAST_APPLIED)
@@ -81,6 +90,10 @@ class NewPods:
         return annotations + copy + len(',"spec":{}') + _joined(parts)
 
     def _metadata(self, instance: Instance, template: Template) -> Document:
+        """Returns the metadata of an instance's new pod, as this service requests it.
+
+        Metacontroller adds another label.
+        """
         metadata: Document = {
             "name": f"{self._tapp.metadata.name}-{instance.id}",
             "namespace": self._tapp.metadata.namespace,
@@ -97,9 +110,14 @@ class NewPods:
     def _own(self, instance: Instance, spec: Mapping[str, Any], *, whole: bool = False) -> Document:
         """Returns the fields of the pod spec that differ between pods of one template.
 
-        If the template has tolerations, the two that admission adds to every pod are included.
-        Without them the list would differ from the stored one, and Metacontroller would see a
-        change. `whole` adds the fields that are the same in all pods.
+        These are the host name, the Service and the tolerations. If the template has tolerations,
+        the two that admission adds to every pod are included. Without them the list would differ
+        from the stored one, and Metacontroller would see a change.
+
+        Args:
+            instance: the instance.
+            spec: the pod spec of its template.
+            whole: True to include all other fields of `spec`, too.
         """
         found = dict(spec) if whole else {}
         # The DNS name of a pod needs both fields, and the Service of the second one.
@@ -113,13 +131,20 @@ class NewPods:
 
 
 def _joined(parts: Iterable[int]) -> int:
-    """Returns the length of the entries of a JSON list or object, including their commas."""
+    """Returns the length of a JSON list's or object's content, with the commas between its entries.
+
+    `parts` has the lengths of the entries; an entry of length 0 does not exist and has no comma.
+    """
     # An empty part has no comma, so it does not count as an entry.
     lengths = [part for part in parts if part > 0]
     return sum(lengths) + max(0, len(lengths) - 1)
 
 
 def _of_claims(volumes: Mapping[str, str]) -> list[Document]:
+    """Returns the volumes of a pod spec that mount these claims.
+
+    `volumes` maps the name of a volume to the name of its claim.
+    """
     return [
         {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
         for volume, claim in volumes.items()
@@ -127,7 +152,10 @@ def _of_claims(volumes: Mapping[str, str]) -> list[Document]:
 
 
 def labels_of(template: Template, instance: int) -> dict[str, str]:
-    """Returns the labels of an instance's pod, without the label that Metacontroller adds."""
+    """Returns the labels of an instance's pod, without the label that Metacontroller adds.
+
+    `instance` is the number of the instance.
+    """
     return {
         **template.labels,
         INSTANCE: str(instance),
@@ -139,7 +167,11 @@ def labels_of(template: Template, instance: int) -> dict[str, str]:
 
 
 def own_annotations(template: Template) -> dict[str, str]:
-    """Returns the annotations from which later syncs know the template of a pod."""
+    """Returns the annotations that this service adds to a pod to record the pod's template.
+
+    They are the images of the template and, if the template had placeholders, the revision before
+    they were filled in. Later syncs read them.
+    """
     found = {TEMPLATE_IMAGES: _json(template.images)}
     if template.origin is not None:
         found[WRITTEN] = template.origin.encode()
@@ -147,4 +179,5 @@ def own_annotations(template: Template) -> dict[str, str]:
 
 
 def _json(value: Any) -> str:
+    """Returns a value as compact JSON with sorted keys."""
     return msgspec.json.encode(value, order="sorted").decode()

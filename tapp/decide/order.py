@@ -21,13 +21,17 @@ _POLICY = "podManagementPolicy: OrderedReady"
 
 
 class _Delays(NamedTuple):
-    """The delays of creations and deletions that wait for the same event."""
+    """The verdicts that delay a creation or a deletion until the same event."""
 
     creation: Verdict
     deletion: Verdict
 
 
 def _until(event: str, reason: Reason = Reason.WAITING_FOR_ORDER) -> _Delays:
+    """Returns the verdicts that delay a creation and a deletion until an event.
+
+    `event` is a clause for the messages, such as "instance 2 is gone".
+    """
     return _Delays(
         Verdict(Action.ABSENT, reason, f"its pod is created when {event} ({_POLICY})"),
         wait(reason, f"its pod is deleted when {event} ({_POLICY})"),
@@ -38,9 +42,11 @@ _UNSETTLED = _until("the updates of the previous spec are over", Reason.SPEC_JUS
 
 
 def one_after_another(cases: Sequence[Case], serving: Serving) -> dict[int, Verdict]:
-    """Returns instance -> delay, for creations and deletions that have to wait for their turn.
+    """Returns instance number -> delay, for creations and deletions that have to wait.
 
-    The decisions in `cases` already respect the budget.
+    Args:
+        cases: all instances, sorted by number. Their decisions already respect the budget.
+        serving: which instances are available, before any update of this sync.
     """
     delays, lower = dict[int, Verdict](), _UNSETTLED if serving.unsettled else None
     surplus = [case.instance.id for case in cases if not case.instance.wanted]

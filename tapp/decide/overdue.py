@@ -31,7 +31,7 @@ _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
 class Kept(NamedTuple):
-    """An object whose deletion is overdue."""
+    """An object that still exists although its deletion is overdue."""
 
     name: str
     gone_by: str  # its deletionTimestamp, RFC 3339
@@ -43,7 +43,7 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True)
 class Overdue:
-    """The objects of a TApp whose deletion is overdue."""
+    """The objects of a TApp that still exist although their deletion is overdue."""
 
     pods: Sequence[Kept] = ()
     claims: Sequence[Kept] = ()
@@ -54,10 +54,10 @@ class Overdue:
 def overdue_of(
     pods: Iterable[Pod], claims: Iterable[ClaimObject], services: Iterable[Manifest], now: float
 ) -> Overdue:
-    """Finds the overdue deletions, and the seconds until further deletions are overdue.
+    """Returns the objects whose deletion is overdue, and when further deletions will be.
 
-    The objects of each kind are sorted, so that the sentences do not depend on the order of the
-    children in a request.
+    The objects of each kind are sorted, so that the messages do not depend on the order of the
+    children in a request. `now` is the time of this sync, in seconds since the epoch.
     """
     known = list(pods)
     ending = sorted((pod for pod in known if pod.terminating), key=lambda pod: _place(pod.name))
@@ -88,12 +88,13 @@ def _place(name: str) -> tuple[int, str]:
 
 
 def _kept(pod: Pod, now: float) -> Kept:
+    """Returns the description of a pod whose deletion is overdue."""
     silent = observed_silence(pod, now) is not None
     return Kept(pod.name, pod.gone_by, pod.finalizers, pod, silent)
 
 
 def _users(pods: Iterable[Pod]) -> dict[str, str]:
-    """Returns claim -> name of the first pod that mounts the claim and stays.
+    """Returns claim name -> name of the first pod that mounts the claim and stays.
 
     A pod that has ended or is being deleted does not stay.
     """
@@ -103,6 +104,9 @@ def _users(pods: Iterable[Pod]) -> dict[str, str]:
 
 
 def _sort(one: Kept, overdue: list[Kept], waits: list[float], now: float) -> None:
+    """Adds an object to `overdue` if its deletion is overdue, or else the seconds until then to
+    `waits`.
+    """
     wait = seconds(one.gone_by) + TROUBLE_AFTER - now
     if wait > 0:
         waits.append(wait)
@@ -111,7 +115,10 @@ def _sort(one: Kept, overdue: list[Kept], waits: list[float], now: float) -> Non
 
 
 def _left(pod: Pod, now: float) -> float:
-    """Returns the seconds until the deletion of a pod is overdue; 0 or less if it is overdue."""
+    """Returns the seconds until the deletion of a pod is overdue; 0 or less if it is overdue.
+
+    The caller has checked that the pod is being deleted.
+    """
     # `deletionTimestamp` is the end of the grace period. On a silent node no kubelet ends the pod,
     # so the time counts from the silence if that began earlier.
     due = seconds(pod.gone_by) + TROUBLE_AFTER
@@ -122,7 +129,8 @@ def _left(pod: Pod, now: float) -> float:
 def trouble_of_deletion(pod: Pod, namespace: str, now: float) -> Trouble:
     """Returns the trouble of a pod that is being deleted.
 
-    There is no trouble until the deletion is overdue.
+    Until the deletion is overdue, the trouble has no text, only the seconds until then. The caller
+    has checked that the pod is being deleted.
     """
     left = _left(pod, now)
     if left > 0:
@@ -131,9 +139,10 @@ def trouble_of_deletion(pod: Pod, namespace: str, now: float) -> Trouble:
 
 
 def pods_sentence(found: Sequence[Kept], namespace: str) -> str:
-    """Describes pods with an overdue deletion: node, finalizers, time, and what to do.
+    """Returns sentences on pods with an overdue deletion: node, finalizers, time, and what to do.
 
-    Returns an empty string without pods.
+    Returns an empty string if `found` is empty. `namespace` is that of the pods, for commands in
+    the sentences.
     """
 
     def group(one: Kept) -> tuple[str, tuple[str, ...], bool, bool]:
@@ -145,6 +154,10 @@ def pods_sentence(found: Sequence[Kept], namespace: str) -> str:
 
 
 def _why_pods(many: Sequence[Kept], namespace: str) -> str:
+    """Returns why these pods still exist and what a user can do about it.
+
+    The caller has checked that the pods have the same node, finalizers and state.
+    """
     first, pod = many[0], many[0].pod
     finalizers = _finalizers(first.finalizers)
     if pod is None or pod.completed or not pod.node:
@@ -167,9 +180,10 @@ def _why_pods(many: Sequence[Kept], namespace: str) -> str:
 
 
 def claims_sentence(found: Sequence[Kept], namespace: str) -> str:
-    """Describes claims with an overdue deletion: finalizers, time, and what to do.
+    """Returns sentences on claims with an overdue deletion: finalizers, time, and what to do.
 
-    Returns an empty string without claims.
+    Returns an empty string if `found` is empty. `namespace` is that of the claims, for commands in
+    the sentences.
     """
 
     def why(many: Sequence[Kept]) -> str:
@@ -186,9 +200,10 @@ def claims_sentence(found: Sequence[Kept], namespace: str) -> str:
 
 
 def services_sentence(found: Sequence[Kept], namespace: str) -> str:
-    """Describes Services with an overdue deletion: finalizers, time, and what to do.
+    """Returns sentences on Services with an overdue deletion: finalizers, time, and what to do.
 
-    Returns an empty string without Services.
+    Returns an empty string if `found` is empty. `namespace` is that of the Services, for commands
+    in the sentences.
     """
 
     def why(many: Sequence[Kept]) -> str:
@@ -199,6 +214,7 @@ def services_sentence(found: Sequence[Kept], namespace: str) -> str:
 
 
 def _finalizers(names: Sequence[str]) -> str:
+    """Returns the clause "finalizers a, b keep the object"; empty without finalizers."""
     if not names:
         return ""
     plural = "s" if len(names) > 1 else ""
@@ -206,6 +222,10 @@ def _finalizers(names: Sequence[str]) -> str:
 
 
 def _remedy(kind: str, one: Kept, namespace: str) -> str:
+    """Returns a sentence on how to remove the finalizers of an object; empty without finalizers.
+
+    `kind` is the name of the resource for kubectl, such as `pod` or `pvc`.
+    """
     if not one.finalizers:
         return ""
     patch = '{"metadata":{"finalizers":null}}'
@@ -224,6 +244,14 @@ def _sentences(
     group: Callable[[Kept], object],
     why: Callable[[Sequence[Kept]], str],
 ) -> str:
+    """Returns one sentence for each group of objects, joined; an empty string without objects.
+
+    Args:
+        kind: the name of the kind in the sentences, such as `pod`.
+        found: the objects.
+        group: returns a key; objects with the same key share a sentence.
+        why: returns why the objects of a group still exist, and what to do.
+    """
     groups: Mapping[object, list[Kept]] = grouped((group(one), one) for one in found)
     parts = []
     for many in groups.values():

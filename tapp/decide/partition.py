@@ -32,9 +32,9 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Partition:
-    """The instances that a partition keeps, and their revisions.
+    """The instances that a partition keeps at an older revision, and these revisions.
 
-    A revision is named as by `content_name`.
+    A revision is named as `content_name` names it.
     """
 
     # The revision of the rolling template; "" if that does not resolve and never has
@@ -52,14 +52,18 @@ class Partition:
 
     @property
     def in_use(self) -> Set[str]:
-        """Returns the revisions that the history has to keep for the partition."""
+        """Returns the revisions that the history must not lose; empty without a partition."""
         return {*self.kept, self.current} if self.is_set else set()
 
 
 def partition_size(value: int | str, group: int) -> int:
-    """Returns how many instances of a group are kept, for `2` or `"30%"`.
+    """Returns how many instances of a group stay at an older revision.
 
     Raises ValueError if the value is neither a number nor a percentage.
+
+    Args:
+        value: `spec.updateStrategy.partition`, such as `2` or `"30%"`.
+        group: the number of instances in the group.
     """
     size = min(portion(value, group, 0), group)
     # As in a CloneSet, a percentage below 100% does not keep all of several instances: otherwise a
@@ -71,7 +75,10 @@ def partition_size(value: int | str, group: int) -> int:
 def partition_of(
     world: World, records: Records, instances: Iterable[Instance]
 ) -> tuple[Partition, dict[int, KeptInstance]]:
-    """Finds the kept instances, and the changes that the partition makes to each of them."""
+    """Returns the partition and, by instance number, the changes that it makes to kept instances.
+
+    The first value also says which revisions are in use and whether the field is valid.
+    """
     spec, status = world.tapp.spec, world.tapp.status
     strategy, rolling = spec.update_strategy, spec.rolling_name
     content = Contents(world).of(rolling)
@@ -125,7 +132,17 @@ def partition_of(
 def follow_current(
     world: World, partition: Partition, instances: Iterable[Instance], available: Set[int]
 ) -> str:
-    """Returns `status.currentRevision`: the revision of the last complete rollout."""
+    """Returns `status.currentRevision`: the revision of the last complete rollout.
+
+    A rollout is complete when all instances with the rolling template run its newest revision and
+    are available. With a partition the current revision stays as it is.
+
+    Args:
+        world: the TApp with its children.
+        partition: the partition, with the current revision so far.
+        instances: all instances of the TApp.
+        available: the numbers of the available instances.
+    """
     if partition.is_set:
         return partition.current
     rolling = world.tapp.spec.rolling_name
@@ -140,9 +157,15 @@ def follow_current(
 
 
 def _before(update: str, group: Iterable[Instance], records: Records) -> str:
-    """Returns the revision before `update`, if the status does not have it.
+    """Returns the revision before `update`, found among the pods of the group.
 
-    That is the newest older revision of a pod; `update` if no pod has an older one.
+    This is the newest of the older revisions that the pods have; `update` if no pod has an older
+    one. The caller has checked that the status does not have the revision.
+
+    Args:
+        update: the newest revision of the rolling template.
+        group: the instances with the rolling template.
+        records: the revisions in the history.
     """
     had = {
         revision
@@ -158,7 +181,7 @@ def _before(update: str, group: Iterable[Instance], records: Records) -> str:
 
 @dataclass(frozen=True)
 class _Keeper:
-    """Finds the revision of each kept instance, and keeps the instance at it."""
+    """Finds the revision at which each kept instance stays, and the changes to the instance."""
 
     world: World
     records: Records
@@ -168,6 +191,11 @@ class _Keeper:
     current: str
 
     def revision_of(self, instance: Instance) -> str:
+        """Returns the revision at which an instance stays: that of its pod, or of the status.
+
+        Returns `UNKNOWN` if the pod is unreadable or of another controller and the status has no
+        revision either.
+        """
         pod, noted = instance.pod, self.noted.get(instance.id, "")
         if pod is None:
             # Without a note the instance was not kept in the last sync. Then it runs the revision
@@ -190,7 +218,11 @@ class _Keeper:
         return self.records.of_pod(pod, instance.id, instance.template_name, likely) or fallback
 
     def keep(self, instance: Instance, revision: str) -> KeptInstance | None:
-        """Returns the changes to a kept instance; None if it runs the current spec."""
+        """Returns the changes to a kept instance; None if it runs the current spec.
+
+        If the history lacks the revision, a pod that runs stays as it is, and an instance without a
+        pod gets none.
+        """
         if revision == self.update:
             return self.instances.at_newest(instance, revision)
         pod = instance.pod

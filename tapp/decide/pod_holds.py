@@ -32,7 +32,10 @@ PENDING_ACTIONS = {
 
 @dataclass(frozen=True)
 class HoldRequest:
-    """A pending action that is written to a pod."""
+    """The action that the service would take on a pod without its hold (the *pending action*).
+
+    The service writes action and time to the pod, so that its program can prepare for the action.
+    """
 
     action: PendingAction
     since: str  # since when it is pending, RFC 3339; "" if that cannot be written to the pod
@@ -44,9 +47,16 @@ class HoldRequest:
 def hold_request_of(
     pod: Pod, action: PendingAction, limit: int | None, now: float
 ) -> HoldRequest | None:
-    """Returns the pending action to write to a pod; None if the pod is not on hold.
+    """Returns the pending action to write to a pod, or None if the hold does not concern it.
 
-    `limit` is the time limit of the hold in seconds; None is no limit.
+    The hold does not concern an action that it does not prevent, or a pod that has ended or is
+    being deleted.
+
+    Args:
+        pod: the pod.
+        action: what the service would do with the pod.
+        limit: the time limit of the hold in seconds; None for no limit.
+        now: the time of this sync, in seconds since the epoch.
     """
     hold = pod.spec.hold
     # A pod that has ended could not remove its hold any more, so the hold does not count.
@@ -70,7 +80,7 @@ def hold_request_of(
 
 @dataclass
 class PodHolds:
-    """The holds on pods in one sync."""
+    """The effects of all holds on pods in one sync: delayed verdicts and pending actions."""
 
     delays: dict[int, Verdict] = field(default_factory=dict)  # by instance
     requests: dict[str, HoldRequest] = field(default_factory=dict)  # by the name of the pod
@@ -80,10 +90,16 @@ class PodHolds:
 def apply_pod_holds(
     spec: TAppSpec, cases: Iterable[Case], budgets: Budgets, now: float
 ) -> PodHolds:
-    """Delays the verdicts on instances whose pods are on hold.
+    """Returns delays for the verdicts that a hold prevents, and the pending actions to write.
 
     An update that is paused, or whose budget is invalid, would not run anyway. So it is not written
     to the pod as a pending action, and no time limit begins.
+
+    Args:
+        spec: the spec of the TApp; it has the time limits of holds.
+        cases: all instances with their verdicts.
+        budgets: the budgets of updates, which may be invalid.
+        now: the time of this sync, in seconds since the epoch.
     """
     result, strategy = PodHolds(), spec.update_strategy
     for case in cases:
@@ -111,10 +127,10 @@ def apply_pod_holds(
 
 
 def label_later(cases: list[Case]) -> list[Case]:
-    """Delays new labels of pods on hold until the hold ends.
+    """Returns the cases, with new labels of pods on hold delayed until the hold ends.
 
-    These are instances whose pod is up to date, and whose template was written in another notation.
-    Their pods need only labels, so there is no pending action.
+    These are instances whose pod already corresponds to its template, but whose template is written
+    in another form. Such a pod needs only new labels, so there is no pending action.
     """
     if not any(case.verdict.reason is Reason.SAME_MEANING for case in cases):
         return cases
@@ -122,6 +138,7 @@ def label_later(cases: list[Case]) -> list[Case]:
 
 
 def _labelled_later(case: Case) -> Case:
+    """Returns a case; if its pod is on hold and needs only labels, the verdict keeps the pod."""
     pod, verdict = case.instance.pod, case.verdict
     if verdict.reason is not Reason.SAME_MEANING or pod is None or pod.spec.hold is None:
         return case
@@ -132,7 +149,10 @@ def _labelled_later(case: Case) -> Case:
 
 
 def due_markers(pod: Pod, request: HoldRequest | None) -> HoldMarkers:
-    """Returns the label and annotations about its hold that a pod should have."""
+    """Returns the label and annotations about its hold that a pod should have.
+
+    `request` is the pending action of the pod; None if it has none.
+    """
     label = (pod.spec.hold or NO_HOLD).desired_label
     return (
         HoldMarkers(label) if request is None else HoldMarkers(label, request.action, request.since)
@@ -146,7 +166,7 @@ def carried_markers(pod: Pod) -> HoldMarkers:
 
 
 def sentence(pod: Pod, request: HoldRequest) -> str:
-    """Returns a sentence that a pod is on hold, with the reason and the end of its time limit."""
+    """Returns a clause that a pod is on hold, with the reason and the end of the time limit."""
     until = "" if request.ends == inf else f", until {written(request.ends)} at the latest"
     if not request.since:
         until = ", and is not told the pending action, because it cannot be read"

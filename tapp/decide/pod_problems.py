@@ -30,7 +30,7 @@ from tapp.world import Options, World
 
 @dataclass
 class CreationProblems:
-    """Reasons why pods could not be created."""
+    """The instances whose pod could not be created from its template, with the reasons."""
 
     # Instance -> why no pod could be created of its template. For an instance without a pod this is
     # only a guess, because admission may complete the pod.
@@ -42,7 +42,7 @@ class CreationProblems:
     claims_alone: list[str] = field(default_factory=list)
 
     def of(self, instance: Instance) -> PodProblems | None:
-        """Returns the problems of an instance; None if it has none."""
+        """Returns the problems of an instance; None if its pod can be created."""
         found = (self.blocked if instance.pod is None else self.new_pod).get(instance.id, "")
         return PodProblems(found, self.any_pod.get(instance.id, "")) if found else None
 
@@ -50,6 +50,17 @@ class CreationProblems:
 def find_problems(
     world: World, records: Records, instances: Iterable[Instance], options: Options, now: float
 ) -> CreationProblems:
+    """Returns the instances whose pod could not be created from its template, with the reasons.
+
+    Only instances that should run and have a template are checked.
+
+    Args:
+        world: the TApp with its children.
+        records: the templates in the history.
+        instances: all instances of the TApp.
+        options: the operator's settings.
+        now: the time of this sync, in seconds since the epoch.
+    """
     spec, found = world.tapp.spec, CreationProblems()
     claims = Claims(world)
     mounts = _Mounts(world, records, claims)
@@ -104,7 +115,10 @@ def find_problems(
 
 
 def _has_images_of_admission(pod: Pod | None, template: Template) -> bool:
-    """Returns True if admission has added all images that the template lacks to the pod."""
+    """Returns True if the pod has all images that its template lacks, so that admission adds them.
+
+    Returns False if `pod` is None or if the template lacks no image.
+    """
     if pod is None or not template.missing_image:
         return False
     # The API server refuses a pod with a container that has no image. So if a pod has an image that
@@ -119,7 +133,16 @@ def _has_images_of_admission(pod: Pod | None, template: Template) -> bool:
 
 
 def _own_problem(app: str, instance: Instance, template: Template, claims: Claims) -> str:
-    """Returns why an instance's name or values prevent its pod or claims, or an empty string."""
+    """Returns why an instance's name or values prevent its pod or claims, or an empty string.
+
+    Other instances with the same template may have no such problem.
+
+    Args:
+        app: the name of the TApp.
+        instance: the instance.
+        template: the template of its next pod.
+        claims: the claims of each instance, and those that cannot be created.
+    """
     why = _host_problem(app, instance) or _name_problem(app, instance, template)
     source = instance.source
     if not why and (claims.differ or source.recorded is not None):
@@ -128,7 +151,10 @@ def _own_problem(app: str, instance: Instance, template: Template, claims: Claim
 
 
 def _host_problem(app: str, instance: Instance) -> str:
-    """Returns why the pod's name cannot be a host name in `spec.serviceName`, or "" if it can."""
+    """Returns why the pod's name cannot be a host name, or "" if it can or need not be one.
+
+    A pod needs a host name if the TApp has `spec.serviceName`. `app` is the name of the TApp.
+    """
     pod_name = f"{app}-{instance.id}"
     if not instance.service_name or is_dns_label(pod_name):
         return ""
@@ -139,7 +165,10 @@ def _host_problem(app: str, instance: Instance) -> str:
 
 
 def _name_problem(app: str, instance: Instance, template: Template) -> str:
-    """Returns why the name of a pod or of its ephemeral claims would be too long, or ""."""
+    """Returns why the name of a pod or of its ephemeral claims would be too long, or "".
+
+    `app` is the name of the TApp.
+    """
     pod_name = f"{app}-{instance.id}"
     if len(pod_name) > MAX_NAME:
         return (
@@ -167,11 +196,12 @@ _CUTTING = (
 
 
 class _Sizes:
-    """The sizes of the annotations of new pods, which include Metacontroller's copy of the pod.
+    """Checks that the annotations of a new pod are not too large for the API server.
 
-    The admission policy `tapp-lean-pods` removes most of that copy. The newest pod of the TApp
-    shows whether the policy is installed. The copy counts if no pod shows that, or if a requested
-    pod does not appear: it is better to keep a pod than to delete one that cannot be created again.
+    They include Metacontroller's copy of the pod. The admission policy `tapp-lean-pods` removes
+    most of that copy. The newest pod of the TApp shows whether the policy is installed. The whole
+    copy counts if no pod shows that, or if a requested pod does not appear: it is better to keep a
+    pod than to delete one that cannot be created again.
     """
 
     def __init__(self, world: World, claims: Claims, options: Options, now: float) -> None:
@@ -181,7 +211,7 @@ class _Sizes:
         self._is_cut: bool | None = None
 
     def problem_of(self, instance: Instance, template: Template) -> str:
-        """Returns why an instance's new pod would be too large, or "" if it would not be."""
+        """Returns why an instance's new pod would be too large, or "" if it is small enough."""
         if template.bulk.is_small:
             return ""
         volumes = self._claims.of(instance.source)
@@ -194,6 +224,10 @@ class _Sizes:
         return self._known[key]
 
     def _problem_of(self, instance: Instance, template: Template, volumes: dict[str, str]) -> str:
+        """Computes why a new pod would be too large, without looking at earlier results.
+
+        Returns an empty string if it is small enough. `volumes` maps volumes to claims.
+        """
         count, name = self._new.annotation_bytes, f"template {quoted(template.name)}"
         bare = count(instance, template, volumes, cut=True)
         if bare > MOST_ANNOTATIONS:
@@ -213,6 +247,7 @@ class _Sizes:
         )
 
     def _cut(self) -> bool:
+        """Returns True if the policy `tapp-lean-pods` removes most of Metacontroller's copy."""
         if self._is_cut is None:
             requested = decode_since(self._world.tapp.status.not_created, self._now)
             refused = any(
@@ -228,10 +263,10 @@ class _Sizes:
 
 
 class _Mounts:
-    """The mounts of containers that have no volume.
+    """Finds volumes that containers mount and that neither the template nor a claim provides.
 
     Admission may add volumes. That is the case if existing pods have a volume that their template
-    lacks. Volumes of these names are not missed in a new template.
+    lacks. A new template may mount volumes of these names.
     """
 
     def __init__(self, world: World, records: Records, claims: Claims) -> None:
@@ -242,9 +277,9 @@ class _Mounts:
         self._texts = dict[str, str]()
 
     def lacking(self, template: Template) -> dict[str, str]:
-        """Returns volume -> container that mounts it, for volumes that nothing provides.
+        """Returns volume name -> container that mounts it, for volumes that nothing provides.
 
-        A template or admission may provide a volume.
+        A volume may come from the template, from a claim template of the spec, or from admission.
         """
         found = self._lacking.get(id(template))
         if found is None:
@@ -255,7 +290,13 @@ class _Mounts:
         return found
 
     def without_claim(self, instance: Instance, template: Template, lacking: dict[str, str]) -> str:
-        """Returns why an instance gets no pod; "" if its claims provide all missing volumes."""
+        """Returns why an instance gets no pod, or "" if its claims provide all lacking volumes.
+
+        Args:
+            instance: the instance.
+            template: the template of its next pod.
+            lacking: the result of `lacking` for this template.
+        """
         claims, source = self._claims, instance.source
         own = claims.of(source)
         gone = (
@@ -271,14 +312,15 @@ class _Mounts:
         return self._texts.setdefault(text, text)  # instances share one object: it may be long
 
     def _stays(self, name: str) -> bool:
-        """Returns True if a claim exists and is not being deleted.
+        """Returns True if a claim of this name exists and is not being deleted.
 
-        A claim in deletion goes together with its pod.
+        A claim that is being deleted goes together with the pod that uses it.
         """
         claim = self._world.claims.get(name)
         return claim is not None and claim.metadata.deletion_timestamp is None
 
     def _added_names(self) -> set[str]:
+        """Returns the names of all volumes that admission has added to pods of the TApp."""
         if self._added is None:
             self._added = set()
             # Reading a record takes time, so it is read only for a pod that may add names.
@@ -293,6 +335,11 @@ def _added(id: int, pod: Pod, records: Records) -> set[str]:
 
     If the history has the pod's template, only volumes that this template mounts and does not
     define are included.
+
+    Args:
+        id: the number of the instance.
+        pod: its pod.
+        records: the templates in the history.
     """
     revision = "" if pod.foreign else records.of_pod(pod, id, DEFAULT_TEMPLATE, ())
     template = records.template(revision, id, DEFAULT_TEMPLATE) if revision else None
@@ -301,5 +348,9 @@ def _added(id: int, pod: Pod, records: Records) -> set[str]:
 
 
 def _mounts(template: Template, lacking: dict[str, str], name: str) -> str:
+    """Returns the beginning of a message: which template and container mount volume `name`.
+
+    `lacking` maps the name of a volume to the container that mounts it.
+    """
     where = f"template {quoted(template.name)}: container {quoted(lacking[name])}"
     return f"{where} mounts {quoted(name)}"

@@ -44,7 +44,7 @@ _PULLER_BYTES, _IMAGE_BYTES = 1_000, 150  # A puller without images; the volume 
 
 
 def is_puller(pod: Pod) -> bool:
-    """Returns True if a pod of this TApp is a puller, and no instance's pod."""
+    """Returns True if a pod is a *puller* of this TApp: it only pulls images before updates."""
     return pod.foreign and pod.manifest.labels.get(PULLER) == "true"
 
 
@@ -54,7 +54,7 @@ REMEMBERED = 3_600.0
 
 
 class Puller(NamedTuple):
-    """A pod that pulls images on a node."""
+    """The description of a pod that pulls the new images of updates on one node."""
 
     name: str  # a hash of node and images
     node: str
@@ -64,7 +64,7 @@ class Puller(NamedTuple):
 
 @dataclass
 class Pulls:
-    """The pulls before updates in one sync."""
+    """The pods that pull images before updates (*pullers*), and the updates that wait for them."""
 
     delays: dict[int, Verdict] = field(default_factory=dict)  # instance -> why its update waits
     keep: list[Pod] = field(default_factory=list)  # pullers that stay; the others are deleted
@@ -81,7 +81,10 @@ class Pulls:
 
 
 def plan_pulls(world: World, cases: Sequence[Case], options: Options, now: float) -> Pulls:
-    """Decides which images are pulled before the updates of this sync, and which updates wait."""
+    """Decides which images are pulled before the updates of this sync, and which updates wait.
+
+    Without `prePull` in the spec, or while updates are paused, no image is pulled in advance.
+    """
     strategy = world.tapp.spec.update_strategy
     if not strategy.in_place_update_strategy.pre_pull:
         return Pulls()
@@ -93,6 +96,11 @@ def plan_pulls(world: World, cases: Sequence[Case], options: Options, now: float
 
 
 class _Pulling:
+    """Decides on the pods that pull images (*pullers*) of one TApp in one sync.
+
+    The caller calls `all` for the updates, and then `remember` for the result.
+    """
+
     def __init__(self, world: World, options: Options, now: float) -> None:
         self.world, self.options, self.now = world, options, now
         self.found = Pulls()
@@ -123,7 +131,7 @@ class _Pulling:
             self.given_up.pop(self.nowhere, None)  # some puller could be created after all
 
     def all(self, cases: Sequence[Case]) -> None:
-        """Processes all updates in place, in the order in which the budget is spent."""
+        """Decides for each update in place whether it waits for a puller, in update order."""
         spec = self.world.tapp.spec
         strategy, rolling = spec.update_strategy, spec.rolling_name
         updates = [
@@ -146,7 +154,11 @@ class _Pulling:
                 self.found.delays[instance.id] = delay
 
     def remember(self, nodes: Container[str]) -> Pulls:
-        """Adds the pullers that earlier syncs have given up, on nodes where instances still run."""
+        """Returns the result, with the pullers that earlier syncs have given up.
+
+        Notes about nodes on which no instance runs any more are dropped. `nodes` are the names of
+        the nodes on which instances run.
+        """
         found, nowhere = self.found, self.nowhere
         for note, at in self.given_up.items():
             if note == nowhere or (note.image == nowhere.image and note.node in nodes):
@@ -163,14 +175,16 @@ class _Pulling:
         return found
 
     def _is_known_unable(self, puller: Puller) -> bool:
+        """Returns True if a puller was given up on this node, or everywhere, not long ago."""
         notes = self.nowhere, self.nowhere._replace(node=puller.node)
         times = [self.given_up.get(note, "") for note in notes]
         return any(self.now - past(at, self.now) < REMEMBERED for at in times)
 
     def _puller(self, change: Update) -> Puller | None:
-        """Returns the puller that an update needs.
+        """Returns the puller that an update needs, or None if the update need not wait for one.
 
-        Returns None if the update stops no running container, or if the node has all its images.
+        It need not wait if it stops no running container, if the node has all its images, or if the
+        node has stopped reporting.
         """
         pod, template = change.pod, change.template
         # Without a running container the update stops nothing, so it need not wait.
@@ -193,16 +207,21 @@ class _Pulling:
         return Puller(self._name(pod.node, missing), pod.node, missing, template)
 
     def _known(self, image: str) -> set[str]:
+        """Returns all names of an image under which a container status may report it."""
         if image not in self.names:
             self.names[image] = names_of(image)
         return self.names[image]
 
     def _name(self, node: str, images: Iterable[str]) -> str:
+        """Returns the name of the pod that pulls these images on a node."""
         digest = sha256("\n".join([node, *sorted(images)]).encode()).hexdigest()[:10]
         return f"{self.world.tapp.metadata.name}-pull-x{digest}"
 
     def _state(self, puller: Puller) -> Verdict | None:
-        """Returns the delay of the updates that need this puller; None if they need not wait."""
+        """Returns the delay of the updates that need this puller; None if they need not wait.
+
+        Also decides whether the pod of the puller is created, kept, or deleted to make room.
+        """
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
         if (pod is None or not _has_started(pod)) and self._is_known_unable(puller):
             self._give_up(puller, pod)
@@ -231,12 +250,16 @@ class _Pulling:
         return self._patience(puller, pod, own=own)
 
     def _has_own_trouble(self, puller: Puller, pod: Pod) -> bool:
+        """Returns True if the puller fails for a reason other than the images that it pulls."""
         return has_own_trouble(pod, self.options.puller_image, puller.images, self.now)
 
     def _patience(self, puller: Puller, pod: Pod | None, *, own: bool) -> Verdict | None:
-        """Returns the delay of updates while a puller has not started.
+        """Returns the delay of updates while a puller has not started, or None if it is given up.
 
-        Returns None if the puller is given up. `own` is True if the puller fails because of itself.
+        Args:
+            puller: the puller.
+            pod: its pod; None if the pod does not exist.
+            own: True if the puller fails because of itself, such as the image of its own container.
         """
         if pod is None and (self.has_earlier or self.young):
             return self._in_turn(puller)
@@ -271,7 +294,7 @@ class _Pulling:
         return None
 
     def _in_turn(self, puller: Puller) -> Verdict:
-        """Returns the delay for a puller that does not exist while other pullers exist.
+        """Requests a puller that does not exist while others exist, and returns the delay.
 
         A quota may allow only one puller at a time. After `YIELD_AFTER` seconds the pullers of
         later updates are deleted, and this puller is requested until it exists.
@@ -284,6 +307,7 @@ class _Pulling:
         return self.next
 
     def _keep(self, puller: Puller, pod: Pod | None) -> None:
+        """Adds a puller to the response: keeps its pod, or creates one if `pod` is None."""
         if pod is None:
             self.found.bytes += _PULLER_BYTES + sum(
                 _IMAGE_BYTES + len(image) for image in puller.images
@@ -295,9 +319,9 @@ class _Pulling:
             self.has_earlier = True
 
     def _give_up(self, puller: Puller, pod: Pod | None) -> None:
-        """Gives a puller up, so that no update waits for it.
+        """Gives a puller up, so that no update waits for it, and adds a sentence that says why.
 
-        An existing pod stays for users to see.
+        An existing pod stays for users to see. `pod` is None if the puller does not exist.
         """
         why = "it was requested and does not exist; the Events of the TApp say why"
         if pod is not None:
@@ -314,7 +338,7 @@ def _has_started(pod: Pod) -> bool:
 
 
 def _running_images(instances: Iterable[Instance]) -> dict[str, set[str]]:
-    """Returns node -> names and digests of the images that instances run there."""
+    """Returns node -> names and digests of the images that running containers of instances use."""
     found = dict[str, set[str]]()
     for instance in instances:
         pod = instance.pod
@@ -327,7 +351,10 @@ def _running_images(instances: Iterable[Instance]) -> dict[str, set[str]]:
 
 
 def pulled_where(pullers: Iterable[Puller]) -> str:
-    """Returns images and the nodes that pull them, for a sentence: `web:2 on nodes a, b`."""
+    """Returns images and the nodes that pull them, for a sentence: `web:2 on nodes a, b`.
+
+    Without pullers, returns a clause that the pods for the pulls are requested.
+    """
     nodes: dict[tuple[str, ...], list[str]] = {}
     for puller in pullers:
         nodes.setdefault(tuple(puller.images), []).append(puller.node)
@@ -339,6 +366,9 @@ def pulled_where(pullers: Iterable[Puller]) -> str:
 
 
 def _policies(template: Template) -> dict[str, str]:
-    """Returns container -> `imagePullPolicy`; empty if the API server sets the default."""
+    """Returns container -> `imagePullPolicy`.
+
+    An empty policy stands for the default of the API server.
+    """
     both = [*template.spec.get("containers", []), *template.spec.get("initContainers", [])]
     return {item["name"]: item.get("imagePullPolicy") or "" for item in both}

@@ -30,7 +30,7 @@ _NO_COMPONENT = Wanted(obstacle="resources: InPlace needs the component resize")
 
 @dataclass
 class Resizes:
-    """The resizes that are under way."""
+    """The resizes of pods that are under way, with their times and delays."""
 
     # Resize -> since when it is due, or not accepted by the API server, RFC 3339
     since: dict[ResizeNote, str] = field(default_factory=dict)
@@ -42,7 +42,18 @@ class Resizes:
 def resize_states(
     instances: Iterable[Instance], world: World, options: Options, now: float
 ) -> dict[int, ResizeState]:
-    """Finds which resources of its template each pod lacks, and whether it can ever get them."""
+    """Returns instance number -> which resources of its template the pod lacks.
+
+    The state also says how far the kubelet is, and whether the pod can never get the resources.
+    Instances without a pod or a template are left out, and unreadable pods or pods of other
+    controllers. If the operator has not installed the component that resizes, the state says so.
+
+    Args:
+        instances: all instances of the TApp.
+        world: the TApp with its children.
+        options: the operator's settings.
+        now: the time of this sync, in seconds since the epoch.
+    """
     states, known = dict[int, ResizeState](), dict[object, Wanted]()
     noted = decoded(ResizeNote, world.tapp.status.resizing)
     for instance in instances:
@@ -80,14 +91,20 @@ def resize_states(
 
 
 def _note(instance: Instance) -> ResizeNote:
+    """Returns the key under which the status notes the resize of an instance to its template."""
     template = instance.template
     return ResizeNote(instance.id, "" if template is None else template.revision)
 
 
 def _is_current(pod: Pod, since: str, now: float) -> bool:
-    """Returns True if the kubelet's report is about the newest spec of the pod.
+    """Returns True if the kubelet's report about a resize is about the newest spec of the pod.
 
     Before Kubernetes 1.34 the report does not show that, so the kubelet gets `AGAIN` seconds.
+
+    Args:
+        pod: the pod.
+        since: since when the resize is due, RFC 3339; an empty string if this is the first sync.
+        now: the time of this sync, in seconds since the epoch.
     """
     if pod.reports_generation:
         return not pod.kubelet_is_behind
@@ -97,8 +114,8 @@ def _is_current(pod: Pod, since: str, now: float) -> bool:
 def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
     """Returns True if the kubelet is about to restart containers of a pod for a resize.
 
-    Returns False if the resize waits for resources of the node, or takes too long. The pod then
-    returns to its Services.
+    Returns False if the resize waits for resources of the node, or has taken more than
+    `OVERDUE_AFTER` seconds. The pod then returns to its Services.
     """
     pod, state = instance.pod, instance.resizing
     if pod is None or state is None or not state.restarts:
@@ -110,7 +127,11 @@ def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
 
 
 def track_resizes(world: World, cases: Sequence[Case], now: float) -> Resizes:
-    """Notes since when each resize is due, until the kubelet is done with it."""
+    """Returns the resizes that are under way, with the time since when each of them is due.
+
+    A resize is under way until the kubelet has finished it. The times come from the status, or from
+    `now` for a new resize.
+    """
     found, noted = Resizes(), decoded(ResizeNote, world.tapp.status.resizing)
     for case in cases:
         instance, change = case.instance, case.decision.change
@@ -135,6 +156,10 @@ def track_resizes(world: World, cases: Sequence[Case], now: float) -> Resizes:
 
 
 def _not_accepted(since: str) -> str:
+    """Returns the sentence that the API server has not accepted the resize of a pod.
+
+    `since` is the time of the request, RFC 3339.
+    """
     return (
         f"a resize of its pod was requested at {since}, and the API server has not accepted it; "
         "the log of tapp-hooks shows the error"
@@ -142,6 +167,10 @@ def _not_accepted(since: str) -> str:
 
 
 def _why(instance: Instance, since: str) -> str:
+    """Returns the sentence that says why the resize of an instance's pod takes long.
+
+    `since` is the time of the request, RFC 3339.
+    """
     state = instance.resizing
     if state is None:
         return _not_accepted(since)

@@ -38,7 +38,12 @@ DELAYED = (*BUDGET_REASONS, Reason.DRAINING)  # Reasons of updates that are due 
 def portion(value: int | str, of: int, least: int) -> int:
     """Returns a number of instances: the number itself, or a percentage of `of`, rounded up.
 
-    Raises ValueError if the value is neither, or is lower than `least` (also as a percentage).
+    Raises ValueError if the value is neither, or is too low.
+
+    Args:
+        value: a number, or a text such as "30%".
+        of: the number of instances that 100% stands for.
+        least: the lowest number, and the lowest percentage, that is valid.
     """
     if isinstance(value, int):
         if value >= least:
@@ -51,7 +56,10 @@ def portion(value: int | str, of: int, least: int) -> int:
 
 @dataclass
 class Budget:
-    """The budget of one group of instances."""
+    """The number of instances that may be unavailable at the same time because of updates.
+
+    A budget applies to one group of instances: those with the rolling template, or all others.
+    """
 
     name: str  # the field of the spec, for messages
     value: int | str  # as its author wrote it, cut to a length for a sentence
@@ -73,7 +81,10 @@ class Budget:
 
 @dataclass
 class Budgets:
-    """The budget of the instances with the rolling template, and that of all others ("force")."""
+    """The budget for instances with the rolling template, and the budget for all other instances.
+
+    The other budget is `force`, because it belongs to `spec.updateStrategy.forceUpdate`.
+    """
 
     strategy: UpdateStrategy
     should_run: int
@@ -105,11 +116,18 @@ class Budgets:
                 self.force = rolling
 
     def limit_of(self, instance: Instance, rolling_name: str) -> Budget:
-        """Returns the budget that applies to an instance."""
+        """Returns the budget that applies to an instance.
+
+        `rolling_name` is the name of the rolling template.
+        """
         return self.rolling if instance.template_name == rolling_name else self.force
 
 
 def budgets_of(spec: TAppSpec, instances: Sequence[Instance]) -> Budgets:
+    """Returns the budgets of a TApp.
+
+    Percentages refer to the instances that should run.
+    """
     name, should_run = spec.rolling_name, sum([instance.should_run for instance in instances])
     used = any(item.should_run and item.template_name == name for item in instances)
     found = used or spec.find_template(name) is not None
@@ -126,6 +144,11 @@ def update_order(
     Instances that do not run the rolling template come first. Then the highest priority comes
     first: that of the pod's annotation, else of the template's, else 0. Then the lowest number
     comes first, or with `order: Descending` the highest.
+
+    Args:
+        instance: the instance.
+        strategy: `spec.updateStrategy`.
+        rolling_name: the name of the rolling template.
     """
     found = [int(text) for text in priorities(instance) if PRIORITY.fullmatch(text)]
     number = -instance.id if strategy.order == "Descending" else instance.id
@@ -136,7 +159,10 @@ PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")  # Another text is ignored, and a cond
 
 
 def priorities(instance: Instance) -> list[str]:
-    """Returns the texts of the pod's and the template's update priority, valid or not."""
+    """Returns the update priorities of pod and template, as written in their annotations.
+
+    The pod's priority comes first. Invalid texts are included, missing ones are not.
+    """
     pod, template = instance.pod, instance.template
     own = "" if pod is None else pod.spec.update_priority
     if template is not None and UPDATE_PRIORITY in template.annotations:
@@ -157,9 +183,17 @@ def spend(
     rolling_name: str,
     should_run: Iterable[int],
 ) -> dict[int, Verdict]:
-    """Spends the budgets on updates, and returns instance -> delay for those that have to wait.
+    """Chooses the updates that run in this sync.
 
-    `should_run` has the instances that should run. The messages name those that are not available.
+    Returns instance number -> delay, for the updates that have to wait.
+
+    Args:
+        pending: the instances that need an update.
+        serving: which instances are available, before any update of this sync.
+        budgets: how many instances may be unavailable.
+        rolling_name: the name of the rolling template.
+        should_run: the numbers of the instances that should run. The messages name those of them
+            that are not available.
     """
     strategy, delays = budgets.strategy, dict[int, Verdict]()
     waiting: dict[str, list[int]] = {}  # the text about a budget -> instances that wait for it
@@ -190,11 +224,22 @@ def spend(
 
 
 def _used_up(users: Collection[int]) -> str:
-    """Returns who uses up a budget; named after the last update of the sync has its place."""
+    """Returns the end of a message: the instances that use up a budget.
+
+    `users` are the unavailable instances after all updates of this sync were chosen.
+    """
     return f"is used up by {instance_list(users)} (not available or being updated)"
 
 
 def _delay(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
+    """Returns why the update of an instance has to wait; None if it may run now.
+
+    Args:
+        instance: the number of the instance.
+        available: the available instances, without those whose update was chosen already.
+        serving: the serving states, before any update of this sync.
+        limit: the budget of the instance.
+    """
     if limit.least is None:
         return wait(Reason.INVALID_BUDGET, limit.problem)
     state = serving.states.get(instance)

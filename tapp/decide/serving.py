@@ -27,7 +27,10 @@ from tapp.world import Options, World
 
 
 class ServingState(Enum):
-    """State of an instance that serves or may serve; the value says how the budget counts it."""
+    """State of an instance that serves or may serve; the value says how the budget counts it.
+
+    An instance that certainly does not serve has no state.
+    """
 
     AVAILABLE = "counts as available, and its update takes a place in the budget"
     RESIZING = "counts as available, and takes a place in the budget while containers are resized"
@@ -43,7 +46,10 @@ _AVAILABLE = (ServingState.AVAILABLE, ServingState.RESIZING)
 
 @dataclass
 class Serving:
-    """The serving states of the instances, before any update of this sync."""
+    """Which instances serve or may serve, before any update of this sync.
+
+    The budget of updates is computed from these states.
+    """
 
     states: Mapping[int, ServingState] = field(default_factory=dict)  # none: it does not serve
     unsettled: bool = False  # whether updates of the last spec may be under way, unseen
@@ -54,13 +60,16 @@ class Serving:
         self.available = {id for id, state in self.states.items() if state in _AVAILABLE}
 
     def without(self, taken: set[int]) -> "Serving":
-        """Returns the serving states as they are after these instances are taken down, too."""
+        """Returns the states without the instances in `taken`, as if these did not serve."""
         states = {id: state for id, state in self.states.items() if id not in taken}
         return Serving(states, self.unsettled)
 
 
 def serving_of(world: World, instances: list[Instance], now: float) -> Serving:
-    """Finds the state of each instance that serves or may serve."""
+    """Returns the state of each instance that serves or may serve, and when others may do so.
+
+    `now` is the time of this sync, in seconds since the epoch.
+    """
     tapp = world.tapp
     seconds, resizes = tapp.spec.min_ready_seconds, tapp.spec.resizes
     replacing = tapp.status.replacing
@@ -102,8 +111,8 @@ def _missing_seconds(
 ) -> float | None:
     """Returns the seconds until a Ready pod is available, or 0 if it is available.
 
-    Returns `NEVER` if the pod is certainly about to stop, and None if it is unknown when Ready will
-    be reliable.
+    Returns `NEVER` if the pod is certainly about to stop, and None if nothing says when its
+    condition Ready will be reliable. The caller has checked that the pod is Ready.
     """
     # A pod that is Ready with a closed gate is leaving its Services: its kubelet has not looked
     # yet.
@@ -118,12 +127,16 @@ def _missing_seconds(
 
 
 def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
+    """Returns True if the kubelet is resizing a pod and will restart containers for that."""
     state = resizing_of(pod)
     return state is not None and state.restarts and _is_at_work(instance, pod, state)
 
 
 def _is_resized(instance: Instance) -> bool:
-    """Returns True while a kubelet changes resources, also for those of an earlier template."""
+    """Returns True while the kubelet changes resources of an instance's pod.
+
+    They may also be the resources of an earlier template, if the template has changed since.
+    """
     pod, resize = instance.pod, instance.resize
     if pod is None or resize is None or resize.progress is not None or not resize.wanted.resources:
         return instance.resizing is not None
@@ -138,6 +151,11 @@ def _is_at_work(instance: Instance, pod: Pod, state: Resizing) -> bool:
 
     A resize that waits for resources of the node has not begun. It counts only if the template
     requests exactly these resources.
+
+    Args:
+        instance: the instance.
+        pod: its pod.
+        state: the resize that the pod's status shows.
     """
     return instance.resizing is not None or not state.pending or pod.kubelet_is_behind
 
@@ -165,10 +183,10 @@ def _unsettled(tapp: TApp) -> bool:
 def troubles_of(
     tapp: TApp, instances: Sequence[Instance], options: Options, now: float
 ) -> dict[int, Trouble]:
-    """Returns instance -> trouble of its pod, for instances whose pod may have trouble.
+    """Returns instance number -> trouble of its pod, for instances whose pod may have trouble.
 
-    A pod that is available and has never restarted has none. If an instance should not run, only
-    the deletion of its pod can be trouble.
+    A pod that is available and has never restarted has none. If an instance should not run, only an
+    overdue deletion of its pod can be trouble.
     """
     moved = tapp.spec.force_delete_pod and not tapp.spec.never_migrate
     limit, _ = limit_of(tapp.metadata.annotations, options.lost_node_seconds)

@@ -39,7 +39,7 @@ class Situation:
 
 @dataclass
 class StoragePlan:
-    """The plans for claims, ControllerRevisions and Services."""
+    """The plans for claims, ControllerRevisions and Services of a TApp."""
 
     claims: ClaimPlan = field(default_factory=ClaimPlan)
     growth: Growth = NO_GROWTH  # the claims that get larger, and what prevents others from it
@@ -49,7 +49,7 @@ class StoragePlan:
 
 @dataclass
 class Findings:
-    """The findings of all rules in one sync, except the decisions on the instances.
+    """The results of all rules in one sync, except for the decisions on the instances.
 
     Conditions, Events and the notes in the status are made from the findings.
     """
@@ -66,7 +66,10 @@ class Findings:
     overdue: Overdue = field(default_factory=Overdue)
 
     def is_created_later(self, instance: int) -> bool:
-        """Returns True if an instance gets no pod in this sync because others come first."""
+        """Returns True if an instance gets no pod in this sync because other pods come first.
+
+        `instance` is the number of the instance.
+        """
         return instance in self.space.waiting or instance in self.ordered
 
 
@@ -74,17 +77,20 @@ Stage = Callable[[Situation, list[Case], Findings], list[Case]]
 
 
 def _keep_pods_on_hold(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
+    """Delays the verdicts that would change a pod on hold."""
     spec, cases = situation.world.tapp.spec, label_later(cases)
     findings.holds = apply_pod_holds(spec, cases, situation.budgets, situation.now)
     return delayed(cases, findings.holds.delays)
 
 
 def _pull_images_first(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
+    """Delays updates until their nodes have pulled the new images (`prePull`)."""
     findings.pulls = plan_pulls(situation.world, cases, situation.options, situation.now)
     return delayed(cases, findings.pulls.delays)
 
 
 def _spend_the_budget(situation: Situation, cases: list[Case], _: Findings) -> list[Case]:
+    """Delays updates that have no place in the budget (`maxUnavailable`)."""
     pending = [case for case in cases if case.is_pending]
     rolling = situation.world.tapp.spec.rolling_name
     should_run = [case.instance.id for case in cases if case.instance.should_run]
@@ -93,6 +99,7 @@ def _spend_the_budget(situation: Situation, cases: list[Case], _: Findings) -> l
 
 
 def _keep_the_order(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
+    """Delays creations and deletions until their turn (`podManagementPolicy: OrderedReady`)."""
     if not situation.world.tapp.spec.ordered:
         return cases
     delays = one_after_another(cases, situation.serving)
@@ -101,6 +108,7 @@ def _keep_the_order(situation: Situation, cases: list[Case], findings: Findings)
 
 
 def _write_markers(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
+    """Adds the steps that write labels and annotations to pods, such as to leave the Services."""
     tapp, options = situation.world.tapp, situation.options
     findings.markers = plan_markers(tapp, cases, options, situation.now, findings.holds.requests)
     return with_steps(cases, findings.markers.steps)

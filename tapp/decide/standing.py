@@ -27,7 +27,9 @@ _PHRASES_OF_STATUSES = {
 
 
 class InstanceStanding(NamedTuple):
-    """The standing of an instance."""
+    """The standing of an instance (done, progressing, waiting, on hold or blocked), with its
+    reason.
+    """
 
     standing: Standing
     phrase: str = ""  # the progress, the reason of a wait, or the obstacle; "" if it is done
@@ -36,7 +38,7 @@ class InstanceStanding(NamedTuple):
 def standing_of(
     case: Case, *, available: bool, trouble: Trouble | None, not_created: str = ""
 ) -> InstanceStanding:
-    """Returns the standing of an instance.
+    """Returns how an instance stands: done, progressing, waiting, on hold or blocked.
 
     Args:
         case: the instance with the decision on it.
@@ -73,6 +75,10 @@ def standing_of(
 
 
 def _obstacle(case: Case, trouble: Trouble | None) -> str:
+    """Returns why an instance is blocked, or an empty string if it is not.
+
+    `trouble` is the trouble of its pod, or None.
+    """
     instance, decision = case.instance, case.decision
     if decision.reason.standing is Standing.BLOCKED:
         return decision.message
@@ -86,7 +92,13 @@ def _obstacle(case: Case, trouble: Trouble | None) -> str:
 
 
 def awaited(case: Case, *, available: bool, trouble: Trouble | None) -> str:
-    """Returns the event at an instance for which a rollout waits, with its time if known."""
+    """Returns the reason why a rollout still waits for an instance, with its time if known.
+
+    Args:
+        case: the instance with the decision on it.
+        available: True if the instance is available.
+        trouble: the trouble of its pod, or None.
+    """
     instance, decision, pod = case.instance, case.decision, case.instance.pod
     if available or decision.reason.standing.waits:
         return decision.message

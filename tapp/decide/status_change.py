@@ -24,7 +24,7 @@ from tapp.words.vocabulary import GROUP, INSTANCE, KIND
 
 @dataclass(frozen=True)
 class StatusChange:
-    """The changes of a pod's status; empty if the status is right as it is."""
+    """The changes that one pod's status needs; with the default values it needs none."""
 
     # Condition type -> True to open the gate, False to close it
     gates: Mapping[str, bool] = field(default_factory=dict)
@@ -39,7 +39,7 @@ NOTHING = StatusChange()
 
 
 class Owner(Enum):
-    """Kind of owner of a pod."""
+    """The kind of object that owns a pod; the value describes it for people."""
 
     TAPP = "a TApp"
     NOBODY = "nobody: its TApp went and left it"
@@ -47,7 +47,12 @@ class Owner(Enum):
 
 
 def owner_of(labels: Any, references: Any) -> Owner:
-    """Returns the kind of a pod's owner; labels and ownerReferences may have any shape."""
+    """Returns the kind of object that owns a pod.
+
+    Args:
+        labels: the labels of the pod, of any shape.
+        references: the ownerReferences of the pod, of any shape.
+    """
     owner = controller_of(references)
     if owner is None:
         return Owner.NOBODY if INSTANCE in map_of(labels) else Owner.OTHER
@@ -56,7 +61,11 @@ def owner_of(labels: Any, references: Any) -> Owner:
 
 
 def pod_status(pod: Pod, owner: Owner, now: float) -> StatusChange:
-    """Returns the changes of a pod's status."""
+    """Returns the changes of a pod's status: readiness gates, and the phase Failed on a lost node.
+
+    A pod that never was an instance of a TApp is left as it is. `now` is the time of the call, in
+    seconds since the epoch.
+    """
     if owner is Owner.OTHER:
         return NOTHING
     # No TApp updates the pod any more, so nothing keeps it out of its Services.
@@ -98,9 +107,10 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> StatusChange:
 
 
 def _is_lost(pod: Pod, now: float) -> bool:
-    """Returns True if the node is silent since the time in the annotation about the lost node.
+    """Returns True if the annotation about the lost node is right, so that the node is lost.
 
-    If the pod does not show since when its node is silent, the time in the annotation counts.
+    The annotation has the time since when the node is silent. It is right if the pod itself shows
+    the same time, or shows only that the node is silent and no time.
     """
     since, noted = observed_silence(pod, now), pod.spec.lost
     if since is None or since > now:

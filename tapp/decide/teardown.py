@@ -38,7 +38,7 @@ _PATIENT = 60.0  # Seconds after which to look again if all remaining pods are o
 
 @dataclass(frozen=True)
 class Left:
-    """The remaining objects of a TApp that is being deleted, for its status."""
+    """The remaining objects of a TApp that is being deleted, for the conditions in its status."""
 
     namespace: str
     since: str  # when the deletion was requested, RFC 3339
@@ -50,7 +50,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Teardown:
-    """The decisions of a finalize call."""
+    """The decisions of a finalize call: Metacontroller sends one while a TApp is being deleted."""
 
     pods: Sequence[Pod]  # pods that stay for now
     claims: Sequence[ClaimObject]  # claims that stay
@@ -81,7 +81,20 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
     options: Options,
     now: float,
 ) -> Teardown:
-    """Decides which children of a TApp stay, and whether the TApp may be removed."""
+    """Decides which children of a TApp stay, and whether the TApp may be removed.
+
+    Args:
+        parent: the metadata of the TApp.
+        policy: the part of the spec that says whether claims are deleted with the TApp.
+        lost_policy: the part of the spec about pods on lost nodes.
+        pods: all pods of the TApp.
+        claims: all claims of the TApp.
+        hold_policy: the part of the spec with the time limit of holds against deletion.
+        revisions: all ControllerRevisions of the TApp.
+        plain: all Services of the TApp.
+        options: the operator's settings.
+        now: the time of the call, in seconds since the epoch.
+    """
     if parent.metadata.deletion_timestamp is None:
         # The TApp is not being deleted. It has lost the labels that this controller selects, and
         # another controller takes it over with all its children.
@@ -127,6 +140,10 @@ def _left(
     plain: Sequence[Manifest],
     now: float,
 ) -> Left:
+    """Returns the remaining objects of a TApp that is being deleted.
+
+    `claims` are only those that are deleted with the TApp, and `plain` are its Services.
+    """
     meta = parent.metadata
     return Left(
         meta.namespace,
@@ -141,7 +158,10 @@ def _left(
 def _on_hold(
     pods: Iterable[Pod], policy: HoldPolicy, now: float
 ) -> tuple[list[Pod], dict[str, HoldRequest]]:
-    """Returns the pods on hold, and the pending actions to write to them."""
+    """Returns the pods whose hold prevents their deletion, and the pending action of each pod.
+
+    The second value maps the name of a pod to its pending action.
+    """
     limit = policy.deletion_hold_timeout_seconds
     staying, requests = list[Pod](), dict[str, HoldRequest]()
     for pod in pods:
@@ -153,6 +173,11 @@ def _on_hold(
 
 
 def _marked(pod: Pod, requests: Mapping[str, HoldRequest]) -> Mark | None:
+    """Returns the write that tells a pod on hold that its deletion is pending.
+
+    Returns None if the pod already has this label and these annotations, or if it is unreadable.
+    `requests` maps the name of a pod to its pending action.
+    """
     if pod.unreadable:
         return None
     hold, spec = due_markers(pod, requests[pod.name]), pod.spec
@@ -165,7 +190,7 @@ def _recheck(pods: Sequence[Pod], requests: Mapping[str, HoldRequest], now: floa
     """Returns the seconds until the next call.
 
     If all remaining pods are on hold, the call can wait longer: only a change of a pod, which is an
-    event of its own, or a time limit ends the wait.
+    event of its own, or a time limit ends the wait. `requests` has the pods on hold by name.
     """
     if len(requests) < len(pods) or not requests:
         return RECHECK
@@ -182,9 +207,10 @@ def _deleted_at(parent: Parent, now: float) -> float:
 
 
 def _silent(pods: Sequence[Pod], deleted: float, now: float) -> dict[str, list[str]]:
-    """Returns time -> names of pods whose nodes have not reported since that time.
+    """Returns time -> names of pods whose nodes have not reported since that time, RFC 3339.
 
-    Nodes that have been silent only for a short time are left out.
+    Nodes that have been silent only for a short time are left out. `deleted` is when the deletion
+    of the TApp was requested; it counts for a pod that shows no time.
     """
     found = grouped(
         (written(since), pod.name)
@@ -199,6 +225,7 @@ def _on_silent_nodes(
 ) -> tuple[list[Pod], dict[str, Mark]]:
     """Returns the pods on silent nodes, whose deletion could not end, and markers for lost nodes.
 
+    The second value maps the name of a pod to the write that says that its node is lost.
     `Nodes.guarded` does not matter here: it prevents that an instance runs twice, and no instance
     of a TApp that is being deleted starts again.
     """

@@ -9,7 +9,7 @@ from tapp.words.reasons import Reason
 
 
 class Action(StrEnum):
-    """Kind of action on the pod of an instance."""
+    """The kind of action that a verdict takes on the pod of an instance."""
 
     CREATE = "Create"
     KEEP = "Keep"
@@ -26,7 +26,7 @@ DISRUPTIVE = (Action.UPDATE, Action.RECREATE)
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """An action on an instance, with its reason and a sentence for users."""
+    """An action on the pod of an instance, with its reason and a sentence for users."""
 
     action: Action
     reason: Reason
@@ -36,11 +36,14 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_update(self) -> bool:
+        """Returns True if the action may take the instance down: an update in place or a
+        replacement.
+        """
         return self.action in DISRUPTIVE
 
 
 def wait(reason: Reason, message: str) -> Verdict:
-    """Returns the verdict that leaves the pod as it is."""
+    """Returns the verdict that leaves the pod of an instance as it is, for this reason."""
     return Verdict(Action.KEEP, reason, message)
 
 

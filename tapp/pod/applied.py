@@ -20,9 +20,9 @@ Document = dict[str, Any]
 
 
 def applied_body(manifest: Manifest) -> Document | None:
-    """Returns the template that the pod was created from.
+    """Returns the template that a pod was created from, read from Metacontroller's copy of the pod.
 
-    Returns None if Metacontroller's copy of the pod has no spec.
+    `manifest` is the pod. Returns None if the copy is missing or has no spec.
     """
     applied = read_annotation(msgspec.json.decode, manifest.annotations.get(LAST_APPLIED))
     # The policy `tapp-lean-pods` removes the spec from the copy.
@@ -51,6 +51,11 @@ def _sections(spec: Document, images: dict[str, str]) -> Document:
 
     A restart in place writes an image in another way (for example with a digest), so the images of
     the copy may differ from those of the template.
+
+    Args:
+        spec: the pod spec in Metacontroller's copy.
+        images: container name -> image of the template; without an entry, the image in `spec`
+            stays.
     """
     return {
         section: [
@@ -65,9 +70,10 @@ def _sections(spec: Document, images: dict[str, str]) -> Document:
 
 
 def _volumes(spec: Document, pod: str) -> list[Document]:
-    """Returns the volumes without those that the service adds for the instance's claims.
+    """Returns the volumes of a pod spec, without those of the instance's own claims.
 
-    The claim of such a volume is named VOLUME-POD.
+    The service adds these volumes to the template. The claim of such a volume is named VOLUME-POD.
+    `pod` is the name of the pod.
     """
     return [
         item

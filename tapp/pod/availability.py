@@ -36,9 +36,15 @@ _PUBLICATION_SECONDS = 60.0
 def available_in(pod: Pod, min_ready_seconds: int, now: float, seen: float = UNKNOWN) -> float:
     """Returns the seconds until a Ready pod is available, or 0 if it is available.
 
-    Returns `NEVER` if time alone does not make it available. The caller has to check that no update
-    of the pod is unfinished. `seen` is when a sync first saw the pod Ready; it counts if the
-    condition Ready has no usable time.
+    Returns `NEVER` if time alone does not make it available. The caller has checked that no update
+    of the pod is unfinished.
+
+    Args:
+        pod: the pod; the caller has checked that it is Ready.
+        min_ready_seconds: `spec.minReadySeconds`.
+        now: the time of this sync, in seconds since the epoch.
+        seen: when a sync first saw the pod Ready, in seconds since the epoch. It counts if the
+            condition Ready has no usable time. `UNKNOWN` if no sync has noted it.
     """
     if not pod.running:
         return NEVER
@@ -51,7 +57,11 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float, seen: float = UNK
 
 
 def proved_at(pod: Pod, now: float) -> float:
-    """Returns `pod.probed_at`; computes it again if it was computed from a time in the future."""
+    """Returns the time by which all probes that Ready depends on have certainly run.
+
+    The result is in seconds since the epoch. `pod.probed_at` has the same time, but without regard
+    to `now`, so a wrong time in the future may have spoilt it. In this case it is computed again.
+    """
     return pod.probed_at if pod.probed_at <= now + SKEW else probed_at(pod, now)
 
 
@@ -59,7 +69,8 @@ def since(pod: Pod, now: float = NEVER) -> float:
     """Returns when Ready turned True or the newest container started, whichever is later.
 
     The result is in seconds since the epoch. `spec.minReadySeconds` counts from this time. Returns
-    `UNKNOWN` if the pod has no usable time.
+    `UNKNOWN` if the pod has no usable time. Times later than `now` do not count; with the default
+    all times count.
     """
     ready = pod.plausible_time(pod.ready_since, now)
     starts = [started_at(pod, name, now) for name in pod.spec.running_containers]
@@ -72,7 +83,8 @@ def since(pod: Pod, now: float = NEVER) -> float:
 def probed_at(pod: Pod, now: float = NEVER) -> float:
     """Returns the time by which all probes that Ready depends on have certainly run.
 
-    The result is in seconds since the epoch, and `UNKNOWN` if no probe has to run first.
+    The result is in seconds since the epoch, and `UNKNOWN` if no probe has to run first. Times
+    later than `now` do not count; with the default all times count.
     """
     runs = pod.spec.startup_seconds
     once = [
@@ -117,7 +129,7 @@ def _readiness_changed_at(pod: Pod, now: float) -> float:
 
 
 class _Start(NamedTuple):
-    """The start of a container, and whether the containers' readiness has changed since."""
+    """The start of a container, and whether the readiness of the containers has changed since."""
 
     at: float  # Start of the current run, in seconds since the epoch.
     readiness_changed: (

@@ -29,7 +29,7 @@ SECOND = 1.0
 def _gates(pod: Pod) -> list[Condition | None]:
     """Returns the conditions of the pod's readiness gates that belong to this service.
 
-    The entry of a gate whose condition is missing is None.
+    A gate without a condition has the entry None.
     """
     gates = pod.spec.served_gates
     known = pod.conditions if gates else {}
@@ -37,6 +37,7 @@ def _gates(pod: Pod) -> list[Condition | None]:
 
 
 def _closed_gates(pod: Pod) -> list[Condition]:
+    """Returns the conditions of the pod's readiness gates of this service that are False."""
     return [gate for gate in _gates(pod) if gate is not None and gate.status == "False"]
 
 
@@ -49,7 +50,10 @@ def has_closed_gate(pod: Pod) -> bool:
 
 
 def is_unready_by_gate_only(pod: Pod) -> bool:
-    """Returns True if the containers are ready, and only a closed gate keeps the pod unready."""
+    """Returns True if the containers are ready, and only a closed gate keeps the pod unready.
+
+    Returns False if no gate is closed.
+    """
     ready = pod.conditions.get("ContainersReady")
     return bool(_closed_gates(pod)) and ready is not None and ready.status == "True"
 
@@ -62,6 +66,10 @@ def is_begun(pod: Pod, update: Progress) -> bool:
     change of the pod's spec (a toleration, a resize) makes the update look unfinished again until
     the kubelet has seen the change, but the gate stays open. The message of the gate's condition is
     not used.
+
+    Args:
+        pod: the pod.
+        update: the progress of its last update in place.
     """
     return not update.only_time_can_tell and any(
         (pod.container(name).container_id or "") == ran.id and ran.image != pod.spec.images[name]
@@ -72,10 +80,10 @@ def is_begun(pod: Pod, update: Progress) -> bool:
 def closed_since(pod: Pod, now: float) -> float | None:
     """Returns since when a closed gate keeps the pod out of its Services.
 
-    The result is in seconds since the epoch; None if no gate keeps the pod out. A pod that is Ready
-    still receives requests, because its kubelet has not seen the gate yet, so the later of both
-    changes counts. Without any usable time the result is `now`, until `/pod-status` has written the
-    gate with a time.
+    The result is in seconds since the epoch, and None if no gate keeps the pod out. A pod that is
+    Ready still receives requests, because its kubelet has not seen the gate yet, so the later of
+    both changes counts. Without any usable time the result is `now`, until the hook `/pod-status`
+    has written the gate with a time.
     """
     if pod.ready is True:
         return None
@@ -97,17 +105,24 @@ def drained_in(pod: Pod, grace_seconds: int, now: float) -> float | None:
     """Returns the seconds until the pod has been out of its Services for the grace period.
 
     Returns 0 if the grace period is over, and None if the pod is not out of its Services.
+    `grace_seconds` is the grace period.
     """
     since = closed_since(pod, now)
     return None if since is None else max(0.0, since + grace_seconds + SECOND - now)
 
 
 def unproved_since(pod: Pod, gate: Condition | None, now: float = NEVER) -> float:
-    """Returns the time since when only elapsed time can prove the pod's update.
+    """Returns the time since when only elapsed time can prove the pod's update, from a closed gate.
 
-    The time is read from the note in a closed gate's condition. The hook `/pod-status` does not see
-    the TApp, so this note replaces the entry of `status.settling`. Returns `UNKNOWN` if the
-    condition has no note about the current update.
+    The time is in seconds since the epoch. It is read from the note in the gate's condition. The
+    hook `/pod-status` does not see the TApp, so this note replaces the entry of `status.settling`.
+    Returns `UNKNOWN` if the gate is open or missing, or if its condition has no note about the
+    current update.
+
+    Args:
+        pod: the pod.
+        gate: the condition of one of its readiness gates; None if it has no condition.
+        now: the time of this call, in seconds since the epoch; a later time does not count.
     """
     if gate is None or gate.status != "False":
         return UNKNOWN
@@ -124,7 +139,10 @@ def unproved_since(pod: Pod, gate: Condition | None, now: float = NEVER) -> floa
 
 
 def update_of(pod: Pod, now: float) -> Progress:
-    """Returns the progress of the pod's last update, without the help of the TApp's status."""
+    """Returns the progress of the pod's last update in place, according to the pod alone.
+
+    The hook `/pod-status` needs this, because it does not receive the status of the TApp.
+    """
     noted = [unproved_since(pod, gate, now) for gate in _gates(pod)]
     return progress(pod, now, max(noted, default=UNKNOWN))
 
@@ -132,7 +150,8 @@ def update_of(pod: Pod, now: float) -> Progress:
 def opens_in(pod: Pod, update: Progress, now: float) -> float:
     """Returns the seconds until a closed gate may open, or 0 if it may open now.
 
-    Returns `NEVER` if time alone does not allow it.
+    Returns `NEVER` if time alone does not allow it. `update` is the progress of the pod's last
+    update in place.
     """
     if pod.spec.drains or update.unfinished:
         return NEVER if update.wait is None or pod.spec.drains else update.wait
@@ -148,6 +167,12 @@ def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> floa
 
     After that time the component pod-status is probably not installed, because nothing opens the
     gate. Returns None if all gates are open, or if a closed gate may not open yet.
+
+    Args:
+        pod: the pod.
+        update: the progress of its last update in place.
+        patience: the seconds that the hook `/pod-status` has for opening the gate.
+        now: the time of this sync, in seconds since the epoch.
     """
     not_open = [gate for gate in _gates(pod) if gate is None or gate.status != "True"]
     if not not_open or not pod.running or opens_in(pod, update, now) > 0:

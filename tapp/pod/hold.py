@@ -17,7 +17,7 @@ _KEPT = 100
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """The hold on a pod and its pending action; texts are cut to a fixed length."""
+    """The annotations and the label about a hold on a pod; texts are cut to a fixed length."""
 
     # The reason for the hold, as its user wrote it; empty if the pod is not on hold.
     reason: str = ""
@@ -59,7 +59,10 @@ NO_HOLD = Hold()
 
 
 def hold_of(labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> Hold | None:
-    """Returns the hold on a pod; None if the pod has none of its annotations and no label."""
+    """Returns the hold that labels and annotations of a pod describe.
+
+    Returns None if the pod has none of these annotations and not the label.
+    """
     found = Hold(
         reason=_cut(annotations.get(HOLD)),
         limited_to=_cut(annotations.get(HOLD_FOR)),
@@ -71,4 +74,5 @@ def hold_of(labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> Hold |
 
 
 def _cut(value: Any) -> str:
+    """Returns a text cut to a fixed length, or an empty string if the value is no text."""
     return short(value, _KEPT) if isinstance(value, str) else ""

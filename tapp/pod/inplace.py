@@ -72,7 +72,7 @@ MARGIN = 15.0
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a pod's last update in place."""
+    """How far the last update in place of a pod has come; the defaults mean that it is finished."""
 
     # Name -> recorded old container, for the containers that are not updated yet.
     unfinished: Mapping[str, RanImage] = field(default_factory=dict)
@@ -138,16 +138,27 @@ def progress(
 
 
 def _is_about_to_restart(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if the kubelet has seen the newest spec, but not yet replaced the container."""
+    """Returns True if the kubelet has seen the newest spec, but not yet replaced a container.
+
+    Args:
+        pod: the pod.
+        name: the name of the container.
+        ran: the container before the update, from the update's record.
+    """
     seen = pod.reports_generation and not pod.kubelet_is_behind
     return seen and bool(ran.id) and pod.container(name).container_id == ran.id
 
 
 def _is_new_container(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if the container is a new one (not the recorded one) and has the wanted image.
+    """Returns True if a container is a new one (not the recorded one) and has the wanted image.
 
     The container runs, or ran last. Returns False if the container may run an image that an
     overtaken update requested between the recorded and the wanted image.
+
+    Args:
+        pod: the pod.
+        name: the name of the container.
+        ran: the container before the update, from the update's record.
     """
     status = pod.container(name)
     has_other_id = _is_reported(pod, status) and status.container_id not in (None, "", ran.id)
@@ -155,11 +166,18 @@ def _is_new_container(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 def _needs_noted_time(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if only time can prove the update, and the pod does not show since when.
+    """Returns True if the status has to note since when a container waits for its proof by time.
 
-    The kubelet may be about to stop the container. If the node was away, the container may have run
-    for long before the kubelet reports it, so the start of the container does not count. Instead
-    the time counts from the first sync that saw this state; `status.settling` keeps it.
+    That is so if image names may not prove that the container is updated, and the pod does not show
+    when its kubelet last wrote the status. The kubelet may still be about to stop the container. If
+    the node was away, the container may have run for long before the kubelet reports it, so the
+    start of the container does not count. Instead the time counts from the first sync that saw this
+    state; `status.settling` keeps it.
+
+    Args:
+        pod: the pod.
+        name: the name of the container.
+        ran: the container before the update, from the update's record.
     """
     is_recorded = pod.container(name).container_id == ran.id and ran.image != pod.spec.images[name]
     unsure = is_recorded or not ran.id or bool(ran.overtaken) or ran.again
@@ -168,7 +186,9 @@ def _needs_noted_time(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 class _TimeProof(NamedTuple):
-    """Input of a proof by time: a container that runs for `stop` after `since` is updated."""
+    """The times for a proof by time: a container that runs for `stop` seconds after `since` is
+    updated.
+    """
 
     now: float  # The time of this sync.
     since: float  # The time of `status.settling`, or `UNKNOWN`.
@@ -179,6 +199,12 @@ def _seconds_until_updated(pod: Pod, name: str, ran: RanImage, times: _TimeProof
     """Returns the seconds until a container counts as updated, or 0 if it counts already.
 
     Returns None if time cannot prove it.
+
+    Args:
+        pod: the pod.
+        name: the name of the container.
+        ran: the container before the update, from the update's record.
+        times: the times for the proof.
     """
     status = pod.container(name)
     if not _is_reported(pod, status):
@@ -212,13 +238,20 @@ def _is_reported(pod: Pod, status: ContainerStatus) -> bool:
     """Returns True if the kubelet has seen the newest spec and has started the container before.
 
     If the API server publishes no `observedGeneration`, the kubelet counts as having seen the spec.
+    `status` is the status of the container.
     """
     ran = status.container_id or status.now.running or status.now.terminated
     return bool(ran) and not pod.kubelet_is_behind
 
 
 def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if the pod itself proves that a container is updated; time does not matter."""
+    """Returns True if the pod itself proves that a container is updated; time does not matter.
+
+    Args:
+        pod: the pod.
+        name: the name of the container.
+        ran: the container before the update, from the update's record.
+    """
     status = pod.container(name)
     if not _is_reported(pod, status) or not status.container_id:
         return False
@@ -235,9 +268,10 @@ def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 def is_over(pod: Pod) -> bool:
-    """Returns True if the pod itself proves that its last update is finished.
+    """Returns True if the pod itself proves that its last update in place is finished.
 
-    The time does not matter for this proof. Returns True if the pod has no record of an update.
+    The time does not matter for this proof. Also returns True if the pod has no record of an
+    update.
     """
     if (record := pod.last_update) is None:
         return True
@@ -255,6 +289,10 @@ def _may_run_overtaken_image(status: ContainerStatus, ran: RanImage) -> bool:
     for the container that directly follows the recorded one: a container that follows an overtaken
     image has the wanted image. A kubelet that restarts all containers of a pod forgets their
     predecessors, so an unknown predecessor proves nothing.
+
+    Args:
+        status: the status of the container.
+        ran: the container before the update, from the update's record.
     """
     before = status.before.terminated
     follows = before is not None and before.container_id in (ran.id, None, "")
@@ -262,12 +300,17 @@ def _may_run_overtaken_image(status: ContainerStatus, ran: RanImage) -> bool:
 
 
 def _was_started_by_newest_spec(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if the newest spec started a container that is not the recorded one.
+    """Returns True if the newest spec of the pod started the container that now runs.
 
-    The pod worker is at most one spec behind, so the second container after the recorded one was
-    started by the newest spec. The first one may also have been started by the older spec, for
-    example after a crash, unless the recorded container ended like one that the kubelet stopped for
-    an update.
+    The caller has checked that this container is not the recorded one. The pod worker is at most
+    one spec behind, so the second container after the recorded one was started by the newest spec.
+    The first one may also have been started by the older spec, for example after a crash, unless
+    the recorded container ended like one that the kubelet stopped for an update.
+
+    Args:
+        pod: the pod.
+        name: the name of the container.
+        ran: the container before the update, from the update's record.
     """
     before = pod.container(name).before.terminated
     # A kubelet that restarts all containers of a pod forgets their predecessors, and may do so by
@@ -291,6 +334,11 @@ def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProo
 
     For a container that has ended, returns 0 if it ran for that long, and otherwise None. Returns
     None if the container has not started.
+
+    Args:
+        pod: the pod.
+        status: the status of the container.
+        times: the times for the proof.
     """
     now, stop = times.now, times.stop
     known = [past(_update_written_at(pod), now), pod.created_at(now)]
@@ -329,7 +377,7 @@ def ended_by_update(pod: Pod, update: Progress) -> bool:
     The kubelet stops a container to replace its image. With restartPolicy Never, or OnFailure and
     exit code 0, it does not start the container again if the pull has failed or the kubelet was
     restarted meanwhile. Native sidecars do not count, because they end with the pod's main
-    containers.
+    containers. `update` is the progress of the pod's last update in place.
     """
     return pod.completed and any(name in pod.spec.main_containers for name in update.unfinished)
 
@@ -339,7 +387,7 @@ def started_at(pod: Pod, name: str, now: float) -> float:
 
     Returns `UNKNOWN` if the container does not run, or its status has no usable time. If the
     container was started for an update, the result is at least the time when the update was
-    written, because the node's clock may be behind.
+    written, because the node's clock may be behind. `name` is the name of the container.
     """
     status, record = pod.container(name), pod.last_update
     if status.now.running is None:
@@ -353,9 +401,10 @@ def started_at(pod: Pod, name: str, now: float) -> float:
 
 
 def start_by_node_clock(pod: Pod, name: str, now: float) -> float:
-    """Returns when a container's current run began by the node's clock, or `UNKNOWN`.
+    """Returns when a container's current run began by the node's clock, in seconds since the epoch.
 
-    The condition Ready has times of the same clock, so these can be compared with the result.
+    Returns `UNKNOWN` if the container does not run, or its status has no usable time. The condition
+    Ready has times of the same clock, so these can be compared with the result.
     """
     running = pod.container(name).now.running
     return UNKNOWN if running is None else pod.plausible_time(running.started_at, now)

@@ -32,22 +32,26 @@ ACKNOWLEDGED = 30.0
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes that a TApp's pods run on."""
+    """Counts of the nodes on which a TApp's pods run."""
 
     all: int = 0  # Number of nodes.
     silent: int = 0  # Number of nodes that have stopped reporting.
 
     @property
     def guarded(self) -> bool:
-        """True if at least `LEAST_NODES` nodes exist and more than half of them are silent.
+        """True if so many nodes are silent that none of them may count as lost.
 
-        No pod is moved then.
+        That is so if the pods run on at least `LEAST_NODES` nodes and more than half of the nodes
+        are silent. No pod is moved to another node then.
         """
         return self.all >= LEAST_NODES and 2 * self.silent > self.all
 
 
 def nodes_of(pods: Iterable[Pod], now: float) -> Nodes:
-    """Counts the nodes of the given pods. A node with a Ready pod is not silent."""
+    """Counts the nodes of the given pods, and those of them that have stopped reporting.
+
+    A node with a Ready pod reports.
+    """
     all_nodes, silent, heard = set[str](), set[str](), set[str]()
     for pod in pods:
         is_silent = observed_silence(pod, now) is not None
@@ -63,9 +67,12 @@ def nodes_of(pods: Iterable[Pod], now: float) -> Nodes:
 def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]:
     """Returns the seconds of silence after which a node is lost, and why the annotation is invalid.
 
-    The limit is the one in the TApp's annotation. It is `default` if there is no annotation or the
-    annotation is invalid. It is never less than `LEAST_SECONDS`. The second value is empty if the
-    annotation is valid or missing.
+    The limit is the one in the TApp's annotation. It is never less than `LEAST_SECONDS`. The second
+    value is empty if the annotation is valid or missing.
+
+    Args:
+        annotations: the annotations of the TApp.
+        default: the operator's limit, for a TApp without a valid annotation.
     """
     default, text = max(default, LEAST_SECONDS), annotations.get(LOST_NODE_SECONDS)
     if text is None:
@@ -113,18 +120,23 @@ def bound_at(pod: Pod, now: float) -> float:
 
 
 def silent_since(pod: Pod, now: float, seen: float) -> float | None:
-    """Returns since when the pod's node has not reported; None if it reports.
+    """Returns since when the pod's node has not reported, in seconds since the epoch.
 
-    `seen` is the time of the first sync that saw the silence. It is returned if the pod shows that
-    the node is silent, but not since when.
+    Returns None if the node reports. `seen` is the time of the first sync that saw the silence. It
+    is returned if the pod shows that the node is silent, but not since when.
     """
     since = observed_silence(pod, now)
     return seen if since == UNKNOWN else since
 
 
 def lost_in(since: float | None, limit: int, now: float) -> float | None:
-    """Returns the seconds until a node that is silent since `since` is lost: 0 if it is lost.
+    """Returns the seconds until a silent node counts as lost; 0 if it is lost already.
 
-    Returns None if the node reports (`since` is None).
+    Returns None if the node reports.
+
+    Args:
+        since: since when the node has not reported, in seconds since the epoch; None if it reports.
+        limit: the seconds of silence after which a node is lost.
+        now: the time of this sync, in seconds since the epoch.
     """
     return None if since is None else max(0.0, since + limit - now)

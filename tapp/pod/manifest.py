@@ -20,10 +20,11 @@ T = TypeVar("T")
 
 
 class Manifest:
-    """Labels, annotations, finalizers and spec of an object; a part of a wrong type is empty.
+    """The labels, annotations, finalizers and spec of an observed object, decoded from JSON.
 
-    `projected` is the desired object that makes Metacontroller change nothing. It is None if
-    Metacontroller has not applied the object before, or its annotation is missing or not valid.
+    A part that has a wrong type is empty. `projected` is the desired object that makes
+    Metacontroller change nothing. It is None if Metacontroller has not applied the object before,
+    or its annotation is missing or not valid.
     """
 
     __slots__ = (
@@ -46,7 +47,10 @@ class Manifest:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The parts of the object that `project` reads: identity, labels, annotations and spec."""
+        """The object with the parts that `project` reads: identity, metadata and spec.
+
+        Of the metadata it has the labels, the annotations and the finalizers.
+        """
         metadata: dict[str, Any] = {"name": self.name}
         if self.namespace is not None:
             metadata["namespace"] = self.namespace
@@ -57,13 +61,21 @@ class Manifest:
         return {**self.kind.type_meta, "metadata": metadata, "spec": self.spec}
 
     def unchanged(self) -> Raw | None:
-        """Returns `projected` as JSON."""
+        """Returns the response that leaves the object as it is, as JSON.
+
+        Returns None if that response is unknown, because `projected` is None.
+        """
         if self.projected is None:
             return None
         # A copy, because msgspec's encoder leaves room for half as much again behind its result.
         return Raw(bytes(memoryview(msgspec.json.encode(self.projected))))
 
     def _projected(self) -> dict[str, Any] | None:
+        """Returns the desired object that makes Metacontroller change nothing, or None.
+
+        Metacontroller's annotation with the last applied object determines its fields. None means
+        that this annotation is missing or not valid.
+        """
         applied = read_annotation(msgspec.json.decode, self.annotations.get(LAST_APPLIED))
         if not isinstance(applied, dict):
             return None
@@ -81,7 +93,12 @@ class Manifest:
 
 
 def read_annotation(decode: Callable[[str | bytes], T], text: Any) -> T | None:
-    """Decodes the JSON in an annotation; returns None if it is missing or not valid."""
+    """Decodes the JSON in an annotation; returns None if it is missing or not valid.
+
+    Args:
+        decode: decodes the text and raises msgspec.DecodeError if it is not valid.
+        text: the value of the annotation, of any type.
+    """
     if not isinstance(text, str | bytes):
         return None
     try:

@@ -29,7 +29,7 @@ _MAX_FAILURES = 1_000
 
 @dataclass(frozen=True)
 class Pace:
-    """When a completed pod may be replaced."""
+    """The time at which a completed pod may be replaced, and the number of failures behind it."""
 
     # Number of pods in a row that failed soon after their creation, including this one.
     failures: int
@@ -41,7 +41,11 @@ class Pace:
 def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None:
     """Returns when a completed pod may be replaced; None if it may be replaced without a wait.
 
-    `noted` is `status.failures` as Metacontroller sent it: instance number -> failures.
+    Args:
+        pod: the pod; the caller has checked that it has completed.
+        id: the number of its instance.
+        noted: `status.failures` as Metacontroller sent it: instance number -> failures.
+        now: the time of this sync, in seconds since the epoch.
     """
     began, ended = _lifetime(pod, now)
     if not pod.refused_by_kubelet and ended - began > SOON:

@@ -39,7 +39,7 @@ _DISRUPTED = (
 
 
 class PodSpec(msgspec.Struct, frozen=True, gc=False):
-    """The parts of a pod's spec, labels and annotations that a rule uses."""
+    """The parts of a pod's spec, labels and annotations on which decisions depend."""
 
     # The label with the revision of the template that the pod runs; None without the label.
     template_hash: str | None = None
@@ -137,7 +137,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     evicted_in_time: bool = False
 
     def resources_of(self, container: str) -> Any:
-        """Returns the `resources` of a container; None if it has none."""
+        """Returns the `resources` of a container as JSON data; None if the container has none."""
         return msgspec.json.decode(self.resources.get(container, "null"))
 
     @property
@@ -147,21 +147,27 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def drains(self) -> bool:
-        """True if the pod has to leave its Services before an update to another revision."""
+        """True if an annotation requests that the pod leaves its Services before an update.
+
+        False if the update has been done: the annotation then names the pod's own revision. Also
+        False if the pod has no readiness gate of this service.
+        """
         if not self.drain or self.drain == self.template_hash:
             return False
         return is_ours(self.drain) and bool(self.served_gates)
 
     @property
     def is_ours(self) -> bool:
-        """True if this service wrote both revision labels of the pod."""
+        """True if this service created or adopted the pod: both revision labels have its form."""
         return is_ours(self.template_hash) and is_ours(self.uniq_hash)
 
     def starts_again(self, name: str, exit_code: int | None) -> bool:
-        """Returns True if the kubelet restarts a container that has ended with `exit_code`.
+        """Returns True if the kubelet restarts a container after it has ended.
 
-        `exit_code` is None if the container's end has no exit code, as after an eviction. That
-        counts as a failure, and no restart rule applies to it.
+        Args:
+            name: the name of the container.
+            exit_code: the exit code; None if the container's end has none, as after an eviction.
+                That counts as a failure, and no restart rule applies to it.
         """
         # A plain init container that has succeeded is done, whatever the restart policy.
         if exit_code == 0 and name in self.images and name not in self.running_containers:
@@ -173,9 +179,12 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     def starts_all(self, name: str, exit_code: int | None) -> bool:
         """Returns True if a restart rule makes the kubelet restart all containers of the pod.
 
-        `name` is the container that has ended, `exit_code` its exit code. With such a rule (action
-        RestartAllContainers) the kubelet restarts all containers in the same pod, without a
-        back-off.
+        With such a rule (action RestartAllContainers) the kubelet restarts all containers in the
+        same pod, without a back-off.
+
+        Args:
+            name: the name of the container that has ended.
+            exit_code: its exit code; None if its end has none. No rule applies then.
         """
         if exit_code is None or name not in self.own_restarts:
             return False
@@ -183,7 +192,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
-    """One observed pod: what its metadata, spec and status say."""
+    """One observed pod: the parts of its metadata, spec and status that decisions depend on."""
 
     name: str  # `metadata.name`
     spec: PodSpec  # Spec, labels and annotations.
@@ -289,14 +298,20 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     def plausible_time(self, time: Any, now: float, default: float = UNKNOWN) -> float:
         """Returns a time of this pod's status in seconds since the epoch, or `default`.
 
-        `default` is returned if `times.plausible_time` rejects the time, or if the time is more
-        than `SKEW` seconds before the pod's creation.
+        Args:
+            time: the time, RFC 3339, or a value of any other type.
+            now: the time of this sync, in seconds since the epoch.
+            default: the result if `times.plausible_time` rejects the time, or if the time is more
+                than `SKEW` seconds before the pod's creation.
         """
         at = plausible_time(time, now)
         return default if at < self.created_at(now) - SKEW else at
 
     def created_at(self, now: float) -> float:
-        """Returns when the pod was created, in seconds since the epoch, or `UNKNOWN`."""
+        """Returns when the pod was created, in seconds since the epoch.
+
+        Returns `UNKNOWN` if the pod has no plausible time of creation.
+        """
         return plausible_time(self.created, now)
 
     @property
@@ -399,7 +414,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def kubelet_is_behind(self) -> bool:
-        """True if the kubelet reports that it has not seen the newest spec yet."""
+        """True if the kubelet reports that it has not seen the newest spec yet.
+
+        False if the kubelet does not report generations (before Kubernetes 1.34).
+        """
         return 0 < self.observed_generation < self.generation
 
     def container(self, name: str) -> ContainerStatus:

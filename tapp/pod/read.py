@@ -50,10 +50,13 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
-    """Reads a pod.
+    """Returns the pod with the parts that decisions depend on.
 
-    `unreadable` says which part of the pod the caller could not decode, and why; it is empty if the
-    caller could decode all parts.
+    Args:
+        pod: the pod as JSON.
+        manifest: its labels, annotations and spec.
+        unreadable: which part of the pod the caller could not decode, and why; empty if the caller
+            could decode all parts.
     """
     meta, status, annotations = pod.metadata, pod.status, manifest.annotations
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
@@ -112,6 +115,16 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
 def _spec(
     pod: PodObject, manifest: Manifest, fulfilled_requests: Mapping[str, str]
 ) -> tuple[PodSpec, str]:
+    """Returns the parts of a pod's spec, labels and annotations, and why they cannot be read.
+
+    The second value is empty if they can be read.
+
+    Args:
+        pod: the pod as JSON.
+        manifest: its labels, annotations and spec.
+        fulfilled_requests: container name -> digest of the restart request that the last update has
+            carried out; the empty name stands for all containers.
+    """
     unreadable, raw = _wrong_type(pod), manifest.spec
     labels, annotations = manifest.labels, manifest.annotations
     policy = text_of(raw.get("restartPolicy")) or ALWAYS
@@ -193,13 +206,16 @@ def _spec(
 
 
 def _overrides_pull_policy(container: dict[str, Any]) -> bool:
-    """Returns True if a container has another pull policy than Always, which is its default."""
+    """Returns True if the default pull policy of a container is Always, and it has another one."""
     policy = text_of(container.get("imagePullPolicy"))
     return policy not in ("", "Always") and pull_policy(container.get("image")) == "Always"
 
 
 def _resize_restarts(containers: list[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Returns for each container the resources whose resize restarts it (`resizePolicy`)."""
+    """Returns container name -> resources whose resize restarts the container (`resizePolicy`).
+
+    Containers that no resize restarts are left out.
+    """
     found = {
         item["name"]: tuple(
             text_of(policy.get("resourceName"))
@@ -213,7 +229,7 @@ def _resize_restarts(containers: list[dict[str, Any]]) -> dict[str, tuple[str, .
 
 
 def _kubelet_resources(status: PodStatus) -> Mapping[str, str]:
-    """Returns the resources that the kubelet reports for each container, as JSON."""
+    """Returns container name -> resources that the kubelet has given to the container, as JSON."""
     found: dict[str, str] = {}
     for raw in (status.init_container_statuses, status.container_statuses):
         if b'"resources"' in bytes(raw):
@@ -228,6 +244,7 @@ def _metadata_read(containers: list[dict[str, Any]], manifest: Manifest) -> Read
     """Returns the labels and annotations that each container reads into its environment.
 
     Only metadata that Metacontroller applied counts, because an update in place changes no other.
+    Without Metacontroller's copy of the pod, all metadata of the pod counts.
     """
     metadata = (manifest.projected or manifest.document)["metadata"]
     labels, annotations = (metadata.get(part) or {} for part in ("labels", "annotations"))
@@ -235,7 +252,10 @@ def _metadata_read(containers: list[dict[str, Any]], manifest: Manifest) -> Read
 
 
 def _metadata(manifest: Manifest) -> bytes:
-    """Returns a summary of the labels and annotations that Metacontroller applied to the pod."""
+    """Returns a summary of the labels and annotations that Metacontroller applied to the pod.
+
+    Returns an empty text if Metacontroller has not applied the pod.
+    """
     projected = manifest.projected
     return b"" if projected is None else authors_metadata(projected.get("metadata")).summary()
 
@@ -249,8 +269,11 @@ def _claims(volumes: Any) -> tuple[str, ...]:
 def _added_volumes(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
     """Returns the volumes that containers mount although Metacontroller did not request them.
 
-    Without Metacontroller's copy of the spec (`applied`), these are all mounted volumes except
-    those of the instance's own claims and of the service account token.
+    Args:
+        spec: the spec of the pod.
+        applied: the spec in Metacontroller's copy of the pod. If it is missing, all mounted volumes
+            count, except those of the instance's own claims and of the service account token.
+        pod: the name of the pod.
     """
     if isinstance(applied, dict):
         return tuple(mounts_without_volume(applied))
@@ -307,6 +330,7 @@ def _probe_seconds(
 
 
 def _json(value: Any) -> str:
+    """Returns a value as JSON."""
     return msgspec.json.encode(value).decode()
 
 
@@ -316,7 +340,13 @@ _PRIORITY_CHARACTERS = 40
 
 
 def _seconds(spec: Mapping[str, Any], key: str, default: float) -> float:
-    """Returns a number of seconds in a spec, or the default if the value cannot be one."""
+    """Returns a number of seconds in a spec.
+
+    Args:
+        spec: a mapping with the field.
+        key: the name of the field.
+        default: the result if the field is missing or its value cannot be a number of seconds.
+    """
     value = spec.get(key)
     return float(value) if isinstance(value, int) and 0 <= value < _SECONDS_LIMIT else default
 
@@ -328,10 +358,11 @@ _MAX_WAIT = float(1 << 32)
 
 
 def _condition_facts(text: bytes) -> tuple[dict[str, Any], str]:
-    """Returns the facts of `status.conditions`, and why they cannot be read.
+    """Returns the fields of `Pod` that come from `status.conditions`, and why they cannot be read.
 
     The second value is empty if the conditions can be read. An unreadable condition makes the pod
-    unreadable only if Ready itself cannot be read, because decisions depend on Ready alone.
+    unreadable only if Ready itself cannot be read, because decisions depend on Ready alone. `text`
+    is the JSON of the conditions.
     """
     facts: dict[str, Any] = {"conditions_text": text}
     unreadable = ""
@@ -349,6 +380,7 @@ def _condition_facts(text: bytes) -> tuple[dict[str, Any], str]:
 
 
 def _containers(status: PodStatus) -> tuple[ContainerStatus, ...]:
+    """Returns the statuses of all containers that can be decoded, init containers first."""
     found: list[ContainerStatus] = []
     for raw in (status.init_container_statuses, status.container_statuses):
         # A status that cannot be decoded counts as a container that has not started.
@@ -360,7 +392,10 @@ def _containers(status: PodStatus) -> tuple[ContainerStatus, ...]:
 def _runs_wanted(
     containers: tuple[ContainerStatus, ...], images: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Returns the names of the containers whose status reports the image that the spec names."""
+    """Returns the names of the containers whose status reports the image that the spec names.
+
+    `images` maps the name of a container to its image in the spec.
+    """
     return tuple(
         status.name
         for status in containers
@@ -369,11 +404,15 @@ def _runs_wanted(
 
 
 class _NamedContainer(msgspec.Struct):
+    """The fields of a container without which a pod cannot be read."""
+
     name: str
     image: str = ""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
+    """The fields of a pod's spec whose types are checked before the pod is read."""
+
     containers: list[_NamedContainer] | None = None
     init_containers: list[_NamedContainer] | None = None
 

@@ -30,7 +30,7 @@ RESIZE_DEFERRED, RESIZE_INFEASIBLE = "Deferred", "Infeasible"
 
 
 class Wanted(NamedTuple):
-    """The resources that a pod's template sets and the pod does not have yet."""
+    """The resources that a template sets and its pod does not have yet, and what prevents them."""
 
     # Container name -> the container's complete `resources`, as sent to the API server.
     resources: Mapping[str, Any] = {}
@@ -42,7 +42,11 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(spec: PodSpec, template: Template) -> Wanted:
-    """Returns the resources of the template that the pod's containers do not have yet."""
+    """Returns the resources of the template that the pod's containers do not have yet.
+
+    Also says whether the API server would refuse to resize the pod to them. `spec` is the pod's
+    spec.
+    """
     changes: dict[str, Any] = {}
     restarts, obstacles, shrinks = [], list[str](), False
     for container in running(template.spec):
@@ -74,6 +78,14 @@ def wanted_of(spec: PodSpec, template: Template) -> Wanted:
 def _obstacles(
     name: str, spec: PodSpec, sizes: tuple[Sizes, Sizes], resources: tuple[Any, Any]
 ) -> list[str]:
+    """Returns why the API server would refuse to resize a container of this pod.
+
+    Args:
+        name: the name of the container.
+        spec: the pod's spec.
+        sizes: the requests and limits before and after the resize, as numbers.
+        resources: the `resources` of the container before and after the resize.
+    """
     if name not in spec.images:
         return [f"its pod has no container {quoted(name)}"]
     old, new = sizes
@@ -97,7 +109,10 @@ def _obstacles(
 
 
 def obstacle_to_resize(pod: Pod, wanted: Wanted) -> str:
-    """Returns why the pod has to be replaced to get the wanted resources, or an empty string."""
+    """Returns why the pod has to be replaced to get the wanted resources, or an empty string.
+
+    `wanted` is the result of `wanted_of` for the pod.
+    """
     if wanted.obstacle:
         return wanted.obstacle
     if not pod.given:
@@ -111,7 +126,7 @@ def obstacle_to_resize(pod: Pod, wanted: Wanted) -> str:
 
 
 class Resizing(msgspec.Struct, frozen=True, gc=False):
-    """A resize that the kubelet has not finished."""
+    """A resize of a pod that the kubelet has not finished, as the pod's status shows it."""
 
     # The reason why the kubelet has not started: `Deferred` or `Infeasible`; empty if it has.
     pending: str = ""

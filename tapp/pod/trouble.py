@@ -49,9 +49,16 @@ _BACK_OFF_PREFIX = re.compile(r'Back-off pulling image "[^"]*"(: )?')
 
 
 def trouble(pod: Pod, update: Progress, now: float, patience: Patience = _PATIENCE) -> Trouble:
-    """Returns the trouble of a pod, or the step that the pod waits for.
+    """Returns the trouble of a pod, or the wait for the next step of its start.
 
-    The pod is not being deleted.
+    Returns `NO_TROUBLE` if the pod is Ready and has not crashed recently. The caller has checked
+    that the pod is not being deleted.
+
+    Args:
+        pod: the pod.
+        update: the progress of its last update in place.
+        now: the time of this sync, in seconds since the epoch.
+        patience: the seconds after which a wait counts as trouble.
     """
     if pod.completed:
         return _trouble_of_completed(pod, update)
@@ -70,10 +77,16 @@ def trouble(pod: Pod, update: Progress, now: float, patience: Patience = _PATIEN
 
 
 def silence(pod: Pod, since: float, now: float, *, moved: bool, limit: float) -> Trouble:
-    """Returns the trouble of a pod whose node has not reported since `since`.
+    """Returns the trouble of a pod whose node has stopped reporting.
 
-    If `moved` is True, this service starts the instance on another node after `limit` seconds
-    (`forceDeletePod`), so the silence is no trouble for a user.
+    Args:
+        pod: the pod.
+        since: since when the node has not reported, in seconds since the epoch; `UNKNOWN` if the
+            pod does not show the time.
+        now: the time of this sync, in seconds since the epoch.
+        moved: True if this service starts the instance on another node (`forceDeletePod`). The
+            silence is then no trouble for a user.
+        limit: the seconds of silence after which it does so.
     """
     if pod.unacknowledged:
         found = wait_for_kubelet(pod, since, now, Patience(lost=limit))
@@ -110,7 +123,10 @@ def _became_ready_recently(pod: Pod, now: float) -> bool:
 
 
 def _trouble_of_completed(pod: Pod, update: Progress) -> Trouble:
-    """Returns the trouble of a completed pod."""
+    """Returns the trouble of a completed pod: why the pod has ended.
+
+    `update` is the progress of its last update in place.
+    """
     quote = f" ({quotation(pod.message)})" if pod.message else ""
     if ended_by_update(pod, update):
         name = next(name for name in update.unfinished if name in pod.spec.main_containers)
@@ -127,7 +143,14 @@ def _trouble_of_completed(pod: Pod, update: Progress) -> Trouble:
 def _trouble_of_container(
     pod: Pod, status: ContainerStatus, update: Progress, now: float
 ) -> Trouble:
-    """Returns the trouble of a container that has not started, or crashes again and again."""
+    """Returns the trouble of a container that has not started, or crashes again and again.
+
+    Args:
+        pod: the pod.
+        status: the status of the container.
+        update: the progress of the pod's last update in place.
+        now: the time of this sync, in seconds since the epoch.
+    """
     known = status.name or ""
     name, image = short(known), short(pod.spec.images.get(known, ""))
     waiting, ended = status.now.waiting, status.now.terminated
@@ -153,6 +176,11 @@ def _pull_failure(waiting: Waiting, image: str) -> str:
     """Returns one sentence for an image that cannot be pulled.
 
     The kubelet's reasons alternate between failed pulls and back-offs; the sentence stays the same.
+
+    Args:
+        waiting: the state of the container; the caller has checked that its reason is a failed
+            pull.
+        image: the image, cut to a length for a sentence.
     """
     if waiting.reason == "InvalidImageName":
         return f"InvalidImageName: {quoted(image)} is not an image name"
@@ -169,7 +197,7 @@ def _pull_error(waiting: Waiting) -> str:
 
 
 def image_problem(pod: Pod) -> str:
-    """Returns reason and message of a failed image pull, or an empty string.
+    """Returns reason and message of a failed image pull, or an empty string if no pull has failed.
 
     Images of image volumes count, too: the container that mounts such a volume waits with the same
     reasons.
@@ -184,10 +212,16 @@ def image_problem(pod: Pod) -> str:
 def has_own_trouble(pod: Pod, own: str, wanted: Collection[str], now: float) -> bool:
     """Returns True if a puller pod fails for another reason than an image that it has to pull.
 
-    `own` is the image of the puller's container, `wanted` are the images of its volumes. The
-    kubelet creates the sandbox, pulls the images of the volumes, and pulls the container's image
-    last (kuberuntime_manager.go, SyncPod). So a failure of the container or of its image means that
-    all wanted images have been pulled.
+    A puller is a pod of this service that pulls images before updates; it mounts them as volumes.
+    The kubelet creates the sandbox, pulls the images of the volumes, and pulls the container's
+    image last (kuberuntime_manager.go, SyncPod). So a failure of the container or of its image
+    means that all wanted images have been pulled.
+
+    Args:
+        pod: the puller pod.
+        own: the image of the puller's own container.
+        wanted: the images that it has to pull.
+        now: the time of this sync, in seconds since the epoch.
     """
     started = pod.conditions.get("PodReadyToStartContainers")
     if started is not None and started.status == "False" and trouble(pod, NO_UPDATE, now).text:
@@ -204,11 +238,11 @@ def has_own_trouble(pod: Pod, own: str, wanted: Collection[str], now: float) -> 
 
 
 def _crash_loop(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
-    """Returns the trouble of a container that crashes again and again.
+    """Returns the trouble of a container that crashes again and again, or `NO_TROUBLE`.
 
     During its back-off a container's state is `terminated` most of the time, and waiting with
     `CrashLoopBackOff` only for moments. A container that runs again counts as healthy after it has
-    run for as long as its last back-off took.
+    run for as long as its last back-off took. `status` is the status of the container.
     """
     name, count, running = status.name or "", status.restart_count or 0, status.now.running
     waiting = status.now.waiting is not None and status.now.waiting.reason == _CRASH_LOOP

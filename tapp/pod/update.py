@@ -25,11 +25,12 @@ from tapp.words.vocabulary import TEMPLATE_HASH
 
 
 def changed_images(spec: PodSpec, template: Template) -> dict[str, str]:
-    """Returns container -> new image, for the images that an update in place changes.
+    """Returns container name -> new image, for the images that an update in place changes.
 
     An image is changed if the template's image differs from the one at the last write
     (`template_images`). So an image that admission has rewritten stays until the template changes
     it. Without that annotation (an adopted pod) the template is compared with the pod's own image.
+    `spec` is the pod's spec.
     """
     return {
         name: image
@@ -39,10 +40,11 @@ def changed_images(spec: PodSpec, template: Template) -> dict[str, str]:
 
 
 def edited_images(pod: Pod) -> str:
-    """Returns which images of an up-to-date pod another writer has set; empty if none.
+    """Returns a text that names the images which another writer has set; empty if there are none.
 
-    Images without a known writer are left out. Admission may have changed them, for example to a
-    mirror, and managed fields attribute such a change to the sender of the request.
+    The caller has checked that the pod has the revision of its template. Images without a known
+    writer are left out. Admission may have changed them, for example to a mirror, and managed
+    fields attribute such a change to the sender of the request.
     """
     spec = pod.spec
     return ", ".join(
@@ -86,14 +88,17 @@ def restarts_of(spec: PodSpec, template: Template, before: Metadata | None) -> l
 def _is_written(entry: str, before: Metadata, now: Metadata) -> bool:
     """Returns True if an update writes this label or annotation.
 
-    `entry` is a path such as `labels/app`; `before` and `now` are the metadata of both templates.
+    Args:
+        entry: the label or annotation, such as `labels/app`.
+        before: labels and annotations of the template that the pod was created from.
+        now: labels and annotations of the new template.
     """
     part, _, key = entry.partition("/")
     return key == TEMPLATE_HASH or before.of(part).get(key) != now.of(part).get(key)
 
 
 class Restart(NamedTuple):
-    """The images that restart containers in place, or why the containers cannot restart now."""
+    """The images that restart containers in place, or the reason why they cannot restart now."""
 
     # Container name -> another name of its image; empty if the restart is not possible now.
     images: Mapping[str, str]
@@ -106,9 +111,13 @@ def plan_restart(
 ) -> Restart:
     """Returns the images with which the kubelet restarts containers without changing their image.
 
-    `images` are the images that the same update changes. If there are any, a container that does
-    not run is an obstacle to the update. It is not waited for, because the update may be the repair
-    of a broken pod.
+    Args:
+        pod: the pod.
+        names: the containers that restart and keep their image.
+        update: the progress of the pod's last update in place.
+        images: container name -> new image that the same update sets. If there are any, a container
+            that does not run is an obstacle to the update. The restart does not wait for it,
+            because the update may be the repair of a broken pod.
     """
     found = {}
     for name in names:
@@ -138,6 +147,7 @@ def obstacle_to(names: Iterable[str], pod: Pod) -> str:
     """Returns why the given containers cannot restart in place, or an empty string.
 
     The caller has checked that an update in place can make all other changes of the template.
+    `names` are the containers that the update restarts.
     """
     spec = pod.spec
     if spec.unmergeable:
@@ -175,7 +185,7 @@ def record_of(  # noqa: PLR0913, PLR0917 - independent inputs
         images: container name -> new image, for all containers that the update restarts.
         restarts: the containers of `images` that only get another name of the image that they run.
         update: the progress of the pod's previous update.
-        now: the time of this sync.
+        now: the time of this sync, in seconds since the epoch.
     """
     containers = dict(update.unfinished)
     for name in images:
@@ -195,8 +205,13 @@ def record_of(  # noqa: PLR0913, PLR0917 - independent inputs
 def _container_record(pod: Pod, name: str, before: RanImage | None) -> RanImage:
     """Returns a container's entry in the record: its current image, and the overtaken images.
 
-    The kubelet may start an overtaken image before the new one. `before` is the container's entry
-    in the unfinished previous update, or None.
+    An overtaken image was requested by an update before this one, and the kubelet may still start
+    it before the new image.
+
+    Args:
+        pod: the pod before the update.
+        name: the name of the container.
+        before: the container's entry in the unfinished previous update; None if that is finished.
     """
     status, image_in_spec = pod.container(name), pod.spec.images[name]
     id = status.container_id or ""

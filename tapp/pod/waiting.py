@@ -52,9 +52,15 @@ NO_TROUBLE = Trouble()
 
 
 def wait_since(text: str, since: float, now: float, patience: float = SHOWN) -> Trouble:
-    """Returns a wait that began at `since`, as trouble if it has lasted for `patience` seconds.
+    """Returns a wait for the next step of a pod's start, as trouble if it lasts too long.
 
     The wait is hidden from the user for the first `SHOWN` seconds.
+
+    Args:
+        text: the sentence about the wait.
+        since: when the wait began, in seconds since the epoch.
+        now: the time of this sync, in seconds since the epoch.
+        patience: the seconds after which the wait counts as trouble.
     """
     left, hidden = since + patience - now, since + SHOWN - now
     if left <= 0:
@@ -65,7 +71,7 @@ def wait_since(text: str, since: float, now: float, patience: float = SHOWN) -> 
 
 
 def combined(found: Iterable[Trouble]) -> Trouble:
-    """Combines several troubles and waits into one."""
+    """Returns several troubles and waits as one: their texts joined, and the shortest time."""
     found = list(found)
     waits = [item.wait for item in found if item.wait is not None]
     texts = [item.text for item in found if item.text]
@@ -74,10 +80,16 @@ def combined(found: Iterable[Trouble]) -> Trouble:
 
 
 def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
-    """Returns the step that a pod that is not Ready waits for; no container of the pod has failed.
+    """Returns the wait for the next step in the start of a pod that is not Ready.
 
-    The first unfinished step counts: a node, the kubelet, volumes and network, the start of the
-    containers, readiness.
+    The steps are a node, the kubelet, volumes and network, the start of the containers, and
+    readiness; the first unfinished one counts. The caller has checked that the pod is not Ready and
+    that none of its containers has failed.
+
+    Args:
+        pod: the pod.
+        now: the time of this sync, in seconds since the epoch.
+        patience: the seconds after which each kind of wait counts as trouble.
     """
     scheduled = pod.conditions.get("PodScheduled")
     if not pod.node or (scheduled is not None and scheduled.status == "False"):
@@ -97,7 +109,10 @@ def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
 def _wait_for_node(
     pod: Pod, condition: Condition | None, now: float, patience: Patience
 ) -> Trouble:
-    """Returns the wait for a scheduler, for the removal of scheduling gates, or for a node."""
+    """Returns the wait for a scheduler, for the removal of scheduling gates, or for a node.
+
+    `condition` is the pod's condition PodScheduled; None if no scheduler has looked at the pod.
+    """
     if condition is None:
         created = pod.created_at(now)
         text = f"no scheduler has looked at its pod{_since_text(created)} (spec.schedulerName: "
@@ -114,9 +129,9 @@ def _wait_for_node(
 
 
 def wait_for_kubelet(pod: Pod, bound: float, now: float, patience: Patience) -> Trouble:
-    """Returns the wait until the kubelet acknowledges a pod.
+    """Returns the wait until the kubelet acknowledges a pod that is bound to its node.
 
-    `bound` is the time when the pod was bound to its node.
+    `bound` is the time when the pod was bound, in seconds since the epoch.
     """
     text = (
         f"its pod was bound to node {short(pod.node)}{_at_text(bound)}, and the kubelet there has "
@@ -144,7 +159,8 @@ def _wait_for_sandbox(pod: Pod, now: float) -> Trouble | None:
 def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
     """Returns the wait for the first container to start, or the first init container to end.
 
-    Containers that have started and init containers that have ended are skipped.
+    Containers that have started and init containers that have ended are skipped. Returns
+    `NO_TROUBLE` if none is left, or if the container has failed, which `trouble.py` reports.
     """
     began = max(bound_at(pod, now), _sandbox_since(pod, now))
     # Init containers are first in the list, in the order in which they start.
@@ -178,7 +194,10 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
 
 
 def _sandbox_since(pod: Pod, now: float) -> float:
-    """Returns when the pod's volumes and network became ready, or `UNKNOWN`."""
+    """Returns when the pod's volumes and network became ready, in seconds since the epoch.
+
+    Returns `UNKNOWN` if the pod's conditions do not show that.
+    """
     condition = pod.conditions.get("PodReadyToStartContainers")
     return UNKNOWN if condition is None else pod.plausible_time(condition.last_transition_time, now)
 
@@ -255,7 +274,10 @@ def _wait_for_readiness(pod: Pod, now: float) -> Trouble:
 
 
 def _gate_state(condition: Condition | None) -> str:
-    """Returns why a readiness gate is not True, as the end of a sentence about it."""
+    """Returns why a readiness gate is not True, as the end of a sentence about it.
+
+    `condition` is the condition of the gate; None if nobody has set it yet.
+    """
     if condition is None:
         return "is unmet: nobody has set its condition yet"
     text = ": ".join(part for part in (condition.reason, condition.message) if part)
@@ -263,11 +285,11 @@ def _gate_state(condition: Condition | None) -> str:
 
 
 def ended_for_good(pod: Pod, spared: Iterable[str]) -> Trouble:
-    """Returns which containers have ended and will not restart while other containers go on.
+    """Returns the trouble that containers have ended and will not restart while others go on.
 
     Such a pod never becomes Ready again. A failed container is trouble. A container that has
-    succeeded is only shown as a wait, because it may be meant to end first. `spared` are the
-    containers that are being updated; they are left out.
+    succeeded is only shown as a wait, because it may be meant to end first. `spared` are the names
+    of the containers that are being updated; they are left out.
     """
     spec, ended, others = pod.spec, list[tuple[ContainerStatus, int]](), list[str]()
     if pod.phase not in {"Running", "Pending"}:
@@ -291,9 +313,12 @@ def ended_for_good(pod: Pod, spared: Iterable[str]) -> Trouble:
 
 
 def _end_text(pod: Pod, status: ContainerStatus, code: int) -> str:
-    """Returns how a container has ended and why it does not restart.
+    """Returns the beginning of a sentence: how a container has ended and why it does not restart.
 
-    The text is the beginning of a sentence.
+    Args:
+        pod: the pod.
+        status: the status of the container.
+        code: its exit code.
     """
     name, end = status.name or "", status.now.terminated
     reason = (
@@ -320,13 +345,15 @@ def _changed_at(pod: Pod, condition: Condition, now: float) -> float:
 
 
 def _since_text(at: float) -> str:
+    """Returns " since TIME", or an empty string if the time is unknown."""
     return "" if at == UNKNOWN else f" since {written(at)}"
 
 
 def _at_text(at: float) -> str:
+    """Returns " at TIME", or an empty string if the time is unknown."""
     return "" if at == UNKNOWN else f" at {written(at)}"
 
 
 def quotation(text: str | None) -> str:
-    """Returns a text on one line, cut to `_MAX_QUOTATION` characters."""
+    """Returns a text on one line, cut to `_MAX_QUOTATION` characters; empty for None."""
     return short(" ".join((text or "").split()), _MAX_QUOTATION)
