@@ -21,9 +21,14 @@ _UPDATED = "the pod is being updated in place"
 def status_of_pod(
     change: StatusChange, status: Document | None, pod: Pod, now: float
 ) -> Document | None:
-    """Returns the pod's status with the changes.
+    """Returns the pod's status with the changes of this service.
 
-    Without changes, returns the observed status, which is None if the pod has none.
+    Args:
+        change: the changes.
+        status: the observed status; None if the pod has none. Without changes it is returned as it
+            is.
+        pod: the pod.
+        now: the time of the call, in seconds since the epoch.
     """
     if not (change.gates or change.start_clock or change.failed):
         return status

@@ -32,7 +32,8 @@ class NamespaceMissingError(Exception):
 
 
 def desired_children(plan: Plan) -> list[Child]:
-    """Returns the children of a response.
+    """Returns the children of a response: all objects that Metacontroller creates, updates or
+    keeps.
 
     Raises NamespaceMissingError if a claim would be created without the owner that protects it.
     """
@@ -62,6 +63,10 @@ def desired_children(plan: Plan) -> list[Child]:
 
 
 def _claims(plan: Plan) -> list[Child]:
+    """Returns the claims of the response: kept, enlarged and new ones.
+
+    Raises NamespaceMissingError if a claim has to be created and the request lacks the Namespace.
+    """
     world, storage = plan.world, plan.findings.storage
     names = [claim.metadata.name for claim in storage.claims.keep]
     kept = {name: world.unchanged_claims[name] for name in names}
@@ -80,6 +85,7 @@ def _claims(plan: Plan) -> list[Child]:
 
 
 def _changed(plan: Plan, case: Case, change: Create | Adopt | Mark | Update | Resize) -> Child:
+    """Returns the pod of an instance as JSON, with the change that was decided on for it."""
     instance, tapp, manifests = case.instance, plan.world.tapp, plan.world.manifests
     match change:
         case Create(template):

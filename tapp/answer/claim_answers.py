@@ -11,7 +11,10 @@ Document = dict[str, Any]
 
 
 def new_claims(tapp: TApp, claims: list[NewClaim], namespace_uid: str) -> list[Document]:
-    """Returns the claims to create."""
+    """Returns the claims to create as JSON.
+
+    `namespace_uid` is the uid of the TApp's Namespace, which becomes an owner of the claims.
+    """
     forms: dict[int, Any] = {}
     found = []
     for claim in claims:
@@ -24,7 +27,12 @@ def new_claims(tapp: TApp, claims: list[NewClaim], namespace_uid: str) -> list[D
 
 
 def grown_claim(unchanged: Document, storage: str) -> Document:
-    """Returns the response for a claim that requests more storage and is otherwise unchanged."""
+    """Returns the response for a claim that requests more storage and is otherwise unchanged.
+
+    Args:
+        unchanged: the response that leaves the claim as it is.
+        storage: the storage to request, such as `20Gi`.
+    """
     spec = map_in(unchanged, "spec")
     resources = map_in(spec, "resources")
     requests = {**map_in(resources, "requests"), "storage": storage}

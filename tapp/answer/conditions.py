@@ -33,7 +33,7 @@ _SHOWN = 5  # Broken instances that a message describes before it says how many 
 
 @dataclass(frozen=True)
 class Conditions:
-    """The findings of one sync."""
+    """All conditions of a TApp in one sync, without their times."""
 
     available: Finding
     progressing: Finding
@@ -53,6 +53,7 @@ class Conditions:
 
 
 def conditions_of(plan: Plan) -> Conditions:
+    """Returns the conditions that follow from the decisions of a sync."""
     refused = refusals(plan)
     degraded = _degraded(refused, _broken(plan))
     kept = kept_back(plan)
@@ -70,10 +71,10 @@ def conditions_of(plan: Plan) -> Conditions:
 
 
 def recheck(plan: Plan, conditions: Conditions) -> float | None:
-    """Returns the seconds until the next sync; None if the next event is soon enough.
+    """Returns the seconds until the next sync; None if an event of the cluster will start it.
 
-    A sync is needed when the patience with the rollout of a Degraded TApp ends, because the TApp
-    becomes Stalled then.
+    A sync is needed when the patience with the rollout of a Degraded TApp ends
+    (`Rollout.patience`), because the TApp becomes Stalled then.
     """
     degraded, patience = conditions.degraded.status == "True", plan.findings.rollout.patience
     waits = [patience] if degraded and patience > 0 else []
@@ -81,6 +82,9 @@ def recheck(plan: Plan, conditions: Conditions) -> float | None:
 
 
 def _available(plan: Plan) -> Finding:
+    """Returns the condition Available: whether as many instances are available as the budget
+    demands.
+    """
     should_run, available = plan.budgets.should_run, len(plan.available)
     rolling = plan.budgets.rolling
     least = rolling.least if rolling.least is not None else should_run
@@ -94,9 +98,13 @@ def _available(plan: Plan) -> Finding:
 
 
 def _progress(plan: Plan, refused: list[Finding], kept: str) -> Finding:
-    """Returns the condition Progressing; its message ends with `kept`.
+    """Returns the condition Progressing, with a sentence about kept instances in its message.
 
-    `kept` is the sentence about instances that a partition keeps at an older revision, or empty.
+    Args:
+        plan: the decisions of the sync.
+        refused: the refusals.
+        kept: the sentence about instances that a partition keeps at an older revision; empty if it
+            keeps none.
     """
     found = _under_way(plan, refused)
     if not kept or found.reason == Reason.PROGRESS_DEADLINE_EXCEEDED:
@@ -110,6 +118,11 @@ def _progress(plan: Plan, refused: list[Finding], kept: str) -> Finding:
 
 
 def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
+    """Returns the condition Progressing: the actions that are under way, or why there are none.
+
+    `refused` are the refusals. A rollout that has exceeded its deadline is one of them, and then
+    Progressing is False for the same reason.
+    """
     for finding in refused:
         if finding.type is Type.STALLED:
             return Finding(Type.PROGRESSING, "False", finding.reason, finding.message)
@@ -189,7 +202,7 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
 def _waits(plan: Plan, unavailable: list[Instance]) -> str:
     """Returns the steps for which the pods of unavailable instances wait, in brackets.
 
-    Returns "" if no step is known.
+    Returns an empty string if no step is known.
     """
     silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
     parts = [_silent(silent)] if silent else []
@@ -205,11 +218,13 @@ def _waits(plan: Plan, unavailable: list[Instance]) -> str:
 
 
 def _silent(ids: list[int]) -> str:
+    """Returns the clause that the nodes of these instances have stopped reporting."""
     nodes = "node of {} has" if len(ids) == 1 else "nodes of {} have"
     return f"the {nodes.format(instance_list(ids))} stopped reporting"
 
 
 def _are(ids: list[int]) -> str:
+    """Returns "is" for one instance, and otherwise "are"."""
     return "is" if len(ids) == 1 else "are"
 
 
@@ -229,7 +244,9 @@ _PHRASES = {
 
 
 def _arithmetic(plan: Plan) -> str:
-    """Returns who uses up the budget: ` (maxUnavailable 1 of 6 is used up by instance 0)`."""
+    """Returns which instances use up the budget: ` (maxUnavailable 1 of 6 is used up by instance
+    0)`.
+    """
     budgets, rolling_name = plan.budgets, plan.world.tapp.spec.rolling_name
     groups = {
         case.instance.template_name == rolling_name
@@ -253,9 +270,10 @@ def _arithmetic(plan: Plan) -> str:
 
 
 def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Finding:
-    """Returns Progressing, with another message if nothing is left to be done but Degraded is True.
+    """Returns the condition Progressing, with a message that refers to Degraded if that is True.
 
-    That message refers the user to Degraded.
+    The message changes only if Progressing is complete. `kept` is the sentence about kept
+    instances; empty if the partition keeps none.
     """
     if progressing.reason == Reason.COMPLETE and degraded.status == "True":
         message = "nothing more happens by itself; the condition Degraded says why"
@@ -268,7 +286,7 @@ def _ready(progressing: Finding, degraded: Finding, kept: str) -> Finding:
     """Returns the condition Ready, which kubectl, kstatus and Argo CD read.
 
     If Ready is False, its reason and message are those of Degraded, or else those of Progressing.
-    `kept` is the sentence about kept instances, or empty.
+    `kept` is the sentence about kept instances; empty if the partition keeps none.
     """
     if progressing.reason == Reason.COMPLETE and degraded.status == "False":
         reason = Reason.REACHED if kept else Reason.AS_SPECIFIED
@@ -278,6 +296,10 @@ def _ready(progressing: Finding, degraded: Finding, kept: str) -> Finding:
 
 
 def _degraded(refused: list[Finding], broken: list[str]) -> Finding:
+    """Returns the condition Degraded: True if something is refused or an instance is broken.
+
+    `broken` has a sentence for each broken instance.
+    """
     harmful = [finding for finding in refused if finding.type not in HARMLESS]
     # Broken instances come before a stalled rollout, because they say why it is stalled.
     if harmful and not (broken and harmful[0].type is Type.STALLED):
@@ -291,6 +313,7 @@ def _degraded(refused: list[Finding], broken: list[str]) -> Finding:
 
 
 def _broken(plan: Plan) -> list[str]:
+    """Returns a sentence for each instance that has failed or whose pod has trouble."""
     result = []
     for instance in plan.instances:
         if not instance.wanted:
@@ -304,6 +327,10 @@ def _broken(plan: Plan) -> list[str]:
 
 
 def _next_pod(instance: Instance) -> str:
+    """Returns a clause that says when the next pod of a failed instance is created.
+
+    Returns an empty string if the pod need not wait.
+    """
     if instance.pace is None or instance.pace.is_due:
         return ""
     at = written(instance.pace.due + 1)

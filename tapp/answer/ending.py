@@ -32,10 +32,14 @@ _NOTHING = "nothing is refused and nothing is known to be broken"
 def status_of(
     teardown: Teardown, before: Mapping[str, Any], instances: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """Returns the new status; `before` is the observed status, which may have any shape.
+    """Returns the new status of a TApp that is being deleted.
 
-    `instances` has the number of each pod that is an instance's, by the pod's name. A TApp that is
-    not being deleted keeps its status, because another controller takes it over.
+    A TApp that is not being deleted keeps its status, because another controller takes it over.
+
+    Args:
+        teardown: the decisions of the finalize call.
+        before: the observed status, which may have any shape.
+        instances: name of a pod -> number of its instance, for the pods that belong to instances.
     """
     left = teardown.left
     if left is None:
@@ -58,6 +62,11 @@ def status_of(
 
 
 def _counts(left: Left, before: Mapping[str, Any], instances: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the counts and the statuses of the remaining pods.
+
+    Fields that the deletion does not change are taken from `before`, the observed status.
+    `instances` maps the name of a pod to the number of its instance.
+    """
     pods = [pod for pod in left.pods if not pod.completed]
     ready = sum(pod.ready is True and pod.running for pod in pods)
     wanted = str(before.get("ready") or "").rpartition("/")[2] or str(len(instances))
@@ -81,7 +90,8 @@ def _counts(left: Left, before: Mapping[str, Any], instances: Mapping[str, str])
 def _findings(teardown: Teardown, left: Left) -> list[Finding]:
     """Returns Progressing, Ready and Degraded, and the conditions about overdue deletions.
 
-    Each kind of object with an overdue deletion has its own condition.
+    Each kind of object with an overdue deletion has its own condition. `left` are the remaining
+    objects.
     """
     silent = [name for names in teardown.silent.values() for name in names]
     others = [one for one in left.overdue.pods if one.name not in silent]
@@ -119,7 +129,8 @@ def _findings(teardown: Teardown, left: Left) -> list[Finding]:
 def _waits(left: Left, described: set[str]) -> list[str]:
     """Returns one text for each kind of object that the deletion waits for.
 
-    Pods in `described` are left out, because other sentences of the message describe them.
+    `described` are the names of pods that other sentences of the message describe; they are left
+    out.
     """
     parts = []
     if ending := [pod.name for pod in left.pods if pod.name not in described]:
@@ -138,7 +149,7 @@ def _waits(left: Left, described: set[str]) -> list[str]:
 
 
 def _held(teardown: Teardown) -> str:
-    """Returns which pods on hold block the deletion, and how a user ends the holds."""
+    """Returns a text about the pods on hold that delay the deletion, and how a user ends holds."""
     name, (since, text) = next(iter(teardown.held.items()))
     pending = f"{text}; the deletion is pending since {since}" if since else text
     held = list(teardown.held)
@@ -151,6 +162,14 @@ def _held(teardown: Teardown) -> str:
 
 
 def _written(finding: Finding, known: Mapping[str, Any], since: str) -> dict[str, Any]:
+    """Returns a condition as JSON, with the time of its last change.
+
+    Args:
+        finding: the condition without its time.
+        known: type -> condition of the observed status. If the status of the condition is the same
+            there, its time stays.
+        since: the time for a changed condition, RFC 3339.
+    """
     old = known.get(finding.type, {})
     time = old.get("lastTransitionTime") if old.get("status") == finding.status else since
     return finding.document(time)

@@ -67,9 +67,10 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class _News(msgspec.Struct, frozen=True, gc=False):
-    """A change to report.
+    """A change of the TApp to report as an Event.
 
-    `reason` and `key` together identify it within the TApp.
+    `reason` and `key` together identify the change within the TApp, so that it is reported only
+    once.
     """
 
     reason: str
@@ -81,7 +82,11 @@ class _News(msgspec.Struct, frozen=True, gc=False):
 
 
 def events(plan: Plan, conditions: Conditions) -> list[Event]:
-    """Returns the Events of one sync, in a fixed order."""
+    """Returns the Events of one sync, in a fixed order.
+
+    `conditions` are the conditions of this sync. Conditions of the last sync, in the status, show
+    which of them are new.
+    """
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
     news = [each for rule in _RULES for each in rule(plan)]
     news += _refused(conditions, before)
@@ -92,6 +97,10 @@ def events(plan: Plan, conditions: Conditions) -> list[Event]:
 
 
 def _event(tapp: str, uid: str, news: _News) -> Event:
+    """Returns the Event about a change; its name is a hash of the change.
+
+    `tapp` and `uid` are name and uid of the TApp.
+    """
     text = msgspec.json.encode((uid, news.reason, news.key))
     name = f"{tapp[:_NAME].rstrip('-.')}.{sha256(text).hexdigest()[:20]}"
     pod = None if news.pod is None else (news.pod.name, news.pod.uid)
@@ -112,9 +121,10 @@ Cases = list[Case]
 
 
 def _created(plan: Plan) -> Iterator[_News]:
-    """Yields created pods of instances that are new or started again, once for each generation.
+    """Yields the creation of pods for instances that are new or started again.
 
-    A pod that replaces another pod is left out, because `_replaced` and `_updated` report it.
+    It is reported once for each generation, template and revision. A pod that replaces another pod
+    is left out, because `_replaced` and `_updated` report it.
     """
     tapp = plan.world.tapp
     fresh = [case for case in _of(plan, Action.CREATE) if is_fresh(tapp, case.instance.id)]
@@ -124,7 +134,7 @@ def _created(plan: Plan) -> Iterator[_News]:
 
 
 def _deleted(plan: Plan) -> Iterator[_News]:
-    """Yields deleted pods that no instance needs: scaled down, killed or finished."""
+    """Yields the deletion of pods that no instance needs: scaled down, killed or finished."""
     for reason, cases in _deletions(plan, replaced=False):
         note = f"{_ids(cases)}: {_due(plan, cases[0]).message}"
         key = (reason, *((_generation(plan),) if reason in _BY_SPEC else _uids(cases)))
@@ -135,6 +145,9 @@ _BY_SPEC = (Reason.SCALED_DOWN, Reason.KILLED)  # Requested by the spec, of many
 
 
 def _updated(plan: Plan) -> Iterator[_News]:
+    """Yields updates in place and replacements, at most `STEPS` times for each template and
+    revision.
+    """
     rolling = {action: _by_template(_of(plan, action)) for action in _STEPS}
     progress = _progress(plan) if any(rolling.values()) else {}
     for action, reason in _STEPS.items():
@@ -154,7 +167,7 @@ _STEPS = {Action.UPDATE: EventReason.UPDATED_IN_PLACE, Action.RECREATE: EventRea
 
 
 def _replaced(plan: Plan) -> Iterator[_News]:
-    """Yields pods that have ended and are replaced."""
+    """Yields the replacement of pods that have ended."""
     for reason, cases in _deletions(plan, replaced=True):
         failed = [case for case in cases if case.instance.status is not InstanceStatus.POD_SUCC]
         note = f"{_ids(cases)}: {_due(plan, (failed or cases)[0]).message}"
@@ -169,7 +182,7 @@ def _replaced(plan: Plan) -> Iterator[_News]:
 
 
 def _taken(plan: Plan) -> Iterator[_News]:
-    """Yields up-to-date pods that an eviction or a person has deleted."""
+    """Yields the deletion of up-to-date pods by an eviction or a person."""
     known = plan.world.tapp.status.statuses
     cases = [
         case
@@ -230,9 +243,9 @@ _RULES: tuple[Callable[[Plan], Iterator[_News]], ...] = (
 
 
 def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[Reason, Cases]]:
-    """Returns reason -> instances whose pod is deleted.
+    """Returns reason -> instances whose pod is deleted in this sync, sorted by reason.
 
-    With `replaced`, only instances that get a new pod are included, otherwise only the others.
+    `replaced` is True for the instances that get a new pod, and False for all others.
     """
     found = grouped(
         (_due(plan, case).reason, case)
@@ -243,6 +256,10 @@ def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[Reason, Cases]]:
 
 
 def _of(plan: Plan, action: Action) -> Cases:
+    """Returns the cases with this action.
+
+    An action that only waits for the order of instances counts as well.
+    """
     return [case for case in plan.notable if _due(plan, case).action is action]
 
 
@@ -260,6 +277,7 @@ _ORDERED = (Action.CREATE, Action.DELETE)
 
 
 def _by_template(cases: Cases) -> dict[tuple[str, str], Cases]:
+    """Returns name and revision of a template -> the cases with this template, sorted."""
     found = grouped(
         ((template.name, template.revision), case)
         for case in cases
@@ -269,7 +287,10 @@ def _by_template(cases: Cases) -> dict[tuple[str, str], Cases]:
 
 
 def _progress(plan: Plan) -> dict[str, tuple[int, int]]:
-    """Returns template -> number of its instances at its revision, and number of its instances."""
+    """Returns template name -> number of its updated instances, and number of its instances.
+
+    Only instances that should run count.
+    """
     run, total = Counter[str](), Counter[str]()
     for instance in plan.instances:
         if instance.should_run:
@@ -283,14 +304,17 @@ def _generation(plan: Plan) -> int:
 
 
 def _ids(cases: Cases) -> str:
+    """Returns the instances of these cases for a sentence: `instances 0-3`."""
     return instance_list(ids_of(cases))
 
 
 def _uids(cases: Cases) -> tuple[str, ...]:
+    """Returns the uids of the pods of these cases."""
     return tuple(case.instance.pod.uid for case in cases if case.instance.pod is not None)
 
 
 def _only_pod(cases: Cases) -> Pod | None:
+    """Returns the pod of the only case; None if there are several cases or it has no pod."""
     return cases[0].instance.pod if len(cases) == 1 else None
 
 
@@ -300,9 +324,10 @@ Before = Mapping[str, ObservedCondition]
 
 
 def _refused(conditions: Conditions, before: Before) -> Iterator[_News]:
-    """Yields conditions that turn True or change their message.
+    """Yields refusals that are new or have another message than in the last sync.
 
-    The message of a stalled rollout changes with every crash, so it is reported once.
+    The message of a stalled rollout changes with every crash, so it is reported once. `before` has
+    the conditions of the last sync by type.
     """
     for finding in conditions.all:
         old = before.get(finding.type)
@@ -320,9 +345,10 @@ def _refused(conditions: Conditions, before: Before) -> Iterator[_News]:
 
 
 def _broken(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_News]:
-    """Yields instances that begin to be broken.
+    """Yields a warning when instances begin to be broken.
 
-    They are reported once, because the message changes with every crash.
+    The instances are reported once, because the message changes with every crash. `before` has the
+    conditions of the last sync by type.
     """
     degraded = conditions.degraded
     old = before.get(Type.DEGRADED, ObservedCondition())
@@ -333,7 +359,10 @@ def _broken(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_New
 
 
 def _completed(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_News]:
-    """Yields the completion of the spec's changes, once for each generation."""
+    """Yields the completion of a changed spec when Ready turns True, once for each generation.
+
+    `before` has the conditions of the last sync by type.
+    """
     ready, old = conditions.ready, before.get(Type.READY)
     if ready.status != "True" or old is None or old.status == "True":
         return

@@ -16,10 +16,14 @@ _SHOWN = 5  # Number of different waits in a message before it says how many mor
 
 
 def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> list[Finding]:
-    """Returns the condition Stalled or Reconciling, or an empty list.
+    """Returns the condition Stalled or Reconciling as a list; empty if neither is True.
 
-    A Degraded TApp is Stalled if `patience` (`Rollout.patience`) is not positive: its rollout makes
-    no progress.
+    Args:
+        progressing: the condition Progressing.
+        degraded: the condition Degraded.
+        patience: seconds in which the rollout may still repair broken instances
+            (`Rollout.patience`). If it is 0, a Degraded TApp is Stalled: its rollout makes no
+            progress.
     """
     if degraded.status == "True" and patience <= 0:
         return [Finding(Type.STALLED, "True", degraded.reason, degraded.message)]
@@ -29,7 +33,10 @@ def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> lis
 
 
 def stalled(plan: Plan) -> str:
-    """Returns the message about a rollout that has exceeded its deadline, or "" if none has."""
+    """Returns the message about a rollout that has exceeded its deadline.
+
+    Returns an empty string if no rollout has.
+    """
     rollout = plan.findings.rollout
     if not rollout.exceeded:
         return ""

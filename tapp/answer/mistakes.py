@@ -1,4 +1,8 @@
-"""Finds mistakes of users in the spec, or in annotations of pods and templates."""
+"""Finds mistakes of users in the spec, or in annotations of pods and templates.
+
+Each function returns a refusal (a condition for the TApp's status), or None if there is no mistake
+of its kind.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,12 +19,12 @@ from tapp.words.vocabulary import HOLD_FOR, UPDATE_PRIORITY, InstanceStatus
 
 
 def refused(type: Type, reason: Reason, message: str) -> Finding | None:
-    """Returns the condition of a refusal; None if the message is empty."""
+    """Returns a True condition with this reason and message; None if the message is empty."""
     return Finding(type, "True", reason, message) if message else None
 
 
 def unknown_instances(plan: Plan) -> Finding | None:
-    """Finds keys in the spec that are no instance numbers."""
+    """Returns the condition about keys in the spec that are no instance numbers, or None."""
     spec = plan.world.tapp.spec
     fields: dict[str, Mapping[str, object]] = {
         "templates": spec.templates,
@@ -37,7 +41,10 @@ def unknown_instances(plan: Plan) -> Finding | None:
 
 
 def unknown_statuses(plan: Plan) -> Finding | None:
-    """Finds statuses that neither this nor the old controller knows."""
+    """Returns the condition about unknown statuses in `spec.statuses`, or None.
+
+    A status is known if this controller or the old tapp-controller uses it.
+    """
     asked = plan.world.tapp.spec.statuses
     wrong = sorted(key for key, value in asked.items() if value not in _KNOWN_STATUSES)
     if not wrong:
@@ -52,6 +59,7 @@ def unknown_statuses(plan: Plan) -> Finding | None:
 
 
 def _is_number(key: str) -> bool:
+    """Returns True if a key has the form of an instance number: digits without leading zeros."""
     return is_whole(key) and (len(key) == 1 or key[0] != "0")
 
 
@@ -59,7 +67,10 @@ _KNOWN_STATUSES = frozenset(status.value for status in InstanceStatus)
 
 
 def unused_instances(plan: Plan) -> Finding | None:
-    """Finds instance numbers in the spec that are not below `spec.replicas`."""
+    """Returns the condition about instance numbers in the spec that are not below `spec.replicas`.
+
+    Returns None if all numbers are below it.
+    """
     spec = plan.world.tapp.spec
     parts = [
         f"spec.{field} has {_some_keys(beyond)}"
@@ -83,6 +94,7 @@ _DIGITS = 9  # Most digits of an instance number
 
 
 def _beyond(key: str, replicas: int) -> bool:
+    """Returns True if a key, which consists of digits, is a number that is not below `replicas`."""
     number = whole(key, _DIGITS)
     return number is None or number >= replicas
 
@@ -99,9 +111,9 @@ def _some_keys(keys: Iterable[str]) -> str:
 
 
 def unused_values(plan: Plan) -> Finding | None:
-    """Finds keys of `spec.values` and `spec.defaultValues` that no template reads.
+    """Returns the condition about values in the spec that no template reads, or None.
 
-    The key is misspelled either there or in the template.
+    A key of `spec.values` or `spec.defaultValues` is misspelled either there or in the template.
     """
     unread = name_list([repr(key) for key in plan.world.templates.unread_values()])
     message = unread and (
@@ -112,7 +124,7 @@ def unused_values(plan: Plan) -> Finding | None:
 
 
 def rolling_template_unused(plan: Plan) -> Finding | None:
-    """Finds a `spec.updateStrategy.template` that no instance runs."""
+    """Returns the condition about an unused template in `spec.updateStrategy.template`, or None."""
     budgets, name = plan.budgets, plan.world.tapp.spec.rolling_name
     if budgets.rolling_used:
         return None
@@ -130,7 +142,7 @@ def rolling_template_unused(plan: Plan) -> Finding | None:
 
 
 def invalid_partition(plan: Plan) -> Finding | None:
-    """Finds an invalid partition, or a partition of a template that does not exist."""
+    """Returns the condition about an invalid partition, or one of a missing template, or None."""
     message = (
         plan.partition.problem and f"{plan.partition.problem} is updated until it is corrected"
     )
@@ -138,7 +150,10 @@ def invalid_partition(plan: Plan) -> Finding | None:
 
 
 def unused_templates(plan: Plan) -> Finding | None:
-    """Finds the templates that `spec.autoDeleteUnusedTemplate` would remove."""
+    """Returns the condition about unused templates in `spec.templatePool`, or None.
+
+    Also returns None without `spec.autoDeleteUnusedTemplate`, which would remove these templates.
+    """
     spec = plan.world.tapp.spec
     unused = spec.unused_templates() if spec.auto_delete_unused_template else []
     if not unused:
@@ -151,7 +166,10 @@ def unused_templates(plan: Plan) -> Finding | None:
 
 
 def invalid_update_priority(plan: Plan) -> Finding | None:
-    """Finds update priorities that are no integers."""
+    """Returns the condition about update priorities that are no integers, or None.
+
+    Users set a priority by an annotation of a pod or a template.
+    """
     wrong = _quoted(
         (text, instance.id)
         for instance in plan.instances
@@ -167,7 +185,7 @@ def invalid_update_priority(plan: Plan) -> Finding | None:
 
 
 def invalid_hold_for(plan: Plan) -> Finding | None:
-    """Finds hold annotations that name an unknown action."""
+    """Returns the condition about holds that are limited to an unknown action, or None."""
     wrong = _quoted(
         (hold.limited_to, instance.id)
         for instance in plan.instances
@@ -186,7 +204,10 @@ _QUOTED = 40  # Characters that are quoted of an invalid text
 
 
 def _quoted(texts: Iterable[tuple[str, int]]) -> str:
-    """Returns which instances have which invalid texts, or ""; `texts` are of one instance each."""
+    """Returns a text that names the instances of each invalid text; empty without any.
+
+    `texts` are pairs of an invalid text and the number of the instance that has it.
+    """
     wrong = grouped(dict.fromkeys((text[:_QUOTED], id) for text, id in texts))
     parts = [f"{instance_list(ids)}: {quoted(text)}" for text, ids in sorted(wrong.items())]
     return joined(parts, " values")

@@ -42,7 +42,10 @@ def notes_of(plan: Plan) -> dict[str, Any]:
 
 
 def _outdated(plan: Plan) -> str:
-    """Returns the instances whose pod runs an older revision although no partition keeps it."""
+    """Returns the instances whose pod runs an older revision although no partition keeps it.
+
+    The instances are written as ranges of numbers, such as `0-3,7`.
+    """
     return ranges(
         case.instance.id
         for case in plan.notable
@@ -53,7 +56,7 @@ def _outdated(plan: Plan) -> str:
 
 
 def _replacing(plan: Plan) -> dict[str, str]:
-    """Returns instance -> uid of its pod, for pods that are replaced while they are not available.
+    """Returns instance number -> uid of its pod, for pods that are replaced while not available.
 
     The entry stays while the instance waits for the budget, because the requests may not show the
     deletion of its pod yet. A killed instance keeps the entry of its completed pod, too. If a user
@@ -77,6 +80,7 @@ def _replacing(plan: Plan) -> dict[str, str]:
 
 
 def _waits(case: Case) -> bool:
+    """Returns True if the verdict on an instance has to wait for a step, the budget or a hold."""
     delay = case.delay
     return case.step is not None or (
         delay is not None and delay.reason in (*BUDGET_REASONS, Reason.HELD)
@@ -84,7 +88,11 @@ def _waits(case: Case) -> bool:
 
 
 def _failures(plan: Plan) -> dict[str, int]:
-    """Returns instance -> number of failed pods in a row, if no pod of the instance shows it."""
+    """Returns instance number -> number of its failed pods in a row.
+
+    Only instances that should run and have failures are included: those whose completed pod waits
+    for its replacement, and those that have no pod at the moment.
+    """
     noted, result = plan.world.tapp.status.failures, {}
     for instance in plan.instances:
         if not instance.should_run:
@@ -101,7 +109,8 @@ def _failures(plan: Plan) -> dict[str, int]:
 def _settling(plan: Plan) -> dict[str, str]:
     """Returns update in place -> time of the first sync that could not prove its completion.
 
-    Only elapsed time can prove the completion of these updates; the time counts from that sync.
+    A key is an encoded `UpdateNote`: instance number and generation of the pod. Only elapsed time
+    can prove the completion of these updates; the time counts from that sync.
     """
     noted = plan.world.tapp.status.settling
     keys = [
@@ -113,9 +122,10 @@ def _settling(plan: Plan) -> dict[str, str]:
 
 
 def _undated(plan: Plan) -> dict[str, str]:
-    """Returns state of Ready -> time of the first sync that saw it.
+    """Returns instance and state of Ready -> time of the first sync that saw this state.
 
-    Only pods whose condition Ready has no usable time are included.
+    A key is an encoded `ReadyNote`. Only pods whose condition Ready has no usable time are
+    included.
     """
     return encoded(
         {
@@ -127,7 +137,10 @@ def _undated(plan: Plan) -> dict[str, str]:
 
 
 def _turned(plan: Plan) -> dict[str, str]:
-    """Returns update in place -> containers that the kubelet is known to restart for it."""
+    """Returns update in place -> containers that the kubelet is known to restart for it.
+
+    A key is an encoded `UpdateNote`: instance number and generation of the pod.
+    """
     return encoded(
         {
             UpdateNote(instance.id, instance.pod.generation): encode_names(

@@ -7,9 +7,9 @@ from tapp.words.ranges import instance_list, joined
 
 
 def kept_back(plan: Plan) -> str:
-    """Returns which instances the partition keeps, and how a user continues the rollout.
+    """Returns the sentence that names kept instances and says how a user continues the rollout.
 
-    Returns an empty string if the partition keeps no instance.
+    Returns an empty string if the partition keeps no instance at an older revision.
     """
     instances = (case.instance for case in plan.notable)
     at = grouped((item.kept, item.id) for item in instances if item.kept)

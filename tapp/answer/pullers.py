@@ -12,13 +12,17 @@ from tapp.words.vocabulary import PULLER
 
 
 def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
-    """Returns the manifest of a puller pod.
+    """Returns the manifest of a puller: a pod that pulls the images of an update on a node.
 
-    Its only container runs `image` (`Options.puller_image`) and waits. The pod satisfies the level
-    "restricted" of Pod Security, and has the resources that quotas or policies may require. For the
-    registry it has the credentials of its template: pull secrets and service account. It runs as
-    the user of its image (`pause`: 65535), or as the user of the template, because some clusters
-    assign user ids.
+    The pod satisfies the level "restricted" of Pod Security, and has the resources that quotas or
+    policies may require. For the registry it has the credentials of its template: pull secrets and
+    service account. It runs as the user of its image (`pause`: 65535), or as the user of the
+    template, because some clusters assign user ids.
+
+    Args:
+        tapp: the TApp.
+        puller: the node and the images to pull.
+        image: the image of the pod's only container, which waits (`Options.puller_image`).
     """
     given = {
         key: puller.template.spec[key]
@@ -78,9 +82,10 @@ def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
 
 
 def _resources(spec: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Returns the resources that a container runtime needs to start a container that only waits.
+    """Returns the resources of a container that only waits.
 
-    Ephemeral storage is included only if the template has some, because not every node offers it.
+    Ephemeral storage is included only if a container of the template has some, because not every
+    node offers it. `spec` is the pod spec of the template.
     """
     named = [
         kind
@@ -101,9 +106,10 @@ _OS = "kubernetes.io/os"
 
 
 def _user(spec: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the template's `runAsUser`.
+    """Returns the field `runAsUser` of the template, as a map.
 
-    Returns an empty map if the template has none, or runs as root.
+    Returns an empty map if the template has no such field, or runs as root. `spec` is the pod spec
+    of the template.
     """
     user = (spec.get("securityContext") or {}).get("runAsUser")
     return {"runAsUser": user} if isinstance(user, int) and user > 0 else {}

@@ -25,12 +25,14 @@ from tapp.words.vocabulary import RESTART_IN_PLACE
 
 
 def refusals(plan: Plan) -> list[Finding]:
+    """Returns the refusals of a sync: conditions that say what the service does not do."""
     first, *others = [check(plan) for check in _CHECKS]
     overdue = not_deleted(plan.findings.overdue, plan.world.tapp.metadata.namespace)
     return [found for found in (first, *overdue, *others) if found is not None]
 
 
 def _pods_not_created(plan: Plan) -> Finding | None:
+    """Returns the condition about pods that were requested long ago and do not exist, or None."""
     since = _since(overdue(plan.findings.missing.pods, plan.now))
     message = since and (
         f"pods that the service has requested do not exist: {since}. If the API server refuses "
@@ -42,7 +44,10 @@ def _pods_not_created(plan: Plan) -> Finding | None:
 
 
 def not_deleted(overdue: Overdue, namespace: str) -> list[Finding]:
-    """Returns the conditions about overdue deletions, one for each kind of object."""
+    """Returns the conditions about overdue deletions, one for each kind of object with any.
+
+    `namespace` is that of the TApp, for commands in the messages.
+    """
     pods = pods_sentence(overdue.pods, namespace)
     claims = claims_sentence(overdue.claims, namespace)
     services = services_sentence(overdue.services, namespace)
@@ -55,6 +60,7 @@ def not_deleted(overdue: Overdue, namespace: str) -> list[Finding]:
 
 
 def _claims_not_owned(plan: Plan) -> Finding | None:
+    """Returns the condition about claims that pods use and the TApp does not own, or None."""
     found = overdue(plan.findings.missing.claims, plan.now)
     if not found:
         return None
@@ -80,10 +86,12 @@ def _place(plan: Plan) -> str:
 
 
 def _since(found: Since) -> str:
+    """Returns the instances with the times since when they lack an object, for a sentence."""
     return "; ".join(f"{instance_list(ids)} since {since}" for since, ids in found.items())
 
 
 def _images_edited(plan: Plan) -> Finding | None:
+    """Returns the condition about images that users or programs have set in pods, or None."""
     edited = [case for case in plan.notable if case.decision.reason is Reason.IMAGES_EDITED]
     texts = [f"instance {case.instance.id}: {case.decision.message}" for case in edited]
     message = joined(texts, " instances")
@@ -91,6 +99,10 @@ def _images_edited(plan: Plan) -> Finding | None:
 
 
 def _metadata_edited(plan: Plan) -> Finding | None:
+    """Returns the condition about labels and annotations of pods that differ from their template.
+
+    Returns None if no up-to-date pod has such a difference.
+    """
     found: dict[str, list[int]] = {}
     for instance in plan.instances:
         pod, template = instance.pod, instance.template
@@ -116,6 +128,7 @@ def _metadata_edited(plan: Plan) -> Finding | None:
 
 
 def _template_not_found(plan: Plan) -> Finding | None:
+    """Returns the condition about instances whose template does not exist or resolve, or None."""
     lost: dict[str, tuple[list[int], list[int]]] = {}
     for case in plan.notable:
         instance, decided = case.instance, case.instance.decided
@@ -139,12 +152,14 @@ def _template_not_found(plan: Plan) -> Finding | None:
 
 
 def _invalid_budget(plan: Plan) -> Finding | None:
+    """Returns the condition about a `maxUnavailable` that is no number or percentage, or None."""
     problems = [b.problem for b in (plan.budgets.force, plan.budgets.rolling) if b.problem]
     message = "; ".join(problems) + ": no instance with this budget is updated" if problems else ""
     return refused(Type.INVALID_BUDGET, Reason.NOT_A_BUDGET, message)
 
 
 def _revisions_not_found(plan: Plan) -> Finding | None:
+    """Returns the condition about kept instances whose revision the history lacks, or None."""
     missing = plan.partition.missing
     if not missing:
         return None
@@ -161,6 +176,10 @@ def _revisions_not_found(plan: Plan) -> Finding | None:
 
 
 def _creation_blocked(plan: Plan) -> Finding | None:
+    """Returns the condition about instances whose pod cannot be created, or None.
+
+    Instances that still have a pod count as well, because they would not get another one.
+    """
     found = {
         case.instance.id: case.decision.message
         for case in plan.notable
@@ -181,6 +200,7 @@ def _creation_blocked(plan: Plan) -> Finding | None:
 
 
 def _duplicate_merge_keys(plan: Plan) -> Finding | None:
+    """Returns the condition about pods with a list that Metacontroller cannot merge, or None."""
     doubled = {
         instance.id: instance.pod.spec.unmergeable
         for instance in plan.instances
@@ -197,6 +217,7 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
 
 
 def _claims_not_grown(plan: Plan) -> Finding | None:
+    """Returns the condition about claims that are smaller than in their template, or None."""
     obstacles, app = plan.findings.storage.growth.obstacles, plan.world.tapp.metadata.name
 
     def hint(found: Obstacle) -> str:
@@ -222,6 +243,7 @@ def _claims_not_grown(plan: Plan) -> Finding | None:
 
 
 def _services_not_created(plan: Plan) -> Finding | None:
+    """Returns the condition about Services of `spec.serviceTemplate` that do not exist, or None."""
     if plan.world.tapp.spec.service_template is None:
         return None
     if SERVICE not in plan.world.declared.plain:
@@ -251,6 +273,7 @@ def _services_not_created(plan: Plan) -> Finding | None:
 
 
 def _unreadable_pods(plan: Plan) -> Finding | None:
+    """Returns the condition about pods that the service cannot read, or None."""
     left = [
         instance
         for case in plan.notable
@@ -268,6 +291,7 @@ def _unreadable_pods(plan: Plan) -> Finding | None:
 
 
 def _foreign_pods(plan: Plan) -> Finding | None:
+    """Returns the condition about pods whose name is not the name of an instance, or None."""
     names = name_list([pod.name for pod in plan.world.foreign])
     message = names and (
         f"pods of this TApp whose name is not the name of an instance are left unchanged: {names}"
@@ -276,12 +300,14 @@ def _foreign_pods(plan: Plan) -> Finding | None:
 
 
 def _images_not_pulled(plan: Plan) -> Finding | None:
+    """Returns the condition about images that cannot be pulled before updates, or None."""
     failed = joined(plan.findings.pulls.failed)
     message = failed and f"{failed}: instances keep running until these images can be pulled"
     return refused(Type.IMAGES_NOT_PULLED, Reason.PULL_FAILED, message)
 
 
 def _pullers_not_run(plan: Plan) -> Finding | None:
+    """Returns the condition about pods for image pulls (pullers) that cannot run, or None."""
     pulls = plan.findings.pulls
     if not pulls.unable:
         return None
@@ -292,6 +318,7 @@ def _pullers_not_run(plan: Plan) -> Finding | None:
 
 
 def _pods_not_resized(plan: Plan) -> Finding | None:
+    """Returns the condition about resizes of pods that take too long, or None."""
     resizes = plan.findings.resizes
     texts = [f"instance {id}: {why}" for id, why in resizes.overdue.items()]
     message = joined(texts, " instances")
@@ -301,6 +328,7 @@ def _pods_not_resized(plan: Plan) -> Finding | None:
 
 
 def _unknown_containers(plan: Plan) -> Finding | None:
+    """Returns the condition about restart annotations that name no container, or None."""
     wrong = {
         template.name: template.not_restarted[0]
         for instance in plan.instances
@@ -317,6 +345,10 @@ def _unknown_containers(plan: Plan) -> Finding | None:
 
 
 def _pod_status_not_written(plan: Plan) -> Finding | None:
+    """Returns the condition about pods whose status the pod-status hook should have written.
+
+    Returns None if no pod has waited for that hook too long.
+    """
     unserved = plan.findings.markers.unserved
     message = (
         f"{instance_list(unserved)}: the status of the pod is not written, so its readiness gate "
@@ -329,6 +361,10 @@ def _pod_status_not_written(plan: Plan) -> Finding | None:
 
 
 def _most_nodes_silent(plan: Plan) -> Finding | None:
+    """Returns the condition that no instance leaves its lost node, because most nodes are silent.
+
+    Returns None if most nodes report, or if the TApp does not leave lost nodes.
+    """
     nodes = plan.findings.markers.nodes
     if not nodes.guarded or plan.world.tapp.spec.never_migrate:
         return None
@@ -341,11 +377,13 @@ def _most_nodes_silent(plan: Plan) -> Finding | None:
 
 
 def _invalid_lost_node_seconds(plan: Plan) -> Finding | None:
+    """Returns the condition about an invalid time limit in an annotation of the TApp, or None."""
     problem = plan.findings.markers.lost_seconds_problem
     return refused(Type.INVALID_LOST_NODE_SECONDS, Reason.NOT_SECONDS, problem)
 
 
 def _stalled(plan: Plan) -> Finding | None:
+    """Returns the condition Stalled of a rollout that has exceeded its deadline, or None."""
     return refused(Type.STALLED, Reason.PROGRESS_DEADLINE_EXCEEDED, stalled(plan))
 
 

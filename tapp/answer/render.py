@@ -58,16 +58,24 @@ _LONGEST_CAUSE = 1_000  # Characters of a change-cause, which every later reques
 def unchanged_pod(
     pod: Pod, manifests: Mapping[str, Manifest], template: Template | None = None
 ) -> Document | Raw:
-    """Returns the response that leaves a pod unchanged; `kept_pod` explains `template`."""
+    """Returns the response that leaves a pod unchanged.
+
+    Args:
+        pod: the pod.
+        manifests: pod name -> labels, annotations and spec of the pod.
+        template: the template, if the pod has its revision, as in `kept_pod`; otherwise None.
+    """
     return kept_pod(manifests[pod.name], template) if pod.unchanged is None else pod.unchanged
 
 
 def kept_pod(manifest: Manifest, template: Template | None) -> Document:
-    """Returns the response that leaves a pod unchanged.
+    """Returns the response that leaves a pod unchanged, built from the labels and annotations.
 
-    `template` is the template whose revision the pod has, so that the template's labels and
-    annotations on the pod are known to be written by this service. It is None if the pod has
-    another revision.
+    Args:
+        manifest: labels, annotations and spec of the pod.
+        template: the template whose revision the pod has, so that the template's labels and
+            annotations on the pod are known to be written by this service. None if the pod has
+            another revision.
     """
     projected = manifest.projected
     if projected is not None:
@@ -117,10 +125,10 @@ def overlaid_pod(  # noqa: PLR0913, PLR0917 - what is known of the update
     has, so that Metacontroller removes it from the pod.
 
     Args:
-        manifest: the observed pod.
+        manifest: labels, annotations and spec of the observed pod.
         instance: the number of the instance.
-        template: the template.
-        images: container -> new image.
+        template: the template that the update brings the pod to.
+        images: container name -> new image.
         record: the record of the update (`update.record_of`); with None the pod keeps its record.
         before: labels and annotations of the template that the pod was created from; None if
             unknown.
@@ -157,8 +165,12 @@ def _written(
 ) -> dict[str, str]:
     """Returns the template's labels or annotations that a pod has after an update in place.
 
-    `part` is `labels` or `annotations`. `before` are those of the template that the pod was created
-    from; if it is None, they are guessed from the pod.
+    Args:
+        manifest: labels, annotations and spec of the observed pod.
+        template: the template that the update brings the pod to.
+        part: `labels` or `annotations`.
+        before: labels and annotations of the template that the pod was created from; if it is None,
+            they are guessed from the pod.
     """
     observed = manifest.labels if part == "labels" else manifest.annotations
     wanted = Metadata(template.labels, template.annotations).of(part)
@@ -174,7 +186,10 @@ def _written(
 
 
 def marked_pod(manifest: Manifest, mark: Mark) -> Document:
-    """Returns the response that writes markers on a pod, or removes them."""
+    """Returns the response that writes markers (labels, annotations, a toleration) on a pod.
+
+    Markers that `mark` does not have are removed. Everything else of the pod stays as it is.
+    """
     kept = kept_pod(manifest, None)
     metadata = dict(kept["metadata"])
     labels = {key: value for key, value in map_in(metadata, "labels").items() if key != POD_STATUS}
@@ -192,6 +207,7 @@ def marked_pod(manifest: Manifest, mark: Mark) -> Document:
 
 
 def _set_hold_markers(metadata: Document, manifest: Manifest, hold: HoldMarkers) -> None:
+    """Sets the label and annotations about a hold in `metadata`, the metadata of the response."""
     _set(metadata, manifest, "labels", **{HELD: hold.label})
     markers = {WANTED: hold.wanted, WANTED_SINCE: hold.since}
     _set(metadata, manifest, "annotations", **markers)
@@ -202,6 +218,12 @@ def _set(metadata: Document, manifest: Manifest, part: str, **markers: str) -> N
 
     Metacontroller removes only keys that it has applied before. Any other key gets an empty value,
     because the pod would keep it if the response left it out.
+
+    Args:
+        metadata: the metadata of the response, which the function changes.
+        manifest: labels, annotations and spec of the observed pod.
+        part: `labels` or `annotations`.
+        markers: key -> value.
     """
     applied = map_in(map_in(manifest.projected, "metadata"), part)
     observed = manifest.labels if part == "labels" else manifest.annotations
@@ -215,10 +237,15 @@ def _set(metadata: Document, manifest: Manifest, part: str, **markers: str) -> N
 
 
 def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) -> Document:
-    """Returns the projected spec with new images.
+    """Returns a pod spec with new images.
 
-    A container that the projected spec lacks is added with its name and image only, because
-    Metacontroller merges containers by name.
+    A container that `spec` lacks is added with its name and image only, because Metacontroller
+    merges containers by name.
+
+    Args:
+        spec: the spec that Metacontroller has applied last; empty if its copy was cut.
+        images: container name -> new image.
+        manifest: the observed pod, which shows the names of init containers.
     """
     result = dict(spec)
     init = {item.get("name") for item in manifest.spec.get("initContainers") or []}
@@ -237,7 +264,10 @@ def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) 
 
 
 def new_revision(tapp: TApp, record: NewRecord) -> Document:
-    """Returns the ControllerRevision of a record, with the user's annotation `change-cause`."""
+    """Returns the ControllerRevision of a new record in the history.
+
+    It has the annotation `change-cause` of the TApp, if a user has set it.
+    """
     annotations = {TEMPLATE: record.template}
     if record.values.digest:
         annotations[VALUES] = record.values.digest
@@ -259,6 +289,9 @@ def new_revision(tapp: TApp, record: NewRecord) -> Document:
 
 
 def kept_revision(revision: RevisionObject) -> Document:
-    """Returns the response that keeps a ControllerRevision; its name is enough (`OnDelete`)."""
+    """Returns the response that keeps a ControllerRevision as it is.
+
+    The name of the object is enough, because Metacontroller never updates it (`OnDelete`).
+    """
     metadata = {"name": revision.metadata.name}
     return {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": metadata}

@@ -9,7 +9,9 @@ Document = dict[str, Any]
 
 
 class Patch(NamedTuple):
-    """One PATCH of a pod's subresource `resize`."""
+    """One PATCH request of the subresource `resize`: namespace and name of the pod, and the
+    document.
+    """
 
     namespace: str
     name: str
@@ -31,7 +33,10 @@ def patches(plan: Plan) -> list[Patch]:
 
 
 def patch_of(change: Resize) -> Document:
-    """Returns the strategic merge patch of the subresource for containers and native sidecars."""
+    """Returns the strategic merge patch of the subresource `resize` for a pod.
+
+    It has the new resources of containers and native sidecars.
+    """
     main = set(change.pod.spec.main_containers)
     spec: Document = {}
     for name, resources in change.resources.items():

@@ -20,7 +20,7 @@ _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
 
 
 def status_of(plan: Plan, conditions: Conditions) -> Document:
-    """Returns the status to write; Metacontroller adds `observedGeneration`."""
+    """Returns the status of the TApp to write; Metacontroller adds `observedGeneration`."""
     by_template: dict[str, list[int]] = {}
     for instance in plan.instances:
         pod = instance.pod
@@ -56,18 +56,26 @@ def status_of(plan: Plan, conditions: Conditions) -> Document:
 
 
 def _revisions(partition: Partition) -> dict[str, str]:
+    """Returns `currentRevision` and `updateRevision`; a revision that is unknown is left out."""
     found = {"currentRevision": partition.current, "updateRevision": partition.update}
     return {key: revision for key, revision in found.items() if revision}
 
 
 def _selector(plan: Plan) -> str:
+    """Returns the label selector of the instances' pods, for HorizontalPodAutoscalers.
+
+    It excludes the pods that only pull images (`prePull`).
+    """
     ours = f"{CONTROLLER_UID}={plan.world.tapp.metadata.uid}"
     pulls = plan.world.tapp.spec.update_strategy.in_place_update_strategy.pre_pull
     return f"{ours},!{PULLER}" if pulls else ours
 
 
 def _documents(plan: Plan, conditions: Conditions) -> list[Document]:
-    """Returns the conditions with the times of their last changes."""
+    """Returns the conditions as JSON, with the times of their last changes.
+
+    A condition whose status has not changed keeps its time.
+    """
     findings = conditions.all
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
     same = [f.type in before and before[f.type].status == f.status for f in findings]
@@ -79,10 +87,10 @@ def _documents(plan: Plan, conditions: Conditions) -> list[Document]:
 
 
 def _newest_time(plan: Plan) -> str:
-    """Returns the newest time at which the TApp or one of its pods was written, or "".
+    """Returns the newest time at which the TApp or one of its pods was written.
 
     Times are RFC 3339, so they sort as texts. Invalid times, and times far in the future, are left
-    out.
+    out. Returns an empty string if no time is left.
     """
     tapp = plan.world.tapp
     times = [tapp.metadata.creation_timestamp]

@@ -27,8 +27,9 @@ _PHRASES_OF_STATUSES = {
 
 
 class InstanceStanding(NamedTuple):
-    """The standing of an instance (done, progressing, waiting, on hold or blocked), with its
-    reason.
+    """The standing of an instance: done, progressing, waiting, on hold or blocked.
+
+    `phrase` says what the instance does or waits for.
     """
 
     standing: Standing

@@ -72,7 +72,7 @@ MARGIN = 15.0
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the last update in place of a pod has come; the defaults mean that it is finished."""
+    """The progress of a pod's last update in place; the defaults mean that it is finished."""
 
     # Name -> recorded old container, for the containers that are not updated yet.
     unfinished: Mapping[str, RanImage] = field(default_factory=dict)

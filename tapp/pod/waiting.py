@@ -249,7 +249,7 @@ def _wait_for_restart(pod: Pod, now: float, patience: Patience) -> Trouble | Non
 
 
 def _wait_for_readiness(pod: Pod, now: float) -> Trouble:
-    """Returns which probes and readiness gates keep a running pod from being Ready."""
+    """Returns the wait for probes and readiness gates that keep a running pod from being Ready."""
     known = pod.conditions
     found = [
         f"container {short(status.name or '')}: its "

@@ -370,7 +370,10 @@ _CONDITIONS_OF_DECISIONS: Final = {
 
 
 def advice_for(type: Type, reason: str) -> Advice:
-    """Returns the advice for a condition. Raises LookupError if the type has no such reason."""
+    """Returns the advice for a condition with this type and reason.
+
+    Raises LookupError if the type has no such reason.
+    """
     for each in ADVICE:
         if each.reason == reason and type in each.types:
             return each
@@ -378,7 +381,10 @@ def advice_for(type: Type, reason: str) -> Advice:
 
 
 def advice_on(reason: Reason) -> Advice:
-    """Returns the advice for a decision about an instance."""
+    """Returns the advice for a decision about an instance with this reason.
+
+    A reason without its own advice gets one that says to wait, or that nothing has to be done.
+    """
     other = _CONDITIONS_OF_DECISIONS.get(reason)
     for each in ADVICE:
         if other in each.types if other else each.reason is reason:

@@ -73,7 +73,7 @@ HARMLESS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Finding:
-    """A condition without its time.
+    """A condition of the TApp without the time of its last change.
 
     `status` is "True", "False", or "Unknown" if the service did not check the condition.
     """
@@ -85,13 +85,14 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The message for the status, cut to a fixed length."""
+        """The message for the status of the TApp, cut to a fixed length."""
         return self.message[:_LONGEST]
 
     def document(self, changed_at: str) -> dict[str, str]:
         """Returns the condition as an entry of `status.conditions`.
 
-        The entry has no `lastTransitionTime` if `changed_at` is empty.
+        `changed_at` is the entry's `lastTransitionTime`, RFC 3339. If it is empty, the entry has no
+        time.
         """
         condition = {
             "type": self.type,

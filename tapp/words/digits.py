@@ -10,7 +10,7 @@ _PERCENT = re.compile(r"0*(\d{1,3})%", re.ASCII)
 
 
 def whole(text: str, digits: int = 9) -> int | None:
-    """Returns a text of at most `digits` digits as a number; `007` is 7.
+    """Returns the number that a text of at most `digits` digits stands for; `007` is 7.
 
     Returns None for any other text. No number of instances or seconds has more than nine digits.
     """

@@ -8,7 +8,10 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Returns key -> its values; keys and values keep the order of the pairs."""
+    """Returns key -> list of its values, for pairs of a key and a value.
+
+    Keys and values keep the order of the pairs.
+    """
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)

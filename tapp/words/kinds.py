@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of child."""
+    """A kind of Kubernetes object that a TApp may have as children, such as Pod or Service."""
 
     name: str  # `kind` of its objects.
     api_version: str  # `apiVersion` of its objects.
@@ -14,12 +14,15 @@ class Kind(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The kind's key in a request of Metacontroller: `Service.v1`."""
+        """The key of the kind in the requests of Metacontroller, such as `Service.v1`."""
         return f"{self.name}.{self.api_version}"
 
     @property
     def qualified(self) -> str:
-        """Plural with its API group, for kubectl: `controllerrevisions.apps`."""
+        """The plural name with the API group, for kubectl, such as `controllerrevisions.apps`.
+
+        A kind of the core API has no group, so its plural stands alone.
+        """
         group, _, _ = self.api_version.rpartition("/")
         return f"{self.resource}.{group}" if group else self.resource
 

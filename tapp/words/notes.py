@@ -28,32 +28,43 @@ _ASKED, _REFUSED, _ON, _STUCK = "asked for: ", "refused: ", " on ", "stuck: "
 
 
 class Note(Protocol):
-    """A note that is the key of a map in the status."""
+    """A note whose encoded form is the key of a map in the TApp's status.
+
+    A note is data that a sync keeps for later syncs. `encode` and `decode` convert between the note
+    and the key. The value of the entry is usually a time.
+    """
 
     def encode(self) -> str:
-        """Returns the key."""
+        """Returns the note as the key of an entry in the status."""
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """Returns the note that a key stands for; None if it is no note of this kind."""
+        """Returns the note that a key of the status stands for; None for any other key."""
 
 
 N = TypeVar("N", bound=Note)
 
 
 def encoded(notes: Mapping[N, str]) -> dict[str, str]:
-    """Returns a map of notes for the status."""
+    """Returns a map of notes as a map for the status: encoded note -> the note's text."""
     return {note.encode(): text for note, text in notes.items()}
 
 
 def decoded(kind: type[N], noted: Mapping[str, str]) -> dict[N, str]:
-    """Returns the notes of one kind in a map of the status."""
+    """Returns the notes of one kind in a map of the status, each with its text.
+
+    Keys that are no notes of this kind are left out.
+    """
     pairs = ((kind.decode(key), text) for key, text in noted.items())
     return {note: text for note, text in pairs if note is not None}
 
 
 class UpdateNote(NamedTuple):
-    """An update in place, in `status.settling` and `status.turned`: `3/2`."""
+    """An update in place, as a key of `status.settling` and `status.turned`: `3/2`.
+
+    In `status.settling` the value is the time since which only elapsed time can prove the update.
+    In `status.turned` it has the containers that the kubelet is known to restart.
+    """
 
     id: int  # Instance number.
     generation: int  # Generation of the instance's pod; the next update raises it.
@@ -64,14 +75,15 @@ class UpdateNote(NamedTuple):
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
+        """Returns the note in a text `ID/GENERATION`; None for any other text."""
         found = _UPDATE.fullmatch(text)
         return cls(int(found[1]), int(found[2])) if found else None
 
 
 class ReadyNote(NamedTuple):
-    """A pod whose condition Ready has no usable time, in `status.unserved`: `3/True`.
+    """A pod whose condition Ready has no usable time, as a key of `status.unserved`: `3/True`.
 
-    The note has the state of Ready. Its value is the time of the first sync that saw this state.
+    The key has the state of Ready. The value is the time of the first sync that saw this state.
     """
 
     id: int  # Instance number.
@@ -83,12 +95,16 @@ class ReadyNote(NamedTuple):
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
+        """Returns the note in a text `ID/True` or `ID/False`; None for any other text."""
         found = _READY.fullmatch(text)
         return cls(int(found[1]), found[2] == "True") if found else None
 
 
 class ResizeNote(NamedTuple):
-    """A resize, in `status.resizing`: `3/REVISION`, or `3/REVISION/refused`."""
+    """A resize of a pod, as a key of `status.resizing`: `3/REVISION`, or `3/REVISION/refused`.
+
+    The value is the time since when the resize is due, or since when the API server refuses it.
+    """
 
     id: int  # Instance number.
     # Revision of the instance's template; for another revision the resize is tried again.
@@ -103,12 +119,16 @@ class ResizeNote(NamedTuple):
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
+        """Returns the note in a text that `encode` wrote; None for any other text."""
         found = _RESIZE.fullmatch(text)
         return cls(int(found[1]), found[2], found[3] is not None) if found else None
 
 
 class ReachedNote(NamedTuple):
-    """The point that a rollout has reached, in `status.progressed`: `2/3/1`."""
+    """The progress of a rollout, as a key of `status.progressed`: `2/3/1`.
+
+    The value is the time since when the rollout has made no further progress.
+    """
 
     generation: int  # Generation of the TApp.
     begun: int  # Number of instances that need no update, or whose update has begun.
@@ -120,12 +140,17 @@ class ReachedNote(NamedTuple):
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
+        """Returns the note in a text `GENERATION/BEGUN/AVAILABLE`; None for any other text."""
         found = _REACHED.fullmatch(text)
         return cls(int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 class PullerNote(NamedTuple):
-    """A puller pod that updates wait for, in `status.pulling`: `POD`, or `asked for: POD`."""
+    """A puller that updates wait for, as a key of `status.pulling`: `POD`, or `asked for: POD`.
+
+    A puller is a pod that pulls images on a node before updates. The value is the time since when
+    the updates wait.
+    """
 
     pod: str  # Name of the pod.
     is_there: bool = True  # False if the pod does not exist yet.
@@ -143,7 +168,11 @@ class PullerNote(NamedTuple):
 
 
 class StuckNote(NamedTuple):
-    """A puller pod that fails, but not because of an image, in `status.pulling`: `stuck: POD`."""
+    """A puller that fails, but not because of an image, as a key of `status.pulling`: `stuck: POD`.
+
+    A puller is a pod that pulls images on a node before updates. The value is the time since when
+    it fails.
+    """
 
     pod: str  # Name of the pod.
 
@@ -158,7 +187,13 @@ class StuckNote(NamedTuple):
 
 
 class UnableNote(NamedTuple):
-    """No puller pod can run, in `status.pulling`: `refused: IMAGE`, or `refused: IMAGE on NODE`."""
+    """A node, or all nodes, where no puller can run, as a key of `status.pulling`.
+
+    A puller is a pod that pulls images on a node before updates. The key is `refused: IMAGE on
+    NODE`, or `refused: IMAGE` for all nodes. IMAGE is the image of the puller's own container. The
+    value is the time when the service gave up; for some time, updates there do not wait for pullers
+    again.
+    """
 
     image: str  # Image of the puller pods.
     node: str = ""  # The node; empty for all nodes.
@@ -177,9 +212,10 @@ class UnableNote(NamedTuple):
 
 
 class GateNote(NamedTuple):
-    """A note in the condition of a closed readiness gate.
+    """The time since when only elapsed time can prove a pod's update in place.
 
-    It uses two fields of the condition that Kubernetes leaves empty for readiness gates.
+    The note is kept in the condition of the pod's closed readiness gate. It uses the fields
+    `lastProbeTime` and `observedGeneration`, which Kubernetes leaves empty for readiness gates.
     """
 
     since: str  # Since when only time can prove the pod's update, RFC 3339.
@@ -187,12 +223,15 @@ class GateNote(NamedTuple):
     generation: int | None
 
     def encode(self) -> dict[str, Any]:
-        """Returns the fields of the condition."""
+        """Returns the note as fields of the condition."""
         return {"lastProbeTime": self.since, "observedGeneration": self.generation}
 
     @classmethod
     def decode(cls, last_probe_time: str | None, observed_generation: int | None) -> Self | None:
-        """Returns the note in a condition's fields; None if there is no valid time."""
+        """Returns the note in two fields of a condition.
+
+        Returns None if `last_probe_time` is no valid time.
+        """
         if not last_probe_time or seconds(last_probe_time) == UNKNOWN:
             return None
         return cls(last_probe_time, observed_generation)
@@ -209,18 +248,19 @@ def decode_names(text: str) -> list[str]:
 
 
 def encode_groups(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
-    """Returns key -> ranges of instance numbers, such as `0-3,7`, for key -> instance numbers.
+    """Returns a map of the status in which each key has the ranges of its instance numbers.
 
-    In `status.notCreated`, `notOwned` and `notExposed` a key is the time since when the instances
-    are affected. In `status.kept` it is the revision at which the instances are kept.
+    A range is written like `0-3,7`. In `status.notCreated`, `notOwned` and `notExposed` a key is
+    the time since when the instances are affected. In `status.kept` it is the revision at which the
+    instances are kept.
     """
     return {what: ranges(ids) for what, ids in groups.items()}
 
 
 def decode_since(noted: Mapping[str, str], now: float) -> dict[int, str]:
-    """Returns instance -> time, from a map that `encode_groups` wrote with times as keys.
+    """Returns instance number -> time, from a map that `encode_groups` wrote with times as keys.
 
-    Times in the future are left out.
+    Times later than `now` are left out.
     """
     since_of = (
         (id, since)
@@ -232,7 +272,10 @@ def decode_since(noted: Mapping[str, str], now: float) -> dict[int, str]:
 
 
 def decode_kept(noted: Mapping[str, str]) -> dict[int, str]:
-    """Returns instance -> revision, for `status.kept`; impossible instance numbers are left out."""
+    """Returns instance number -> revision at which the partition keeps the instance.
+
+    `noted` is `status.kept`. Impossible instance numbers are left out.
+    """
     named = {key: text for key, text in noted.items() if REVISION.fullmatch(key)}
     pairs = ((id, revision) for revision, text in named.items() for id in numbers(text))
     return {id: revision for id, revision in islice(pairs, MOST) if id < MAX_REPLICAS}

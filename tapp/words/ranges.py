@@ -10,6 +10,7 @@ SHOWN = 8
 
 
 def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:
+    """Returns the first and the last number of each run of consecutive instance numbers."""
     runs: list[tuple[int, int]] = []
     for id in sorted(ids):
         if runs and runs[-1][1] == id - 1:
@@ -20,6 +21,7 @@ def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _text(run: tuple[int, int], between: str) -> str:
+    """Returns a run of numbers as text: `3-7`, or two numbers with `between` between them."""
     first, last = run
     if last - first < _FEW:
         return between.join(str(id) for id in range(first, last + 1))
@@ -52,7 +54,10 @@ def instance_list(ids: Collection[int]) -> str:
 
 
 def each_instance(ids: Collection[int]) -> str:
-    """Returns instances before a text about each: `instance 3`, `each of instances 3, 4`."""
+    """Returns instances as the subject before a text about each of them.
+
+    Such subjects are `instance 3` and `each of instances 3, 4`.
+    """
     return f"{'each of ' if len(ids) != 1 else ''}{instance_list(ids)}"
 
 
@@ -72,9 +77,10 @@ def joined(parts: Sequence[str], what: str = "") -> str:
 
 
 def numbers(text: str) -> Iterator[int]:
-    """Yields the numbers of a text that `ranges` wrote; parts that are no range are skipped.
+    """Yields the instance numbers in a text that `ranges` wrote.
 
-    At most `MOST` numbers are yielded, because a user may have written any range into the status.
+    Parts of the text that are no range are skipped. At most `MOST` numbers are yielded, because a
+    user may have written any range into the status.
     """
     left = MOST
     for part in text.split(","):

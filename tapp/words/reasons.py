@@ -21,7 +21,7 @@ class Standing(StrEnum):
 
     @property
     def waits(self) -> bool:
-        """Returns True if something else has to happen first, and then the instance goes on."""
+        """Returns True if something else has to happen before the instance goes on."""
         return self in {Standing.WAITING, Standing.ON_HOLD}
 
 
@@ -29,7 +29,9 @@ _DONE, _PROGRESSING, _WAITING, _ON_HOLD, _BLOCKED = Standing
 
 
 class Reason(StrEnum):
-    """A reason: the word in the API, with its standing and its meaning."""
+    """A reason of a decision or a condition: the word in the API, with its standing and its
+    meaning.
+    """
 
     standing: Standing
     meaning: str

@@ -15,7 +15,7 @@ from tapp.words.reasons import Reason
 
 
 class Remedy(StrEnum):
-    """A command, or a change on the page, that an advice names in braces."""
+    """A command, or a change on the page, that helps a user; an advice names it in braces."""
 
     ROLLBACK = "rollback"  # goes back to the revision before
     IMAGE = "image"  # sets other images
@@ -46,7 +46,10 @@ COMMANDS: Final = {
 
 @dataclass(frozen=True)
 class Advice:
-    """The meaning of a reason, and what to do about it. Both texts are Markdown."""
+    """The meaning of a reason, and what a user can do about it.
+
+    Both texts are Markdown.
+    """
 
     reason: Reason
     types: tuple[Type, ...]  # the conditions that have the reason; () if only decisions have it
@@ -55,22 +58,26 @@ class Advice:
 
     @property
     def remedies(self) -> list[Remedy]:
-        """The remedies that the text names, in its order."""
+        """The remedies that the text `do` names, in its order, each once."""
         return [Remedy(name) for name in dict.fromkeys(_BRACES.findall(self.do))]
 
     @property
     def is_needed(self) -> bool:
-        """True if a person can do something, other than to wait."""
+        """True if a person can do something other than to wait."""
         return self.do not in (NOTHING, WAIT)
 
     def filled(self, word: Callable[[Remedy], str]) -> str:
-        """Returns what to do as Markdown; `word` returns the text for a remedy."""
+        """Returns what to do as Markdown, with a text in place of each remedy.
+
+        `word` returns the text for a remedy, such as a command.
+        """
         return _BRACES.sub(lambda found: word(Remedy(found[1])), self.do)
 
     def sentences(self, word: Callable[[Remedy], str]) -> list[str]:
-        """Returns what to do as sentences without links.
+        """Returns what to do as sentences without links, with a text in place of each remedy.
 
-        Sentences with a remedy for which `word` returns an empty string are left out.
+        `word` returns the text for a remedy, such as a command. If it returns an empty string, the
+        sentences with this remedy are left out.
         """
         return [
             _LINKS.sub(r"\1", _BRACES.sub(lambda found: word(Remedy(found[1])), each))

@@ -45,17 +45,20 @@ def past(text: Any, now: float) -> float:
 def plausible_time(text: Any, now: float, default: float = UNKNOWN) -> float:
     """Returns a time of an object as seconds since the epoch, or `default` if it cannot be right.
 
-    A time cannot be right if it is missing, is no RFC 3339 time, or is more than `SKEW` seconds in
-    the future.
+    Args:
+        text: the time. It cannot be right if it is missing, is no RFC 3339 time, or is more than
+            `SKEW` seconds in the future.
+        now: the present time, in seconds since the epoch.
+        default: the result for such a time.
     """
     at = seconds(text)
     return at if UNKNOWN < at <= now + SKEW else default
 
 
 def noted_since(text: str, now: float) -> tuple[str, float]:
-    """Returns the time in a note, as text and in seconds since the epoch.
+    """Returns the time in a note of the status, as text and in seconds since the epoch.
 
-    Returns `now` if the note is invalid or in the future.
+    Returns `now` if the note is empty, is invalid or is in the future.
     """
     at = past(text, now)
     return (written(now), now) if at == UNKNOWN else (text, at)

@@ -140,7 +140,10 @@ VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"
 
 
 class PendingAction(StrEnum):
-    """Pending action of a pod on hold: values of the annotation WANTED (docs/hold.md)."""
+    """Action that the service will take on a pod when its hold is removed (docs/hold.md).
+
+    The members are the values of the annotation WANTED.
+    """
 
     UPDATE = "Update"  # An update in place: containers may restart, the pod stays.
     RECREATE = "Recreate"  # A replacement: the pod is deleted, and a new pod is created.
@@ -149,7 +152,7 @@ class PendingAction(StrEnum):
 
 
 class InstanceStatus(StrEnum):
-    """Values of `status.statuses` (docs/finished.md)."""
+    """The status of an instance: values of `status.statuses` (docs/finished.md)."""
 
     NOT_CREATED = "NotCreated"
     PENDING = "Pending"
@@ -165,7 +168,7 @@ class InstanceStatus(StrEnum):
 
 
 class AppStatus(StrEnum):
-    """Values of `status.appStatus` (docs/finished.md)."""
+    """The status of all instances together: values of `status.appStatus` (docs/finished.md)."""
 
     PENDING = "Pending"
     RUNNING = "Running"
