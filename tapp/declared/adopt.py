@@ -16,9 +16,12 @@ _CANNOT_BE_INJECTED = {"command", "args"}
 def describes(template: Any, observed: Any) -> bool:
     """Returns True if `observed` has every field of `template` with the same value.
 
-    Both are in the form of `canonical.comparable`. Items of lists of objects are matched by their
-    merge key, items of other lists by their position. The observed lists may have further items,
-    except for `command` and `args`.
+    Items of lists of objects are matched by their merge key, items of other lists by their
+    position. The observed lists may have further items, except for `command` and `args`.
+
+    Args:
+        template: a part of a template, in the form of `canonical.comparable`.
+        observed: the same part of an existing pod, in the same form.
     """
     if isinstance(template, dict):
         return isinstance(observed, dict) and all(
@@ -33,14 +36,17 @@ def describes(template: Any, observed: Any) -> bool:
 
 
 def differs_in_images_only(template: dict[str, Any], observed: dict[str, Any]) -> bool:
-    """Returns True if `observed` has every field of `template`, apart from images.
+    """Returns True if a pod has every field of a template, apart from images of running containers.
 
-    Only the images of running containers may differ.
+    Args:
+        template: the spec of the template, in the form of `canonical.comparable`.
+        observed: the spec of the pod, in the same form.
     """
     return describes(without_images(template), without_images(observed))
 
 
 def _list_describes(template: list[Any], observed: list[Any]) -> bool:
+    """Returns True if each item of the template's list has a matching item in the observed list."""
     key = merge_key(template)
     if key is not None and merge_key(observed) is not None:
         # Several items may have one merge key, such as a port number on TCP and on UDP.

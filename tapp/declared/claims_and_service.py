@@ -23,9 +23,9 @@ class ClaimsAndService(msgspec.Struct, frozen=True, rename="camel", omit_default
     volume_claim_templates: list[dict[str, Any]] | None = None
 
     def differs_from(self, now: "ClaimsAndService") -> bool:
-        """Returns True if a recorded part differs from `now`.
+        """Returns True if a recorded part differs from the current spec.
 
-        A part that is not recorded does not differ.
+        `now` are the parts of the current spec. A part that is not recorded does not differ.
         """
         return self.service_name not in {None, now.service_name} or (
             self.volume_claim_templates is not None
@@ -34,7 +34,10 @@ class ClaimsAndService(msgspec.Struct, frozen=True, rename="camel", omit_default
 
     @property
     def as_kept(self) -> dict[str, Any]:
-        """The recorded parts as entries of a record's `data`."""
+        """The recorded parts as entries of a ControllerRevision's `data`.
+
+        A part that is None is left out.
+        """
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
 
@@ -44,7 +47,10 @@ _decode = msgspec.json.Decoder(ClaimsAndService).decode
 
 
 def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
-    """Returns name -> claim template, without templates that lack a valid name or spec."""
+    """Returns the claim templates of a spec by their names.
+
+    Claim templates that lack a valid name or a spec are left out.
+    """
     return {
         claim_name(template): template
         for template in spec.volume_claim_templates
@@ -53,13 +59,20 @@ def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
 
 
 def parts_of(spec: TAppSpec) -> ClaimsAndService:
-    """Returns the Service name and claim templates of the current spec."""
+    """Returns the Service name and claim templates of the current spec.
+
+    Returns `NOT_RECORDED` if the claim templates are nested too deeply to be recorded.
+    """
     claims = list(claim_templates(spec).values())
     return NOT_RECORDED if is_too_deep(claims) else ClaimsAndService(spec.service_name, claims)
 
 
 def recorded_parts(data: bytes) -> ClaimsAndService:
-    """Returns the parts in a record's `data` (JSON); no parts if it cannot be read."""
+    """Returns the Service name and claim templates that a ControllerRevision has recorded.
+
+    `data` is the JSON of its `data`. Returns `NOT_RECORDED` if it cannot be read, or has too many
+    claim templates.
+    """
     try:
         found = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

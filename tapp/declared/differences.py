@@ -26,7 +26,7 @@ _ABSENT = object()
 
 
 class Effect(StrEnum):
-    """The effect of a changed field on the pods of the template."""
+    """The effect that a changed field of a template has on existing pods."""
 
     RECREATE = "Recreate"  # Pods are replaced.
     RESOURCES = "Resources"  # Pods that do not have these resources yet are replaced.
@@ -39,7 +39,7 @@ class Effect(StrEnum):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One changed field of a template."""
+    """One changed field of a template, with both values and the effect of the change on pods."""
 
     path: str  # Path, such as `spec.containers[web].image`.
     before: Any  # Old value as written in the template; None if absent.
@@ -59,8 +59,9 @@ def differences(
     Args:
         before: the old template.
         after: the new template.
-        ignores_resources: True if other controllers set the resources of running containers.
-        resizes: True if running containers are resized.
+        ignores_resources: True if other controllers set the resources of running containers
+            (`resources: Ignore`).
+        resizes: True if running containers are resized (`resources: InPlace`).
     """
     old, new = before.get("metadata") or {}, after.get("metadata") or {}
     read = _restarting_entries(before, after)
@@ -91,20 +92,33 @@ def differences(
 
 
 def _pod_meaning(spec: dict[str, Any]) -> dict[str, Any]:
-    """Returns the canonical form of the pod spec that a template creates, for comparisons."""
+    """Returns the canonical form of the pod spec that a template creates, for comparisons.
+
+    The default tolerations of a cluster are included.
+    """
     made = meaning(canonical(spec))
     return {**made, "tolerations": with_defaults(made.get("tolerations") or [], SECONDS)}
 
 
 def _effect(part: str, key: str, new: dict[str, str], read: set[str]) -> Effect:
-    """Returns the effect of a changed label or annotation."""
+    """Returns the effect of a changed label or annotation on pods.
+
+    Args:
+        part: `labels` or `annotations`.
+        key: the key of the label or annotation.
+        new: all labels or annotations of the new template.
+        read: the labels and annotations whose change restarts a container, such as `labels/app`.
+    """
     if part == "annotations" and key == RESTARTED_AT and new.get(key):
         return Effect.RECREATE
     return Effect.IN_PLACE if f"{part}/{key}" in read else Effect.METADATA
 
 
 def _restarting_entries(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
-    """Returns the labels and annotations whose change restarts a container."""
+    """Returns the labels and annotations whose change restarts a container, such as `labels/app`.
+
+    `before` and `after` are the old and the new template.
+    """
     old, new = (
         read_by(
             running(body.get("spec") or {}),
@@ -116,14 +130,21 @@ def _restarting_entries(before: dict[str, Any], after: dict[str, Any]) -> set[st
 
 
 def _difference(path: Path, bodies: tuple[Any, Any], effect: Effect) -> Difference:
+    """Returns the difference at a path of the old and the new template (`bodies`)."""
     before, after = (value_at(body, path) for body in bodies)
     return Difference(written(path), before, after, effect)
 
 
 def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
-    """Yields the paths of all values that differ.
+    """Yields the paths of all values in which two JSON values differ.
 
-    An item of a list is named by its merge key, as `[KEY]`.
+    An item of a list is named by its merge key, or else by its position, as `[KEY]`. If the items
+    of two lists cannot be matched, the path of the list is yielded.
+
+    Args:
+        before: the old value.
+        after: the new value.
+        path: the path of both values, which precedes all yielded paths.
     """
     if before == after and type(before) is type(after):
         return
@@ -151,7 +172,7 @@ def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def _names(before: list[Any], after: list[Any]) -> list[tuple[list[str], list[Any]]] | None:
-    """Returns the merge keys and the items of both lists.
+    """Returns the merge keys and the items of both lists, as two pairs.
 
     Returns None if the items have no unique merge key.
     """
@@ -175,6 +196,10 @@ def value_at(value: Any, path: Path) -> Any:
 
 
 def _item(items: list[Any], name: str) -> Any:
+    """Returns the item of a list with this merge key or, without merge keys, at this position.
+
+    Returns None if there is no such item.
+    """
     key = merge_key(items)
     if key is not None:
         return next((item for item in items if str(item[key]) == name), None)

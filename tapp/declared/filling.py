@@ -21,9 +21,13 @@ MOST_FILLED_IN: Final = 50_000_000
 
 
 def filling_problem(total: int, instances: int, most_of_it: str = "") -> str:
-    """Returns why `total` bytes (`Slots.bytes`) exceed the limit, or "" if they do not.
+    """Returns why the placeholders of templates cannot be filled in for all instances, or "".
 
-    `most_of_it` names the largest template, for the message.
+    Args:
+        total: the bytes (`Slots.bytes`) for all instances together.
+        instances: the number of instances, for the message.
+        most_of_it: a clause about the largest template, for the message; empty if there is only
+            one.
     """
     if total <= MOST_FILLED_IN:
         return ""
@@ -38,7 +42,9 @@ def filling_problem(total: int, instances: int, most_of_it: str = "") -> str:
 def fill_in(
     template: Template, texts: Mapping[str, str], claims: frozenset[str], *, ignores_resources: bool
 ) -> Template | Unresolved:
-    """Returns an instance's own template.
+    """Returns the template of one instance, with its placeholders filled in.
+
+    Returns `Unresolved` if a field does not accept its text, or if the result repeats a name.
 
     Args:
         template: the template with placeholders.
@@ -89,6 +95,7 @@ class _OwnSpec:
         return spec_of(self._body(), forms=self.template.forms)
 
     def _body(self) -> Any:
+        """Returns the template as its author wrote it, with the placeholders filled in."""
         slots = self.template.slots
         own = dict(zip(slots.names, self.texts, strict=True))
         return slots.filled(self.template.body, own)

@@ -48,7 +48,7 @@ _decode_template_only = msgspec.json.Decoder(_TemplateOnly).decode
 
 @dataclass(frozen=True)
 class Templates:
-    """The resolved templates of one version of a TApp's spec."""
+    """The resolved templates of one version of a TApp's spec: the current one or a recorded one."""
 
     spec: TAppSpec  # The TApp's spec.
     app: str  # The TApp's name.
@@ -73,16 +73,24 @@ class Templates:
     own: Mapping[int, TemplateResult] = field(default_factory=dict)
 
     def of(self, instance: int) -> TemplateResult:
-        """Returns the template that `instance` should run, with its placeholders filled in."""
+        """Returns the template that an instance should run, with its placeholders filled in.
+
+        Returns `Unresolved` if the template does not exist or cannot be used. `instance` is the
+        number of the instance.
+        """
         own = self.own.get(instance)
         return self.filled_in(instance, {}) if own is None else own
 
     def filled_in(self, instance: int, known: FilledTemplates) -> TemplateResult:
-        """Returns the template of an instance, filled in.
+        """Returns the template of an instance, with its placeholders filled in.
 
-        If `known` has a template with the same texts, that one is returned. Otherwise the new one
-        is added to `known`. So instances with equal texts share one template, which saves time and
-        memory.
+        Returns `Unresolved` if the template does not exist or cannot be used.
+
+        Args:
+            instance: the number of the instance.
+            known: templates that were filled in before. If one has the same texts, it is returned;
+                otherwise the new one is added. So instances with equal texts share one template,
+                which saves time and memory.
         """
         found = self.named(self.spec.template_name(instance))
         if not isinstance(found, Template) or not found.slots:
@@ -103,7 +111,9 @@ class Templates:
         return own
 
     def with_own_templates(self) -> "Templates":
-        """Returns these templates, with those of all instances below `spec.replicas` filled in."""
+        """Returns a copy in which the templates of all instances below `spec.replicas` are filled
+        in.
+        """
         ids: Iterable[int] = range(self.spec.replicas)
         if self.shared(self.spec.default_name) is not None:
             ids = [id for id in ids if str(id) in self.spec.templates]
@@ -111,7 +121,10 @@ class Templates:
         return replace(self, own={id: self.filled_in(id, known) for id in ids})
 
     def filled_templates(self) -> list[tuple[Template, Template]]:
-        """Returns each filled-in template once, together with its template with placeholders."""
+        """Returns pairs of a template with placeholders and the result of filling it in.
+
+        Each filled-in template is returned once, also if several instances share it.
+        """
         distinct = {id(own): own for own in self.own.values()}
         return [
             (unfilled, own)
@@ -121,7 +134,10 @@ class Templates:
         ]
 
     def body_of(self, instance: int) -> dict[str, Any] | None:
-        """Returns the filled-in body of an instance's template; None if it cannot be used."""
+        """Returns the template of an instance as its author wrote it, with placeholders filled in.
+
+        Returns None if the template cannot be used.
+        """
         name = self.spec.template_name(instance)
         found = self.named(name)
         if isinstance(found, Unresolved) or isinstance(self.of(instance), Unresolved):
@@ -133,25 +149,39 @@ class Templates:
         return filled
 
     def shared(self, name: str) -> TemplateResult | None:
-        """Returns the template called `name`; None if it has placeholders."""
+        """Returns the template called `name`; None if it has placeholders.
+
+        A template without placeholders is the same for all instances. Returns `Unresolved` if it
+        does not exist or cannot be used.
+        """
         found = self.named(name)
         return None if isinstance(found, Template) and found.slots else found
 
     def named(self, name: str) -> TemplateResult:
-        """Returns the template called `name`, without filling in its placeholders."""
+        """Returns the template called `name`, without filling in its placeholders.
+
+        Returns `Unresolved` if the template does not exist or cannot be used.
+        """
         found = self.by_name.get(name)
         return _not_in_spec(name) if found is None else found
 
     def values_of(self, name: str) -> KeptValues:
-        """Returns the values that the template called `name` reads, for the history."""
+        """Returns the values that the template called `name` reads, as the history records them.
+
+        Returns `NO_VALUES` if the template reads no values.
+        """
         return self.values.get(name, NO_VALUES)
 
     def filled_alike(self, name: str, data: bytes) -> bool:
         """Returns True if recorded values fill in a template exactly as the current values do.
 
-        `data` is the record's JSON. Only instances are compared that run the template now and have
-        values in the spec or in the record. The record may have values of further instances, which
-        ran the template when it was written.
+        Only instances are compared that run the template now and have values in the spec or in the
+        record. The record may have values of further instances, which ran the template when it was
+        written.
+
+        Args:
+            name: the name of the template.
+            data: the JSON of a ControllerRevision's `data`.
         """
         template = self.named(name)
         if not isinstance(template, Template) or not template.slots:
@@ -165,7 +195,9 @@ class Templates:
         return fill_alike(self.spec, template.slots, ids, found.values, found.default_values)
 
     def unread_values(self) -> list[str]:
-        """Returns the keys of values that no template reads, sorted."""
+        """Returns the keys of `spec.values` and `spec.defaultValues` that no template reads,
+        sorted.
+        """
         keys = {key for own in self.spec.values.values() for key in own}
         keys |= self.spec.default_values.keys()
         if not keys:
@@ -177,9 +209,13 @@ class Templates:
         return sorted(keys)
 
     def recorded(self, name: str, data: bytes) -> "Templates | None":
-        """Returns the templates of a record, in which all instances run the template `name`.
+        """Returns the templates of a recorded spec, in which all instances run one template.
 
-        Returns None if `data` is no valid record.
+        Returns None if the record is not valid.
+
+        Args:
+            name: the name that the recorded template has in the result.
+            data: the JSON of a ControllerRevision's `data`.
         """
         try:
             found = _read_data(data)
@@ -202,9 +238,13 @@ class Templates:
         return resolve_templates(spec, self.app, self.namespace, other_parts=other_parts)
 
     def texts_of(self, slots: Slots, instance: int) -> dict[str, str]:
-        """Returns the texts for the placeholders of one instance.
+        """Returns placeholder -> text for the placeholders of one instance.
 
         Raises UnfilledError if a value is missing or invalid.
+
+        Args:
+            slots: the placeholders.
+            instance: the number of the instance.
         """
         return own_of(self.spec, slots, instance, self.app, self.namespace)
 
@@ -216,9 +256,13 @@ def resolve_templates(
     *,
     other_parts: ClaimsAndService = NOT_RECORDED,
 ) -> Templates:
-    """Resolves all templates of a spec, without filling in any. `app` is the TApp's name.
+    """Resolves all templates of a spec, without filling in their placeholders.
 
-    `other_parts` are the recorded Service name and claim templates if the spec is that of a record.
+    Args:
+        spec: the spec.
+        app: the name of the TApp, for placeholders.
+        namespace: the namespace of the TApp, for placeholders.
+        other_parts: the recorded Service name and claim templates if the spec is that of a record.
     """
     claims = frozenset(map(claim_name, spec.volume_claim_templates))
     names = dict.fromkeys([spec.default_name, DEFAULT_TEMPLATE, *spec.template_pool])
@@ -249,6 +293,7 @@ def resolve_templates(
 
 
 def _not_in_spec(name: str) -> Unresolved:
+    """Returns the result for a template that the spec does not have, with a message."""
     other = "set as spec.template" if name == DEFAULT_TEMPLATE else "'default'"
     return Unresolved(
         name, f"template {quoted(name, ONCE)} is neither in spec.templatePool nor {other}"
@@ -256,12 +301,15 @@ def _not_in_spec(name: str) -> Unresolved:
 
 
 def _name_of(spec: TAppSpec, id: str) -> str:
-    """Returns the name of the template of an instance; `id` is a key such as in `spec.values`."""
+    """Returns the name of the template that an instance runs.
+
+    `id` is the number of the instance as a text, such as a key in `spec.values`.
+    """
     return spec.templates.get(id) or spec.default_name
 
 
 def _claim_slots(spec: TAppSpec) -> dict[str, Slots | str]:
-    """Returns the placeholders of each claim template, or why they are invalid."""
+    """Returns claim template name -> its placeholders, or why they are invalid."""
     found = {claim_name(claim): _slots_or_problem(claim) for claim in spec.volume_claim_templates}
     each = sum([slots.bytes for slots in found.values() if isinstance(slots, Slots)])
     if problem := _problem_of(spec, each):
@@ -281,7 +329,10 @@ def _service_slots(spec: TAppSpec) -> Slots | str:
 
 
 def _problem_of_templates(spec: TAppSpec, slots: Mapping[str, Slots]) -> str:
-    """Returns why the pod templates are too large to be filled in for all instances, or ""."""
+    """Returns why the pod templates are too large to be filled in for all instances, or "".
+
+    `slots` has the placeholders of each template that has any, by the template's name.
+    """
     replicas = spec.replicas
     named = [spec.template_name(id) for id in range(replicas) if str(id) in spec.templates]
     counts = Counter(named)
@@ -292,14 +343,18 @@ def _problem_of_templates(spec: TAppSpec, slots: Mapping[str, Slots]) -> str:
 
 
 def _problem_of(spec: TAppSpec, each: int) -> str:
-    """Returns why `each` bytes per instance are too many, or an empty string."""
+    """Returns why a template is too large to be filled in for all instances, or an empty string.
+
+    `each` is the number of bytes for one instance.
+    """
     return filling_problem(each * spec.replicas, spec.replicas)
 
 
 def _read_data(data: bytes) -> _Data:
-    """Decodes a record's `data`.
+    """Decodes the JSON of a ControllerRevision's `data`.
 
-    Values of a wrong type are dropped, so that the template can still be used.
+    Values of a wrong type are dropped, so that the template can still be used. Raises
+    msgspec.DecodeError if the template cannot be decoded.
     """
     try:
         return _decode_data(data)
@@ -308,6 +363,7 @@ def _read_data(data: bytes) -> _Data:
 
 
 def _slots_or_problem(body: Any) -> Slots | str:
+    """Returns the placeholders of a template, or why they are invalid."""
     try:
         return placeholders_in(body)
     except UnfilledError as error:

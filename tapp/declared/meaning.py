@@ -38,7 +38,10 @@ def meaning(spec: Document) -> Document:
 
 
 class Content(NamedTuple):
-    """Hashes of a template's meaning; templates with equal parts create the same pod."""
+    """Hashes and further parts of a template's canonical form, by which templates are compared.
+
+    If all parts of two templates are equal, they create the same pod, apart from images.
+    """
 
     uniq: str  # Hash of the spec without images of running containers and without tolerations.
     bare: str  # Hash of the spec that also lacks the resources of running containers.
@@ -49,10 +52,10 @@ class Content(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Meaning:
-    """The meaning of a template, computed on first use.
+    """The canonical form of a template, by which it is compared with other templates.
 
-    It depends only on the template's spec. The computation takes time, and few templates are
-    compared.
+    It depends only on the template's spec. It is computed on first use, because the computation
+    takes time and few templates are compared.
     """
 
     # Returns the template's pod spec in canonical form, with all of its volumes.
@@ -61,12 +64,14 @@ class Meaning:
 
     @property
     def content(self) -> Content:
+        """Returns the hashes of the canonical form; computes them on first use."""
         if self._found is None:
             self._found = _content(self.spec())
         return self._found
 
 
 def _content(spec: Document) -> Content:
+    """Returns the hashes of a pod spec's canonical form."""
     blanked = without_images(meaning(spec))
     tolerations = blanked.pop("tolerations", [])
     pulling = frozenset(

@@ -32,13 +32,13 @@ class Metadata(NamedTuple):
     annotations: Entries
 
     def of(self, part: str) -> Entries:
-        """Returns the labels (`part` is `labels`) or the annotations."""
+        """Returns the labels if `part` is `labels`, and otherwise the annotations."""
         return self.labels if part == "labels" else self.annotations
 
     def summary(self) -> bytes:
         """Returns the metadata as JSON with digests in place of long values.
 
-        Equal metadata has the same summary.
+        Equal metadata has the same summary, so summaries can be compared instead of the metadata.
         """
         parts = [_summaries(entries) for entries in self]
         return msgspec.json.encode(parts, order="sorted")
@@ -47,13 +47,15 @@ class Metadata(NamedTuple):
 def authors_metadata(metadata: Any) -> Metadata:
     """Returns those labels and annotations of a pod that come from its template.
 
-    Keys that belong to one pod only, such as the instance number, are left out.
+    Keys that belong to one pod only, such as the instance number, are left out. `metadata` is the
+    metadata of the pod, of any shape.
     """
     labels = own_labels({"labels": map_in(metadata, "labels")})
     return Metadata(_for_every_pod(labels), _for_every_pod(map_in(metadata, "annotations")))
 
 
 def _for_every_pod(entries: Mapping[str, Any]) -> Entries:
+    """Returns the entries that a template may give to every pod, without values of a wrong type."""
     return {
         key: text
         for key, text in entries.items()
@@ -62,6 +64,7 @@ def _for_every_pod(entries: Mapping[str, Any]) -> Entries:
 
 
 def _summaries(entries: Entries) -> Entries:
+    """Returns the entries with a digest in place of each long value."""
     return {
         key: text if len(text) <= _LONGEST else f"a text with the digest {digest(text)}"
         for key, text in entries.items()
@@ -95,13 +98,18 @@ def written(observed: Entries, applied: Entries, wanted: Entries, before: Entrie
 def guessed_before(
     last: Entries | None, observed: Entries, wanted: Entries, edited: Mapping[str, str]
 ) -> Entries:
-    """Returns the known labels or annotations of the template that a pod was created from.
+    """Returns the likely labels or annotations of the template that a pod was created from.
 
-    This is used if the history lacks the pod's revision. Metacontroller's copy (`last`) has the
+    This is used if the history lacks the pod's revision. Metacontroller's copy of the pod has the
     entries of that template. But a value that somebody changed before the last write is in the
-    copy, too. So an entry counts as unchanged by the template if somebody else wrote it last
-    (`edited`) and the copy has the pod's value. It then gets the value of the wanted template.
-    Without a copy (None), returns no entries.
+    copy, too. So an entry counts as unchanged by the template if somebody else wrote it last and
+    the copy has the pod's value. It then gets the value of the wanted template.
+
+    Args:
+        last: the entries in Metacontroller's copy. Without a copy (None), the result is empty.
+        observed: the entries of the pod.
+        wanted: the entries of the template that the pod is updated to.
+        edited: the entries that somebody else wrote last: key -> writer.
     """
     if last is None:
         return {}
@@ -114,7 +122,7 @@ def guessed_before(
 
 
 class Edit(NamedTuple):
-    """A label or annotation of a pod that differs from its template."""
+    """A label or annotation that a pod lacks or has with another value than its template."""
 
     is_there: bool  # True if the pod has the key, False if somebody has removed it.
     text: str  # Key and both values, for a message.
@@ -123,8 +131,12 @@ class Edit(NamedTuple):
 def edits(pod: bytes, template: bytes) -> Iterator[Edit]:
     """Yields the labels and annotations of a template that a pod lacks or has with another value.
 
-    Both arguments are summaries (`Metadata.summary`). Keys that only the pod has are left out,
-    because an earlier template or somebody else has added them.
+    Keys that only the pod has are left out, because an earlier template or somebody else has added
+    them.
+
+    Args:
+        pod: a summary (`Metadata.summary`) of the pod's labels and annotations.
+        template: a summary of the template's labels and annotations.
     """
     for part, found, wanted in zip(
         ("label", "annotation"), _decode(pod), _decode(template), strict=True

@@ -160,6 +160,7 @@ class TAppSpec(Value):
         return self.update_strategy.template or self.default_name
 
     def template_name(self, instance: int) -> str:
+        """Returns the name of the template that an instance runs; the instance may not exist."""
         return self.templates.get(str(instance)) or self.default_name
 
     def find_template(self, name: str) -> Mapping | None:

@@ -18,19 +18,26 @@ NEVER: Final = -1
 
 
 def _generation(value: Any) -> int | None:
-    """Returns a generation, or None if the service has not written the status yet (-1)."""
+    """Returns a generation of the status.
+
+    Returns None if it is -1, because the service has not written the status yet, or no valid
+    number.
+    """
     return value if type(value) is int and value > 0 else None
 
 
 def _revision(value: Any) -> str:
+    """Returns the name of a revision, or an empty string if the value is none."""
     return value if isinstance(value, str) and REVISION.fullmatch(value) else ""
 
 
 def _texts(value: Any) -> dict[str, str]:
+    """Returns the entries of a mapping whose values are texts; empty if the value is no mapping."""
     return {key: item for key, item in map_of(value).items() if isinstance(item, str)}
 
 
 def _counts(value: Any) -> dict[str, int]:
+    """Returns the entries of a mapping whose values are plausible counts of failures."""
     found = map_of(value).items()
     return {key: item for key, item in found if type(item) is int and 0 < item <= _MOST_FAILURES}
 
@@ -40,16 +47,20 @@ _MOST_FAILURES = 1_000
 
 
 def _noted(value: Any) -> dict[str, str]:
-    """Returns the entries of a mapping whose values are times."""
+    """Returns the entries of a mapping whose values are times (RFC 3339)."""
     return {key: item for key, item in _texts(value).items() if is_written(item)}
 
 
 def _since(value: Any) -> dict[str, str]:
-    """Returns the entries of a mapping whose keys are times."""
+    """Returns the entries of a mapping whose keys are times (RFC 3339)."""
     return {key: item for key, item in _texts(value).items() if is_written(key)}
 
 
 def _conditions(value: Any) -> list[dict[str, str]]:
+    """Returns the conditions of a list with their fields that are texts; empty for another value.
+
+    An invalid `lastTransitionTime` is left out.
+    """
     found = [_texts(item) for item in value] if isinstance(value, list) else []
     for condition in found:
         if not is_written(condition.get(_TURNED, "")):

@@ -37,7 +37,7 @@ Path = tuple[str | int, ...]
 
 
 class Numbers(NamedTuple):
-    """The numbers that a field accepts."""
+    """The numbers that a field accepts, and whether it accepts a name instead."""
 
     least: int  # Smallest number.
     most: int  # Largest number.
@@ -96,7 +96,7 @@ class UnfilledError(ValueError):
 
 @dataclass(frozen=True)
 class Slot:
-    """One text of a template that contains placeholders."""
+    """One text of a template that contains placeholders, and its field."""
 
     path: Path  # Path of the text in the template.
     # The parts of the text around the placeholders: one more than there are placeholders.
@@ -106,9 +106,10 @@ class Slot:
     numbers: Numbers | None = None
 
     def filled(self, own: Mapping[str, str]) -> str | int:
-        """Returns the text with an instance's own texts filled in.
+        """Returns the text with the texts of an instance in place of the placeholders.
 
-        Raises UnfilledError if the field does not accept the result.
+        `own` maps the name of a placeholder to the instance's text. Returns a number for a field of
+        numbers. Raises UnfilledError if the field does not accept the result.
         """
         parts = [self.texts[0]]
         for name, text in zip(self.names, self.texts[1:], strict=True):
@@ -123,6 +124,10 @@ class Slot:
         return found
 
     def _number(self, found: str, numbers: Numbers) -> str | int:
+        """Returns the value for a field of numbers: a number, or a name if the field accepts names.
+
+        Raises UnfilledError if `found`, the filled-in text, is neither.
+        """
         if _NUMBER.fullmatch(found) and numbers.least <= int(found) <= numbers.most:
             return int(found)
         if numbers.named and found.isascii() and not is_whole(found):
@@ -132,12 +137,13 @@ class Slot:
 
 
 def _shown(text: str) -> str:
+    """Returns a text in quotation marks, cut for a message."""
     return quoted(text, 40)
 
 
 @dataclass(frozen=True)
 class Slots:
-    """All placeholders of a template.
+    """All placeholders of a template, with the places in which they are filled in.
 
     `bool(slots)` is False if there are none.
     """
@@ -191,6 +197,13 @@ LARGEST: Final = 64 << 10
 
 
 def _filled(value: Any, tree: Any, own: Mapping[str, str]) -> Any:
+    """Returns a copy of a part of a template with its placeholders filled in.
+
+    Args:
+        value: the part.
+        tree: the placeholders in this part (`Slots.tree`).
+        own: placeholder name -> text.
+    """
     if isinstance(tree, Slot):
         return tree.filled(own)
     copy = value.copy()
@@ -236,7 +249,11 @@ def length_of(body: Any) -> int:
 
 
 def _slots(value: Any, path: Path) -> Iterator[Slot]:
-    """Yields the texts with placeholders."""
+    """Yields the texts with placeholders in a part of a template.
+
+    Raises UnfilledError if a placeholder is in the key of a mapping, is unknown or is in a wrong
+    place. `path` is the path of `value`, the part.
+    """
     if isinstance(value, str):
         if BEGIN in value:
             yield _slot(value, path)
@@ -253,7 +270,11 @@ def _slots(value: Any, path: Path) -> Iterator[Slot]:
 
 
 def _slot(text: str, path: Path) -> Slot:
-    """Splits a text into placeholders and the text around them."""
+    """Returns a text with placeholders, split into placeholders and the text around them.
+
+    Raises UnfilledError if a placeholder is unknown or in a wrong place. `path` is the path of the
+    text in the template.
+    """
     kind = "".join("[]" if isinstance(part, int) else f".{part}" for part in path)[1:]
     if kind in _NAMES or path == ("metadata", "name"):
         raise UnfilledError(

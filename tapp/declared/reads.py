@@ -52,8 +52,13 @@ def read_by(
 ) -> dict[str, dict[str, str]]:
     """Returns container name -> labels and annotations that the container reads when it starts.
 
-    Containers that read none are left out. An annotation that requests a restart of a container
-    counts as read by that container.
+    These are a map such as `labels/app` -> digest of the value. Containers that read none are left
+    out. An annotation that requests a restart of a container counts as read by that container.
+
+    Args:
+        containers: the containers.
+        labels: all labels of the pod or template.
+        annotations: all annotations of the pod or template.
     """
     metadata, requests = {"labels": labels, "annotations": annotations}, requests_of(annotations)
     found = {}
@@ -78,8 +83,12 @@ def sizes_read_by(
     The result maps the name of a container to a map. A key of that map has the resource, the
     container that has the resource, and the divisor. Its value is the text that the kubelet puts
     into the environment; it is empty if the resource is not set. Only resources that a resize can
-    change are included. `all_containers` are all containers of the pod, because one container may
-    read another one's resources.
+    change are included.
+
+    Args:
+        containers: the containers that read resources.
+        all_containers: all containers of the pod, because one container may read another one's
+            resources.
     """
     found: dict[str, dict[str, str]] = {}
     sizes: dict[str, Sizes] | None = None
@@ -106,6 +115,11 @@ def _in_units(resource: str, size: int | None, divisor: str) -> str:
     """Returns the text that the kubelet puts into an environment variable for a resource.
 
     The rounding is the kubelet's (pkg/api/v1/resource, ExtractContainerResourceValue).
+
+    Args:
+        resource: `cpu` or `memory`.
+        size: the quantity in billionths; None if the resource is not set.
+        divisor: the divisor of the variable, such as `1Mi`.
     """
     if size is None:
         # The kubelet takes the node's allocatable resources instead.
@@ -127,9 +141,14 @@ def digest(value: Any) -> str:
 
 
 def restarting(before: Reads, after: Reads) -> dict[str, list[str]]:
-    """Returns container -> entries whose value changes, for containers that have to restart.
+    """Returns the containers that have to restart, each with the entries whose value changes.
 
-    Removing an entry restarts nothing, so a user can take back a request for a restart.
+    An entry is an input that the container reads when it starts, such as `labels/app`. Removing an
+    entry restarts nothing, so a user can take back a request for a restart.
+
+    Args:
+        before: the inputs of the old template or pod.
+        after: the inputs of the new template.
     """
     found = {}
     for name, entries in after.items():
@@ -140,7 +159,10 @@ def restarting(before: Reads, after: Reads) -> dict[str, list[str]]:
 
 
 def request_problem(annotations: Mapping[str, Any]) -> str:
-    """Returns why an annotation that requests a restart is invalid, or an empty string."""
+    """Returns why an annotation that requests a restart is invalid, or an empty string.
+
+    `annotations` are those of a template.
+    """
     for key, text in annotations.items():
         if key.startswith(RESTART_IN_PLACE) and isinstance(text, str) and len(text) > _LONGEST:
             long = f"is longer than {_LONGEST} characters: write a checksum"
@@ -155,8 +177,12 @@ _LONGEST = 1024
 def requests_of(annotations: Mapping[str, Any], key: str = RESTART_IN_PLACE) -> dict[str, str]:
     """Returns the requested restarts: container name -> digest of the annotation's text.
 
-    An empty container name stands for all containers. `key` is the annotation; the name of a
-    container may follow `key` and a dot.
+    An empty container name stands for all containers.
+
+    Args:
+        annotations: the annotations of a pod or template.
+        key: the annotation that requests restarts. The name of a container may follow `key` and a
+            dot.
     """
     return {
         name.removeprefix(key).removeprefix("."): digest(text)

@@ -22,6 +22,10 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def is_ours(label: str | None) -> bool:
+    """Returns True if a revision or hash label has the form that this service writes.
+
+    Returns False for None, that is without the label.
+    """
     return label is not None and label.startswith(PREFIX)
 
 
@@ -36,6 +40,7 @@ def own_labels(metadata: dict[str, Any]) -> dict[str, str]:
 
 
 def own_annotations(metadata: dict[str, Any]) -> dict[str, str]:
+    """Returns the annotations that a user has written into a template, without nulls."""
     annotations = metadata.get("annotations") or {}
     return {key: value for key, value in annotations.items() if value is not None}
 
@@ -53,9 +58,11 @@ def revisions(template: dict[str, Any]) -> Revisions:
 
 
 def revisions_of(metadata: dict[str, Any], spec: dict[str, Any]) -> Revisions:
-    """Returns the hashes of a template from its metadata and its spec.
+    """Returns the hashes of a template.
 
-    The spec is hashed in the form of `canonical.comparable`.
+    Args:
+        metadata: the metadata of the template.
+        spec: its pod spec in the form of `canonical.comparable`.
     """
     whole = {"annotations": own_annotations(metadata), "labels": own_labels(metadata), "spec": spec}
     return Revisions(digest(whole), digest(without_images(spec)))
@@ -76,9 +83,10 @@ def without_images(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_resources(spec: dict[str, Any]) -> dict[str, Any]:
-    """Returns the spec without the resources that `pods/resize` may change.
+    """Returns the spec without the resources of containers and native sidecars.
 
-    Returns the same object if the spec has no such resources.
+    A resize of the pod (`pods/resize`) may change these resources. Returns the same object if the
+    spec has no such resources.
     """
     bare = {
         field: [
@@ -97,7 +105,8 @@ def runs_on(field: str, container: dict[str, Any]) -> bool:
     """Returns True if a container keeps running, False for a plain init container, which ends.
 
     A changed image restarts only containers that run
-    (pkg/kubelet/kuberuntime/kuberuntime_container.go).
+    (pkg/kubelet/kuberuntime/kuberuntime_container.go). `field` is the list that the container is
+    in: `containers` or `initContainers`.
     """
     return field == "containers" or container.get("restartPolicy") == "Always"
 

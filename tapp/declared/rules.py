@@ -38,10 +38,12 @@ def _rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Ru
 
 
 def _keyword(*rules: Rule) -> dict[str, Any]:
+    """Returns the CRD's keyword `x-kubernetes-validations` with these rules."""
     return {KEY: list(rules)}
 
 
 def _one_line(expression: str) -> str:
+    """Returns a CEL expression on one line."""
     return " ".join(expression.split())
 
 
@@ -51,8 +53,10 @@ _DNS_LABEL: Final = f"^{DNS_LABEL}$"
 def _portion(least: int, share: str, example: str) -> dict[str, Any]:
     """Returns the rule for a field that is a number or a percentage.
 
-    `least` is the smallest valid number and percentage. `share` is a pattern for percentages below
-    100, and `example` is for the message.
+    Args:
+        least: the smallest valid number and percentage.
+        share: a regular expression for percentages below 100.
+        example: a valid percentage, for the message.
     """
     return _keyword(
         _rule(
@@ -120,6 +124,7 @@ NO_SELECTOR: Final = _keyword(
 
 
 def _quoted(text: str) -> str:
+    """Returns a text with its apostrophes escaped, for a literal in CEL."""
     return text.replace("'", r"\'")
 
 
@@ -130,16 +135,24 @@ OLD: Final = "oldSelf.value()"
 
 
 def _in_pool(spec: str, name: str) -> str:
+    """Returns CEL that is true if the pool of `spec` has a template with this name.
+
+    `spec` and `name` are CEL expressions.
+    """
     return f"(has({spec}.templatePool) && {name} in {spec}.templatePool)"
 
 
 def _has_default(spec: str) -> str:
-    """Returns CEL that is true if `default` names a template with containers."""
+    """Returns CEL that is true if `default` names a template with containers.
+
+    `spec` is a CEL expression for the spec.
+    """
     return f"""((has({spec}.template) && has({spec}.template.spec)
                  && has({spec}.template.spec.containers)) || {_in_pool(spec, "'default'")})"""
 
 
 def _has_containers(template: str) -> str:
+    """Returns CEL that is true if a template has containers; `template` is a CEL expression."""
     return f"""(has({template}.spec) && has({template}.spec.containers)
                 && {template}.spec.containers.size() > 0)"""
 
@@ -156,26 +169,37 @@ CONTAINERS: Final = _keyword(
 
 
 def _resolves(spec: str, name: str) -> str:
+    """Returns CEL that is true if `name` is empty or names a template of `spec`.
+
+    `spec` and `name` are CEL expressions.
+    """
     return f"""({name} == '' || ({name} == 'default' ? {_has_default(spec)}
                                                      : {_in_pool(spec, name)}))"""
 
 
 def _default_name(spec: str) -> str:
+    """Returns CEL for the name of the default template in `spec`; empty if the spec has none."""
     return f"""(has({spec}.defaultTemplateName) && {spec}.defaultTemplateName != ''
                 ? {spec}.defaultTemplateName
                 : has({spec}.DefaultTemplateName) ? {spec}.DefaultTemplateName : '')"""
 
 
 def _rolling_name(spec: str) -> str:
+    """Returns CEL for `updateStrategy.template` of `spec`; empty if the spec has none."""
     return f"""(has({spec}.updateStrategy) && has({spec}.updateStrategy.template)
                 ? {spec}.updateStrategy.template : '')"""
 
 
 def _leads_to_pool(name: str, old_name: str) -> str:
-    """Returns CEL that is true if `name` needs no check, is in the pool, or was missing before.
+    """Returns CEL that is true if a template's name is valid, or was invalid before the change.
 
-    An empty name and `default` need no check here; DEFAULT_EXISTS checks `default`. The list of one
-    element binds the name to a variable, for which CEL has no other way.
+    The name is valid if the pool has it. An empty name and `default` need no check here;
+    DEFAULT_EXISTS checks `default`. The list of one element binds the name to a variable, for which
+    CEL has no other way.
+
+    Args:
+        name: CEL for the name in the new spec.
+        old_name: CEL for the name in the old spec.
     """
     return f"""[{name}].all(name, name in ['', 'default'] || {_in_pool("self", "name")}
                   || (oldSelf.hasValue() && name == {old_name} && !{_in_pool(OLD, "name")}))"""
@@ -184,7 +208,8 @@ def _leads_to_pool(name: str, old_name: str) -> str:
 def _lacks_default(spec: str) -> str:
     """Returns CEL that is true if an instance needs the default template, and it is missing.
 
-    An instance needs it if there are more instances than entries in `templates`.
+    An instance needs it if there are more instances than entries in `templates`. `spec` is a CEL
+    expression for the spec.
     """
     return f"""({_default_name(spec)} in ['', 'default'] && !{_has_default(spec)}
                 && (has({spec}.replicas) ? {spec}.replicas : 1)
@@ -236,6 +261,10 @@ def _fits_label(root: str, unset: str) -> str:
     """Returns CEL that is true if a field is unset, or all pod names are DNS labels.
 
     A pod name is NAME-NUMBER.
+
+    Args:
+        root: CEL for the TApp: `self` or the old object.
+        unset: CEL that is true if the field is unset, with `{root}` in place of the TApp.
     """
     replicas = f"(has({root}.spec.replicas) ? {root}.spec.replicas : 1)"
     digits = f"string({replicas} > 0 ? {replicas} - 1 : 0).size()"
@@ -250,6 +279,10 @@ _NO_SERVICES = "!has({root}.spec.serviceTemplate)"
 
 
 def _label_or_old(unset: str) -> str:
+    """Returns CEL that is true if pod names fit, or did not fit before the change, either.
+
+    `unset` is CEL that is true if the field is unset, with `{root}` in place of the TApp.
+    """
     now, before = _fits_label("self", unset), _fits_label(OLD, unset)
     return f"{now} || (oldSelf.hasValue() && !{before})"
 

@@ -11,7 +11,10 @@ _UNNAMED = ("tolerations", "readinessGates")
 
 
 def shape_problem(body: Any) -> str:
-    """Returns why a template has the wrong shape, or an empty string."""
+    """Returns why a pod template has the wrong shape, or an empty string.
+
+    `body` is the template as its author wrote it.
+    """
     if not isinstance(body, dict):
         return "it is not an object"
     metadata = body.get("metadata") or {}
@@ -45,6 +48,12 @@ def metadata_problem(metadata: Any) -> str:
 
 
 def _list_problem(section: str, items: Any) -> str:
+    """Returns why a list of a template's spec has the wrong shape, or an empty string.
+
+    Args:
+        section: the field of the list, such as `containers`.
+        items: the value of the field.
+    """
     if not isinstance(items, list):
         return f"spec.{section} is not a list"
     for index, item in enumerate(items):
@@ -64,7 +73,7 @@ def _list_problem(section: str, items: Any) -> str:
 
 
 def repeated_name(spec: dict[str, Any]) -> str:
-    """Returns which container or volume has the same name as an earlier one, or an empty string.
+    """Returns a text about a container or volume with the name of an earlier one; or "".
 
     Kubernetes refuses such a pod, and the rules of this service look up containers by name.
     """

@@ -37,18 +37,18 @@ class Hashes(NamedTuple):
 
 
 class TemplateOrigin(NamedTuple):
-    """The template with placeholders from which an instance's own template was filled in."""
+    """The revision of the template with placeholders that an instance's own template comes from."""
 
     revision: str  # Revision of the template with placeholders, which the history has.
     bare: str  # `Hashes.bare` of the instance's own template, which the history does not have.
 
     def encode(self) -> str:
-        """Returns the value of the annotation for the pods of the instance."""
+        """Returns the value of the annotation that records the origin on the instance's pods."""
         return f"{self.revision} {self.bare}"
 
     @classmethod
     def decode(cls, text: str) -> Self:
-        """Reads the annotation of a pod; both fields are empty if it is missing."""
+        """Returns the origin in a pod's annotation; both fields are empty if `text` is empty."""
         revision, _, bare = text.partition(" ")
         return cls(revision, bare)
 
@@ -69,7 +69,7 @@ class Bulk(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """True if no pod of this template can have too large annotations.
+        """True if no pod of this template can have annotations that are too large.
 
         A pod has its template's annotations twice: as annotations, and in Metacontroller's copy.
         """
@@ -77,6 +77,12 @@ class Bulk(NamedTuple):
 
     @classmethod
     def of(cls, text: bytes, spec: dict[str, Any]) -> Self:
+        """Returns the sizes for a template.
+
+        Args:
+            text: the JSON of its metadata and spec.
+            spec: the pod spec.
+        """
         found = cls(go_length(text))
         if found.is_small:
             return found
@@ -93,9 +99,9 @@ _OTHERS = ("hostname", "subdomain", "tolerations")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A pod template: an instance's own template, or one as a user wrote it.
+    """A pod template that was read and checked, with its hashes and all facts that rules need.
 
-    The latter may have placeholders.
+    It is an instance's own template, or one as a user wrote it, which may have placeholders.
     """
 
     name: str  # The template's name in the TApp.
@@ -163,7 +169,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Unresolved:
-    """A template that cannot be used, with its name and the reason."""
+    """The result for a template that does not exist or cannot be used: its name and the reason."""
 
     name: str  # Name of the template.
     message: str  # Reason, for the author of the TApp.
@@ -175,10 +181,16 @@ class Unresolved:
 def resolve(
     name: str, body: Any, claims: frozenset[str] = frozenset(), *, ignores_resources: bool = False
 ) -> Template | Unresolved:
-    """Builds a template from its body in the spec.
+    """Returns the template that a user has written into the spec, with its hashes and facts.
 
-    `claims` are the names of the TApp's claim templates. Returns `Unresolved` if the body does not
-    have the shape of a template, or has invalid placeholders.
+    Returns `Unresolved` if the template has the wrong shape, repeats a name, or has invalid
+    placeholders.
+
+    Args:
+        name: the template's name in the TApp.
+        body: the template as its author wrote it.
+        claims: names of the TApp's claim templates.
+        ignores_resources: True if other controllers set the resources of running containers.
     """
     slots, problem = NO_SLOTS, shape_problem(body)
     if not problem:
@@ -205,13 +217,13 @@ def resolved(  # noqa: PLR0913 - independent inputs
     ignores_resources: bool,
     filled: bool = True,
 ) -> Template:
-    """Builds a template from a body of the right shape.
+    """Returns a template with its hashes and facts; the caller has checked the shape of `body`.
 
     Args:
         name: the template's name in the TApp.
         body: the template; if it has placeholders, they stay as they are.
         claims: names of the TApp's claim templates.
-        forms: cache of canonical forms.
+        forms: functions for canonical forms, which may keep the forms of shared parts.
         ignores_resources: True if other controllers set the resources of running containers.
         filled: False if `body` has placeholders; the limits of Kubernetes are not checked then.
     """
@@ -274,7 +286,13 @@ def resolved(  # noqa: PLR0913 - independent inputs
 def spec_of(
     body: Any, claims: frozenset[str] = frozenset(), forms: Forms = FORMS
 ) -> dict[str, Any]:
-    """Returns a template's spec in canonical form, without the volumes that claims replace."""
+    """Returns a template's spec in canonical form, without the volumes that claims replace.
+
+    Args:
+        body: the template.
+        claims: names of the claim templates, which replace volumes of the same name.
+        forms: functions for canonical forms.
+    """
     spec: dict[str, Any] = forms.canonical(body["spec"])
     if claims and "volumes" in spec:
         kept = [item for item in spec["volumes"] if item["name"] not in claims]
@@ -292,9 +310,10 @@ def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
 
 
 def _without_repeated_env(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Returns the spec without repeated environment variables.
+    """Returns a pod spec without repeated environment variables.
 
-    The second value says why that is impossible; it is empty if it is possible.
+    The second value says why that is impossible; it is empty if it is possible. `name` is the name
+    of the template.
     """
     folded = dict(spec)
     try:
@@ -308,7 +327,10 @@ def _without_repeated_env(name: str, spec: dict[str, Any]) -> tuple[dict[str, An
 
 
 def _repetition_problem(name: str, spec: dict[str, Any]) -> str:
-    """Returns why the API server would refuse a repeated entry, or an empty string."""
+    """Returns why the API server would refuse a repeated entry of a pod spec, or an empty string.
+
+    `name` is the name of the template.
+    """
     found = repetition(spec)
     return f"template {quoted(name)}: {found}: the API server refuses such a pod" if found else ""
 
@@ -319,7 +341,7 @@ def has_served_gate(spec: dict[str, Any]) -> bool:
 
 
 def claim_name(claim_template: dict[str, Any]) -> str:
-    """Returns the name of a claim template, or an empty string."""
+    """Returns the name of a claim template, or an empty string if it has none."""
     return text_of(map_in(claim_template, "metadata").get("name"))
 
 

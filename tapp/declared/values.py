@@ -14,9 +14,16 @@ from tapp.words.quoted import quoted
 
 
 def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str) -> dict[str, str]:
-    """Returns the texts for an instance's placeholders.
+    """Returns placeholder -> text for the placeholders of one instance.
 
     Raises UnfilledError if a value is missing or invalid.
+
+    Args:
+        spec: the spec with the values.
+        slots: the placeholders.
+        instance: the number of the instance.
+        app: the name of the TApp.
+        namespace: the namespace of the TApp.
     """
     number = str(instance)
     found = {"index": number, "name": f"{app}-{number}", "namespace": namespace}
@@ -54,10 +61,14 @@ _MOST_KEPT: Final = 64 << 10
 
 
 def kept_values(spec: TAppSpec, slots: Slots, instances: Iterable[str]) -> KeptValues:
-    """Returns those values of the instances that their template reads.
+    """Returns those values of a spec that a template reads, as the history records them.
 
-    `instances` are the keys of the instances that run the template. Returns `NO_VALUES` if there
-    are no values, or too many bytes of them.
+    Returns `NO_VALUES` if there are no values, or too many bytes of them.
+
+    Args:
+        spec: the spec with the values.
+        slots: the placeholders of the template.
+        instances: the instances that run the template, as keys of `spec.values`.
     """
     keys = slots.keys
     kept: dict[str, Any] = {
@@ -80,7 +91,15 @@ def fill_alike(
     values: Mapping[str, Mapping[str, str]],
     defaults: Mapping[str, str],
 ) -> bool:
-    """Returns True if recorded values give these instances the same texts as the spec's values."""
+    """Returns True if recorded values fill in a template exactly as the values of the spec do.
+
+    Args:
+        spec: the spec.
+        slots: the placeholders of the template.
+        instances: the instances to compare, as keys of `spec.values`.
+        values: the recorded values of each instance.
+        defaults: the recorded default values.
+    """
     keys = slots.keys
     return _only(defaults, keys) == _only(spec.default_values, keys) and all(
         _only(values.get(each, {}), keys) == _only(spec.values.get(each, {}), keys)
@@ -89,5 +108,5 @@ def fill_alike(
 
 
 def _only(values: Mapping[str, str], keys: Container[str]) -> dict[str, str]:
-    """Returns the entries with these keys."""
+    """Returns the entries of `values` with these keys."""
     return {key: value for key, value in values.items() if key in keys}

@@ -27,7 +27,7 @@ _DIGITS = 10
 
 @dataclass
 class ClaimPlan:
-    """The claims that the response keeps, leaves out and creates."""
+    """The claims that the response keeps, leaves out (so that they are deleted) and creates."""
 
     keep: list[ClaimObject] = field(default_factory=list)  # Kept: they are in the response.
     # Deleted: they are not in the response.
@@ -39,9 +39,10 @@ class ClaimPlan:
 
 
 def instance_number(name: str, prefix: str) -> int | None:
-    """Returns the number in `<prefix><number>`, or None if the name is another one.
+    """Returns the instance number at the end of an object's name, after `prefix`.
 
-    A number with leading zeros does not count, because two names would stand for one instance then.
+    Returns None if the name has another form. A number with leading zeros does not count, because
+    two names would stand for one instance then.
     """
     number = whole(name[len(prefix) :], _DIGITS) if name.startswith(prefix) else None
     return number if name == f"{prefix}{number}" else None
@@ -57,17 +58,18 @@ class PodSource(NamedTuple):
 
 
 class OwnClaims:
-    """The claim templates of one spec, and the result of filling them in for an instance.
+    """The claim templates of one spec, and their placeholders filled in for an instance.
 
     `written` maps the name of a claim template to the template with its placeholders. `differ` is
     True if a claim template has placeholders, so that the claims of the instances differ.
     """
 
     def __init__(self, templates: Templates, now: Templates) -> None:
-        """Reads the claim templates of `templates`, to be filled in with the values of `now`.
+        """Reads the claim templates of a spec.
 
-        Both are the same object for the current spec. For a recorded spec, `templates` is the
-        recorded spec and `now` the current one.
+        Args:
+            templates: the spec with the claim templates: the current spec, or a recorded one.
+            now: the current spec, whose values are filled in.
         """
         self._now, self.written = now, claim_templates(templates.spec)
         found = templates.claim_slots
@@ -75,9 +77,10 @@ class OwnClaims:
         self.differ = bool(self._slots)
 
     def named(self, name: str, instance: int) -> dict[str, Any]:
-        """Returns the claim template `name`, filled in for an instance.
+        """Returns the claim template with this name, filled in for an instance.
 
-        Raises UnfilledError if a value is missing or wrong.
+        `instance` is the number of the instance. Raises UnfilledError if a value is missing or
+        wrong.
         """
         slots, written = self._slots.get(name, NO_SLOTS), self.written[name]
         try:
@@ -113,7 +116,7 @@ class Claims:
         self.differ = self._now.differ
 
     def of(self, source: PodSource) -> dict[str, str]:
-        """Returns volume -> claim for an instance, including claims that do not exist yet."""
+        """Returns volume name -> claim name for an instance; the claims need not exist yet."""
         found = claims_of(self._app, source.id, self._named(source))
         # A removed claim template may have left a claim that the template of the instance mounts.
         if source.template is not None and source.template.mounts:
@@ -126,8 +129,11 @@ class Claims:
     def template_of(self, volume: str, recorded: Templates | None) -> dict[str, Any] | None:
         """Returns the claim template for a volume, with its placeholders.
 
-        The current spec takes precedence over `recorded`, the instance's recorded spec
-        (`PodSource.recorded`). Returns None if neither has a claim template with the volume's name.
+        Returns None if no claim template has the volume's name. The current spec takes precedence.
+
+        Args:
+            volume: the name of the volume.
+            recorded: the recorded spec of the instance (`PodSource.recorded`); None if it has none.
         """
         found = self._now.written.get(volume)
         return self._at(recorded).written.get(volume) if found is None else found
@@ -135,10 +141,15 @@ class Claims:
     def filled(
         self, volume: str, instance: int, recorded: Templates | None
     ) -> dict[str, Any] | None:
-        """Returns the claim template for a volume, filled in for the instance.
+        """Returns the claim template for a volume, filled in for an instance.
 
         Returns None if no claim template has the volume's name. Raises UnfilledError if a value is
         missing or wrong.
+
+        Args:
+            volume: the name of the volume.
+            instance: the number of the instance.
+            recorded: the recorded spec of the instance (`PodSource.recorded`); None if it has none.
         """
         for own in (self._now, self._at(recorded)):
             if volume in own.written:
@@ -148,7 +159,8 @@ class Claims:
     def problem_of(self, source: PodSource) -> str:
         """Returns why an instance's claim templates cannot be filled in, or an empty string.
 
-        If a partition keeps the instance at a recorded spec, claims that exist are not checked.
+        If a partition keeps the instance at a recorded spec, only claims that do not exist are
+        checked.
         """
         # The values of a kept instance may have changed since. That must not stop its next pod from
         # using the claims that it already has.
@@ -174,6 +186,16 @@ class Claims:
         return ""
 
     def _refused(self, volume: str, claim: str, source: PodSource) -> str:
+        """Returns why the API server would refuse a claim, or an empty string.
+
+        Returns an empty string also if the claim template cannot be filled in, which `problem_of`
+        reports.
+
+        Args:
+            volume: the name of the volume.
+            claim: the name of the claim.
+            source: the instance.
+        """
         if why := name_problem(claim):
             return why
         try:
@@ -194,9 +216,9 @@ class Claims:
         return why
 
     def own_among(self, source: PodSource, claims: Collection[str]) -> list[str]:
-        """Returns those of the given claim names that an instance's pod may use as its own claims.
+        """Returns those of the given claims that an instance's pod may use as its own claims.
 
-        The claims need not exist.
+        `claims` are names of claims, which need not exist.
         """
         mounts = () if source.template is None else source.template.mounts
         # Mounted claims are found by their suffix: `claims` are few, and `mounts` may be thousands.
@@ -207,7 +229,7 @@ class Claims:
         return list(found | dict.fromkeys([c for c in mounted if c.endswith(suffix)]))
 
     def _seen(self, instance: int) -> dict[str, str]:
-        """Returns volume -> claim for the existing claims of an instance.
+        """Returns volume name -> claim name for the existing claims of an instance.
 
         The first call sorts all claims by instance number. A template may mount thousands of
         volumes that it does not define, and a search for each of them in each instance would take
@@ -222,7 +244,10 @@ class Claims:
         return self._there.get(str(instance), {})
 
     def _named(self, source: PodSource) -> Collection[str]:
-        """Returns the names of the claim templates from which an instance's claims are created."""
+        """Returns the names of the claim templates that count for an instance.
+
+        For a kept instance these are the recorded ones.
+        """
         if source.recorded is None:
             return self._now.written
         if source.recorded.other_parts.volume_claim_templates is not None:
@@ -234,7 +259,7 @@ class Claims:
         return [name for name in own if own[name] in self._observed or name in mounts]
 
     def _at(self, recorded: Templates | None) -> OwnClaims:
-        """Returns the claim templates of a recorded spec, or the current ones if it is None."""
+        """Returns the claim templates of a recorded spec; those of the current spec for None."""
         if recorded is None:
             return self._now
         # Instances that are kept at one revision share one object, so the cache has few entries.
@@ -244,16 +269,28 @@ class Claims:
 
 
 def claims_of(app: str, instance: int, templates: Iterable[str]) -> dict[str, str]:
-    """Returns claim template -> name of the instance's claim, `<claim template>-<tapp>-<id>`."""
+    """Returns claim template name -> name of an instance's claim.
+
+    The name of the claim is `<claim template>-<tapp>-<id>`.
+
+    Args:
+        app: the name of the TApp.
+        instance: the number of the instance.
+        templates: the names of the claim templates.
+    """
     return {name: f"{name}-{app}-{instance}" for name in templates}
 
 
 def plan_claims(world: World, waiting: Iterable[PodSource]) -> ClaimPlan:
-    """Decides which claims of a TApp are kept, created and deleted. The TApp is not being deleted.
+    """Decides which claims of a TApp are kept, created and deleted.
 
-    `waiting` are the instances whose pod is about to be created, or exists and has no node. The
-    scheduler does not assign a node to a pod while one of its claims is missing. So a claim that
-    was refused or deleted after its pod was created is created again.
+    The caller has checked that the TApp is not being deleted.
+
+    Args:
+        world: the TApp with its children.
+        waiting: the instances whose pod is about to be created, or exists and has no node. The
+            scheduler does not assign a node to a pod while one of its claims is missing. So a claim
+            that was refused or deleted after its pod was created is created again.
     """
     result, own = ClaimPlan(), Claims(world)
     app, spec, observed = world.tapp.metadata.name, world.tapp.spec, world.claims

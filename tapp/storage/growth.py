@@ -42,7 +42,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 @dataclass(frozen=True)
 class Obstacle:
-    """The obstacle to the growth of the claims of one claim template."""
+    """The reason why the claims of one claim template cannot be enlarged."""
 
     template: str  # Name of the claim template.
     wanted: str  # The storage that the claim template requests.
@@ -53,7 +53,7 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class Growth:
-    """The claims to enlarge, and the obstacles to the growth of others."""
+    """The claims to enlarge in this sync, and the obstacles to the growth of others."""
 
     to: dict[str, str] = field(default_factory=dict)  # Name of a claim -> storage to request.
     # Obstacle -> instances whose claims cannot grow because of it.
@@ -68,16 +68,16 @@ def grow(
     claims: Sequence[ClaimObject],
     recorded: Mapping[int, Templates] = MappingProxyType({}),
 ) -> Growth:
-    """Decides which claims request more storage now.
+    """Decides which claims request more storage now, because their claim template does.
 
     All of them grow at the same time, because no pod has to restart for that. Claims of instances
     beyond `replicas` grow only when `replicas` includes these instances again.
 
     Args:
-        world: the observed objects.
+        world: the TApp with its children.
         claims: the claims that stay.
-        recorded: kept instance -> its recorded spec, for claim templates that the current spec
-            lacks.
+        recorded: number of a kept instance -> its recorded spec, for claim templates that the
+            current spec lacks.
     """
     if not claims or not world.declared.growing_claims:
         return NO_GROWTH
@@ -108,7 +108,16 @@ def grow(
 
 
 def _wanted(own: Claims, name: str, instance: int, recorded: Templates | None) -> str | None:
-    """Returns the storage that an instance's claim template requests, or None if it is invalid."""
+    """Returns the storage that an instance's claim template requests.
+
+    Returns None if it requests none, or if its quantity or its placeholders are invalid.
+
+    Args:
+        own: the claim templates.
+        name: the name of the claim template.
+        instance: the number of the instance.
+        recorded: the recorded spec of the instance; None if it has none.
+    """
     with suppress(UnfilledError):
         found = own.filled(name, instance, recorded)
         return None if found is None else _storage_of(found["spec"])
@@ -116,10 +125,11 @@ def _wanted(own: Claims, name: str, instance: int, recorded: Templates | None) -
 
 
 def _storage_of(spec: Mapping[str, Any]) -> str | None:
-    """Returns the storage that a claim template requests, or None if it is no valid quantity.
+    """Returns the storage that the spec of a claim template requests, in the API server's notation.
 
-    The quantity is in the API server's notation. The API server rewrites a number with an exponent,
-    so such a number would differ from the stored one and be written in every sync.
+    Returns None if the request is missing or is no valid quantity. The API server rewrites a number
+    with an exponent, so such a number would differ from the stored one and be written in every
+    sync.
     """
     size = map_in(map_in(spec, "resources"), "requests").get("storage")
     # In Python, True is an integer. The API server refuses it as a quantity.
@@ -135,7 +145,17 @@ def _storage_of(spec: Mapping[str, Any]) -> str | None:
 def _judged(
     claim: ClaimObject, template: str, wanted: str, classes: Mapping[str, bool] | None
 ) -> str | Obstacle | None:
-    """Returns the storage to request, or the obstacle; None if the claim stays as it is."""
+    """Returns the storage to request for a claim, or the obstacle to its growth.
+
+    Returns None if the claim stays as it is: it is large enough, is being deleted, is not Bound or
+    cannot be read.
+
+    Args:
+        claim: the claim.
+        template: the name of its claim template.
+        wanted: the storage that the claim template requests.
+        classes: StorageClass -> True if its claims may grow; None if the request has none.
+    """
     if claim.metadata.deletion_timestamp is not None:
         return None
     try:
@@ -161,7 +181,7 @@ def _judged(
 
 
 def _written(resources: Storage | None) -> str:
-    """Returns the storage in `requests` or `limits` as text; "" if there is none."""
+    """Returns the storage in the requests or limits of a claim as text; "" if there is none."""
     size = None if resources is None else resources.storage
     return "" if size is None else str(size)
 
@@ -170,10 +190,10 @@ _GIVE_UP = "set the template back, or move the data to new claims"
 
 
 def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
-    """Returns the name of a claim's StorageClass, or an empty string.
+    """Returns the name of a claim's StorageClass, or an empty string if the claim has none.
 
     As in Kubernetes (component-helpers, GetPersistentVolumeClaimClass), the deprecated annotation
-    takes precedence over `storageClassName`.
+    takes precedence over `storageClassName`. `spec` is the spec of the claim.
     """
     annotations: Any = None
     with suppress(*UNREADABLE):
@@ -183,7 +203,12 @@ def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
 
 
 def _class_obstacle(name: str, classes: Mapping[str, bool] | None) -> str:
-    """Returns why claims of a StorageClass cannot grow, or an empty string if they can."""
+    """Returns why claims of a StorageClass cannot grow, or an empty string if they can.
+
+    Args:
+        name: the name of the StorageClass; an empty string if the claims have none.
+        classes: StorageClass -> True if its claims may grow; None if the request has none.
+    """
     if not name:
         return f"the claims have no StorageClass, so their volumes cannot be expanded; {_GIVE_UP}"
     if classes is None:
@@ -202,7 +227,7 @@ def _class_obstacle(name: str, classes: Mapping[str, bool] | None) -> str:
 
 
 def _said_by_driver(status: ClaimStatus) -> str:
-    """Returns why the storage driver cannot grow the claim, or "" if it has reported no failure."""
+    """Returns why the storage driver cannot grow a claim, or "" if it has reported no failure."""
     status_word = (status.allocated_resource_statuses or {}).get("storage", "")
     # The values are ControllerResizeInfeasible and NodeResizeInfeasible.
     if not status_word.endswith("ResizeInfeasible"):

@@ -50,7 +50,7 @@ _DIGITS = 10
 
 @dataclass(frozen=True)
 class NewRecord:
-    """A record to create."""
+    """A record to create: the content of a new ControllerRevision."""
 
     name: str  # Name of the ControllerRevision.
     number: int  # Its number in the TApp's history.
@@ -65,7 +65,7 @@ class NewRecord:
 
 @dataclass
 class HistoryPlan:
-    """The ControllerRevisions that the response keeps, leaves out and creates."""
+    """The ControllerRevisions that the response keeps, leaves out (deletes) and creates."""
 
     keep: list[RevisionObject] = field(default_factory=list)  # Kept: they are in the response.
     # Deleted: they are not in the response.
@@ -79,10 +79,17 @@ class HistoryPlan:
 def record_name(
     meta: ParentMeta, template: str, revision: str, number: int, values: str = ""
 ) -> str:
-    """Returns the name of the ControllerRevision with this number for a revision of a template.
+    """Returns the name of a ControllerRevision.
 
     The name contains a hash that includes the TApp's uid. So the records that `--cascade=orphan`
     leaves behind have other names than the records of a later TApp with the same name.
+
+    Args:
+        meta: the metadata of the TApp.
+        template: the name of the recorded template.
+        revision: the revision of the template.
+        number: the number of the record in the history.
+        values: the digest of the recorded values; empty if the template reads none.
     """
     text = "\n".join((meta.uid, revision, str(number), template, *filter(None, (values,))))
     digest = sha256(text.encode(errors="replace")).hexdigest()[:_DIGITS]
@@ -90,19 +97,21 @@ def record_name(
 
 
 def unchanged_history(world: World) -> HistoryPlan:
-    """Returns a plan that keeps all records and creates none."""
+    """Returns a plan that keeps all ControllerRevisions and creates none."""
     return HistoryPlan([world.revisions[name] for name in sorted(world.revisions)])
 
 
 def plan_history(
     world: World, running: Iterable[Template], in_use: Container[str], most_bytes: int
 ) -> HistoryPlan:
-    """Decides on the ControllerRevisions of a TApp that is not being deleted.
+    """Decides which ControllerRevisions of a TApp are created, kept and deleted.
+
+    The caller has checked that the TApp is not being deleted.
 
     Args:
-        world: the observed objects.
+        world: the TApp with its children.
         running: the usable templates of the instances below `replicas`.
-        in_use: names of the contents that a partition keeps instances at.
+        in_use: names of the contents (`content_name`) at which a partition keeps instances.
         most_bytes: approximate limit of the bytes to create in this sync; at least one record is
             created.
     """
@@ -154,9 +163,13 @@ def _kept(
     contents: Contents,
     in_use: Container[str],
 ) -> set[str]:
-    """Returns the names of the records that stay.
+    """Returns the names of the ControllerRevisions that stay; the module's docstring lists them.
 
-    The docstring of the module lists these records.
+    Args:
+        records_by_template: template name -> its records, newest first.
+        world: the TApp with its children.
+        contents: the current content of each template.
+        in_use: names of the contents (`content_name`) at which a partition keeps instances.
     """
     limit, spec = world.tapp.spec.revision_history_limit, world.tapp.spec
     # With `revisionHistoryLimit: 0` no record is created, and existing records are deleted.
@@ -180,7 +193,7 @@ def _kept(
 
 
 def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
-    """Returns the records of each template, newest first.
+    """Returns template name -> records of the template, newest first.
 
     If several records of a template have the same content, only the newest of them is included.
     """
@@ -192,7 +205,10 @@ def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The Service name and claim templates that the record of a content should have."""
+    """Finds the Service name and the claim templates that the record of a content should have.
+
+    `now` are those of the current spec. The other fields are those of `_kept`.
+    """
 
     world: World
     contents: Contents
@@ -205,7 +221,8 @@ class _Wanted:
 
         The second value is True if the existing record has other ones, so that a new record is
         needed. The existing record is left as it is in two cases: a partition keeps instances at
-        the content, or the current claim templates are nested too deeply to be recorded.
+        the content, or the current claim templates are nested too deeply to be recorded. `what` is
+        the name of a template with its content.
         """
         name, content = what
         record = next(
@@ -225,9 +242,15 @@ def _missing(
     """Yields the records to create, one for each used template that has no up-to-date record.
 
     A record is up to date if it has the template's current content, its Service name and its claim
-    templates, and is the template's newest record (`known`). After a rollback an older record has
-    the content. That record is deleted only when a later sync observes the new one, so that the
-    history includes the running content at any time.
+    templates, and is the template's newest record. After a rollback an older record has the
+    content. That record is deleted only when a later sync observes the new one, so that the history
+    includes the running content at any time.
+
+    Args:
+        wanted: the Service name and claim templates that each record should have.
+        used: names of the templates that instances run.
+        known: the contents of the newest records, and of records that are being deleted.
+        highest: the highest number of a record in the history.
     """
     world = wanted.world
     for name in sorted(used):

@@ -16,7 +16,10 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class NewClaim:
-    """A claim to create; `template` has no placeholders left."""
+    """A claim to create, with its name, the number of its instance and its claim template.
+
+    `template` has no placeholders left.
+    """
 
     name: str
     instance: int
@@ -24,11 +27,17 @@ class NewClaim:
 
 
 def claim_document(tapp: TApp, claim: NewClaim, spec: Any, namespace_uid: str) -> Document:
-    """Returns the manifest of a claim to create, with `spec` as its spec.
+    """Returns the manifest of a claim to create.
 
     The claim has two owners: the Namespace, and the TApp, which Metacontroller adds. The garbage
     collector deletes an object only when all of its owners are gone, so the claim and its data
     survive the deletion of the TApp (docs/claims.md).
+
+    Args:
+        tapp: the TApp.
+        claim: the claim.
+        spec: the spec of the manifest.
+        namespace_uid: the uid of the Namespace.
     """
     metadata = claim.template.get("metadata") or {}
     document: Document = {
@@ -61,7 +70,10 @@ def name_problem(name: str) -> str:
 
 
 def claim_problem(tapp: TApp, claim: NewClaim, namespace_uid: str) -> str:
-    """Returns why the API server would refuse a claim, or an empty string if it would not."""
+    """Returns why the API server would refuse a claim, or an empty string if it would not.
+
+    `namespace_uid` is the uid of the Namespace; it may be empty if it is unknown.
+    """
     document = claim_document(tapp, claim, claim.template.get("spec"), namespace_uid)
     return limit_problem("PersistentVolumeClaim", document) or annotations_problem(
         document, tapp.metadata.uid
@@ -71,8 +83,11 @@ def claim_problem(tapp: TApp, claim: NewClaim, namespace_uid: str) -> str:
 def annotations_problem(document: Document, uid: str) -> str:
     """Returns why the annotations of a claim or Service would be too large, or an empty string.
 
-    Metacontroller adds an annotation with a copy of the object, so the copy counts. The copy
-    includes a label with `uid`, the uid of the TApp.
+    Metacontroller adds an annotation with a copy of the object, so the copy counts.
+
+    Args:
+        document: the manifest of the claim or Service.
+        uid: the uid of the TApp, which Metacontroller adds as a label.
     """
     metadata = document["metadata"]
     labels = {**map_in(metadata, "labels"), CONTROLLER_UID: uid}

@@ -27,7 +27,7 @@ _MOST_FILLED: Final = 3
 
 
 class HistoryEntry(NamedTuple):
-    """A ControllerRevision of this service that can be read.
+    """The number, name and content of a ControllerRevision that this service has written.
 
     Entries compare by number, so the newest entry is the largest.
     """
@@ -40,17 +40,17 @@ class HistoryEntry(NamedTuple):
 
     @property
     def named_content(self) -> NamedContent:
-        """The template's name and the record's content."""
+        """The name of the recorded template, and the record's content."""
         return self.template, self.content
 
     @property
     def content(self) -> Content:
-        """The record's content, without the name of its template."""
+        """The record's content: revision of the template and digest of its values."""
         return self.revision, self.values
 
 
 def read_entry(revision: RevisionObject) -> HistoryEntry | None:
-    """Reads a ControllerRevision.
+    """Returns the number, name and content of a ControllerRevision.
 
     Returns None if this service did not write it, or if its label or annotations are missing.
     """
@@ -64,7 +64,11 @@ def read_entry(revision: RevisionObject) -> HistoryEntry | None:
 
 
 def content_name(content: Content) -> str:
-    """Returns a content's name for the status and for messages: `v1-0a1b`, or `v1-0a1b-2c3d`."""
+    """Returns the name of a content for the status and for messages.
+
+    The name is the revision of the template, such as `v1-0a1b`, and the digest of its values if it
+    reads any, such as `v1-0a1b-2c3d`.
+    """
     return "-".join(filter(None, content))
 
 
@@ -89,7 +93,10 @@ class Contents:
                 self._newest[record.template] = record, found
 
     def of(self, name: str) -> Content | None:
-        """Returns the current content of a template, or None if the template cannot be used."""
+        """Returns the current content of the template with this name.
+
+        Returns None if the template does not exist or cannot be used.
+        """
         template = self._templates.named(name)
         if not isinstance(template, Template):
             return None
@@ -128,16 +135,22 @@ class Records:
                 self._of_revision.setdefault(record.revision, []).append(name)
 
     def newest_of(self, revisions: Iterable[str]) -> str:
-        """Returns the name of the newest content with one of these revisions, or ""."""
+        """Returns the name of the newest content with one of these revisions.
+
+        Returns an empty string if the history has none of them.
+        """
         wanted = set(revisions)
         names = {name for each in wanted for name in self._of_revision.get(each, ())}
         return next((name for name in self._objects if name in names), "")
 
     def templates_of(self, content: str, name: str) -> Templates | None:
-        """Returns a recorded spec in which all instances run the template `name`.
+        """Returns the recorded spec of a content, in which all instances run one template.
 
-        The record is the one of `content`, also if the template had another name then. Returns None
-        if there is no such record.
+        Returns None if there is no such record, or if it cannot be read.
+
+        Args:
+            content: the name of the content (`content_name`).
+            name: the name that the template has in the result; it may have had another name then.
         """
         key = content, name
         if key not in self._lookups:
@@ -148,10 +161,15 @@ class Records:
         return self._lookups[key]
 
     def template(self, content: str, instance: int, name: str) -> Template | None:
-        """Returns the template that the record of `content` has for an instance.
+        """Returns the recorded template of a content, filled in for an instance.
 
-        `name` is the template's current name. Returns None if there is no such record, or if its
-        template cannot be filled in for the instance.
+        Returns None if there is no such record, or if its template cannot be filled in for the
+        instance.
+
+        Args:
+            content: the name of the content (`content_name`).
+            instance: the number of the instance.
+            name: the template's current name.
         """
         lookup = self.templates_of(content, name)
         if lookup is None:
@@ -162,8 +180,13 @@ class Records:
     def of_pod(self, pod: Pod, instance: int, template: str, likely: Iterable[str]) -> str:
         """Returns the name of the content that a pod was created from.
 
-        Returns an empty string if no record fits. `likely` are the contents to compare first.
-        `template` is the current name of the instance's template.
+        Returns an empty string if no record fits.
+
+        Args:
+            pod: the pod.
+            instance: the number of its instance.
+            template: the current name of the instance's template.
+            likely: names of the contents to compare first.
         """
         # A pod whose template has placeholders also has the revision of the template as written.
         revision, written = pod.spec.template_hash or "", pod.spec.written
@@ -185,5 +208,13 @@ class Records:
         return known
 
     def _has(self, content: str, instance: int, name: str, revision: str) -> bool:
+        """Returns True if the recorded template of a content has this revision for an instance.
+
+        Args:
+            content: the name of the content (`content_name`).
+            instance: the number of the instance.
+            name: the template's current name.
+            revision: the revision, with or without the resources of running containers.
+        """
         found = self.template(content, instance, name)
         return found is not None and revision in (found.revision, found.other_revision)

@@ -33,7 +33,7 @@ Document = dict[str, Any]
 
 @dataclass
 class ServicePlan:
-    """The Services that the response keeps, applies and leaves out."""
+    """The Services that the response keeps, applies and leaves out (deletes), and the problems."""
 
     keep: list[Manifest] = field(default_factory=list)  # Observed Services that stay as they are.
     apply: dict[int, Document] = field(default_factory=dict)  # Instance -> its Service.
@@ -56,8 +56,11 @@ class OwnServices:
     """
 
     def __init__(self, templates: Templates, uid: str) -> None:
-        """Checks the template. `templates` fills in placeholders; `uid` is the TApp's, for the
-        selector.
+        """Checks the Service template of a spec.
+
+        Args:
+            templates: the spec, which also fills in placeholders.
+            uid: the uid of the TApp, for the selectors of the Services.
         """
         self._templates, self._uid = templates, uid
         self._body: Document = templates.spec.service_template or {}
@@ -70,7 +73,7 @@ class OwnServices:
             self._slots = slots
 
     def of(self, instance: int) -> Document:
-        """Returns the Service of an instance.
+        """Returns the manifest of an instance's Service; `instance` is the number of the instance.
 
         Raises UnfilledError if a value is missing or wrong, or if a Service cannot have the pod's
         name.
@@ -100,10 +103,18 @@ class OwnServices:
         return {**SERVICE.type_meta, "metadata": metadata, "spec": {**spec, "selector": selector}}
 
     def desired(self, instance: int, service: Manifest | None) -> tuple[Document, bool]:
-        """Returns the Service of an instance, and True if the observed `service` differs from it.
+        """Returns the manifest of an instance's Service, and whether it has to be written.
 
-        A missing Service (None) differs. Raises UnfilledError if a value is missing or wrong, or if
-        the API server would refuse the Service.
+        Raises UnfilledError if a value is missing or wrong, or if the API server would refuse the
+        Service.
+
+        Args:
+            instance: the number of the instance.
+            service: the observed Service; None if it does not exist.
+
+        Returns:
+            The manifest. The second value is True if the observed Service differs from it or is
+            missing.
         """
         desired = self.of(instance)
         # The projection leaves out the fields that the API server has defaulted.
@@ -117,9 +128,10 @@ class OwnServices:
 
 
 def _parts(body: Document) -> tuple[Document, Document]:
-    """Returns the metadata and the spec of a Service template whose placeholders are filled in.
+    """Returns the metadata and the spec of a Service template.
 
-    Raises UnfilledError if Metacontroller could not apply the spec.
+    The caller has filled in the placeholders of `body`, the template. Raises UnfilledError if
+    Metacontroller could not apply the spec.
     """
     spec = encoded(_without_blanks(body["spec"]))
     if (path := duplicate_merge_key(spec)) is not None:
@@ -131,20 +143,23 @@ def _parts(body: Document) -> tuple[Document, Document]:
 
 
 def is_ours(service: Manifest) -> bool:
-    """Returns True if Metacontroller has written the Service's spec for this TApp.
+    """Returns True if Metacontroller's last-applied annotation on a Service contains a spec.
 
-    Metacontroller also adopts Services of others with matching labels. Metacontroller's annotation
-    on such a Service has no spec.
+    Metacontroller has written the Service for the TApp then. It also adopts Services of other
+    authors whose labels match, and its annotation on these has no spec.
     """
     return service.projected is not None and "spec" in service.projected
 
 
 def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> ServicePlan:
-    """Decides on the Services of a TApp that is not being deleted.
+    """Decides which Services of a TApp are kept, applied and deleted.
+
+    The caller has checked that the TApp is not being deleted.
 
     Args:
-        world: the observed objects.
-        wanted: instance that needs a Service -> True if the instance's pod is on a node.
+        world: the TApp with its children.
+        wanted: number of an instance that needs a Service -> True if the instance's pod is on a
+            node.
         most_bytes: approximate limit of the bytes to write in this sync; at least one Service is
             written.
     """
@@ -190,6 +205,7 @@ def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> 
 
 
 def _shape_problem(body: Document) -> str:
+    """Returns why a Service template cannot be used, or an empty string if it can."""
     spec = body.get("spec")
     # The response may contain one filled-in copy for each instance.
     size = len(msgspec.json.encode(body))
@@ -203,7 +219,7 @@ def _shape_problem(body: Document) -> str:
 
 
 def _without_blanks(value: Any) -> Any:
-    """Returns a spec without its empty values.
+    """Returns the spec of a Service without its empty values, at any depth.
 
     The API server drops empty values, replaces them with defaults, or refuses them.
     """

@@ -19,7 +19,10 @@ Document = dict[str, Any]
 
 
 def kept_claim(claim: ClaimObject) -> Document:
-    """Returns the response that keeps a claim which Metacontroller never writes (`OnDelete`)."""
+    """Returns the response that keeps a claim which Metacontroller never writes (`OnDelete`).
+
+    It has only the claim's name, namespace and labels.
+    """
     metadata: Document = {"name": claim.metadata.name}
     if claim.metadata.namespace:
         metadata["namespace"] = claim.metadata.namespace
@@ -58,7 +61,10 @@ def unchanged_claim(claim: ClaimObject) -> Document:
 
 
 def _document(claim: ClaimObject, annotations: Document) -> Document:
-    """Returns the claim's fields that `project` reads, without empty fields."""
+    """Returns a claim as JSON with the fields that `project` reads, without empty fields.
+
+    `annotations` are the claim's annotations without Metacontroller's copy.
+    """
     meta = claim.metadata
     parts = {
         "labels": meta.labels,
@@ -82,6 +88,11 @@ def _owners(projected: Any, observed: Any, applied: Any) -> Any:
 
     If a user has written all owners into Metacontroller's annotation, every response changes them.
     The API server then refuses the owner without a name, so no owner is lost.
+
+    Args:
+        projected: the owner references of the response so far.
+        observed: the owner references of the claim.
+        applied: the owner references that Metacontroller has applied last, of any shape.
     """
     if not isinstance(observed, list):
         return projected
