@@ -95,9 +95,12 @@ def quantity(value: str | float) -> str | float:
 
 
 def _in_units(number: int, units: dict[str, int], base: int) -> str:
-    """Returns a number in the largest unit of which it is a whole multiple.
+    """Returns a number as text in the largest unit of which it is a whole multiple.
 
-    `units` are sorted, the smallest unit first.
+    Args:
+        number: the number.
+        units: unit -> exponent of the unit.
+        base: the base of the exponents, 2 or 10.
     """
     if number == 0:
         return "0"
@@ -108,7 +111,10 @@ def _in_units(number: int, units: dict[str, int], base: int) -> str:
 
 
 def _number(value: str | float) -> str:
-    """Returns a quantity as a number in billionths, so that equal quantities are equal texts."""
+    """Returns a quantity as a text in billionths, so that equal quantities have equal texts.
+
+    A value that is no quantity is returned as text.
+    """
     billionths = nano(str(value))
     return str(value) if billionths is None else f"#{billionths}"
 
@@ -132,7 +138,7 @@ def comparable(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Forms:
-    """The two functions that return canonical forms.
+    """The two functions that return canonical forms, perhaps with a cache for copies of one spec.
 
     The results share parts with each other, so the caller must not change them.
     """
@@ -153,6 +159,11 @@ FORMS = Forms()
 
 
 def _of_copies(spec: Any, write_quantity: _Write) -> Form:
+    """Returns a function for the canonical form of copies of `spec`.
+
+    A copy shares most of its parts with `spec`. The forms of these parts are computed only once.
+    `write_quantity` returns a quantity in the notation of the form.
+    """
     known: _Known = {}
     _walk(spec, "", write_quantity, known, learns=True)
 
@@ -166,6 +177,15 @@ def _of_copies(spec: Any, write_quantity: _Write) -> Form:
 def _walk(
     value: Any, key: str, write_quantity: _Write, known: _Known, *, learns: bool = False
 ) -> Any:
+    """Returns a value in canonical form.
+
+    Args:
+        value: the value.
+        key: the field that has the value; empty for the whole spec and for an entry of a list.
+        write_quantity: returns a quantity in the notation of the form.
+        known: forms of parts that were computed before.
+        learns: True to add the forms of all parts to `known`.
+    """
     if not isinstance(value, (dict, list)):
         return int(value) if isinstance(value, float) and value.is_integer() else value
     if known and (found := known.get((id(value), key))) is not None:
@@ -184,6 +204,7 @@ def _walk_into(
     *,
     learns: bool,
 ) -> Any:
+    """Returns a map or list in canonical form; the parameters are those of `_walk`."""
     if isinstance(value, list):
         return [
             _walk(item, "", write_quantity, known, learns=learns)
@@ -207,6 +228,7 @@ def _walk_into(
 
 
 def _is_absent(key: str, value: Any) -> bool:
+    """Returns True if the API server drops a field with this key and value."""
     if value == [] and isinstance(value, list):
         return True
     if isinstance(value, dict):

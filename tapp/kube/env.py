@@ -45,7 +45,10 @@ def without_repeats(containers: Sequence[Document]) -> list[Document]:
 
 @dataclass(frozen=True)
 class _Variable:
-    """The meaning that a variable's name has at one position in the list."""
+    """The value of an environment variable at one position in a container's `env`.
+
+    A later entry of the same name may define the variable again.
+    """
 
     value: Any  # Value; None if the entry has a `valueFrom`.
     stays: bool  # True if this entry is the last of its name, so that it is kept.
@@ -59,7 +62,10 @@ class _Folding:
         self._left = LONGEST
 
     def folded(self, container: Document) -> Document:
-        """Returns a container with every variable once."""
+        """Returns a container in whose `env` every variable has one entry.
+
+        Raises RepeatedEnvError if a repeated variable cannot be removed.
+        """
         env = container.get("env")
         if not isinstance(env, list) or not all(
             isinstance(item, dict) and isinstance(item.get("name"), str) for item in env
@@ -82,7 +88,14 @@ class _Folding:
         return {**container, "env": kept}
 
     def _entry(self, item: Document, defined: dict[str, _Variable]) -> Document:
-        """Returns an entry in which references to removed entries are replaced by their values."""
+        """Returns an entry in which references to removed entries are replaced by their values.
+
+        Raises RepeatedEnvError if the value of a removed entry cannot be used.
+
+        Args:
+            item: the entry of `env`.
+            defined: name -> the variable that the entries before this one define.
+        """
 
         def replaced(match: re.Match[str]) -> str:
             before = defined.get(match[1] or "")
@@ -117,6 +130,7 @@ class _Folding:
 
 
 def _references(item: Document) -> set[str]:
+    """Returns the names of the variables to which the value of an entry refers."""
     value = item.get("value")
     text = value[: _end_of_references(value)] if isinstance(value, str) else ""
     return {match[1] for match in _PARTS.finditer(text) if match[1] is not None}

@@ -71,7 +71,7 @@ def _is_registry(first: str) -> bool:
 
 
 def canonical_name(image: str) -> str:
-    """Returns a reference with registry, path, and tag or digest written out."""
+    """Returns an image reference with registry, path, and tag or digest written out."""
     name, at, digest = image.partition("@")
     first, slash, rest = name.partition("/")
     registry, path = (first, rest) if slash and _is_registry(first) else (_HUB, name)
@@ -87,6 +87,10 @@ def canonical_name(image: str) -> str:
 
 
 def _tagged(path: str) -> tuple[str, str, str]:
+    """Returns an image path without its tag, the colon, and the tag.
+
+    Colon and tag are empty if the path has no tag.
+    """
     head, colon, tag = path.rpartition(":")
     return (head, colon, tag) if colon and "/" not in tag else (path, "", "")
 
@@ -95,6 +99,10 @@ def names_of(image: str, image_id: str | None = "") -> set[str]:
     """Returns the canonical name and the known digests of an image.
 
     Two images are the same if they have one of these in common.
+
+    Args:
+        image: the image reference; empty or missing references have no name.
+        image_id: the `imageID` of a container's status, if it is known.
     """
     digests = (text.rpartition("@")[2] for text in (image, image_id or ""))
     found = {digest for digest in digests if digest.startswith("sha256:")}
@@ -104,8 +112,10 @@ def names_of(image: str, image_id: str | None = "") -> set[str]:
 def runs_image(wanted: str, image: str | None, image_id: str | None) -> bool:
     """Returns True if a container's status says that the container runs the wanted image.
 
-    `image` and `image_id` are those of the status: one of the names that the runtime knows for the
-    image, and its digest.
+    Args:
+        wanted: the image in the spec. If it is empty, the result is False.
+        image: the `image` of the status: one of the names that the runtime knows for the image.
+        image_id: the `imageID` of the status, with the digest of the image.
     """
     if not wanted:
         return False

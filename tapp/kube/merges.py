@@ -11,7 +11,7 @@ KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """Returns a value after a JSON merge patch (RFC 7386)."""
+    """Returns `target` after a JSON merge patch (RFC 7386); `target` stays unchanged."""
     if not isinstance(patch, Mapping):
         return patch
     merged = dict(target) if isinstance(target, Mapping) else {}
@@ -27,6 +27,10 @@ def kubectl_applied(live: Document, wanted: Document) -> Document:
     """Returns a custom resource as it is after `kubectl apply`.
 
     Maps are merged by key, and lists are replaced.
+
+    Args:
+        live: the object in the cluster.
+        wanted: the manifest that is applied.
     """
     annotations = (live.get("metadata") or {}).get("annotations") or {}
     last = msgspec.json.decode(annotations.get(KUBECTL_APPLIED, "{}"))
@@ -35,6 +39,13 @@ def kubectl_applied(live: Document, wanted: Document) -> Document:
 
 
 def _three_way(live: Any, last: Any, wanted: Any) -> Any:
+    """Returns the result of merging a part of the manifest into the object in the cluster.
+
+    Args:
+        live: the part in the cluster.
+        last: the part in the manifest that was applied last.
+        wanted: the part in the new manifest.
+    """
     if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
         return wanted
     before = last if isinstance(last, Mapping) else {}

@@ -18,7 +18,10 @@ NOTHING = Raw(b"null")
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """An entry of `status.conditions`. Its times may have any value (`tapp/words/times.py`)."""
+    """An entry of `status.conditions`.
+
+    Its times may have any value; `tapp/words/times.py` reads them.
+    """
 
     type: str | None = None
     status: str | None = None
@@ -30,6 +33,8 @@ class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The parts of a pod's `status` that rules use."""
+
     phase: str | None = None
     reason: str | None = None
     message: str | None = None
@@ -41,6 +46,8 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The parts of `metadata` that rules use, of a pod or another child."""
+
     name: str
     namespace: str | None = None
     uid: str | None = None
@@ -61,6 +68,8 @@ class PodObject(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClaimMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The parts of a claim's `metadata` that rules use."""
+
     name: str
     namespace: str | None = None
     labels: dict[str, str] | None = None
@@ -110,13 +119,13 @@ class StorageClassObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class RevisionLabels(msgspec.Struct, frozen=True, gc=False):
-    """Labels of a ControllerRevision."""
+    """The label of a ControllerRevision that has the revision of the recorded template."""
 
     revision: str | None = msgspec.field(default=None, name=TEMPLATE_HASH)
 
 
 class RevisionAnnotations(msgspec.Struct, frozen=True, gc=False):
-    """Annotations of a ControllerRevision."""
+    """The annotations of a ControllerRevision: name of the template, and digest of the values."""
 
     template: str | None = msgspec.field(default=None, name=TEMPLATE)
     values: str | None = msgspec.field(default=None, name=VALUES)
@@ -156,7 +165,7 @@ class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ContainerState(msgspec.Struct, frozen=True, gc=False):
-    """`state` of a container; one of the three fields is set."""
+    """`state` or `lastState` of a container; at most one of the three fields is set."""
 
     waiting: Waiting | None = None
     running: Running | None = None
@@ -198,7 +207,7 @@ class KubeletResources(msgspec.Struct, frozen=True, gc=False):
 
 
 class RanImage(msgspec.Struct, frozen=True):
-    """The container that an update in place replaces or restarts, and its image."""
+    """A container before an update in place that replaces or restarts it: its id and its image."""
 
     id: str = ""  # Its containerID; empty if it had none.
     image: str = ""  # The image in the spec that this container was started with; empty if unknown.
@@ -210,7 +219,7 @@ class RanImage(msgspec.Struct, frozen=True):
 
 
 class InPlaceRecord(msgspec.Struct, frozen=True):
-    """The record of an update in place, which an annotation of the pod contains."""
+    """The record of an update in place, which this service writes into an annotation of the pod."""
 
     # When it was written, RFC 3339, by the clock of the service; empty if the kubelet reports the
     # generation that it has seen, because the time is not needed then.
@@ -247,7 +256,8 @@ decode_managers = msgspec.json.Decoder(list[ManagedField] | None).decode
 def encode_record(record: InPlaceRecord, revision: str) -> str:
     """Returns the record of an update as JSON with sorted keys.
 
-    The revision is included for people; the service does not read it.
+    `revision` is the revision that the update brings the pod to. It is included for people; the
+    service does not read it.
     """
     document: dict[str, Any] = {"revision": revision}
     document["containers"] = {
@@ -264,7 +274,7 @@ def encode_record(record: InPlaceRecord, revision: str) -> str:
 
 
 def readable_conditions(text: bytes) -> list[Condition]:
-    """Returns those conditions of a list that can be decoded; none if the text is no list."""
+    """Returns those conditions of a JSON list that can be decoded; none if the text is no list."""
     found = []
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         for raw in decode_list(text):

@@ -33,9 +33,10 @@ _FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
 
 
 def repetition(spec: Document) -> str:
-    """Returns an entry of a pod spec that repeats or contradicts an earlier entry.
+    """Returns a text about an entry of a pod spec that repeats or contradicts an earlier entry.
 
-    Returns an empty string if there is none. The pod spec is in its canonical form.
+    Returns an empty string if there is no such entry. The caller has brought the spec into its
+    canonical form.
     """
     if found := _twice(spec, _OF_A_POD):
         return f"spec.{found}"
@@ -52,7 +53,10 @@ def repetition(spec: Document) -> str:
 
 
 def mounts_without_volume(spec: Document) -> dict[str, str]:
-    """Returns volume -> first container that mounts it, for volumes that the spec lacks."""
+    """Returns volume name -> first container that mounts it, for volumes that the spec lacks.
+
+    `spec` is a pod spec.
+    """
     volumes = {*_texts(spec, "volumes", "name")}
     found: dict[str, str] = {}
     for _, container in _containers(spec):
@@ -64,12 +68,19 @@ def mounts_without_volume(spec: Document) -> dict[str, str]:
 
 
 def _containers(spec: Document) -> Iterator[tuple[str, Document]]:
+    """Yields each container of a pod spec, with the name of its list before it."""
     for section in ("containers", "initContainers"):
         for container in maps_of(spec.get(section)):
             yield section, container
 
 
 def _twice(holder: Document, lists: _Lists) -> str:
+    """Returns a text about the first entry that repeats an earlier one, or an empty string.
+
+    Args:
+        holder: the object that has the lists, such as a container.
+        lists: the lists, each with the fields whose combination must be unique.
+    """
     for field, keys in lists:
         if field not in holder:
             continue
@@ -86,12 +97,19 @@ def _twice(holder: Document, lists: _Lists) -> str:
 
 
 def _texts(holder: Document, field: str, key: str) -> list[str]:
+    """Returns the texts that the entries of a list have at a key.
+
+    `field` is the list in `holder`. Entries without a text are left out.
+    """
     values = [entry.get(key) for entry in maps_of(holder.get(field))]
     return [value for value in values if value and isinstance(value, str)]
 
 
 def _mounted_and_device(container: Document) -> str:
-    """Returns a name or path that a container uses as a file system and as a device, or ""."""
+    """Returns a text about a volume or path that a container uses both as a mount and as a device.
+
+    Returns an empty string if there is none.
+    """
     for of_mount, of_device in (("name", "name"), ("mountPath", "devicePath")):
         mounts = {*_texts(container, "volumeMounts", of_mount)}
         for text in _texts(container, "volumeDevices", of_device):
@@ -101,7 +119,10 @@ def _mounted_and_device(container: Document) -> str:
 
 
 def _no_device(spec: Document, container: Document) -> str:
-    """Returns a device of a container whose volume is no claim, or an empty string."""
+    """Returns a text about a device of a container whose volume is no claim, or an empty string.
+
+    `spec` is the pod spec with the volumes.
+    """
     devices = {*_texts(container, "volumeDevices", "name")}
     for volume in maps_of(spec.get("volumes")) if devices else ():
         name = volume.get("name")
@@ -111,9 +132,9 @@ def _no_device(spec: Document, container: Document) -> str:
 
 
 def _host_ports(spec: Document) -> str:
-    """Returns a port of the node that two containers need at the same time, or an empty string.
+    """Returns a text about a port of the node that two containers need, or an empty string.
 
-    Init containers run one after another, so they cannot conflict.
+    Only containers that run at the same time conflict. Init containers run one after another.
     """
     groups = [maps_of(spec.get("containers"))]
     groups += [[container] for container in maps_of(spec.get("initContainers"))]

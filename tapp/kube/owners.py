@@ -8,12 +8,15 @@ Document = dict[str, Any]
 
 
 def controller_of(references: Any) -> Document | None:
-    """Returns the reference to the owner that controls an object, or None."""
+    """Returns the owner reference with `controller: true`, or None if there is none.
+
+    `references` is the value of `metadata.ownerReferences`, of any type.
+    """
     return next((one for one in maps_of(references) if one.get("controller")), None)
 
 
 def controller_ref(owner: Document) -> Document:
-    """Returns the reference with which `owner` controls a child."""
+    """Returns the owner reference that makes `owner` the controller of a child."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],

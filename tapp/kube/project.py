@@ -14,7 +14,10 @@ MERGE_KEYS = ("containerPort", "port", "mountPath", "name", "uid", "ip", "path")
 
 
 def merge_key(*lists: Any) -> str | None:
-    """Returns the key by which Metacontroller merges these lists; None if it replaces them."""
+    """Returns the key by which Metacontroller merges these lists item by item.
+
+    Returns None if it replaces the lists as a whole.
+    """
     common: set[str] | None = None
     for items in lists:
         for item in items:
@@ -30,6 +33,10 @@ def project(observed: Any, applied: Any) -> Any:
     """Returns the values of `observed` in the shape of `applied`.
 
     The result shares parts with both arguments, which stay unchanged.
+
+    Args:
+        observed: the existing object, or a part of it.
+        applied: the object that Metacontroller applied last, or the same part of it.
     """
     if isinstance(observed, dict) and isinstance(applied, dict):
         return {

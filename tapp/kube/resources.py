@@ -91,7 +91,7 @@ def with_pod_limits(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def compare(left: Any, right: Any) -> int:
-    """Returns -1, 0 or 1 if the first quantity is smaller, equal or larger.
+    """Returns -1, 0 or 1 if the first quantity is smaller than, equal to or larger than the second.
 
     An invalid quantity counts as 0.
     """
@@ -107,14 +107,17 @@ def is_amount(value: Any) -> bool:
 
 
 def _size(amount: Any) -> int:
+    """Returns a quantity in billionths; 0 if it is invalid."""
     return nano(str(amount)) or 0
 
 
 def _part(holder: Any, kind: str) -> dict[str, Any]:
+    """Returns the requests or limits (`kind`) of a container or pod spec; empty if it has none."""
     return map_in(holder.get("resources"), kind)
 
 
 def _is_of_pods(name: str) -> bool:
+    """Returns True if a pod can have this resource for all of its containers together."""
     return name in _QOS_RESOURCES or name.startswith(_HUGE)
 
 
@@ -129,7 +132,7 @@ def _of_containers(
     Args:
         spec: the pod spec.
         kind: `limits` or `requests`.
-        is_meant: selects the resources to sum up.
+        is_meant: returns True for the names of the resources to sum up.
     """
     total: dict[str, int] = {}
     most: dict[str, int] = {}
@@ -161,19 +164,24 @@ def _of_containers(
 
 
 def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    """Returns the sums of two maps of amounts, key by key."""
     return {name: one.get(name, 0) + other.get(name, 0) for name in one | other}
 
 
 def removed_sizes(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
-    """Returns the requests and limits that would be removed, sorted.
+    """Returns the requests and limits that a change would remove, sorted.
 
-    A resize cannot remove them (ValidatePodResize).
+    A resize cannot remove them (ValidatePodResize). `old` and `new` are the requests and limits of
+    a container before and after the change.
     """
     return sorted(old.keys() - new.keys())
 
 
 def not_resizable(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
-    """Returns the requests and limits that would change although a resize cannot change them."""
+    """Returns the requests and limits that would change although a resize cannot change them.
+
+    `old` and `new` are the requests and limits of a container before and after the change.
+    """
     return [key for key in sorted(new) if key[1] not in RESIZABLE and old.get(key) != new[key]]
 
 
@@ -190,7 +198,10 @@ def requests_beyond_limits(sizes: Sizes) -> list[str]:
 
 
 def sizes_of(resources: Any) -> Sizes:
-    """Returns all requests and limits of a container's `resources`."""
+    """Returns the amounts of all requests and limits in a container's `resources`.
+
+    The amounts are in billionths; -1 stands for an invalid quantity.
+    """
     found: Sizes = {}
     for kind in ("limits", "requests"):
         for name, value in _part({"resources": resources}, kind).items():
@@ -200,7 +211,9 @@ def sizes_of(resources: Any) -> Sizes:
 
 
 def qos_class(containers: Iterable[Any]) -> str:
-    """Returns the QoS class of a pod whose containers have these resources (GetPodQOS)."""
+    """Returns the QoS class of a pod (GetPodQOS); `containers` has the `resources` of each
+    container.
+    """
     whole: Sizes = {}
     guaranteed = True
     for resources in containers:

@@ -24,7 +24,7 @@ OPERATORS = ("In", "NotIn")
 
 
 class Rule(NamedTuple):
-    """An entry of a container's `restartPolicyRules`."""
+    """An entry of a container's `restartPolicyRules`: the action after some exit codes."""
 
     codes: tuple[int, ...]  # Exit codes.
     within: bool  # True if the rule applies to these exit codes, False if it applies to all others.
@@ -32,14 +32,17 @@ class Rule(NamedTuple):
 
 
 class Restarts(msgspec.Struct, frozen=True, gc=False):
-    """The rules by which one container restarts."""
+    """The restart policy and the restart rules of one container."""
 
     policy: str = ALWAYS  # `Always`, `OnFailure` or `Never`.
     # The rules; the first one that applies to an exit code takes precedence over the policy.
     rules: tuple[Rule, ...] = ()
 
     def action(self, exit_code: int) -> str:
-        """Returns the action of the first rule that applies to an exit code; "" if no rule does."""
+        """Returns the action of the first rule that applies to an exit code.
+
+        Returns an empty string if no rule applies.
+        """
         found = (rule.action for rule in self.rules if (exit_code in rule.codes) is rule.within)
         return next(found, "")
 
@@ -55,14 +58,17 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
 
 
 def restarts_in(spec: Mapping[str, Any], container: Mapping[str, Any]) -> Restarts:
-    """Returns the rules of a container in a pod spec."""
+    """Returns the restart policy and the restart rules of a container in a pod.
+
+    `spec` is the pod spec. Its `restartPolicy` counts if the container has no policy of its own.
+    """
     return restarts_of(container, spec.get("restartPolicy") or ALWAYS)
 
 
 def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
-    """Returns the rules of a container.
+    """Returns the restart policy and the restart rules of a container.
 
-    `policy` is the pod's policy, which counts if the container has no own one.
+    `policy` is the pod's restart policy, which counts if the container has no policy of its own.
     """
     own = container.get("restartPolicy")
     if not isinstance(own, str) or not own:
@@ -73,7 +79,7 @@ def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
 
 
 def _rule(rule: Any) -> Rule | None:
-    """Returns a restart rule; None if the API server would refuse the rule."""
+    """Returns an entry of `restartPolicyRules`; None if the API server would refuse the entry."""
     exits = rule.get("exitCodes") if isinstance(rule, dict) else None
     if not isinstance(exits, dict) or exits.get("operator") not in OPERATORS:
         return None

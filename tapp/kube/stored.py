@@ -100,6 +100,10 @@ def encoded(value: Any, field: str = "") -> Any:
 
 
 def _encoded_map(value: Document, field: str) -> Document:
+    """Returns a map as the API server writes it: without nulls and dropped zero values.
+
+    `field` is the name of the field that has the map, or `name[]` for an entry of a list.
+    """
     if field in _FREE_MAPS:
         return value
     if field in _QUANTITY_MAPS:
@@ -124,6 +128,7 @@ def _amount(value: Any) -> Any:
 
 
 def _is_absent(key: str, value: Any) -> bool:
+    """Returns True if the API server drops a field with this key and value."""
     if value is False:
         return key in _ABSENT_FALSE
     if isinstance(value, dict):
@@ -282,10 +287,11 @@ def stored_claim(spec: Document) -> Document:
 
 
 def admitted_spec(spec: Document) -> Document:
-    """Returns a stored spec with the fields that the plugins ServiceAccount and Priority fill in.
+    """Returns a stored pod spec with the fields that two admission plugins fill in.
 
-    Only values that depend on the pod alone are filled in. If the PriorityClasses of a cluster give
-    the pod another priority, the API server refuses a spec with these values.
+    The plugins are ServiceAccount and Priority. Only values that depend on the pod alone are filled
+    in. If the PriorityClasses of a cluster give the pod another priority, the API server refuses a
+    spec with these values.
     """
     account = spec.get("serviceAccountName") or "default"
     filled = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **spec}
@@ -293,6 +299,10 @@ def admitted_spec(spec: Document) -> Document:
 
 
 def _filled(value: Any, kind: str) -> Any:
+    """Returns a value with the defaults of its type and of the types of its parts.
+
+    `kind` is the type of the value, a key of `KINDS`. Each entry of a list has this type.
+    """
     if isinstance(value, list):
         return [_filled(item, kind) for item in value]
     if not isinstance(value, dict):
@@ -306,6 +316,10 @@ def _filled(value: Any, kind: str) -> Any:
 
 
 def _container(container: Any, on_host: bool) -> Any:
+    """Returns a container with the defaults that depend on its other fields, or on the pod.
+
+    `on_host` is True if the pod uses the network of its node.
+    """
     if not isinstance(container, dict):
         return container
     found = {
@@ -319,12 +333,14 @@ def _container(container: Any, on_host: bool) -> Any:
 
 
 def _host_port(port: Any) -> Any:
+    """Returns a port with a `hostPort`, which is the `containerPort` by default."""
     if not isinstance(port, dict) or "containerPort" not in port:
         return port
     return {"hostPort": port["containerPort"], **port}
 
 
 def _volume(volume: Any) -> Any:
+    """Returns a volume with the defaults that depend on its other fields."""
     if not isinstance(volume, dict):
         return volume
     # A volume without a source is an emptyDir.

@@ -45,7 +45,10 @@ def _tolerates(toleration: Toleration, taint: Mapping[str, Any]) -> bool:
 
 
 def is_limited(tolerations: Iterable[Toleration]) -> bool:
-    """Returns True if a silent node is tolerated only for a limited time, or not at all."""
+    """Returns True if a pod tolerates a silent node only for a limited time, or not at all.
+
+    `tolerations` are those of the pod.
+    """
     items = list(tolerations)
     return any(_limit(items, key) is not None for key in SILENT)
 
@@ -66,11 +69,13 @@ def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
 
 
 def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> list[Toleration]:
-    """Returns the tolerations of a pod that is created from a template with `tolerations`.
+    """Returns the tolerations of a pod that is created from a template.
 
-    `seconds` is the cluster's default limit for a silent node. If this service moves pods from lost
-    nodes (`moved`), the pods tolerate a silent node without a limit, so that Kubernetes does not
-    evict them.
+    Args:
+        tolerations: the tolerations of the template.
+        seconds: the cluster's default limit for a silent node.
+        moved: True if this service moves pods from lost nodes. The pods then tolerate a silent node
+            without a limit, so that Kubernetes does not evict them.
     """
     if moved:
         return with_defaults(without_limit(tolerations), None)
@@ -80,7 +85,7 @@ def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> 
 def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> list[Toleration]:
     """Returns the tolerations after the admission plugin DefaultTolerationSeconds.
 
-    The plugin adds tolerations for the taints of a silent node, with the limit `seconds`; None
+    The plugin adds tolerations for the taints of a silent node. `seconds` is their limit; None
     means no limit.
     """
     items = list(tolerations)
@@ -91,6 +96,7 @@ def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> lis
 
 
 def _exists(key: str) -> Toleration:
+    """Returns a toleration of the taint `key` without a time limit."""
     return {"key": key, "operator": "Exists", "effect": NO_EXECUTE}
 
 
@@ -106,7 +112,7 @@ def _is_about(toleration: Toleration, key: str) -> bool:
 def _limit(tolerations: list[Toleration], key: str) -> float | None:
     """Returns the seconds for which the taint `key` is tolerated.
 
-    Returns None without a limit, and also if no toleration covers the taint.
+    Returns None if there is no limit, and also if no toleration covers the taint.
     """
     if not any(_is_about(item, key) for item in tolerations):
         return None

@@ -37,7 +37,7 @@ def write_times(managed_fields: Raw) -> tuple[str, str]:
 
 
 def image_writers(managed_fields: Raw) -> dict[str, str]:
-    """Returns container name -> field manager of its image, if another manager has set the image.
+    """Returns container name -> field manager that has set its image, other than this service.
 
     Managed fields attribute the changes of admission to the sender of the request. The entry of
     this service is the one that contains its labels. Returns no writers if the managed fields
@@ -58,9 +58,10 @@ def image_writers(managed_fields: Raw) -> dict[str, str]:
 
 
 def metadata_writers(managed_fields: Raw, part: str) -> dict[str, str]:
-    """Returns key -> field manager, for labels or annotations that another manager wrote last.
+    """Returns key -> field manager, for labels or annotations that another manager has written.
 
-    `part` is `labels` or `annotations`. Returns an empty map if the managed fields cannot be read.
+    `part` is `labels` or `annotations`. Entries of this service are left out. Returns an empty map
+    if the managed fields cannot be read.
     """
     found: dict[str, str] = {}
     try:
