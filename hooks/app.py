@@ -57,13 +57,13 @@ def create_app(
     resize: Callable[[Plan], None] | None = None,
     pacer: Pacer | None = None,
 ) -> Flask:
-    """Returns the WSGI application.
+    """Returns the WSGI application of the service, with all its routes.
 
     Args:
         settings: the settings; None reads them from the environment.
         clock: returns the seconds since the epoch.
         resize: resizes pods after each sync; None uses the settings.
-        pacer: delays syncs; None uses the settings.
+        pacer: delays syncs of large TApps; None creates one from the settings.
 
     Raises:
         pydantic.ValidationError: a setting is invalid.
@@ -111,10 +111,14 @@ def create_app(
 
 
 class _About(msgspec.Struct, frozen=True):
+    """An object in a request, of which only namespace and name are read."""
+
     metadata: AppName = UNNAMED
 
 
 class _Asked(msgspec.Struct, frozen=True):
+    """The parts of a request that name its object: the parent, or the pod of a decorator hook."""
+
     parent: _About = _About()
     object: _About = _About()
 
@@ -123,7 +127,10 @@ _decode_asked = msgspec.json.Decoder(_Asked).decode
 
 
 def namespace_of(body: bytes) -> str:
-    """Returns the namespace of the parent or object of a request, or an empty string."""
+    """Returns the namespace of the parent or object of a request.
+
+    Returns an empty string if the request cannot be read; a later step refuses it.
+    """
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         asked = _decode_asked(body)
         return asked.parent.metadata.namespace or asked.object.metadata.namespace
@@ -131,7 +138,10 @@ def namespace_of(body: bytes) -> str:
 
 
 class _Hooks:
-    """The hooks of one process, as functions from a request's body to the response's body."""
+    """The hooks of one process: functions from a request's body to the response's body.
+
+    `all` maps the name of a hook, which is also its route, to its function.
+    """
 
     def __init__(
         self,
@@ -141,7 +151,15 @@ class _Hooks:
         record: Callable[[Plan, Conditions], None],
         resizer: Callable[[Plan], None],
     ) -> None:
-        """`record` writes Events, and `resizer` resizes pods; both are called after each sync."""
+        """Prepares the hooks, with an empty cache.
+
+        Args:
+            settings: the settings of the service.
+            clock: returns the seconds since the epoch.
+            pacer: delays syncs of large TApps.
+            record: writes the Events of a sync; called after each sync.
+            resizer: sends the resizes of a sync; called after each sync.
+        """
         self._options, self._clock, self._pacer = settings.options, clock, pacer
         self._record, self._resizer = record, resizer
         self._memo, self._turns = Memo(settings.memo_bytes), Turns()
@@ -154,6 +172,11 @@ class _Hooks:
         }
 
     def _at_once(self, answer: Callable[[bytes, float], bytes]) -> Answering:
+        """Returns the function of a hook whose requests are not delayed by the pacer.
+
+        `answer` is called with the body of a request and the time in seconds since the epoch.
+        """
+
         def answering(body: bytes) -> tuple[bytes, float]:
             with self._turns.turn(in_pool(namespace_of, body)):
                 return in_pool(answer, body, self._clock()), 0.0
@@ -163,9 +186,9 @@ class _Hooks:
     def _sync(self, body: bytes) -> tuple[bytes, float]:
         """Handles a sync after the delay of the pacer.
 
-        The request takes a place in `_turns` only after the delay, so it blocks no other request
-        while it waits. The decision uses the time at which the request arrived, because the
-        observed objects are from that time.
+        Returns the body of the response, and the seconds of the delay. The request takes a place in
+        `_turns` only after the delay, so it blocks no other request while it waits. The decision
+        uses the time at which the request arrived, because the observed objects are from that time.
         """
         now, pieces = self._clock(), in_pool(split, body, self._memo)
         paced = paced_request(pieces, len(body))
@@ -180,6 +203,14 @@ class _Hooks:
         return text, waited
 
     def _decide(self, pieces: Pieces, now: float, waited: float) -> tuple[bytes, Synced]:
+        """Decides a sync, and returns the body of the response and the decisions.
+
+        Args:
+            pieces: the parts of the request.
+            now: when the request arrived, in seconds since the epoch.
+            waited: the seconds for which the pacer has delayed the request; the next sync comes
+                earlier by them.
+        """
         started = time.perf_counter()
         known = self._memo.of(pieces.parent)  # other requests may have added to it meanwhile
         asked = Request(structs.replace(pieces, cached=known), TApp, self._memo)
@@ -195,6 +226,7 @@ class _Hooks:
         return text, synced
 
     def _finalize(self, body: bytes, now: float) -> bytes:
+        """Handles a finalize call; `now` is the time in seconds since the epoch."""
         asked = Request(body, Parent, self._memo)
         answer, made = finalize(asked, self._options, now)
         meta = asked.parent.metadata
@@ -210,10 +242,12 @@ class _Hooks:
         return encode(answer)
 
     def _plan(self, body: bytes, now: float) -> bytes:
+        """Handles a request of `/plan`: explains the decisions of a sync and changes nothing."""
         return encode(explain(decide(Request(body, TApp, self._memo), self._options, now)))
 
 
 def _add_errors(app: Flask) -> None:
+    """Registers the functions that turn exceptions into JSON error responses."""
     app.register_error_handler(WireError, _bad_request)
     app.register_error_handler(RefusedError, _refused)
     app.register_error_handler(NamespaceMissingError, _namespace_missing)
@@ -223,7 +257,10 @@ def _add_errors(app: Flask) -> None:
 
 
 def _recorder(settings: Settings) -> Callable[[Plan, Conditions], None]:
-    """Returns the function that writes Events after each sync."""
+    """Returns the function that writes the Events of a sync.
+
+    It does nothing unless the operator has enabled Events (TAPP_EVENTS).
+    """
     if not settings.events:
         return lambda _plan, _conditions: None
     # Without the component nothing of its client is imported.
@@ -233,7 +270,10 @@ def _recorder(settings: Settings) -> Callable[[Plan, Conditions], None]:
 
 
 def _resizer(settings: Settings) -> Callable[[Plan], None]:
-    """Returns the function that sends resizes after each sync."""
+    """Returns the function that sends the resizes of a sync to the API server.
+
+    It does nothing unless the operator has enabled resizes (TAPP_RESIZE).
+    """
     if not settings.resize:
         return lambda _plan: None
     # Without the component nothing of its client is imported.
@@ -263,6 +303,10 @@ def _add_probes(app: Flask) -> None:
 
 
 def _log_plan(plan: Plan, seconds: float) -> None:
+    """Writes a log line about a sync, and counts its actions and holds in the metrics.
+
+    `seconds` is how long the decision took.
+    """
     meta = plan.world.tapp.metadata
     fields: dict[str, Any] = {
         "hook": "sync",
@@ -280,20 +324,24 @@ def _log_plan(plan: Plan, seconds: float) -> None:
 
 
 def _error(code: int, message: str, **more: str) -> Response:
+    """Returns an error response with a JSON body; the entries of `more` are added to the body."""
     return Response(error_body(message, **more), status=code, mimetype=JSON)
 
 
 def _bad_request(error: WireError) -> Response:
+    """Returns the response with code 400 for a request that cannot be read."""
     LOGGER.warning("bad request", extra={"fields": {"path": error.path, "error": error.message}})
     return _error(400, error.message, path=error.path)
 
 
 def _too_deep(_: RecursionError) -> Response:
     # A request that can be decoded may still be too deep for rules that recurse into it.
+    """Returns the response with code 400 for a request that is nested too deeply."""
     return _bad_request(WireError("", "is nested too deeply"))
 
 
 def _refused(error: RefusedError) -> Response:
+    """Returns the response for a request that the service refuses, with the code of the error."""
     response = _error(error.code, error.message, path=error.path)
     if error.code in _HEADERS:
         response.headers.add(*_HEADERS[error.code])
@@ -301,11 +349,13 @@ def _refused(error: RefusedError) -> Response:
 
 
 def _namespace_missing(error: NamespaceMissingError) -> Response:
+    """Returns the response with code 503 for a request without the Namespace that claims need."""
     LOGGER.warning("no answer", extra={"fields": {"error": str(error)}})
     return _error(503, str(error))
 
 
 def _http_error(error: HTTPException) -> Response:
+    """Returns the response for an error that Flask detects, such as an unknown route."""
     response = _error(error.code or 500, error.description or error.name)
     if error.code == 405:  # noqa: PLR2004 - an HTTP status code
         allowed = getattr(error, "valid_methods", None) or []
@@ -314,6 +364,7 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _bug(error: Exception) -> Response:
+    """Returns the response with code 500 for an unexpected exception, whose traceback is logged."""
     request_id = secrets.token_hex(8)
     LOGGER.error("internal error", exc_info=error, extra={"fields": {"requestId": request_id}})
     return _error(500, "internal error; the log has more under this id", requestId=request_id)

@@ -10,6 +10,11 @@ def customize(parent: Parent, has_claims: bool, declared: Declared) -> dict[str,
     """Returns the related objects that claims need: the Namespace, and perhaps StorageClasses.
 
     Metacontroller calls this hook once for each generation of a TApp, and caches the result.
+
+    Args:
+        parent: the metadata of the TApp.
+        has_claims: True if the TApp may have claims. Without claims no related object is needed.
+        declared: the kinds of children that the CompositeController declares.
     """
     if not has_claims:
         return {"relatedResources": []}

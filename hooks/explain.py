@@ -70,7 +70,7 @@ def explain(plan: Plan) -> dict[str, Any]:
 
 
 def counts(plan: Plan) -> dict[str, dict[str, int]]:
-    """Counts instances by the action and by the reason of their decision."""
+    """Returns how many instances have each action, and how many have each reason of a decision."""
     decisions = [case.decision for case in plan.notable]
     actions = Counter([decision.action.value for decision in decisions])
     reasons = Counter([decision.reason for decision in decisions])
@@ -82,7 +82,11 @@ def counts(plan: Plan) -> dict[str, dict[str, int]]:
 
 
 def holds(plan: Plan) -> dict[str, int]:
-    """Counts pods on hold whose pending action is new, and those whose time limit has passed."""
+    """Counts pods on hold, for the metrics.
+
+    Returns `asked` -> pods whose pending action is new, and `expired` -> pods that are changed
+    because the time limit of their hold has passed.
+    """
     found = {"asked": 0, "expired": 0}
     for case in plan.notable:
         pod, decision = case.instance.pod, case.decision

@@ -15,9 +15,10 @@ from tapp.world import Options
 def finalize(
     request: Request[Parent], options: Options, now: float
 ) -> tuple[dict[str, Any], Teardown]:
-    """Handles a finalize call.
+    """Handles a finalize call, which Metacontroller sends while a TApp is being deleted.
 
-    The response has `status`, the `children` that stay, and `finalized`.
+    Returns the response with `status`, the `children` that stay, and `finalized`; and the
+    decisions. `now` is the time in seconds since the epoch.
     """
     decided = tear_down(
         request.parent,
@@ -50,6 +51,7 @@ def finalize(
 
 
 def _child(request: Request[Parent], decided: Teardown, pod: Pod) -> Child:
+    """Returns a pod that stays as JSON, with the labels and annotations that are written to it."""
     mark, manifests = decided.marks.get(pod.name), request.manifests
     if mark is None:
         return unchanged_pod(pod, manifests)

@@ -20,15 +20,21 @@ Document = dict[str, Any]
 
 
 class _Request(msgspec.Struct, frozen=True):
+    """A request of the DecoratorController; `object` is the JSON of a pod."""
+
     object: Raw
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    """The labels and the ownerReferences of a pod, of any shape."""
+
     labels: Any = None
     owner_references: Any = None
 
 
 class _Object(msgspec.Struct, frozen=True):
+    """The parts of a pod that this hook reads in addition to `observe_alone`."""
+
     metadata: _Meta
     status: Raw = Raw(b"null")
 
@@ -39,10 +45,14 @@ _decode_status = msgspec.json.Decoder(dict[str, Any] | None).decode
 
 
 def answer_pod_status(body: bytes, now: float) -> Document:
-    """Handles a sync call of the DecoratorController about the pod in `object`.
+    """Handles a sync call of the DecoratorController about one pod.
 
     The response has `status`. If the passing of time may change the status, it also has
     `resyncAfterSeconds`. Raises WireError if the body is no such request.
+
+    Args:
+        body: the body of the request; its `object` is the pod.
+        now: the time in seconds since the epoch.
     """
     text = decoded(_decode_request, body, "").object
     pod = observe_alone(text, "object")

@@ -19,7 +19,7 @@ from tapp.world import Options
 
 
 class Synced(NamedTuple):
-    """The result of a sync call."""
+    """The result of a sync call: the response, and the decisions behind it for logs and Events."""
 
     answer: dict[str, Any]  # `status`, `children` and, if due, `resyncAfterSeconds`
     plan: Plan
@@ -27,13 +27,15 @@ class Synced(NamedTuple):
 
 
 def decide(request: Request[TApp], options: Options, now: float) -> Plan:
+    """Returns all decisions of a sync; `now` is the time in seconds since the epoch."""
     return make_plan(world_of(request), options, now)
 
 
 def sync(request: Request[TApp], options: Options, now: float) -> Synced:
-    """Handles a sync call.
+    """Handles a sync call: decides, and builds the response.
 
-    Raises NamespaceMissingError as `desired_children` does.
+    `now` is the time in seconds since the epoch. Raises NamespaceMissingError if a claim has to be
+    created and the request lacks the Namespace.
     """
     plan = decide(request, options, now)
     conditions = conditions_of(plan)

@@ -14,8 +14,13 @@ def api_server_of(
 ) -> tuple[str, str]:
     """Returns the host and the port of the API server.
 
-    Raises AccountError if the environment has no host or port, or if `token` or `ca.crt` is missing
-    or empty in the directory `account`.
+    Raises AccountError if the environment has no host or port, or if a file of the account is
+    missing or empty.
+
+    Args:
+        account: the directory of the service account, with the files `token` and `ca.crt`.
+        component: the component that needs the account: `events` or `resize`. The error names it.
+        environ: the environment variables.
     """
     try:
         if not all((account / name).read_text().strip() for name in ("token", "ca.crt")):

@@ -60,7 +60,10 @@ def bind(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def reached(environ: Mapping[str, str] = os.environ) -> tuple[str, int]:
-    """Returns the host and the port under which this machine reaches the service."""
+    """Returns the host and the port under which this machine reaches the service.
+
+    The host differs from `host` if the service listens on all addresses.
+    """
     name = host(environ)
     if name in ("::", "0.0.0.0"):  # noqa: S104 - compares only
         name = "::1" if name == "::" and _has_ipv6() else LOCAL
@@ -68,6 +71,17 @@ def reached(environ: Mapping[str, str] = os.environ) -> tuple[str, int]:
 
 
 def _number(environ: Mapping[str, str], name: str, default: int, most: int, what: str) -> int:
+    """Returns the number in an environment variable.
+
+    Raises SystemExit if the variable is not a number from 1 to `most`.
+
+    Args:
+        environ: the environment variables.
+        name: the name of the variable.
+        default: the result if the variable is empty or not set.
+        most: the largest valid number.
+        what: the meaning of the number for the message, such as "a port".
+    """
     text = environ.get(name, "")
     if not text:
         return default

@@ -23,6 +23,10 @@ class Tokens:
         self._reload()
 
     def _reload(self) -> None:
+        """Reads the file again.
+
+        Raises TokenFileError if the file is unreadable or holds no token.
+        """
         try:
             lines = self._path.read_bytes().splitlines()
         except OSError as error:
@@ -35,7 +39,8 @@ class Tokens:
     def accept(self, header: str | None) -> bool:
         """Returns True if an Authorization header carries one of the tokens.
 
-        The comparison takes the same time for every token of the same length.
+        The comparison takes the same time for every token of the same length. `header` is the value
+        of the header; None if the request has none.
         """
         with suppress(TokenFileError):  # the tokens of the last successful read stay valid
             self._reload()

@@ -36,9 +36,12 @@ class Bodies:
     """
 
     def __init__(self, limit: int, seconds: float) -> None:
-        """Sets the limits: `limit` bytes for one body, and for the sum of all bodies of the worker.
+        """Sets the limits of size and time.
 
-        A body may take `seconds` to arrive, and a client may take `seconds` to read its response.
+        Args:
+            limit: the most bytes of one body, and of all bodies of the worker together.
+            seconds: the time in which a body has to arrive, and in which a client has to read its
+                response.
         """
         self._limit, self._seconds, self._held = limit, seconds, 0
 
@@ -68,9 +71,10 @@ class Bodies:
             self._held -= received.tell()
 
     def bound(self, request: Request, response: Response) -> None:
-        """Limits the time to read the response, and closes the connection if a body is unread.
+        """Limits the time in which the client may read the response.
 
-        gunicorn could not find the beginning of the next request after an unread body.
+        Also closes the connection after the response if the body of the request is unread: gunicorn
+        could not find the beginning of the next request after it.
         """
         if _SOCKET not in request.environ:
             return
@@ -85,6 +89,10 @@ class Bodies:
             response.call_on_close(partial(_drop, body))
 
     def _length_of(self, request: Request) -> int:
+        """Returns the length of a request's body in bytes, according to its headers.
+
+        Raises RefusedError if the body is no plain JSON, is sent in chunks, or is too large.
+        """
         environ = request.environ
         if environ.get("CONTENT_TYPE") != JSON and request.mimetype not in (JSON, ""):
             kind = request.mimetype
@@ -100,6 +108,10 @@ class Bodies:
         return length
 
     def _hold(self, size: int) -> None:
+        """Counts received bytes.
+
+        Raises RefusedError if all bodies together are too large.
+        """
         self._held += size
         if self._held > self._limit:
             text = f"requests of more than {self._limit} bytes (TAPP_MAX_BODY_BYTES) are in flight"
@@ -107,6 +119,7 @@ class Bodies:
 
 
 def _read(body: Any, size: int) -> bytes:
+    """Returns at most `size` bytes of a body; none if the body or the connection has ended."""
     try:
         piece: bytes = body.read(size)
     except OSError:
@@ -115,6 +128,7 @@ def _read(body: Any, size: int) -> bytes:
 
 
 def _drop(body: Any) -> None:
+    """Receives and drops the rest of a body, for at most `_LINGER` seconds."""
     with suppress(ParseException), gevent.Timeout(_LINGER, False):
         while _read(body, _PIECE):
             gevent.sleep(0)

@@ -24,25 +24,30 @@ TIMEOUT = (3, 10)
 
 
 class Cluster:
-    """The API server, used as the service account of this service's pod."""
+    """A connection to the API server, with the service account of this service's pod."""
 
     def __init__(
         self, account: Path, environ: Mapping[str, str] = os.environ, component: str = "events"
     ) -> None:
-        """Reads the address of the API server from `environ`; does not connect yet.
+        """Reads the address of the API server; does not connect yet.
 
-        `account` is a directory with `token` and `ca.crt`. Raises AccountError if the address or
-        one of the files is missing. The error names the `component` that installs the account.
+        Raises AccountError if the address or a file of the account is missing.
+
+        Args:
+            account: the directory of the service account, with the files `token` and `ca.crt`.
+            environ: the environment variables, which have the address.
+            component: the component that needs the account: `events` or `resize`. The error names
+                it.
         """
         self._account = account
         self._pool: HTTPSConnectionPool | None = None
         self._host, self._port = api_server_of(account, component, environ)
 
     def create(self, event: Document) -> bool:
-        """Creates an Event and returns True, or False if an Event of that name exists.
+        """Creates an Event and returns True, or returns False if an Event of that name exists.
 
-        Raises TemporaryError if a later attempt may succeed, and RejectedError if the API
-        server rejects the Event for good.
+        Raises TemporaryError if a later attempt may succeed, and RejectedError if the API server
+        rejects the Event for good.
         """
         space = event["metadata"]["namespace"]
         path = f"/apis/events.k8s.io/v1/namespaces/{space}/events"
@@ -59,6 +64,17 @@ class Cluster:
         return self._send("PATCH", path, "application/strategic-merge-patch+json", patch)
 
     def _send(self, method: str, path: str, kind: str, body: Document) -> bool:
+        """Sends a request and returns True, or returns False if the response is 409 (conflict).
+
+        Raises TemporaryError if a later attempt may succeed, and RejectedError if the API server
+        rejects the request for good.
+
+        Args:
+            method: the HTTP method.
+            path: the path of the resource.
+            kind: the Content-Type of the body.
+            body: the body, which is sent as JSON.
+        """
         try:
             if self._pool is None:
                 self._pool = self._connections()
@@ -91,6 +107,7 @@ class Cluster:
             self._pool = None
 
     def _connections(self) -> HTTPSConnectionPool:
+        """Returns a new pool of connections, which verify the certificate of the API server."""
         connect, read = TIMEOUT
         return HTTPSConnectionPool(
             f"[{self._host}]" if ":" in self._host else self._host,
@@ -106,7 +123,7 @@ _RETRYABLE = (401, 408, 429)
 
 
 def _may_lack_roles(response: BaseHTTPResponse) -> bool:
-    """Returns True if the authorizer rejects a request, which may be wrong for a moment.
+    """Returns True if a request was rejected perhaps only because the API server has just started.
 
     An API server that has just started authorizes requests before it has read the roles. The
     authorizer's message has fixed words. Any other 403 is final: the namespace is being deleted, or
@@ -118,10 +135,12 @@ def _may_lack_roles(response: BaseHTTPResponse) -> bool:
 
 
 def _text_of(response: BaseHTTPResponse) -> str:
+    """Returns code, reason and beginning of an error response on one line."""
     text = " ".join(response.data.decode(errors="replace").split())
     return f"{response.status} {response.reason}: {text[:300]}"
 
 
 def _retry_after(response: BaseHTTPResponse) -> float:
+    """Returns the seconds in the header Retry-After; 0 if it has no number."""
     text = response.headers.get("Retry-After", "")
     return float(whole(text) or 0)

@@ -8,12 +8,16 @@ LONGEST: Final = 500  # Characters of a text in an error body: the text may quot
 
 
 class RefusedError(Exception):
-    """A request that the service refuses with an HTTP error."""
+    """A request that the service refuses: the HTTP status code and the message of the response."""
 
     def __init__(self, code: int, message: str, path: str = "") -> None:
-        """Stores the status code, the message, and the path of the invalid field.
+        """Stores the parts of the response.
 
-        `path` is a path in the JSON document of the request, or "" if the error is about no field.
+        Args:
+            code: the HTTP status code.
+            message: the message for the client.
+            path: the path of the invalid field in the JSON of the request; empty if the error is
+                about no field.
         """
         super().__init__(message)
         self.code = code
@@ -22,9 +26,13 @@ class RefusedError(Exception):
 
 
 def error_body(message: str, **more: str) -> bytes:
-    """Returns the JSON of an error response with the message and the entries of `more`.
+    """Returns the JSON of an error response.
 
-    Leaves out empty entries, and cuts long texts.
+    Long texts are cut.
+
+    Args:
+        message: the message, as the entry `error`.
+        more: further entries; empty ones are left out.
     """
     texts = {"error": message, **{key: value for key, value in more.items() if value}}
     return msgspec.json.encode({key: value[:LONGEST] for key, value in texts.items()})

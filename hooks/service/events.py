@@ -52,7 +52,7 @@ class Outcome(StrEnum):
 
 
 class Recorder:
-    """Queues the Events of syncs; a separate thread creates them."""
+    """Queues the Events of syncs; a separate thread sends them to the API server."""
 
     def __init__(
         self,
@@ -79,7 +79,11 @@ class Recorder:
         self._pid = 0
 
     def queue(self, plan: Plan, conditions: Conditions) -> None:
-        """Queues the Events of a sync. Does not wait for the API server, and never raises."""
+        """Queues the Events of a sync.
+
+        Does not wait for the API server, and never raises. Events that are over the limit of the
+        TApp are dropped and counted.
+        """
         try:
             tapp = plan.world.tapp
             for event in events(plan, conditions):
@@ -90,7 +94,10 @@ class Recorder:
             LOGGER.error("events", exc_info=error)
 
     def close(self, seconds: float = 2.0) -> None:
-        """Gives the thread `seconds` to create the queued Events; drops and counts the rest."""
+        """Ends the thread, which has some seconds left to create the queued Events.
+
+        The Events that remain after `seconds` are dropped and counted.
+        """
         if self._pid != os.getpid():
             return
         self._stopping.set()
@@ -127,6 +134,10 @@ class Recorder:
         return may
 
     def _put(self, document: Document) -> None:
+        """Adds an Event to the queue.
+
+        If the queue is full, its oldest Event is dropped.
+        """
         lost = None
         with self._changed:
             self._ensure_thread()
@@ -161,13 +172,20 @@ class Recorder:
                 _count(outcome)
 
     def _next(self) -> Document | None:
-        """Waits for the next Event. Returns None if the queue is empty after `close`."""
+        """Waits for the next Event in the queue and returns it.
+
+        Returns None if the queue is empty after `close`.
+        """
         with self._changed:
             while not self._queue and not self._stopping.is_set():
                 self._changed.wait()
             return self._queue.popleft() if self._queue else None
 
     def _write(self, document: Document) -> tuple[Outcome, str]:
+        """Creates an Event, with several attempts if the API server fails for a moment.
+
+        Returns the outcome and the last error; the error is empty if the Event exists now.
+        """
         failure = ""
         for pause in (*PAUSES, 0.0):
             try:
@@ -183,7 +201,13 @@ class Recorder:
         return Outcome.FAILED, failure
 
     def _drop(self, name: str, outcome: Outcome, failure: str) -> None:
-        """Counts an Event that was not created, and lets a later sync queue the Event again."""
+        """Counts an Event that was not created, and lets a later sync queue the Event again.
+
+        Args:
+            name: the name of the Event.
+            outcome: the outcome to count.
+            failure: the reason, for the log.
+        """
         _count(outcome)
         with self._changed:
             self._taken.pop(name, None)
@@ -196,13 +220,18 @@ class Recorder:
 
 
 def _count(outcome: Outcome) -> None:
+    """Counts an outcome in the metrics."""
     metrics.EVENTS.labels(outcome.value).inc()
 
 
 def document_of(tapp: TApp, event: Event, at: float, instance: str) -> Document:
-    """Returns the `events.k8s.io/v1` Event about a TApp, and about a pod if `event` names one.
+    """Returns an Event as JSON (`events.k8s.io/v1`).
 
-    `at` is the time of the Event in seconds since the epoch.
+    Args:
+        tapp: the TApp that the Event is about.
+        event: the Event; it may name a pod, which becomes the related object.
+        at: the time of the Event, in seconds since the epoch.
+        instance: the name of this replica of the service.
     """
     meta = tapp.metadata
     document: Document = {

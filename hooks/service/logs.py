@@ -30,7 +30,10 @@ class JsonFormatter(logging.Formatter):
 
 
 def cut(value: Any) -> Any:
-    """Returns a text cut to `LONGEST` characters with a note of its length, or the value itself."""
+    """Returns a text cut to `LONGEST` characters, with its full length at the end.
+
+    A shorter text, or a value that is no text, is returned as it is.
+    """
     if isinstance(value, str) and len(value) > LONGEST:
         return f"{value[:LONGEST]}... ({len(value)} characters)"
     return value
@@ -40,7 +43,10 @@ _ENCODER = json.JSONEncoder(default=lambda value: cut(str(value)))
 
 
 def configure(level: str) -> None:
-    """Sends the log of the service to standard output, from this level on."""
+    """Sends the log of the service to standard output.
+
+    `level` is the lowest level that is logged: DEBUG, INFO, WARNING or ERROR.
+    """
     if not LOGGER.handlers:
         handler = logging.StreamHandler(sys.stdout)
         handler.setFormatter(JsonFormatter())

@@ -40,6 +40,8 @@ HURRY.set()
 
 
 class _Meta(msgspec.Struct, frozen=True):
+    """The parts of a TApp's metadata that determine whether a sync waits."""
+
     uid: str = ""
     generation: Any = None
     deletion_timestamp: Any = msgspec.field(name="deletionTimestamp", default=None)
@@ -68,7 +70,12 @@ class PacedRequest(NamedTuple):
 def paced_request(pieces: Pieces, size: int) -> PacedRequest:
     """Returns the parts of a sync request that determine whether the request waits.
 
-    The uid is empty if the TApp has fewer than `SMALL` pods, or if its metadata cannot be read.
+    The uid is empty, so that the request never waits, if the TApp has fewer than `SMALL` pods or if
+    its metadata cannot be read.
+
+    Args:
+        pieces: the parts of the request.
+        size: the length of the request's body in bytes.
     """
     pods = len(pieces.children[POD])
     if pods < SMALL:
@@ -82,7 +89,10 @@ def paced_request(pieces: Pieces, size: int) -> PacedRequest:
 
 
 class Pacer:
-    """Delays the sync requests of large TApps. A process has one, used by all its threads."""
+    """Delays the sync requests of large TApps, so that Metacontroller merges more events into one.
+
+    A process has one pacer, which all its threads use.
+    """
 
     def __init__(
         self,
@@ -133,7 +143,10 @@ class Pacer:
                 self._answers.popitem(last=False)
 
     def _due(self, request: PacedRequest) -> float:
-        """Returns the time by `clock` at which the request may be decided."""
+        """Returns when a request may be decided, in the seconds of the pacer's clock.
+
+        A time in the past means that the request need not wait.
+        """
         at, intent = self._answers.get(request.uid, (0.0, None))
         if intent != request.intent:
             return at
@@ -142,7 +155,8 @@ class Pacer:
     def _enter(self, size: int) -> bool:
         """Counts a request as waiting and returns True.
 
-        Returns False, without counting it, if too many requests or bytes wait already.
+        Returns False, without counting the request, if too many requests or bytes wait already.
+        `size` is the length of the request's body in bytes.
         """
         with self._lock:
             if self._waiting >= MOST or self._bytes + size > MOST_BYTES:

@@ -40,7 +40,7 @@ class Outcome(StrEnum):
 
 
 class Resizer:
-    """Queues the resizes of syncs; a separate thread sends them."""
+    """Queues the resizes of syncs; a separate thread sends them to the API server."""
 
     def __init__(
         self,
@@ -62,7 +62,10 @@ class Resizer:
         self._pid = 0
 
     def queue(self, plan: Plan) -> None:
-        """Queues the resizes of a sync. Does not wait for the API server, and never raises."""
+        """Queues the resizes of a sync.
+
+        Does not wait for the API server, and never raises.
+        """
         try:
             for patch in patches(plan):
                 self._put(patch)
@@ -71,7 +74,7 @@ class Resizer:
             LOGGER.error("resizes", exc_info=error)
 
     def close(self, seconds: float = 2.0) -> None:
-        """Ends the thread and waits for it for `seconds`.
+        """Ends the thread, and waits at most `seconds` for its end.
 
         Drops the queued resizes, which a later sync decides again.
         """
@@ -82,6 +85,9 @@ class Resizer:
             self._thread.join(seconds)
 
     def _put(self, patch: Patch) -> None:
+        """Adds a resize to the queue, unless the same resize was queued less than `PAUSE` seconds
+        ago.
+        """
         with self._lock:
             now, uid = self._clock(), patch.document["metadata"]["uid"]
             at, before = self._asked.get(uid, (float("-inf"), {}))
@@ -98,7 +104,10 @@ class Resizer:
             self._tell(patch, Outcome.DROPPED, "the queue is full")
 
     def _ensure_thread(self) -> None:
-        """Starts the thread with a new queue once in each process: a fork inherits no threads."""
+        """Starts the thread with a new queue, once in each process.
+
+        A process that was forked from another one inherits no threads.
+        """
         if self._pid == os.getpid():
             return
         self._queue: Queue[tuple[float, Patch] | None] = Queue(self._queued)
@@ -108,6 +117,7 @@ class Resizer:
         self._thread.start()
 
     def _run(self) -> None:
+        """Sends one resize after the other, until `close` is called."""
         while (found := self._queue.get()) is not None and not self._stopped:
             at, patch = found
             if self._clock() - at > STALE:
@@ -128,7 +138,7 @@ class Resizer:
                     self._forget(patch)
 
     def _forget(self, patch: Patch) -> None:
-        """Lets the next sync send a resize of this pod again immediately.
+        """Lets the next sync send a resize of the same pod again immediately.
 
         The next sync knows the current state of the pod.
         """
@@ -136,6 +146,7 @@ class Resizer:
             self._asked.pop(patch.document["metadata"]["uid"], None)
 
     def _tell(self, patch: Patch, outcome: Outcome, error: str) -> None:
+        """Counts and logs a resize that was not done."""
         _count(outcome)
         pod = f"{patch.namespace}/{patch.name}"
         fields = {"outcome": outcome, "pod": pod, "error": error}
@@ -143,4 +154,5 @@ class Resizer:
 
 
 def _count(outcome: Outcome) -> None:
+    """Counts an outcome in the metrics."""
     metrics.RESIZES.labels(outcome.value).inc()

@@ -102,6 +102,10 @@ def forget_log_handlers() -> None:
 
 
 def _sentence(error: Any) -> str:
+    """Returns a sentence about an invalid setting: the variable, its value, and the allowed values.
+
+    `error` is an entry of pydantic's `ValidationError.errors`.
+    """
     name = str(error["loc"][0])
     variable = f"TAPP_{name.upper()}"
     said = error["msg"].removeprefix("Value error, must be ")
@@ -110,6 +114,7 @@ def _sentence(error: Any) -> str:
 
 
 def _allowed(field: FieldInfo) -> str:
+    """Returns the allowed values of a setting in words; empty if its type says too little."""
     limits = [
         f"{words} {getattr(rule, key)}"
         for rule in field.metadata
@@ -121,6 +126,10 @@ def _allowed(field: FieldInfo) -> str:
 
 
 def _check_tls() -> None:
+    """Checks the files of the TLS settings.
+
+    Raises SystemExit if they cannot be used.
+    """
     names = [f"TAPP_TLS_{part}_FILE" for part in ("CERT", "KEY", "CLIENT_CA")]
     cert, key, authority = (os.environ.get(name) or None for name in names)
     if not cert:
@@ -145,6 +154,7 @@ def _check_tls() -> None:
 def _temporary() -> list[str]:
     # tempfile raises an error if none of TMPDIR, /tmp, /var/tmp and the current directory is
     # writable.
+    """Returns the directory for temporary files in a list; empty if none is writable."""
     try:
         return [tempfile.gettempdir()]
     except FileNotFoundError:
@@ -169,5 +179,9 @@ def _writable(*directories: str) -> str:
 
 
 def _try(directory: str) -> None:
+    """Creates a file of `_ROOM` bytes and removes it.
+
+    Raises OSError if that is not possible.
+    """
     with tempfile.TemporaryFile(dir=directory) as file:
         os.posix_fallocate(file.fileno(), 0, _ROOM)

@@ -56,14 +56,22 @@ class Handshakes:
     """
 
     def __init__(self, load: Callable[[], ssl.SSLContext]) -> None:
-        """Stores `load`, which reads the certificate and the key into a new context."""
+        """Stores the function that loads the certificate.
+
+        `load` reads the certificate and the key into a new context, and raises OSError if that
+        fails.
+        """
         self._load = load
 
     def wrap_socket(self, sock: Any, **options: Any) -> ssl.SSLSocket:
-        """Does the handshake and returns the TLS connection.
+        """Does the handshake on an accepted connection, and returns the TLS connection.
 
         Raises GreenletExit, which closes the connection, if the certificate cannot be read, or if
         the handshake fails or takes longer than `SECONDS`.
+
+        Args:
+            sock: the accepted connection.
+            options: arguments for `ssl.SSLContext.wrap_socket`.
         """
         try:
             context = self._load()

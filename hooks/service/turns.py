@@ -35,9 +35,10 @@ class Turns:
 
     @contextmanager
     def turn(self, namespace: str) -> Iterator[None]:
-        """Waits for a place, and keeps the place until the `with` block ends.
+        """Waits for a place to decide a request, and keeps the place until the `with` block ends.
 
         Raises RefusedError if the worker or the namespace has too many requests already.
+        `namespace` is that of the TApp; empty if it is unknown.
         """
         own = self._requests[namespace]
         if self._requests.total() >= MOST or own >= MOST_OF_A_NAMESPACE:

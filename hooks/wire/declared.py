@@ -16,20 +16,28 @@ _NEVER_UPDATED = ("", "OnDelete")
 
 
 class _Strategy(msgspec.Struct, frozen=True, gc=False):
+    """The update strategy of a kind of children."""
+
     method: str | None = None
 
 
 class _Child(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A kind of children that a CompositeController declares, an entry of `childResources`."""
+
     api_version: str | None = None
     resource: str | None = None
     update_strategy: _Strategy | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The part of a CompositeController's spec that declares its children."""
+
     child_resources: list[_Child] | None = None
 
 
 class _Controller(msgspec.Struct, frozen=True, gc=False):
+    """A CompositeController."""
+
     spec: _Spec | None = None
 
 
@@ -37,9 +45,10 @@ _decode = msgspec.json.Decoder(_Controller | None).decode
 
 
 def declared(controller: Raw) -> Declared:
-    """Returns the kinds that a CompositeController declares.
+    """Returns the kinds of children that a CompositeController declares, beyond pods and claims.
 
-    `controller` is its JSON, or null. If it cannot be read, it counts as declaring pods and claims.
+    `controller` is the JSON of the CompositeController, or null. If it cannot be read, no further
+    kinds count as declared.
     """
     try:
         found = as_deep_as_readable(_decode, controller)

@@ -55,9 +55,12 @@ class WireError(ValueError):
     """A request that Metacontroller would not send, with the path of the error."""
 
     def __init__(self, path: str, message: str) -> None:
-        """`path` is the path of the invalid field, such as `parent.metadata.uid`.
+        """Stores the path and the message of the error.
 
-        `message` says what is wrong and what to do about it.
+        Args:
+            path: the path of the invalid field, such as `parent.metadata.uid`; empty for the whole
+                request.
+            message: the mistake, and what to do about it.
         """
         super().__init__(f"{path}: {message}" if path else message)
         self.path = path
@@ -65,9 +68,14 @@ class WireError(ValueError):
 
 
 def decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
-    """Decodes JSON; parts that are nested too deeply are replaced by null.
+    """Returns decoded JSON; parts that are nested too deeply are replaced by null.
 
     Raises WireError with the path of the error.
+
+    Args:
+        decode: decodes the text and raises msgspec.DecodeError if it is not valid.
+        raw: the JSON text.
+        path: the path of the text in the request, for an error.
     """
     try:
         return as_deep_as_readable(decode, raw)
@@ -82,7 +90,10 @@ def decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
 
 
 def as_deep_as_readable(decode: Callable[[Any], T], raw: bytes | Raw) -> T:
-    """Decodes JSON, or its `shallow` form if it is nested too deeply."""
+    """Returns decoded JSON; if the text is nested too deeply, its `shallow` form is decoded.
+
+    `decode` decodes the text, and its exceptions are not caught.
+    """
     try:
         return decode(raw)
     except RecursionError:
@@ -90,12 +101,22 @@ def as_deep_as_readable(decode: Callable[[Any], T], raw: bytes | Raw) -> T:
 
 
 def child_path(kind: Kind, key: str) -> str:
-    """Returns the path of a child in the request, for an error."""
+    """Returns the path of a child in the request, for an error.
+
+    `key` is the key of the child among the children of its kind.
+    """
     return f"children[{kind.key!r}][{key!r}]"
 
 
 def check_identity(path: str, name: str, namespace: str | None, expected: str) -> None:
-    """Raises WireError if a child has no name, or another namespace than its parent."""
+    """Raises WireError if a child has no name, or another namespace than its parent.
+
+    Args:
+        path: the path of the child in the request.
+        name: the name of the child.
+        namespace: the namespace of the child; None if it has none.
+        expected: the namespace of the parent.
+    """
     if not name:
         raise WireError(f"{path}.metadata.name", "is empty")
     if namespace not in (expected, None):
@@ -111,9 +132,14 @@ def by_name(
 ) -> dict[str, T]:
     """Reads the children of a kind, and returns them by name.
 
-    `texts` maps the keys of the request to the JSON of the children. `read` takes the JSON and the
-    path of a child, and returns its name, its namespace and the value. Raises WireError if a child
-    has no name, has the name of another child, or cannot be read.
+    Raises WireError if a child has no name, has the name of another child, or cannot be read.
+
+    Args:
+        kind: the kind.
+        texts: the JSON of the children, by their keys in the request.
+        namespace: the namespace of the parent.
+        read: returns name, namespace and value of a child, from its JSON and its path in the
+            request.
     """
     found: dict[str, T] = {}
     for key, raw in texts.items():
@@ -127,5 +153,8 @@ def by_name(
 
 
 def refuse_twice(path: str, name: str) -> NoReturn:
-    """Raises WireError for a child that has the same name as another child."""
+    """Raises WireError for a child that has the same name as another child.
+
+    `path` is the path of the child in the request.
+    """
     raise WireError(f"{path}.metadata.name", f"{name!r} is in the request twice")

@@ -30,23 +30,29 @@ T = TypeVar("T")
 
 
 def pod_bytes(text: bytes) -> int:
-    """Estimates the memory of a cached pod, in bytes, from its JSON."""
+    """Estimates the memory of a cached pod, in bytes, from the length of its JSON."""
     return 2_000 + len(text)
 
 
 def spec_bytes(text: bytes, filled_in: Iterable[tuple[Template, Template]]) -> int:
-    """Estimates the memory of a cached spec, in bytes, from its JSON and its filled-in templates.
+    """Estimates the memory of a cached spec, in bytes.
 
-    `filled_in` is the result of `Templates.filled_templates`. The cache keeps only the hashes,
-    labels, annotations and images of a filled-in template. Its pod spec is filled in again when a
-    pod is created.
+    The cache keeps only the hashes, labels, annotations and images of a filled-in template. Its pod
+    spec is filled in again when a pod is created.
+
+    Args:
+        text: the JSON of the spec.
+        filled_in: the result of `Templates.filled_templates`.
     """
     own = sum([_own_bytes(*pair) for pair in filled_in])
     return 10_000 + 40 * len(text) + own
 
 
 def _own_bytes(written: Template, own: Template) -> int:
-    """Estimates the memory of the parts of a filled-in template that its written form lacks."""
+    """Estimates the memory that an instance's own template needs in addition, in bytes.
+
+    `written` is the template with placeholders, with which `own` shares equal parts.
+    """
     found = 1_500
     for part in ("labels", "annotations", "images"):
         entries, shared = getattr(own, part), getattr(written, part)
@@ -68,11 +74,9 @@ _decode_name = msgspec.json.Decoder(AppName).decode
 
 
 class Cached(Generic[T]):
-    """A value that was made from a text.
+    """A value that was made from a JSON text, with the length and the hash of that text.
 
-    Only the length and the hash of the text are kept.
-
-    `size` is the estimated memory of the value in bytes.
+    The text itself is not kept. `size` is the estimated memory of the value in bytes.
     """
 
     __slots__ = ("hash", "length", "size", "value")
@@ -87,12 +91,12 @@ class Cached(Generic[T]):
 
 
 class CachedSpec(Cached[Templates]):
-    """The templates of a spec, filled in for all its instances."""
+    """The cached spec of a TApp: its templates, filled in for all instances."""
 
     __slots__ = ()
 
     def __init__(self, text: bytes, value: Templates) -> None:
-        """Fills in the templates of all instances."""
+        """Fills in the templates of all instances; `text` is the JSON of the spec."""
         value = value.with_own_templates()
         super().__init__(text, value, spec_bytes(text, value.filled_templates()))
 
@@ -116,12 +120,12 @@ class CachedApp:
 
 
 class Memo:
-    """The cached TApps of one worker, up to a limit."""
+    """The cache of one worker: the decoded specs and pods of TApps, up to a limit of memory."""
 
     def __init__(self, limit: int) -> None:
-        """Starts empty.
+        """Starts with an empty cache.
 
-        `limit` is the maximum memory of this process's cache in bytes; 0 turns it off.
+        `limit` is the maximum memory of this process's cache in bytes; 0 turns the cache off.
         """
         self._limit = limit
         self._size = 0
@@ -134,7 +138,10 @@ class Memo:
         return self._size
 
     def of(self, parent: Mapping[str, Raw]) -> CachedApp:
-        """Returns the cached values of a TApp, by its name; empty ones if there are none."""
+        """Returns the cached values of a TApp; empty ones if the cache has none.
+
+        `parent` maps the fields of the TApp to their JSON.
+        """
         try:
             app = as_deep_as_readable(_decode_name, parent.get("metadata", b"{}"))
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -146,7 +153,10 @@ class Memo:
         return found or CachedApp(app, None, {})
 
     def keep(self, cached: CachedApp) -> None:
-        """Stores the values of a TApp, and drops those of other TApps if the limit is exceeded."""
+        """Stores the values of a TApp, and drops those of other TApps if the limit is exceeded.
+
+        Values that alone exceed the limit are not stored.
+        """
         with self._lock:
             before = self._apps.pop(cached.app, None)
             self._size -= 0 if before is None else before.size

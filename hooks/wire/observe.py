@@ -24,9 +24,9 @@ _decode_pod = msgspec.json.Decoder(PodObject).decode
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """A pod of a request.
+    """A pod of a request, with the number of its instance.
 
-    It keeps no reference to the request, so a memo may store it.
+    It keeps no reference to the request, so the cache may store it.
     """
 
     key: str  # the pod's key in the request
@@ -63,9 +63,14 @@ class Manifests(Mapping[str, Manifest]):
 def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> ObservedPod:
     """Reads a pod in the request of a composite hook.
 
-    `key` is the pod's key in the request. `prefix` is `APP-`, the beginning of the names of the
-    instances' pods. Raises WireError if the text is no JSON, or if the pod has no name or another
-    namespace than the TApp.
+    Raises WireError if the text is no JSON, or if the pod has no name or another namespace than the
+    TApp.
+
+    Args:
+        text: the JSON of the pod.
+        key: the pod's key in the request.
+        namespace: the namespace of the TApp.
+        prefix: the beginning of the names of the instances' pods, `APP-`.
     """
     path = child_path(POD, key)
     pod, manifest = _read(text, path)
@@ -78,7 +83,8 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
 def observe_alone(text: bytes | Raw, path: str) -> Pod:
     """Reads the pod in the request of a decorator hook, which contains no TApp.
 
-    Raises WireError if the text is no JSON, or the pod has no name.
+    Raises WireError if the text is no JSON, or the pod has no name. `path` is the path of the pod
+    in the request.
     """
     found, _ = _read(text, path)
     check_identity(path, found.name, None, "")
@@ -86,7 +92,11 @@ def observe_alone(text: bytes | Raw, path: str) -> Pod:
 
 
 def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:
-    """Reads a pod and its manifest. Raises WireError if it is no JSON, or has no name."""
+    """Reads a pod and its manifest from JSON.
+
+    Raises WireError if the text is no JSON, or the pod has no name. `path` is the path of the pod
+    in the request.
+    """
 
     def found(text: bytes | Raw) -> tuple[Pod, Manifest]:
         pod, unreadable = _split(text, path)
@@ -102,7 +112,8 @@ def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:
 def _split(text: bytes | Raw, path: str) -> tuple[PodObject, str]:
     """Returns the parts of a pod, and why some parts are unreadable.
 
-    The second value is empty if all parts are readable.
+    The second value is empty if all parts are readable. `path` is the path of the pod in the
+    request.
     """
     try:
         return _decode_pod(text), ""
@@ -111,6 +122,8 @@ def _split(text: bytes | Raw, path: str) -> tuple[PodObject, str]:
 
 
 class _Skeleton(msgspec.Struct, frozen=True):
+    """A pod whose parts are not decoded yet."""
+
     metadata: dict[str, Raw]
     spec: Raw = Raw(b"null")
     status: Raw = Raw(b"null")
@@ -125,6 +138,7 @@ def _salvaged(text: bytes | Raw, path: str) -> PodObject:
     """Reads the valid parts of a pod that has an unexpected shape.
 
     Raises WireError if the pod has no name, because the response could not keep the pod then.
+    `path` is the path of the pod in the request.
     """
     skeleton = decoded(_decode_skeleton, text, path)
     metadata = skeleton.metadata

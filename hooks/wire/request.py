@@ -43,16 +43,22 @@ P = TypeVar("P", bound=Parent)
 
 
 class _Meta(msgspec.Struct, frozen=True):
+    """The parts of an object's metadata that identify it."""
+
     name: str
     namespace: str | None = None
     uid: str | None = None
 
 
 class _Named(msgspec.Struct, frozen=True):
+    """An object of which only name, namespace and uid are read."""
+
     metadata: _Meta
 
 
 class _CustomizeRequest(msgspec.Struct, frozen=True):
+    """A request of the customize hook; it has no children."""
+
     parent: dict[str, Any]
     controller: Raw = Raw(b"null")
 
@@ -79,9 +85,12 @@ class Request(Generic[P]):
     def __init__(self, body: bytes | Pieces, model: type[P], memo: Memo) -> None:
         """Reads a request.
 
-        `model` is `TApp`, or `Parent` to ignore the spec.
-
         Raises WireError with the path of the first invalid field.
+
+        Args:
+            body: the body of the request, or its parts.
+            model: `TApp`, or `Parent` to ignore the spec.
+            memo: the cache. The values of the request are stored in it.
         """
         self._pieces = pieces = split(body, memo) if isinstance(body, bytes) else body
         self.parent, self.spec = _parent(pieces, model)
@@ -124,7 +133,8 @@ class Request(Generic[P]):
     def part_of_spec(self, part: type[M]) -> M:
         """Returns a part of a TApp's spec, although the rest of the spec may be invalid.
 
-        Returns the defaults if the part itself is invalid.
+        `part` is a model with the fields of the part. Returns its defaults if the part itself is
+        invalid.
         """
         try:
             return part.model_validate(_field(self._pieces, "spec") or {})
@@ -133,6 +143,7 @@ class Request(Generic[P]):
 
 
 def world_of(request: Request[TApp]) -> World:
+    """Returns the TApp with its children, from a checked sync request."""
     pods: dict[int, Pod] = {}
     foreign, pullers = [], {}
     ours = f"{request.parent.metadata.name}-pull-x"
@@ -165,14 +176,16 @@ def world_of(request: Request[TApp]) -> World:
 
 
 def templates_of(parent: TApp) -> Templates:
+    """Returns the templates of a TApp's spec, without filling in their placeholders."""
     meta = parent.metadata
     return resolve_templates(parent.spec, meta.name, meta.namespace)
 
 
 def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
-    """Reads a customize request: the TApp, True if it may have claims, and the declared kinds.
+    """Reads a customize request.
 
-    Raises WireError if the body is no such request.
+    Returns the TApp's metadata, True if the TApp may have claims, and the kinds that the
+    CompositeController declares. Raises WireError if the body is no such request.
     """
     request = decoded(_decode_customize, body, "")
     # Metacontroller sends this request before finalize, too, and a TApp with an invalid spec must
@@ -188,6 +201,10 @@ encode = msgspec.json.encode  # An answer as bytes, with its keys in the order g
 
 
 def _parent(pieces: Pieces, model: type[P]) -> tuple[P, CachedSpec | None]:
+    """Returns the parent of a request, and its cached spec.
+
+    The cached spec is None if `model` has no spec. Raises WireError if a field is invalid.
+    """
     text, spec = bytes(pieces.parent.get("spec", b"null")), pieces.cached.spec
     if spec is not None and not spec.is_of(text):
         spec = None
@@ -217,10 +234,18 @@ def _status(pieces: Pieces) -> Any:
 
 
 def _field(pieces: Pieces, key: str) -> Any:
+    """Returns a field of the parent, decoded; None if it is missing.
+
+    Raises WireError if it is invalid.
+    """
     return decoded(_decode_any, pieces.parent.get(key, b"null"), f"parent.{key}")
 
 
 def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Cached[ObservedPod]], int]:
+    """Returns the pods of a request, and the number of them that were not in the cache.
+
+    Raises WireError if a pod cannot be read.
+    """
     namespace, prefix = parent.metadata.namespace, f"{parent.metadata.name}-"
     known, read, cached = list[Cached[ObservedPod]](), 0, pieces.cached
     for key, raw in pieces.children[POD].items():
@@ -233,7 +258,11 @@ def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Cached[ObservedPod
 
 
 def _revision(raw: Raw, path: str) -> tuple[str, str | None, RevisionObject]:
-    """Reads a ControllerRevision; if it has an unexpected shape, reads only its name."""
+    """Reads a ControllerRevision, and returns its name, its namespace and the object.
+
+    If it has an unexpected shape, only its name and its namespace are read. `path` is its path in
+    the request, for a WireError.
+    """
     try:
         item: RevisionObject = _decode_revision(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -245,9 +274,14 @@ def _revision(raw: Raw, path: str) -> tuple[str, str | None, RevisionObject]:
 def _claim(
     answer: Callable[[ClaimObject], Document], raw: Raw, path: str
 ) -> tuple[str, str | None, tuple[ClaimObject, Document]]:
-    """Reads a claim, and builds the response that leaves it unchanged with the function `answer`.
+    """Reads a claim, and builds the response that leaves it unchanged.
 
     Returns the claim's name, its namespace, and the claim with its response.
+
+    Args:
+        answer: builds the response.
+        raw: the JSON of the claim.
+        path: the path of the claim in the request, for a WireError.
     """
 
     def answered(text: bytes | Raw) -> tuple[ClaimObject, Document]:
@@ -259,11 +293,22 @@ def _claim(
 
 
 def _plain(kind: Kind, raw: Raw, path: str) -> tuple[str, str | None, Manifest]:
+    """Reads a child of which only metadata and spec are used, such as a Service.
+
+    Returns its name, its namespace and its manifest. `path` is its path in the request, for a
+    WireError.
+    """
     found = decoded(lambda text: Manifest(_decode_plain(text), kind), raw, path)
     return found.name, found.namespace, found
 
 
 def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -> str | None:
+    """Returns the uid of the TApp's Namespace; None if the request lacks the Namespace.
+
+    Args:
+        related: the related objects of the request: kind -> key -> JSON.
+        name: the name of the Namespace.
+    """
     for key, raw in ((related or {}).get("Namespace.v1") or {}).items():
         found = decoded(_decode_named, raw, f"related['Namespace.v1'][{key!r}]")
         if found.metadata.name == name:
@@ -275,7 +320,7 @@ def _storage_classes(related: Mapping[str, Mapping[str, Raw]] | None) -> dict[st
     """Returns StorageClass -> True if its claims may grow.
 
     StorageClasses that cannot be read are left out. Returns None if the request has no
-    StorageClasses.
+    StorageClasses. `related` has the related objects of the request: kind -> key -> JSON.
     """
     shown = (related or {}).get("StorageClass.storage.k8s.io/v1")
     if shown is None:
@@ -289,6 +334,10 @@ def _storage_classes(related: Mapping[str, Mapping[str, Raw]] | None) -> dict[st
 
 
 def _validated(model: type[M], document: Mapping[str, Any]) -> M:
+    """Returns a document as an object of a model.
+
+    Raises WireError with the path of an invalid field.
+    """
     try:
         return model.model_validate(document)
     except ValidationError as error:
@@ -299,8 +348,8 @@ def _validated(model: type[M], document: Mapping[str, Any]) -> M:
 def _path(document: Any, places: tuple[int | str, ...]) -> str:
     """Returns the path of an invalid field in the document.
 
-    pydantic's path also contains types of a union, which are not in the document; they are left
-    out.
+    `places` is the path as pydantic reports it. It also contains types of a union, which are not in
+    the document; they are left out.
     """
     path = ""
     for place in places:

@@ -20,6 +20,8 @@ _OnlyChildren = msgspec.defstruct("_OnlyChildren", _FIELDS, frozen=True, forbid_
 
 
 class _Request(msgspec.Struct, frozen=True):
+    """A sync or finalize request whose parts are not decoded yet."""
+
     parent: dict[str, Raw]
     children: Raw
     related: dict[str, dict[str, Raw]] | None = None
@@ -43,7 +45,7 @@ class Pieces(msgspec.Struct, frozen=True):
 
 
 def split(body: bytes, memo: Memo) -> Pieces:
-    """Splits a request.
+    """Splits a request into its parts, and looks up the cached values of its TApp.
 
     Raises WireError if the body is no request of Metacontroller.
     """
@@ -67,6 +69,10 @@ _OTHERS = " and ".join(f"{kind.name}s" for kind in PLAIN)
 
 
 def _refuse_other_kinds(children: Raw) -> None:
+    """Raises WireError if a request has children of a kind that this service does not manage.
+
+    The response would leave these children out, and Metacontroller would delete them.
+    """
     for kind, objects in decoded(_decode_kinds, children, "children").items():
         if kind not in _KEYS and bytes(objects).strip() not in (b"{}", b"null"):
             raise WireError(
