@@ -9,7 +9,10 @@ class TemporaryError(Exception):
     """
 
     def __init__(self, message: str, seconds: float = 0) -> None:
-        """Stores the message for the log, and the seconds until the next attempt."""
+        """Stores the message for the log, and when to try again.
+
+        `seconds` is the wait that the API server asks for; 0 if it does not ask for one.
+        """
         super().__init__(message)
         self.seconds = seconds
 

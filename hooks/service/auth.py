@@ -17,7 +17,10 @@ class Tokens:
     """
 
     def __init__(self, path: Path) -> None:
-        """Reads the file. Raises TokenFileError if the file is unreadable or holds no token."""
+        """Reads the accepted tokens from a file.
+
+        Raises TokenFileError if the file is unreadable or holds no token.
+        """
         self._path = path
         self._tokens: list[bytes] = []
         self._reload()

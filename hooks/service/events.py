@@ -41,7 +41,12 @@ QUIET: Final = 60.0  # Seconds between two log lines about Events that could not
 
 
 class Outcome(StrEnum):
-    """The result of an attempt to create an Event (docs/monitoring.md, "Events")."""
+    """The result of an attempt to create an Event (docs/monitoring.md, "Events").
+
+    `exists` means that an Event of that name existed already, `limited` that the TApp has had too
+    many Events, and `dropped` that the queue was full or the service has ended. `failed` means that
+    all attempts failed, and `refused` that the API server rejected the Event for good.
+    """
 
     CREATED = "created"
     EXISTS = "exists"

@@ -116,9 +116,9 @@ class Pacer:
         self._waiting = self._bytes = 0
 
     def pace(self, request: PacedRequest) -> float:
-        """Waits until the request may be decided, and returns the seconds of the wait.
+        """Waits until a request may be decided, and returns the seconds of the wait.
 
-        Does not wait if too many requests wait already.
+        Returns 0 without a wait if the request need not wait, or if too many requests wait already.
         """
         began = self._clock()
         left = self._due(request) - began
@@ -133,7 +133,10 @@ class Pacer:
         return self._clock() - began
 
     def answered(self, request: PacedRequest) -> None:
-        """Stores the time of a response, from which the next request of the TApp waits."""
+        """Stores the time of a response; the delay of the TApp's next request counts from it.
+
+        `request` is the request that was answered.
+        """
         if not request.uid or not self._longest:
             return
         with self._lock:

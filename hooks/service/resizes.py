@@ -30,7 +30,12 @@ REMEMBERED = 5_000  # The number of pods of which a worker remembers the last re
 
 
 class Outcome(StrEnum):
-    """The result of an attempt to resize a pod (docs/install.md, "Resizes")."""
+    """The result of an attempt to resize a pod (docs/install.md, "Resizes").
+
+    `overtaken` means that the pod has changed since the decision, and `dropped` that the resize
+    waited too long or that the queue was full. `failed` means that the API server could not be
+    reached or failed, and `refused` that it rejected the resize for good.
+    """
 
     RESIZED = "resized"
     OVERTAKEN = "overtaken"

@@ -82,7 +82,10 @@ class Cached(Generic[T]):
     __slots__ = ("hash", "length", "size", "value")
 
     def __init__(self, text: bytes, value: T, size: int) -> None:
-        """Stores the value with the length and the hash of the text."""
+        """Stores a value, with the length and the hash of the text that it was made from.
+
+        `size` is the estimated memory of the value in bytes.
+        """
         self.length, self.hash, self.value, self.size = len(text), hash(text), value, size
 
     def is_of(self, text: bytes) -> bool:
@@ -113,7 +116,13 @@ class CachedApp:
     def __init__(
         self, app: AppName, spec: CachedSpec | None, pods: Mapping[str, Cached[ObservedPod]]
     ) -> None:
-        """Stores the values that were decoded from one request."""
+        """Stores the values that were decoded from one request.
+
+        Args:
+            app: the namespace and the name of the TApp.
+            spec: its spec; None if the spec is not cached.
+            pods: its pods, by their keys in the request.
+        """
         self.app, self.spec, self.pods = app, spec, pods
         self.size = sum([cached.size for cached in pods.values()])
         self.size += 0 if spec is None else spec.size

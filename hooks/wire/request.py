@@ -77,7 +77,7 @@ class Request(Generic[P]):
     Attributes:
         plain: kind of `PLAIN` -> name -> child; all other children are by name, too.
         spec: the templates of the TApp; None if the model has no spec.
-        read: number of pods that were not in the memo.
+        read: number of pods that were decoded because the cache did not have them.
 
     The other attributes are those of `World`.
     """

@@ -108,7 +108,7 @@ def _event(tapp: str, uid: str, news: _News) -> Event:
 
 
 def _cut(note: str) -> str:
-    """Cuts a note to the number of bytes that Kubernetes accepts."""
+    """Returns a note of an Event, cut to the number of bytes that Kubernetes accepts."""
     text = note.encode("utf-8", "replace")
     if len(text) <= NOTE_BYTES:
         return text.decode()
@@ -264,9 +264,10 @@ def _of(plan: Plan, action: Action) -> Cases:
 
 
 def _due(plan: Plan, case: Case) -> Verdict:
-    """Returns the decision on an instance, or its verdict if it waits for the order of instances.
+    """Returns the decision on an instance; while it waits for its turn, its verdict.
 
-    So one Event reports all instances that are created or deleted one after the other.
+    An instance waits for its turn with `podManagementPolicy: OrderedReady`. So one Event reports
+    all instances that are created or deleted one after the other.
     """
     verdict = case.verdict
     ordered = case.instance.id in plan.findings.ordered

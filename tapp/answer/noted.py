@@ -18,7 +18,7 @@ from tapp.words.times import UNKNOWN, noted_since, written
 
 
 def notes_of(plan: Plan) -> dict[str, Any]:
-    """Returns field of the status -> note; empty notes are left out."""
+    """Returns the notes for later syncs, as fields of the status; empty notes are left out."""
     findings = plan.findings
     notes = {
         "outdated": _outdated(plan),

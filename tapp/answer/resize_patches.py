@@ -19,7 +19,7 @@ class Patch(NamedTuple):
 
 
 def patches(plan: Plan) -> list[Patch]:
-    """Returns the resizes that a sync decides on.
+    """Returns the PATCH requests for the resizes that a sync has decided on.
 
     Each patch has the pod's uid and resourceVersion, so the API server rejects it if the pod has
     changed.

@@ -205,7 +205,10 @@ def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict
 
 
 def _resizing(state: Resizing) -> Verdict:
-    """Returns the verdict on a pod whose kubelet has not finished a resize."""
+    """Returns the verdict that waits, because the kubelet has not finished a resize of the pod.
+
+    `state` is the resize, as the pod's status shows it.
+    """
     quote = f": {state.message}" if state.message else ""
     if state.pending == RESIZE_DEFERRED:
         message = f"its node has no room now for the resources of its template{quote}"

@@ -48,7 +48,13 @@ def wait(reason: Reason, message: str) -> Verdict:
 
 
 def no_template(reason: Reason, message: str, *, has_pod: bool) -> Verdict:
-    """Returns the verdict on an instance without a template: its pod stays, or none is created."""
+    """Returns the verdict on an instance without a template: its pod stays, or none is created.
+
+    Args:
+        reason: the reason why it has no template.
+        message: the sentence for users.
+        has_pod: True if the instance has a pod.
+    """
     return Verdict(Action.KEEP if has_pod else Action.ABSENT, reason, message)
 
 

@@ -318,7 +318,10 @@ def _claim_slots(spec: TAppSpec) -> dict[str, Slots | str]:
 
 
 def _service_slots(spec: TAppSpec) -> Slots | str:
-    """Returns the placeholders of `spec.serviceTemplate`, or why they are invalid."""
+    """Returns the placeholders of `spec.serviceTemplate`, or why they are invalid.
+
+    Returns `NO_SLOTS` if the spec has no Service template.
+    """
     if spec.service_template is None:
         return NO_SLOTS
     found = _slots_or_problem(spec.service_template)

@@ -46,7 +46,7 @@ def own_annotations(metadata: dict[str, Any]) -> dict[str, str]:
 
 
 class Revisions(NamedTuple):
-    """The two hashes of a template."""
+    """The two hashes of a pod template, by which changes of the template are detected."""
 
     whole: str  # Hash of labels, annotations and spec.
     uniq: str  # Hash of the spec without the images of containers that keep running.

@@ -30,7 +30,10 @@ NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Hashes(NamedTuple):
-    """The two hashes of a template's spec without images (`Revisions.uniq`)."""
+    """The hashes of a template's spec without images, with and without container resources.
+
+    One of them is `Revisions.uniq`: that without resources if the TApp ignores resources.
+    """
 
     whole: str  # With the resources of running containers.
     bare: str  # Without the resources of running containers.
@@ -152,9 +155,10 @@ class Template:
 
     @property
     def suits_all(self) -> bool:
-        """True if the template can be used for every instance, without a check of each.
+        """True if the template can be used for every instance, without a check of each instance.
 
-        It lacks no image and no volume, and no pod of it can have too large annotations.
+        That is so if no container lacks its image or a volume, and if no pod of the template can
+        have annotations that are too large.
         """
         return not self.missing_image and not self.mounts and self.bulk.is_small
 

@@ -132,15 +132,13 @@ def pinned(image: str, image_id: str | None, named: str = "") -> tuple[str, ...]
 
     These are `img:1@sha256:...` and `img@sha256:...`. The kubelet restarts a container if the text
     of its image changes, and with a digest it cannot pull another image, whatever the pull policy
-    is (observed on a real node).
+    is (observed on a real node). Returns an empty tuple if the digest is unknown: the status has no
+    `imageID` yet, the image is local, or it comes from another repository than the one in the spec.
 
     Args:
         image: the image in the pod's spec. Its digest and its tag take precedence.
         image_id: the `imageID` of the container's status; its digest is used if `image` has none.
         named: the image in the template; its tag is used if `image` has none.
-
-    Returns nothing if the digest is unknown: the status has no `imageID` yet, the image is local,
-    or it comes from another repository than the one in the spec.
     """
     name, _, digest = image.partition("@")
     repository, _, tag = _tagged(name)

@@ -176,7 +176,7 @@ _NO_STATE = ContainerState()
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """An entry of `status.containerStatuses`."""
+    """An entry of `status.containerStatuses` or `status.initContainerStatuses` of a pod."""
 
     name: str | None = None
     container_id: str | None = msgspec.field(default=None, name="containerID")
@@ -200,7 +200,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class KubeletResources(msgspec.Struct, frozen=True, gc=False):
-    """The resources in an entry of `status.containerStatuses`."""
+    """The resources of one container as the kubelet reports them in `status.containerStatuses`."""
 
     name: str | None = None
     resources: Any = None

@@ -65,9 +65,10 @@ _NESTED = (dict, list)
 def duplicate_merge_key(value: Any) -> str | None:
     """Returns the path of the first list in which two items share a merge key, or None.
 
-    An example is `.containers[web].ports`, if a port is listed for TCP and UDP. Metacontroller
-    merges such items into one. If it has applied such a list before, every response for the object
-    would be an invalid change (metacontroller/metacontroller#371).
+    The path is relative to `value`; it is empty if `value` itself is such a list. An example is
+    `.containers[web].ports`, if a port is listed for TCP and UDP. Metacontroller merges such items
+    into one. If it has applied such a list before, every response for the object would be an
+    invalid change (metacontroller/metacontroller#371).
     """
     if isinstance(value, dict):
         for key, item in value.items():

@@ -99,10 +99,11 @@ def probed_at(pod: Pod, now: float = NEVER) -> float:
 def _probes_failed_by(pod: Pod, now: float) -> float:
     """Returns the time by which a failing probe would have turned Ready False.
 
-    Only containers that started after the last change of Ready count, because Ready may still
-    describe their predecessors. The seconds of the probes count from the latest time at which the
-    kubelet may have written the container into the status. Only from then on does it run the
-    readiness probe. A kubelet that is restarted before that time never runs the startup probe.
+    The result is in seconds since the epoch, and `UNKNOWN` if no probe has to be waited for. Only
+    containers that started after the last change of Ready count, because Ready may still describe
+    their predecessors. The seconds of the probes count from the latest time at which the kubelet
+    may have written the container into the status. Only from then on does it run the readiness
+    probe. A kubelet that is restarted before that time never runs the startup probe.
     """
     spec, times, wrote = pod.spec, [UNKNOWN], plausible_time(pod.kubelet_wrote, now)
     starts = _starts(pod, now) if spec.startup_whole or spec.readiness_whole else {}
@@ -119,7 +120,7 @@ def _probes_failed_by(pod: Pod, now: float) -> float:
 
 
 def _readiness_changed_at(pod: Pod, now: float) -> float:
-    """Returns when the readiness of the containers last changed.
+    """Returns when the readiness of the containers last changed, in seconds since the epoch.
 
     If the pod has readiness gates, ContainersReady shows that time, because a gate also changes
     Ready.
@@ -160,9 +161,10 @@ def _starts(pod: Pod, now: float) -> dict[str, _Start]:
 def _published_by(pod: Pod, start: _Start, now: float) -> float:
     """Returns the latest time at which the kubelet has written a container into the status.
 
-    No probe of the container runs before that time. Without postStart hooks in the pod, the kubelet
-    writes right after the container's start. With a hook, a change of Ready proves that the kubelet
-    has written. Without such a change, the time of the kubelet's last write counts.
+    The result is in seconds since the epoch. No probe of the container runs before that time.
+    Without postStart hooks in the pod, the kubelet writes right after the container's start. With a
+    hook, a change of Ready proves that the kubelet has written. Without such a change, the time of
+    the kubelet's last write counts. `start` is the start of the container.
     """
     if not pod.spec.has_hook:
         return start.at

@@ -96,7 +96,10 @@ def closed_since(pod: Pod, now: float) -> float | None:
 
 
 def _past_time(pod: Pod, time: Any, now: float) -> float:
-    """Returns a time of the pod, or `UNKNOWN` if the time is in the future."""
+    """Returns a time of the pod's status in seconds since the epoch.
+
+    Returns `UNKNOWN` if the time is invalid or in the future.
+    """
     at = pod.plausible_time(time, now)
     return at if at <= now else UNKNOWN
 

@@ -33,7 +33,11 @@ class Manifest:
     )
 
     def __init__(self, pod: PodObject | PlainObject, kind: Kind = POD) -> None:
-        """Decodes an object. Raises msgspec.DecodeError, UnicodeDecodeError or RecursionError."""
+        """Decodes the labels, annotations, finalizers and spec of an object.
+
+        Raises msgspec.DecodeError, UnicodeDecodeError or RecursionError if its JSON is invalid.
+        `kind` is the kind of the object.
+        """
         meta, self.kind = pod.metadata, kind
         self.name = meta.name
         self.namespace = meta.namespace

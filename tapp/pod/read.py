@@ -422,10 +422,7 @@ _decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
 def _wrong_type(pod: PodObject) -> str:
-    """Returns the first part of a pod that has a wrong type, with the reason.
-
-    Returns an empty string if all parts have the right type.
-    """
+    """Returns a text about the first part of a pod that has a wrong type; "" if there is none."""
     parts: tuple[tuple[str, Callable[[Any], Any], msgspec.Raw], ...] = (
         ("metadata.labels", _decode_strings, pod.metadata.labels),
         ("metadata.annotations", _decode_strings, pod.metadata.annotations),

@@ -192,7 +192,10 @@ def _pull_failure(waiting: Waiting, image: str) -> str:
 
 
 def _pull_error(waiting: Waiting) -> str:
-    """Returns the registry's message, without the text that the kubelet puts in front of it."""
+    """Returns the registry's message, without the text that the kubelet puts in front of it.
+
+    `waiting` is the state of a container whose image cannot be pulled.
+    """
     return quotation(_BACK_OFF_PREFIX.sub("", waiting.message or "").removeprefix("ErrImagePull: "))
 
 

@@ -27,7 +27,7 @@ _MAX_QUOTATION = 300
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds after which a wait counts as trouble; the operator may set them."""
+    """Seconds after which each kind of wait counts as trouble; the operator may set them."""
 
     unschedulable: float = 300.0  # Without a node: meanwhile a cluster autoscaler may add one.
     # From the binding to a node until the containers have started (image pulls, init containers).
@@ -37,7 +37,10 @@ class Patience:
 
 @dataclass(frozen=True)
 class Trouble:
-    """The trouble of a pod, or the step that the pod waits for."""
+    """The trouble that keeps a pod from being Ready, or a wait that is not trouble yet.
+
+    If all fields have their defaults, the pod has neither.
+    """
 
     # The trouble, as a sentence without its instance; empty if nothing is wrong (yet).
     text: str = ""

@@ -75,10 +75,11 @@ def content_name(content: Content) -> str:
 class Contents:
     """The current content of each template in the spec.
 
-    Usually that is the template's revision with the digest of its current values. The newest record
-    may contain the values of further instances, which ran the template earlier. If that record
-    fills in the template for all current instances exactly like the spec, the record's content is
-    used. Otherwise a change of the further instances' values would start a new revision.
+    A content is the revision of a template with the digest of the values that the template reads.
+    The newest record may contain the values of further instances, which ran the template earlier.
+    If that record fills in the template for all current instances exactly like the spec, the
+    record's content is used. Otherwise a change of the further instances' values would start a new
+    revision.
     """
 
     def __init__(self, world: World) -> None:
@@ -112,7 +113,7 @@ class Contents:
 
 
 class Records:
-    """The templates of earlier revisions, by the names of their contents.
+    """The templates of earlier revisions, by the names of their contents (`content_name`).
 
     A record is decoded on first use, and at most once in a sync. A record counts as missing if its
     template is too large to be filled in for all instances.

@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Type(StrEnum):
-    """Type of a condition."""
+    """The types of the conditions that the status of a TApp may have."""
 
     # Every TApp has these, True or False.
     AVAILABLE = "Available"

@@ -70,7 +70,7 @@ class UpdateNote(NamedTuple):
     generation: int  # Generation of the instance's pod; the next update raises it.
 
     def encode(self) -> str:
-        """Returns `ID/GENERATION`."""
+        """Returns the key of the note, `ID/GENERATION`."""
         return f"{self.id}/{self.generation}"
 
     @classmethod
@@ -90,7 +90,7 @@ class ReadyNote(NamedTuple):
     ready: bool  # True if the pod is Ready, False if the pod's node does not report.
 
     def encode(self) -> str:
-        """Returns `ID/True` or `ID/False`."""
+        """Returns the key of the note, `ID/True` or `ID/False`."""
         return f"{self.id}/{self.ready}"
 
     @classmethod
@@ -114,7 +114,7 @@ class ResizeNote(NamedTuple):
     is_refused: bool = False
 
     def encode(self) -> str:
-        """Returns `ID/REVISION` or `ID/REVISION/refused`."""
+        """Returns the key of the note, `ID/REVISION` or `ID/REVISION/refused`."""
         return f"{self.id}/{self.revision}{'/refused' if self.is_refused else ''}"
 
     @classmethod
@@ -135,7 +135,7 @@ class ReachedNote(NamedTuple):
     available: int  # Number of these that are available.
 
     def encode(self) -> str:
-        """Returns `GENERATION/BEGUN/AVAILABLE`."""
+        """Returns the key of the note, `GENERATION/BEGUN/AVAILABLE`."""
         return f"{self.generation}/{self.begun}/{self.available}"
 
     @classmethod
@@ -156,7 +156,7 @@ class PullerNote(NamedTuple):
     is_there: bool = True  # False if the pod does not exist yet.
 
     def encode(self) -> str:
-        """Returns `POD` or `asked for: POD`."""
+        """Returns the key of the note, `POD` or `asked for: POD`."""
         return f"{'' if self.is_there else _ASKED}{self.pod}"
 
     @classmethod
@@ -177,7 +177,7 @@ class StuckNote(NamedTuple):
     pod: str  # Name of the pod.
 
     def encode(self) -> str:
-        """Returns `stuck: POD`."""
+        """Returns the key of the note, `stuck: POD`."""
         return f"{_STUCK}{self.pod}"
 
     @classmethod
@@ -199,7 +199,7 @@ class UnableNote(NamedTuple):
     node: str = ""  # The node; empty for all nodes.
 
     def encode(self) -> str:
-        """Returns `refused: IMAGE` or `refused: IMAGE on NODE`."""
+        """Returns the key of the note, `refused: IMAGE` or `refused: IMAGE on NODE`."""
         return f"{_REFUSED}{self.image}{self.node and _ON + self.node}"
 
     @classmethod

@@ -68,7 +68,7 @@ def name_list(names: Sequence[str]) -> str:
 
 
 def joined(parts: Sequence[str], what: str = "") -> str:
-    """Joins sentences for a message: at most `SHOWN` sentences, then the count of the others.
+    """Returns sentences joined for a message: at most `SHOWN`, then the count of the others.
 
     `what` is appended to the count: `; and 3 more` + `what`.
     """

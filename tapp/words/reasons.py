@@ -37,7 +37,13 @@ class Reason(StrEnum):
     meaning: str
 
     def __new__(cls, word: str, standing: Standing, meaning: str) -> "Reason":
-        """Creates a member with its standing and meaning; the member's value is the word."""
+        """Creates a member whose value is the word in the API.
+
+        Args:
+            word: the word in the API.
+            standing: the standing of an instance or a TApp with this reason.
+            meaning: a phrase that explains the reason to a user.
+        """
         member = str.__new__(cls, word)
         member._value_ = word
         member.standing, member.meaning = standing, meaning
