@@ -117,7 +117,7 @@ class _About(msgspec.Struct, frozen=True):
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """The parts of a request that name its object: the parent, or the pod of a decorator hook."""
+    """The parts of a request that name its object: the TApp, or the pod of `/pod-status`."""
 
     parent: _About = _About()
     object: _About = _About()

@@ -84,8 +84,8 @@ def counts(plan: Plan) -> dict[str, dict[str, int]]:
 def holds(plan: Plan) -> dict[str, int]:
     """Counts pods on hold, for the metrics.
 
-    Returns `asked` -> pods whose pending action is new, and `expired` -> pods that are changed
-    because the time limit of their hold has passed.
+    Returns `asked` -> pods to which a delayed action is written for the first time. Returns
+    `expired` -> pods that are changed because the time limit of their hold has passed.
     """
     found = {"asked": 0, "expired": 0}
     for case in plan.notable:

@@ -129,12 +129,11 @@ def _plan_objects(
 ) -> tuple[list[Case], bool]:
     """Plans the ControllerRevisions, claims and Services, and which pods fit into the response.
 
-    The response has a size limit. ControllerRevisions come first, because an update without a
-    record could not be undone. Then come pods with their claims, and Services in the remaining
-    space.
+    The response has a size limit. ControllerRevisions come first, because an update could not be
+    undone without them. Then come pods with their claims, and Services in the remaining space.
 
     Args:
-        situation: the input of all stages of this sync.
+        situation: the observed objects, the options, the time and the budgets.
         partition: which instances stay at an older revision.
         cases: the instances with their decisions so far.
         findings: the function adds its plans to this object.
@@ -164,9 +163,10 @@ def _plan_objects(
 
 
 def _recorded(instances: Sequence[Instance]) -> dict[int, Templates]:
-    """Returns instance number -> recorded spec of its revision.
+    """Returns instance number -> older spec at which a partition keeps the instance.
 
-    Only instances whose revision was read from the history, together with its spec, have an entry.
+    An instance that follows the current spec has no entry, and neither has one whose
+    ControllerRevision has only the template.
     """
     return {
         item.id: item.history.templates

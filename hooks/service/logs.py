@@ -14,7 +14,7 @@ _FRAMES = 20_000  # Last characters of a traceback; the end has the error
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record and its `fields` as one line of JSON."""
+    """Writes a log record of Python, and its `fields`, as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the record as one line of JSON, with a traceback if the record has an error."""

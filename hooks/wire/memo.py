@@ -49,9 +49,11 @@ def spec_bytes(text: bytes, filled_in: Iterable[tuple[Template, Template]]) -> i
 
 
 def _own_bytes(written: Template, own: Template) -> int:
-    """Estimates the memory that an instance's own template needs in addition, in bytes.
+    """Estimates the memory that the filled-in template of one instance needs, in bytes.
 
-    `written` is the template with placeholders, with which `own` shares equal parts.
+    Args:
+        written: the template with placeholders, with which it shares equal parts.
+        own: the filled-in template.
     """
     found = 1_500
     for part in ("labels", "annotations", "images"):

@@ -61,7 +61,7 @@ class Manifests(Mapping[str, Manifest]):
 
 
 def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> ObservedPod:
-    """Reads a pod in the request of a composite hook.
+    """Reads a pod in a sync or finalize request.
 
     Raises WireError if the text is no JSON, or if the pod has no name or another namespace than the
     TApp.
@@ -81,7 +81,7 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
 
 
 def observe_alone(text: bytes | Raw, path: str) -> Pod:
-    """Reads the pod in the request of a decorator hook, which contains no TApp.
+    """Reads the pod in a request of `/pod-status`, which contains no TApp.
 
     Raises WireError if the text is no JSON, or the pod has no name. `path` is the path of the pod
     in the request.

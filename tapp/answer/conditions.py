@@ -82,8 +82,9 @@ def recheck(plan: Plan, conditions: Conditions) -> float | None:
 
 
 def _available(plan: Plan) -> Finding:
-    """Returns the condition Available: whether as many instances are available as the budget
-    demands.
+    """Returns the condition Available.
+
+    It is True if as many instances are available as the budget (`maxUnavailable`) demands.
     """
     should_run, available = plan.budgets.should_run, len(plan.available)
     rolling = plan.budgets.rolling
@@ -98,11 +99,11 @@ def _available(plan: Plan) -> Finding:
 
 
 def _progress(plan: Plan, refused: list[Finding], kept: str) -> Finding:
-    """Returns the condition Progressing, with a sentence about kept instances in its message.
+    """Returns the condition Progressing, with a sentence about older revisions in its message.
 
     Args:
         plan: the decisions of the sync.
-        refused: the refusals.
+        refused: the refusals: conditions that say what the service does not do.
         kept: the sentence about instances that a partition keeps at an older revision; empty if it
             keeps none.
     """
@@ -200,9 +201,9 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
 
 
 def _waits(plan: Plan, unavailable: list[Instance]) -> str:
-    """Returns the steps for which the pods of unavailable instances wait, in brackets.
+    """Returns a text in brackets that says what the pods of unavailable instances wait for.
 
-    Returns an empty string if no step is known.
+    Returns an empty string if that is not known.
     """
     silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
     parts = [_silent(silent)] if silent else []
@@ -272,8 +273,13 @@ def _arithmetic(plan: Plan) -> str:
 def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Finding:
     """Returns the condition Progressing, with a message that refers to Degraded if that is True.
 
-    The message changes only if Progressing is complete. `kept` is the sentence about kept
-    instances; empty if the partition keeps none.
+    The message changes only if Progressing is complete.
+
+    Args:
+        progressing: the condition Progressing.
+        degraded: the condition Degraded.
+        kept: the sentence about instances that a partition keeps at an older revision; empty if it
+            keeps none.
     """
     if progressing.reason == Reason.COMPLETE and degraded.status == "True":
         message = "nothing more happens by itself; the condition Degraded says why"
@@ -286,7 +292,12 @@ def _ready(progressing: Finding, degraded: Finding, kept: str) -> Finding:
     """Returns the condition Ready, which kubectl, kstatus and Argo CD read.
 
     If Ready is False, its reason and message are those of Degraded, or else those of Progressing.
-    `kept` is the sentence about kept instances; empty if the partition keeps none.
+
+    Args:
+        progressing: the condition Progressing.
+        degraded: the condition Degraded.
+        kept: the sentence about instances that a partition keeps at an older revision; empty if it
+            keeps none.
     """
     if progressing.reason == Reason.COMPLETE and degraded.status == "False":
         reason = Reason.REACHED if kept else Reason.AS_SPECIFIED

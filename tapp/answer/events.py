@@ -256,9 +256,9 @@ def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[Reason, Cases]]:
 
 
 def _of(plan: Plan, action: Action) -> Cases:
-    """Returns the cases with this action.
+    """Returns the instances for which the sync decides this action.
 
-    An action that only waits for the order of instances counts as well.
+    With `podManagementPolicy: OrderedReady`, an action that waits for its turn counts as well.
     """
     return [case for case in plan.notable if _due(plan, case).action is action]
 
@@ -278,7 +278,10 @@ _ORDERED = (Action.CREATE, Action.DELETE)
 
 
 def _by_template(cases: Cases) -> dict[tuple[str, str], Cases]:
-    """Returns name and revision of a template -> the cases with this template, sorted."""
+    """Returns name and revision of a template -> instances with this template, sorted.
+
+    Instances without a template are left out.
+    """
     found = grouped(
         ((template.name, template.revision), case)
         for case in cases
@@ -305,17 +308,20 @@ def _generation(plan: Plan) -> int:
 
 
 def _ids(cases: Cases) -> str:
-    """Returns the instances of these cases for a sentence: `instances 0-3`."""
+    """Returns the numbers of these instances for a sentence: `instances 0-3`."""
     return instance_list(ids_of(cases))
 
 
 def _uids(cases: Cases) -> tuple[str, ...]:
-    """Returns the uids of the pods of these cases."""
+    """Returns the uids of the pods of these instances."""
     return tuple(case.instance.pod.uid for case in cases if case.instance.pod is not None)
 
 
 def _only_pod(cases: Cases) -> Pod | None:
-    """Returns the pod of the only case; None if there are several cases or it has no pod."""
+    """Returns the pod if there is only one instance.
+
+    Returns None if there are several instances, or if the instance has no pod.
+    """
     return cases[0].instance.pod if len(cases) == 1 else None
 
 

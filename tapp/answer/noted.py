@@ -18,7 +18,10 @@ from tapp.words.times import UNKNOWN, noted_since, written
 
 
 def notes_of(plan: Plan) -> dict[str, Any]:
-    """Returns the notes for later syncs, as fields of the status; empty notes are left out."""
+    """Returns data of this sync that later syncs need, as fields of the status.
+
+    Empty fields are left out.
+    """
     findings = plan.findings
     notes = {
         "outdated": _outdated(plan),
@@ -80,7 +83,11 @@ def _replacing(plan: Plan) -> dict[str, str]:
 
 
 def _waits(case: Case) -> bool:
-    """Returns True if the verdict on an instance has to wait for a step, the budget or a hold."""
+    """Returns True if the verdict on an instance is not carried out in this sync.
+
+    That is so if the instance waits for the budget or for the end of a hold, or if a label or
+    annotation is written to its pod first.
+    """
     delay = case.delay
     return case.step is not None or (
         delay is not None and delay.reason in (*BUDGET_REASONS, Reason.HELD)

@@ -159,7 +159,10 @@ def _invalid_budget(plan: Plan) -> Finding | None:
 
 
 def _revisions_not_found(plan: Plan) -> Finding | None:
-    """Returns the condition about kept instances whose revision the history lacks, or None."""
+    """Returns the condition about instances that a partition keeps at a missing revision, or None.
+
+    The history has no ControllerRevision of that revision, so these instances get no pod.
+    """
     missing = plan.partition.missing
     if not missing:
         return None
@@ -345,9 +348,10 @@ def _unknown_containers(plan: Plan) -> Finding | None:
 
 
 def _pod_status_not_written(plan: Plan) -> Finding | None:
-    """Returns the condition about pods whose status the pod-status hook should have written.
+    """Returns the condition about pods whose status does not change as this service requests.
 
-    Returns None if no pod has waited for that hook too long.
+    The hook `/pod-status` should have opened or closed a readiness gate, or set the phase Failed on
+    a lost node. Returns None if no pod has waited for that hook too long.
     """
     unserved = plan.findings.markers.unserved
     message = (

@@ -264,9 +264,10 @@ def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) 
 
 
 def new_revision(tapp: TApp, record: NewRecord) -> Document:
-    """Returns the ControllerRevision of a new record in the history.
+    """Returns a new ControllerRevision as JSON.
 
-    It has the annotation `change-cause` of the TApp, if a user has set it.
+    It has the annotation `change-cause` of the TApp, if a user has set it. `record` has the
+    template and its values.
     """
     annotations = {TEMPLATE: record.template}
     if record.values.digest:

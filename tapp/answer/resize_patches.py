@@ -9,9 +9,7 @@ Document = dict[str, Any]
 
 
 class Patch(NamedTuple):
-    """One PATCH request of the subresource `resize`: namespace and name of the pod, and the
-    document.
-    """
+    """One PATCH request of a pod's subresource `resize`: where it goes, and its body."""
 
     namespace: str
     name: str

@@ -28,8 +28,10 @@ class Case(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def decision(self) -> Verdict:
-        """Returns what happens to the instance in this sync: its step, else its delay, else its
-        verdict.
+        """Returns the decision on the instance in this sync.
+
+        It is the step (a write to the pod that comes first) or, without one, the delay or, without
+        one, the verdict.
         """
         return self.step or self.delay or self.verdict
 

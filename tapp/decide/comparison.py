@@ -24,7 +24,7 @@ from tapp.world import Options, World
 def compare(
     world: World, records: Records, instances: Iterable[Instance], options: Options
 ) -> dict[int, Comparison]:
-    """Compares the own template of each pod with the template that its instance should run.
+    """Compares the template that each pod was created from with the one that it should run.
 
     Only pods whose revision differs from that of their template are compared. Pods that are
     unreadable or belong to another controller are left out, and also pods that differ only in
@@ -157,7 +157,7 @@ class _Pairs:
         self._known: dict[tuple[int, int], tuple[Template, Template, _Compared]] = {}
 
     def compared(self, before: Template, template: Template, *, shared: bool) -> _Compared:
-        """Returns the differences between a pod's own template and the new template.
+        """Returns the differences between the template of an existing pod and the new template.
 
         Args:
             before: the template that the pod was created from.

@@ -33,9 +33,9 @@ RECHECK = 1.0  # Seconds after which to look again if no event of the cluster wi
 
 
 class FromHistory(msgspec.Struct, frozen=True, gc=False):
-    """Parts of an instance that come from a recorded revision instead of the current spec.
+    """The parts of an instance that come from a ControllerRevision instead of the current spec.
 
-    A partition keeps the instance at that revision (`kept_instances.py`).
+    A partition keeps the instance at an older revision (`kept_instances.py`).
     """
 
     # The revision at which the partition keeps the instance; "" for an instance at the newest
@@ -50,7 +50,7 @@ class FromHistory(msgspec.Struct, frozen=True, gc=False):
 class Comparison(msgspec.Struct, frozen=True, gc=False):
     """The differences between the template that a pod was created from and its instance's template.
 
-    `comparison.py` computes them. The defaults mean that the pod's own template is unknown.
+    `comparison.py` computes them. The defaults mean that the first of both templates is unknown.
     """
 
     # The hash without images and resources (`Hashes.bare`) of the pod's template; "" if unknown
@@ -131,8 +131,10 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def source(self) -> PodSource:
-        """Returns the source of the instance's next pod: its template and its recorded spec, if
-        any.
+        """Returns the source of the instance's next pod.
+
+        It has the instance's template. If a partition keeps the instance at an older revision, it
+        also has the spec of that revision.
         """
         recorded = None if self.history is None else self.history.templates
         return PodSource(self.id, self.template, recorded)
@@ -192,7 +194,8 @@ def with_parts(  # noqa: PLR0913 - the parts that rules add after the partition
 
     Args:
         instance: the instance, as the partition has left it.
-        comparison: the comparison of the pod's own template with the instance's template.
+        comparison: the differences between the template that the pod was created from and the
+            instance's template; None if there are none.
         resize: the state of the pod's resources; None without `resources: InPlace`.
         problems: why no pod can be created from the template; None if one can be created.
         pace: when the completed pod may be replaced; None if it need not wait.

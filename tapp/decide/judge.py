@@ -350,7 +350,7 @@ def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> s
 def _differs_in_resources(instance: Instance, spec: PodSpec, template: Template) -> bool:
     """Returns True if a pod differs from its template at most in resources, images and metadata.
 
-    Returns False if the pod's own template is unknown and its hashes do not show that.
+    Returns False if neither the hashes in the pod's labels nor the history show that.
     """
     bare = (instance.comparison or NOT_COMPARED).bare
     return spec.uniq_hash in template.hashes or bare == template.hashes.bare

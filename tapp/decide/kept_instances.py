@@ -47,7 +47,7 @@ class KeptInstance(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Revision(NamedTuple):
-    """The claim templates and the Service of a recorded revision."""
+    """The claim templates and the Service of an older revision, from its ControllerRevision."""
 
     templates: Templates | None  # the recorded spec; None if there is no record
     additions: str  # claims and Service that the spec has no longer, for a person; or ""
@@ -56,7 +56,7 @@ class _Revision(NamedTuple):
 
 
 class KeptInstances:
-    """Creates a `KeptInstance` for each kept instance of one TApp.
+    """Creates a `KeptInstance` for each instance that a partition keeps at an older revision.
 
     Each revision is looked up in the history only once.
     """
@@ -68,11 +68,11 @@ class KeptInstances:
         self._services: dict[str, set[str]] | None = None
 
     def at(self, instance: Instance, revision: str, template: Template) -> KeptInstance:
-        """Returns the changes to an instance that the partition keeps at a recorded revision.
+        """Returns the changes to an instance that the partition keeps at an older revision.
 
         Args:
             instance: the instance, with the template of the current spec.
-            revision: the name of the recorded revision.
+            revision: the name of the older revision.
             template: the instance's template at that revision.
         """
         found, unknown = self._of(revision, template), ""
@@ -87,11 +87,11 @@ class KeptInstances:
         return KeptInstance(template, None, is_updated(instance.pod, template), service, history)
 
     def at_newest(self, instance: Instance, revision: str) -> KeptInstance | None:
-        """Returns the changes to a kept instance whose revision is the newest.
+        """Returns the changes to an instance that the partition keeps at the newest revision.
 
-        Returns None if the record of the revision is like the spec, or is missing. Record and spec
-        differ if a user has changed claim templates or `spec.serviceName`, but not the template.
-        The revision stays the same then, and the next pod of a kept instance follows the record.
+        Returns None if the ControllerRevision is like the spec, or is missing. Both differ if a
+        user has changed claim templates or `spec.serviceName`, but not the template. The revision
+        stays the same then, and the next pod of the instance follows the ControllerRevision.
         """
         name = instance.template_name
         if revision not in self._differs:
@@ -119,9 +119,9 @@ class KeptInstances:
         return found
 
     def _look_up(self, revision: str, template: Template) -> _Revision:
-        """Reads the claim templates and the Service of a revision from the history.
+        """Reads the claim templates and the Service of a revision from its ControllerRevision.
 
-        If the record has no Service, the pods of that revision show it.
+        If the ControllerRevision does not have the Service, the pods of that revision show it.
         """
         templates = self._records.templates_of(revision, template.name)
         if templates is None:

@@ -43,8 +43,8 @@ class Drain(NamedTuple):
     def encode(self) -> str:
         """Returns the value of the annotation that takes the pod out of its Services.
 
-        The pod-status hook ignores an annotation that names the pod's own revision, because such an
-        update is done. So the value for a restart at the same revision has a suffix.
+        The hook `/pod-status` ignores an annotation that names the pod's own revision, because such
+        an update is done. So the value for a restart at the same revision has a suffix.
         """
         return f"{self.revision}-again" if self.is_restart else self.revision
 
@@ -84,7 +84,8 @@ def plan_markers(
         cases: all instances with the decisions on them.
         options: the operator's settings.
         now: the time of this sync, in seconds since the epoch.
-        requests: the pending action of each pod on hold, by the name of the pod.
+        requests: name of a pod on hold -> what the service will do with the pod when the hold is
+            removed.
     """
     pods = [case.instance.pod for case in cases if case.instance.pod is not None]
     # Most TApps have no marker and need none.
@@ -94,7 +95,11 @@ def plan_markers(
 
 
 class _Marking:
-    """Collects the markers of all pods of one TApp in one sync; `all` is the entry point."""
+    """Decides on the markers (labels and annotations that request an action) of all pods in one
+    sync.
+
+    `all` is the entry point.
+    """
 
     def __init__(
         self,
@@ -115,7 +120,11 @@ class _Marking:
             self.found.nodes = nodes_of(pods, now)
 
     def all(self, cases: Sequence[Case]) -> Markers:
-        """Returns the markers for the pods of these cases, and the instances that wait for one."""
+        """Returns the labels and annotations that are written to pods to request an action.
+
+        Also returns the instances that wait for such an action. `cases` are all instances with the
+        decisions on them.
+        """
         for case in cases:
             instance, pod, decision = case.instance, case.instance.pod, case.decision
             if pod is None or pod.unreadable or pod.terminating or pod.completed:
@@ -128,12 +137,12 @@ class _Marking:
         return self.found
 
     def _lost(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Returns the step for a pod whose node has stopped reporting, or None without a step.
+        """Returns what happens first to a pod whose node has stopped reporting, or None.
 
         While the node may come back, a pod that would be deleted waits. When the silence has lasted
         for the time limit, the node counts as lost, and the pod gets the annotation that says so.
         The function returns None if the node reports, or if the TApp does not leave lost nodes
-        (`forceDeletePod`).
+        (`forceDeletePod`): the decision is then carried out.
 
         Args:
             instance: the instance of the pod.
@@ -156,11 +165,11 @@ class _Marking:
         return self._step(pod, Reason.NODE_SILENT, message)
 
     def _mark_lost(self, instance: Instance, pod: Pod, since: float) -> Verdict:
-        """Returns the step that writes to a pod that its node is lost.
+        """Returns the verdict that writes an annotation to a pod: its node is lost.
 
-        `since` is the time since when the node has not reported, in seconds since the epoch. If the
-        pod has had the annotation for long, the instance is noted as unserved: the pod-status hook
-        should have set its phase to Failed.
+        If the pod has had the annotation for long, the instance is noted as one for which the hook
+        `/pod-status` does nothing: that hook should have set the pod's phase to Failed. `since` is
+        the time since when the node has not reported, in seconds since the epoch.
         """
         when = written(since)
         if pod.spec.lost == when and pod.spec.is_watched:
@@ -175,7 +184,7 @@ class _Marking:
         return self._step(pod, Reason.NODE_LOST, message, lost=when)
 
     def _drain(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Returns the step that takes a pod out of its Services before an update restarts it.
+        """Returns the verdict that takes a pod out of its Services before an update, or None.
 
         Returns None if `decision` may be carried out now: the pod has left its Services for the
         grace period, serves no requests, or has no readiness gate, or no container restarts.
@@ -204,7 +213,7 @@ class _Marking:
         return self._step(pod, Reason.DRAINING, message, drain=drain)
 
     def _resized(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Returns the step that keeps a pod out of its Services until a resize has restarted it.
+        """Returns the verdict that keeps a pod out of its Services until a resize has restarted it.
 
         Returns None if no such restart is expected, if the pod is in its Services, or if `decision`
         deletes the pod.
@@ -219,10 +228,10 @@ class _Marking:
         return self._step(pod, Reason.DRAINING, message, drain=pod.spec.drain)
 
     def _check_gate(self, instance: Instance, pod: Pod) -> None:
-        """Checks whether the pod-status hook opens the pod's readiness gate in time.
+        """Checks whether the hook `/pod-status` opens the pod's readiness gate in time.
 
-        Notes the instance as unserved if the gate may open and is still closed. If the time for
-        that has not passed, notes after how many seconds to look again.
+        If the gate may open and is still closed for too long, notes that the instance waits for
+        that hook. If the time for that has not passed, notes after how many seconds to look again.
         """
         if not pod.spec.served_gates or pod.ready is True or not pod.spec.is_watched:
             return
@@ -235,7 +244,7 @@ class _Marking:
             self.found.waits.append(left)
 
     def _note_unserved(self, instance: Instance) -> None:
-        """Notes since when an instance waits for the pod-status hook.
+        """Notes since when an instance waits for the hook `/pod-status` to change its pod's status.
 
         After `TROUBLE_AFTER` seconds the instance is one of those that a condition reports.
         """
@@ -249,11 +258,11 @@ class _Marking:
             self.found.waits.append(left)
 
     def _kept(self, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Returns the step that corrects the markers of a pod that stays; None if they are right.
+        """Returns the verdict that corrects the labels and annotations of a pod that stays.
 
-        Markers without a purpose are removed. A resize is no part of the response, and the API
-        server may refuse the resize again and again. So the markers about a hold are written before
-        a resize.
+        Labels and annotations that request no action any more are removed. Returns None if they are
+        right. A resize is no part of the response, and the API server may refuse the resize again
+        and again. So those about a hold are written before a resize.
         """
         if isinstance(decision.change, Resize) and not self._has_hold_markers(pod):
             change = self._change(pod, pod.spec.drain, pod.spec.lost)
@@ -268,13 +277,14 @@ class _Marking:
         return Verdict(Action.MARK, Reason.MARKS_CHANGED, message, change)
 
     def _step(self, pod: Pod, reason: Reason, message: str, **markers: str) -> Verdict:
-        """Returns the step that gives a pod exactly these markers and changes nothing else.
+        """Returns the verdict that gives a pod exactly these markers and changes nothing else.
 
-        If the pod already has exactly these markers, the step keeps the pod as it is.
+        Markers are annotations that request an action. If the pod already has exactly these, the
+        verdict keeps the pod as it is.
 
         Args:
             pod: the pod.
-            reason: the reason of the step.
+            reason: the reason of the verdict.
             message: the sentence for users.
             markers: `drain` and `lost`, as in `Mark`. A marker that is not named is removed.
         """
@@ -282,7 +292,7 @@ class _Marking:
         return Verdict(Action.KEEP if change is None else Action.MARK, reason, message, change)
 
     def _change(self, pod: Pod, drain: str = "", lost: str = "") -> Mark | None:
-        """Returns the write that gives a pod exactly these markers; None if the pod has them.
+        """Returns the write that gives a pod exactly these annotations; None if the pod has them.
 
         Args:
             pod: the pod.
@@ -299,9 +309,10 @@ class _Marking:
         return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over, hold=hold)
 
     def _differs(self, pod: Pod, drain: str = "", lost: str = "") -> bool:
-        """Returns True if the markers of a pod, except those about a hold, differ from these.
+        """Returns True if annotations that request an action differ from the desired ones.
 
-        Also returns True if the pod lacks the label for the pod-status hook, or a toleration.
+        Also returns True if the pod lacks the label that selects it for the hook `/pod-status`, or
+        a toleration. Annotations about a hold are not compared.
 
         Args:
             pod: the pod.
@@ -317,10 +328,10 @@ class _Marking:
         return due_markers(pod, self.requests.get(pod.name)) == carried_markers(pod)
 
     def _tolerates(self, pod: Pod) -> bool:
-        """Returns True if a pod has to get a toleration of a silent node without a time limit.
+        """Returns True if a pod has to get a toleration of a node that does not report.
 
-        The pod then tolerates a silent node only for a limited time. Kubernetes would delete the
-        pod after that time, and the instance would start elsewhere before the node counts as lost.
+        The pod has only one with a time limit. Kubernetes would delete the pod after that time, and
+        the instance would start elsewhere before the node counts as lost.
         """
         return self.moves and pod.spec.evicted_in_time and pod.spec.is_ours
 

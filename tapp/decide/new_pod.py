@@ -37,7 +37,8 @@ _IDENTITY: Final = {"apiVersion": "v1", "kind": "Pod"}
 class NewPods:
     """Builds new pods of one TApp, and computes the size of their annotations.
 
-    `toleration_seconds` is how long the pods of the cluster tolerate a silent node by default.
+    `toleration_seconds` is how long the cluster's pods tolerate a node that does not report, by
+    default.
     """
 
     def __init__(self, tapp: TApp, toleration_seconds: int) -> None:

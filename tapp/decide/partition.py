@@ -75,9 +75,15 @@ def partition_size(value: int | str, group: int) -> int:
 def partition_of(
     world: World, records: Records, instances: Iterable[Instance]
 ) -> tuple[Partition, dict[int, KeptInstance]]:
-    """Returns the partition and, by instance number, the changes that it makes to kept instances.
+    """Returns the partition, and the changes that it makes to the instances that it keeps.
 
-    The first value also says which revisions are in use and whether the field is valid.
+    The first value says how many instances are kept at which older revisions, and whether the field
+    is valid. The second value maps the number of a kept instance to the changes.
+
+    Args:
+        world: the TApp with its children.
+        records: the revisions in the history.
+        instances: all instances of the TApp.
     """
     spec, status = world.tapp.spec, world.tapp.status
     strategy, rolling = spec.update_strategy, spec.rolling_name
@@ -134,8 +140,9 @@ def follow_current(
 ) -> str:
     """Returns `status.currentRevision`: the revision of the last complete rollout.
 
-    A rollout is complete when all instances with the rolling template run its newest revision and
-    are available. With a partition the current revision stays as it is.
+    A rollout is complete when all instances with the rolling template
+    (`spec.updateStrategy.template`) run its newest revision and are available. With a partition the
+    current revision stays as it is.
 
     Args:
         world: the TApp with its children.
@@ -157,10 +164,9 @@ def follow_current(
 
 
 def _before(update: str, group: Iterable[Instance], records: Records) -> str:
-    """Returns the revision before `update`, found among the pods of the group.
+    """Returns the newest of the older revisions that pods have, or `update` if there is none.
 
-    This is the newest of the older revisions that the pods have; `update` if no pod has an older
-    one. The caller has checked that the status does not have the revision.
+    The caller has checked that the status does not have the revision before `update`.
 
     Args:
         update: the newest revision of the rolling template.
@@ -181,7 +187,7 @@ def _before(update: str, group: Iterable[Instance], records: Records) -> str:
 
 @dataclass(frozen=True)
 class _Keeper:
-    """Finds the revision at which each kept instance stays, and the changes to the instance."""
+    """Finds the older revision at which the partition keeps an instance, and the changes to it."""
 
     world: World
     records: Records
@@ -218,10 +224,10 @@ class _Keeper:
         return self.records.of_pod(pod, instance.id, instance.template_name, likely) or fallback
 
     def keep(self, instance: Instance, revision: str) -> KeptInstance | None:
-        """Returns the changes to a kept instance; None if it runs the current spec.
+        """Returns the changes to an instance that the partition keeps at a revision.
 
-        If the history lacks the revision, a pod that runs stays as it is, and an instance without a
-        pod gets none.
+        Returns None if the instance is as the current spec has it. If the history lacks the
+        revision, a pod that runs stays as it is, and an instance without a pod gets none.
         """
         if revision == self.update:
             return self.instances.at_newest(instance, revision)

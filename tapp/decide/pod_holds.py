@@ -47,14 +47,14 @@ class HoldRequest:
 def hold_request_of(
     pod: Pod, action: PendingAction, limit: int | None, now: float
 ) -> HoldRequest | None:
-    """Returns the pending action to write to a pod, or None if the hold does not concern it.
+    """Returns the action that a hold delays, to be written to the pod; None if it delays none.
 
-    The hold does not concern an action that it does not prevent, or a pod that has ended or is
-    being deleted.
+    A hold does not delay an action for which it is not meant. The hold of a pod that has ended or
+    is being deleted does not count.
 
     Args:
         pod: the pod.
-        action: what the service would do with the pod.
+        action: the action that the service would take on the pod.
         limit: the time limit of the hold in seconds; None for no limit.
         now: the time of this sync, in seconds since the epoch.
     """
@@ -80,7 +80,7 @@ def hold_request_of(
 
 @dataclass
 class PodHolds:
-    """The effects of all holds on pods in one sync: delayed verdicts and pending actions."""
+    """The effects of all holds on pods in one sync: delayed verdicts and the delayed actions."""
 
     delays: dict[int, Verdict] = field(default_factory=dict)  # by instance
     requests: dict[str, HoldRequest] = field(default_factory=dict)  # by the name of the pod
@@ -90,10 +90,10 @@ class PodHolds:
 def apply_pod_holds(
     spec: TAppSpec, cases: Iterable[Case], budgets: Budgets, now: float
 ) -> PodHolds:
-    """Returns delays for the verdicts that a hold prevents, and the pending actions to write.
+    """Returns delays for the verdicts that a hold prevents, and the actions that are delayed.
 
-    An update that is paused, or whose budget is invalid, would not run anyway. So it is not written
-    to the pod as a pending action, and no time limit begins.
+    The action is written to the pod. An update that is paused, or whose budget is invalid, would
+    not run anyway. So it is not written to the pod, and no time limit begins.
 
     Args:
         spec: the spec of the TApp; it has the time limits of holds.
@@ -127,10 +127,10 @@ def apply_pod_holds(
 
 
 def label_later(cases: list[Case]) -> list[Case]:
-    """Returns the cases, with new labels of pods on hold delayed until the hold ends.
+    """Returns the instances, with new labels of pods on hold delayed until the hold ends.
 
     These are instances whose pod already corresponds to its template, but whose template is written
-    in another form. Such a pod needs only new labels, so there is no pending action.
+    in another form. Such a pod needs only new labels, so no action is written to the pod.
     """
     if not any(case.verdict.reason is Reason.SAME_MEANING for case in cases):
         return cases
@@ -138,7 +138,10 @@ def label_later(cases: list[Case]) -> list[Case]:
 
 
 def _labelled_later(case: Case) -> Case:
-    """Returns a case; if its pod is on hold and needs only labels, the verdict keeps the pod."""
+    """Returns an instance; its new labels are delayed if its pod is on hold.
+
+    The verdict then keeps the pod as it is.
+    """
     pod, verdict = case.instance.pod, case.verdict
     if verdict.reason is not Reason.SAME_MEANING or pod is None or pod.spec.hold is None:
         return case
@@ -151,7 +154,7 @@ def _labelled_later(case: Case) -> Case:
 def due_markers(pod: Pod, request: HoldRequest | None) -> HoldMarkers:
     """Returns the label and annotations about its hold that a pod should have.
 
-    `request` is the pending action of the pod; None if it has none.
+    `request` is the action that the hold delays; None if it delays none.
     """
     label = (pod.spec.hold or NO_HOLD).desired_label
     return (

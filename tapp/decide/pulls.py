@@ -131,7 +131,11 @@ class _Pulling:
             self.given_up.pop(self.nowhere, None)  # some puller could be created after all
 
     def all(self, cases: Sequence[Case]) -> None:
-        """Decides for each update in place whether it waits for a puller, in update order."""
+        """Decides for each update in place whether it waits until its images are pulled.
+
+        The updates are processed in their order, so that earlier ones pull first. `cases` are all
+        instances with the decisions on them.
+        """
         spec = self.world.tapp.spec
         strategy, rolling = spec.update_strategy, spec.rolling_name
         updates = [
@@ -154,10 +158,10 @@ class _Pulling:
                 self.found.delays[instance.id] = delay
 
     def remember(self, nodes: Container[str]) -> Pulls:
-        """Returns the result, with the pullers that earlier syncs have given up.
+        """Returns the result, with the nodes on which earlier syncs could not run a puller.
 
-        Notes about nodes on which no instance runs any more are dropped. `nodes` are the names of
-        the nodes on which instances run.
+        Nodes on which no instance runs any more are dropped. `nodes` are the names of the nodes on
+        which instances run.
         """
         found, nowhere = self.found, self.nowhere
         for note, at in self.given_up.items():
@@ -175,16 +179,19 @@ class _Pulling:
         return found
 
     def _is_known_unable(self, puller: Puller) -> bool:
-        """Returns True if a puller was given up on this node, or everywhere, not long ago."""
+        """Returns True if no puller could run on this node, or anywhere, not long ago.
+
+        A puller is a pod that pulls the images of an update.
+        """
         notes = self.nowhere, self.nowhere._replace(node=puller.node)
         times = [self.given_up.get(note, "") for note in notes]
         return any(self.now - past(at, self.now) < REMEMBERED for at in times)
 
     def _puller(self, change: Update) -> Puller | None:
-        """Returns the puller that an update needs, or None if the update need not wait for one.
+        """Returns the pod that has to pull images before an update (*puller*), or None.
 
-        It need not wait if it stops no running container, if the node has all its images, or if the
-        node has stopped reporting.
+        None means that the update need not wait: it stops no running container, the node has all
+        its images, or the node has stopped reporting.
         """
         pod, template = change.pod, change.template
         # Without a running container the update stops nothing, so it need not wait.
@@ -220,7 +227,8 @@ class _Pulling:
     def _state(self, puller: Puller) -> Verdict | None:
         """Returns the delay of the updates that need this puller; None if they need not wait.
 
-        Also decides whether the pod of the puller is created, kept, or deleted to make room.
+        A puller is a pod that pulls the images of an update. Also decides whether the pod is
+        created, kept, or deleted to make room.
         """
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
         if (pod is None or not _has_started(pod)) and self._is_known_unable(puller):
@@ -250,16 +258,16 @@ class _Pulling:
         return self._patience(puller, pod, own=own)
 
     def _has_own_trouble(self, puller: Puller, pod: Pod) -> bool:
-        """Returns True if the puller fails for a reason other than the images that it pulls."""
+        """Returns True if the puller's pod fails for a reason other than the pulled images."""
         return has_own_trouble(pod, self.options.puller_image, puller.images, self.now)
 
     def _patience(self, puller: Puller, pod: Pod | None, *, own: bool) -> Verdict | None:
-        """Returns the delay of updates while a puller has not started, or None if it is given up.
+        """Returns the delay of updates whose puller has not started, or None if it is given up.
 
         Args:
-            puller: the puller.
-            pod: its pod; None if the pod does not exist.
-            own: True if the puller fails because of itself, such as the image of its own container.
+            puller: the puller: a pod that pulls the images of these updates.
+            pod: the observed pod; None if it does not exist.
+            own: True if the pod fails because of itself, such as the image of its own container.
         """
         if pod is None and (self.has_earlier or self.young):
             return self._in_turn(puller)
@@ -296,8 +304,9 @@ class _Pulling:
     def _in_turn(self, puller: Puller) -> Verdict:
         """Requests a puller that does not exist while others exist, and returns the delay.
 
-        A quota may allow only one puller at a time. After `YIELD_AFTER` seconds the pullers of
-        later updates are deleted, and this puller is requested until it exists.
+        A puller is a pod that pulls the images of an update. A quota may allow only one at a time.
+        After `YIELD_AFTER` seconds the pullers of later updates are deleted, and this one is
+        requested until it exists.
         """
         self._keep(puller, None)
         if not self.has_earlier:
@@ -307,7 +316,7 @@ class _Pulling:
         return self.next
 
     def _keep(self, puller: Puller, pod: Pod | None) -> None:
-        """Adds a puller to the response: keeps its pod, or creates one if `pod` is None."""
+        """Adds a puller to the response: keeps its pod, or creates a pod if `pod` is None."""
         if pod is None:
             self.found.bytes += _PULLER_BYTES + sum(
                 _IMAGE_BYTES + len(image) for image in puller.images
@@ -319,9 +328,9 @@ class _Pulling:
             self.has_earlier = True
 
     def _give_up(self, puller: Puller, pod: Pod | None) -> None:
-        """Gives a puller up, so that no update waits for it, and adds a sentence that says why.
+        """Gives a puller up, so that no update waits for it, and adds a sentence with the reason.
 
-        An existing pod stays for users to see. `pod` is None if the puller does not exist.
+        An existing pod stays for users to see. `pod` is None if the pod does not exist.
         """
         why = "it was requested and does not exist; the Events of the TApp say why"
         if pod is not None:
@@ -333,7 +342,10 @@ class _Pulling:
 
 
 def _has_started(pod: Pod) -> bool:
-    """Returns True if the container of a puller was created; its node then has all its images."""
+    """Returns True if the container of a puller was created.
+
+    A puller is a pod that pulls the images of an update. Its node has all of them then.
+    """
     return any(status.container_id for status in pod.containers)
 
 

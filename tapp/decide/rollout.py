@@ -58,7 +58,8 @@ def portion(value: int | str, of: int, least: int) -> int:
 class Budget:
     """The number of instances that may be unavailable at the same time because of updates.
 
-    A budget applies to one group of instances: those with the rolling template, or all others.
+    A budget applies to one group of instances: those with the rolling template
+    (`spec.updateStrategy.template`), or all others.
     """
 
     name: str  # the field of the spec, for messages
@@ -81,9 +82,10 @@ class Budget:
 
 @dataclass
 class Budgets:
-    """The budget for instances with the rolling template, and the budget for all other instances.
+    """The budgets of the two groups of instances of a TApp.
 
-    The other budget is `force`, because it belongs to `spec.updateStrategy.forceUpdate`.
+    `rolling` is that of instances with the rolling template (`spec.updateStrategy.template`).
+    `force` is that of all other instances (`spec.updateStrategy.forceUpdate`).
     """
 
     strategy: UpdateStrategy
@@ -118,7 +120,7 @@ class Budgets:
     def limit_of(self, instance: Instance, rolling_name: str) -> Budget:
         """Returns the budget that applies to an instance.
 
-        `rolling_name` is the name of the rolling template.
+        `rolling_name` is the name of the rolling template (`spec.updateStrategy.template`).
         """
         return self.rolling if instance.template_name == rolling_name else self.force
 
@@ -148,7 +150,7 @@ def update_order(
     Args:
         instance: the instance.
         strategy: `spec.updateStrategy`.
-        rolling_name: the name of the rolling template.
+        rolling_name: the name of the rolling template (`spec.updateStrategy.template`).
     """
     found = [int(text) for text in priorities(instance) if PRIORITY.fullmatch(text)]
     number = -instance.id if strategy.order == "Descending" else instance.id
@@ -191,7 +193,7 @@ def spend(
         pending: the instances that need an update.
         serving: which instances are available, before any update of this sync.
         budgets: how many instances may be unavailable.
-        rolling_name: the name of the rolling template.
+        rolling_name: the name of the rolling template (`spec.updateStrategy.template`).
         should_run: the numbers of the instances that should run. The messages name those of them
             that are not available.
     """

@@ -28,7 +28,10 @@ from tapp.world import Options, World
 
 @dataclass(frozen=True)
 class Situation:
-    """The input of all stages: the observed objects, the options, the time and the budgets."""
+    """The input of the stages, which turn verdicts into decisions one after the other.
+
+    It has the observed objects, the options, the time and the budgets.
+    """
 
     world: World
     options: Options
@@ -51,7 +54,7 @@ class StoragePlan:
 class Findings:
     """The results of all rules in one sync, except for the decisions on the instances.
 
-    Conditions, Events and the notes in the status are made from the findings.
+    Conditions, Events and the data for later syncs in the status are made from them.
     """
 
     holds: PodHolds = field(default_factory=PodHolds)

@@ -158,9 +158,10 @@ def _left(
 def _on_hold(
     pods: Iterable[Pod], policy: HoldPolicy, now: float
 ) -> tuple[list[Pod], dict[str, HoldRequest]]:
-    """Returns the pods whose hold prevents their deletion, and the pending action of each pod.
+    """Returns the pods whose hold prevents their deletion.
 
-    The second value maps the name of a pod to its pending action.
+    The second value maps the name of such a pod to the delayed deletion and its time, which are
+    written to the pod.
     """
     limit = policy.deletion_hold_timeout_seconds
     staying, requests = list[Pod](), dict[str, HoldRequest]()
@@ -176,7 +177,7 @@ def _marked(pod: Pod, requests: Mapping[str, HoldRequest]) -> Mark | None:
     """Returns the write that tells a pod on hold that its deletion is pending.
 
     Returns None if the pod already has this label and these annotations, or if it is unreadable.
-    `requests` maps the name of a pod to its pending action.
+    `requests` maps the name of a pod to the delayed deletion.
     """
     if pod.unreadable:
         return None
@@ -223,7 +224,7 @@ def _silent(pods: Sequence[Pod], deleted: float, now: float) -> dict[str, list[s
 def _on_silent_nodes(
     parent: Parent, pods: Sequence[Pod], options: Options, now: float
 ) -> tuple[list[Pod], dict[str, Mark]]:
-    """Returns the pods on silent nodes, whose deletion could not end, and markers for lost nodes.
+    """Returns the pods on nodes that do not report, where a deletion could not end.
 
     The second value maps the name of a pod to the write that says that its node is lost.
     `Nodes.guarded` does not matter here: it prevents that an instance runs twice, and no instance

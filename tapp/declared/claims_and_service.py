@@ -23,9 +23,10 @@ class ClaimsAndService(msgspec.Struct, frozen=True, rename="camel", omit_default
     volume_claim_templates: list[dict[str, Any]] | None = None
 
     def differs_from(self, now: "ClaimsAndService") -> bool:
-        """Returns True if a recorded part differs from the current spec.
+        """Returns True if a part of a ControllerRevision differs from the current spec.
 
-        `now` are the parts of the current spec. A part that is not recorded does not differ.
+        `now` are the parts of the current spec. A part that the ControllerRevision lacks does not
+        differ.
         """
         return self.service_name not in {None, now.service_name} or (
             self.volume_claim_templates is not None
@@ -34,7 +35,7 @@ class ClaimsAndService(msgspec.Struct, frozen=True, rename="camel", omit_default
 
     @property
     def as_kept(self) -> dict[str, Any]:
-        """The recorded parts as entries of a ControllerRevision's `data`.
+        """The Service name and the claim templates as entries of a ControllerRevision's `data`.
 
         A part that is None is left out.
         """

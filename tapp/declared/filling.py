@@ -80,7 +80,10 @@ _SHARED = (
 
 @dataclass(frozen=True, slots=True)
 class _OwnSpec:
-    """Builds the spec of an instance's own template on demand, because keeping it takes memory."""
+    """Builds the pod spec of one instance, with placeholders filled in, whenever it is needed.
+
+    Keeping the specs of all instances would take much memory.
+    """
 
     template: Template  # The template with placeholders.
     texts: tuple[str, ...]  # The texts of its placeholders, in the order of `slots.names`.

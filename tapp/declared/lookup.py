@@ -166,22 +166,24 @@ class Templates:
         return _not_in_spec(name) if found is None else found
 
     def values_of(self, name: str) -> KeptValues:
-        """Returns the values that the template called `name` reads, as the history records them.
+        """Returns the values that the template called `name` reads, as ControllerRevisions have
+        them.
 
         Returns `NO_VALUES` if the template reads no values.
         """
         return self.values.get(name, NO_VALUES)
 
     def filled_alike(self, name: str, data: bytes) -> bool:
-        """Returns True if recorded values fill in a template exactly as the current values do.
+        """Returns True if a ControllerRevision's values fill in a template as the spec's do.
 
         Only instances are compared that run the template now and have values in the spec or in the
-        record. The record may have values of further instances, which ran the template when it was
-        written.
+        ControllerRevision. The latter may have values of further instances, which ran the template
+        when it was written. Returns False if it cannot be read, or if the template has no
+        placeholders.
 
         Args:
             name: the name of the template.
-            data: the JSON of a ControllerRevision's `data`.
+            data: the JSON of the ControllerRevision's `data`.
         """
         template = self.named(name)
         if not isinstance(template, Template) or not template.slots:
@@ -209,12 +211,12 @@ class Templates:
         return sorted(keys)
 
     def recorded(self, name: str, data: bytes) -> "Templates | None":
-        """Returns the templates of a recorded spec, in which all instances run one template.
+        """Returns the templates of an older spec, in which all instances run one template.
 
-        Returns None if the record is not valid.
+        Returns None if the ControllerRevision is not valid.
 
         Args:
-            name: the name that the recorded template has in the result.
+            name: the name that the template has in the result.
             data: the JSON of a ControllerRevision's `data`.
         """
         try:
@@ -262,7 +264,8 @@ def resolve_templates(
         spec: the spec.
         app: the name of the TApp, for placeholders.
         namespace: the namespace of the TApp, for placeholders.
-        other_parts: the recorded Service name and claim templates if the spec is that of a record.
+        other_parts: the Service name and claim templates of a ControllerRevision, if the spec was
+            made from one.
     """
     claims = frozenset(map(claim_name, spec.volume_claim_templates))
     names = dict.fromkeys([spec.default_name, DEFAULT_TEMPLATE, *spec.template_pool])

@@ -40,13 +40,13 @@ class Hashes(NamedTuple):
 
 
 class TemplateOrigin(NamedTuple):
-    """The revision of the template with placeholders that an instance's own template comes from."""
+    """The revision of the template with placeholders from which an instance's template was made."""
 
     revision: str  # Revision of the template with placeholders, which the history has.
     bare: str  # `Hashes.bare` of the instance's own template, which the history does not have.
 
     def encode(self) -> str:
-        """Returns the value of the annotation that records the origin on the instance's pods."""
+        """Returns the value of the annotation that stores the origin on the instance's pods."""
         return f"{self.revision} {self.bare}"
 
     @classmethod
@@ -104,7 +104,8 @@ _OTHERS = ("hostname", "subdomain", "tolerations")
 class Template:
     """A pod template that was read and checked, with its hashes and all facts that rules need.
 
-    It is an instance's own template, or one as a user wrote it, which may have placeholders.
+    It is a template as a user wrote it, which may have placeholders, or the template of one
+    instance with its placeholders filled in.
     """
 
     name: str  # The template's name in the TApp.

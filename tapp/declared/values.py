@@ -47,7 +47,7 @@ def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str
 
 @dataclass(frozen=True)
 class KeptValues:
-    """The values that a template reads, in the form in which the history records them."""
+    """The values that a template reads, in the form in which ControllerRevisions have them."""
 
     kept: dict[str, Any]  # `values` and `defaultValues`, as in the spec; empty ones are left out.
     digest: str  # Digest of `kept`; empty if that is empty.
@@ -61,7 +61,7 @@ _MOST_KEPT: Final = 64 << 10
 
 
 def kept_values(spec: TAppSpec, slots: Slots, instances: Iterable[str]) -> KeptValues:
-    """Returns those values of a spec that a template reads, as the history records them.
+    """Returns those values of a spec that a template reads, for a ControllerRevision.
 
     Returns `NO_VALUES` if there are no values, or too many bytes of them.
 
@@ -91,14 +91,14 @@ def fill_alike(
     values: Mapping[str, Mapping[str, str]],
     defaults: Mapping[str, str],
 ) -> bool:
-    """Returns True if recorded values fill in a template exactly as the values of the spec do.
+    """Returns True if a ControllerRevision's values fill in a template as the spec's values do.
 
     Args:
         spec: the spec.
         slots: the placeholders of the template.
         instances: the instances to compare, as keys of `spec.values`.
-        values: the recorded values of each instance.
-        defaults: the recorded default values.
+        values: the values of each instance in the ControllerRevision.
+        defaults: the default values in the ControllerRevision.
     """
     keys = slots.keys
     return _only(defaults, keys) == _only(spec.default_values, keys) and all(

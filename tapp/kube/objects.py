@@ -119,7 +119,7 @@ class StorageClassObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class RevisionLabels(msgspec.Struct, frozen=True, gc=False):
-    """The label of a ControllerRevision that has the revision of the recorded template."""
+    """The label of a ControllerRevision with the revision of the template in it."""
 
     revision: str | None = msgspec.field(default=None, name=TEMPLATE_HASH)
 
@@ -219,7 +219,10 @@ class RanImage(msgspec.Struct, frozen=True):
 
 
 class InPlaceRecord(msgspec.Struct, frozen=True):
-    """The record of an update in place, which this service writes into an annotation of the pod."""
+    """The containers before an update in place, which this service writes into an annotation.
+
+    Later syncs compare the pod with this record to see which containers are updated.
+    """
 
     # When it was written, RFC 3339, by the clock of the service; empty if the kubelet reports the
     # generation that it has seen, because the time is not needed then.
@@ -254,7 +257,7 @@ decode_managers = msgspec.json.Decoder(list[ManagedField] | None).decode
 
 
 def encode_record(record: InPlaceRecord, revision: str) -> str:
-    """Returns the record of an update as JSON with sorted keys.
+    """Returns the record of an update in place as JSON with sorted keys, for an annotation.
 
     `revision` is the revision that the update brings the pod to. It is included for people; the
     service does not read it.

@@ -45,16 +45,16 @@ def _tolerates(toleration: Toleration, taint: Mapping[str, Any]) -> bool:
 
 
 def is_limited(tolerations: Iterable[Toleration]) -> bool:
-    """Returns True if a pod tolerates a silent node only for a limited time, or not at all.
+    """Returns True if a pod tolerates a node that does not report only for a limited time.
 
-    `tolerations` are those of the pod.
+    Also returns True if the pod does not tolerate it at all. `tolerations` are those of the pod.
     """
     items = list(tolerations)
     return any(_limit(items, key) is not None for key in SILENT)
 
 
 def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
-    """Returns the tolerations, changed to tolerate a silent node without a time limit.
+    """Returns the tolerations, changed to tolerate a node that does not report without a limit.
 
     A toleration of all taints keeps its limit, because it also serves other taints. Tolerations
     without a limit are put before it, because the first matching one decides.
@@ -73,8 +73,8 @@ def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> 
 
     Args:
         tolerations: the tolerations of the template.
-        seconds: the cluster's default limit for a silent node.
-        moved: True if this service moves pods from lost nodes. The pods then tolerate a silent node
+        seconds: the cluster's default limit for a node that does not report.
+        moved: True if this service moves pods from lost nodes. The pods then tolerate such a node
             without a limit, so that Kubernetes does not evict them.
     """
     if moved:
@@ -85,8 +85,8 @@ def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> 
 def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> list[Toleration]:
     """Returns the tolerations after the admission plugin DefaultTolerationSeconds.
 
-    The plugin adds tolerations for the taints of a silent node. `seconds` is their limit; None
-    means no limit.
+    The plugin adds tolerations for the taints of a node that does not report. `seconds` is their
+    limit; None means no limit.
     """
     items = list(tolerations)
     limit = {} if seconds is None else {"tolerationSeconds": seconds}

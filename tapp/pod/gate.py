@@ -59,10 +59,10 @@ def is_unready_by_gate_only(pod: Pod) -> bool:
 
 
 def is_begun(pod: Pod, update: Progress) -> bool:
-    """Returns True if an update has begun for which the gate has to be closed.
+    """Returns True if an update in place has begun for which the gate has to be closed.
 
-    That is so while a container of the record still exists and has another image than the spec.
-    When all recorded containers are replaced, the gate may have been opened for good. A later
+    That is so while a container of the update's record still exists and has another image than the
+    spec. When all recorded containers are replaced, the gate may have been opened for good. A later
     change of the pod's spec (a toleration, a resize) makes the update look unfinished again until
     the kubelet has seen the change, but the gate stays open. The message of the gate's condition is
     not used.
@@ -115,12 +115,12 @@ def drained_in(pod: Pod, grace_seconds: int, now: float) -> float | None:
 
 
 def unproved_since(pod: Pod, gate: Condition | None, now: float = NEVER) -> float:
-    """Returns the time since when only elapsed time can prove the pod's update, from a closed gate.
+    """Returns the time in a closed gate's condition since when an update waits for its proof.
 
-    The time is in seconds since the epoch. It is read from the note in the gate's condition. The
-    hook `/pod-status` does not see the TApp, so this note replaces the entry of `status.settling`.
-    Returns `UNKNOWN` if the gate is open or missing, or if its condition has no note about the
-    current update.
+    An update whose completion the pod's status cannot show counts as finished some time after that.
+    The time is in seconds since the epoch. The hook `/pod-status` does not see the TApp, so it
+    keeps the time in the condition, and not in `status.settling`. Returns `UNKNOWN` if the gate is
+    open or missing, or if its condition has no such time for the current update.
 
     Args:
         pod: the pod.

@@ -150,10 +150,10 @@ def _is_about_to_restart(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 def _is_new_container(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if a container is a new one (not the recorded one) and has the wanted image.
+    """Returns True if an update has replaced a container, and the new one has the wanted image.
 
-    The container runs, or ran last. Returns False if the container may run an image that an
-    overtaken update requested between the recorded and the wanted image.
+    The new container runs, or ran last. Returns False if it may run an image that an earlier,
+    overtaken update requested.
 
     Args:
         pod: the pod.
@@ -166,9 +166,9 @@ def _is_new_container(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 def _needs_noted_time(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if the status has to note since when a container waits for its proof by time.
+    """Returns True if the status has to note since when a sync waits for a container's update.
 
-    That is so if image names may not prove that the container is updated, and the pod does not show
+    That is so if image names may not show that the container is updated, and the pod does not show
     when its kubelet last wrote the status. The kubelet may still be about to stop the container. If
     the node was away, the container may have run for long before the kubelet reports it, so the
     start of the container does not count. Instead the time counts from the first sync that saw this
@@ -186,8 +186,10 @@ def _needs_noted_time(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 class _TimeProof(NamedTuple):
-    """The times for a proof by time: a container that runs for `stop` seconds after `since` is
-    updated.
+    """The times by which a container counts as updated if its image name does not show that.
+
+    It counts as updated when it has run for `stop` seconds after `since`: a kubelet would have
+    stopped it otherwise.
     """
 
     now: float  # The time of this sync.
@@ -198,13 +200,13 @@ class _TimeProof(NamedTuple):
 def _seconds_until_updated(pod: Pod, name: str, ran: RanImage, times: _TimeProof) -> float | None:
     """Returns the seconds until a container counts as updated, or 0 if it counts already.
 
-    Returns None if time cannot prove it.
+    Returns None if the passing of time alone does not make it count.
 
     Args:
         pod: the pod.
         name: the name of the container.
         ran: the container before the update, from the update's record.
-        times: the times for the proof.
+        times: the times after which a container counts as updated without further proof.
     """
     status = pod.container(name)
     if not _is_reported(pod, status):
@@ -245,7 +247,9 @@ def _is_reported(pod: Pod, status: ContainerStatus) -> bool:
 
 
 def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if the pod itself proves that a container is updated; time does not matter.
+    """Returns True if the status of the pod shows that a container is updated.
+
+    No time has to pass then.
 
     Args:
         pod: the pod.
@@ -268,10 +272,10 @@ def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 def is_over(pod: Pod) -> bool:
-    """Returns True if the pod itself proves that its last update in place is finished.
+    """Returns True if the status of the pod shows that its last update in place is finished.
 
-    The time does not matter for this proof. Also returns True if the pod has no record of an
-    update.
+    Also returns True if the pod has no record of an update. An update whose completion only elapsed
+    time can show gives False.
     """
     if (record := pod.last_update) is None:
         return True
@@ -282,13 +286,13 @@ def is_over(pod: Pod) -> bool:
 
 
 def _may_run_overtaken_image(status: ContainerStatus, ran: RanImage) -> bool:
-    """Returns True if a container with the wanted image name may run an overtaken image.
+    """Returns True if a container may run an overtaken image, although it reports the wanted one.
 
-    An overtaken image was requested between the recorded and the wanted image. Both names may be
-    tags of the same image, so the kubelet may report the wanted name for it. That is possible only
-    for the container that directly follows the recorded one: a container that follows an overtaken
-    image has the wanted image. A kubelet that restarts all containers of a pod forgets their
-    predecessors, so an unknown predecessor proves nothing.
+    An overtaken image was requested after the recorded container had started, and before the wanted
+    image. Both names may be tags of the same image, so the kubelet may report the wanted name for
+    it. That is possible only for the container that directly follows the recorded one: a container
+    that follows an overtaken image has the wanted image. A kubelet that restarts all containers of
+    a pod forgets their predecessors, so an unknown predecessor proves nothing.
 
     Args:
         status: the status of the container.
@@ -302,10 +306,10 @@ def _may_run_overtaken_image(status: ContainerStatus, ran: RanImage) -> bool:
 def _was_started_by_newest_spec(pod: Pod, name: str, ran: RanImage) -> bool:
     """Returns True if the newest spec of the pod started the container that now runs.
 
-    The caller has checked that this container is not the recorded one. The pod worker is at most
-    one spec behind, so the second container after the recorded one was started by the newest spec.
-    The first one may also have been started by the older spec, for example after a crash, unless
-    the recorded container ended like one that the kubelet stopped for an update.
+    The caller has checked that this container is another one than before the update. The pod worker
+    is at most one spec behind, so the second container after the recorded one was started by the
+    newest spec. The first one may also have been started by the older spec, for example after a
+    crash, unless the recorded container ended like one that the kubelet stopped for an update.
 
     Args:
         pod: the pod.
@@ -338,7 +342,7 @@ def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProo
     Args:
         pod: the pod.
         status: the status of the container.
-        times: the times for the proof.
+        times: the time that the kubelet may need, and when it begins.
     """
     now, stop = times.now, times.stop
     known = [past(_update_written_at(pod), now), pod.created_at(now)]

@@ -130,7 +130,7 @@ def silent_since(pod: Pod, now: float, seen: float) -> float | None:
 
 
 def lost_in(since: float | None, limit: int, now: float) -> float | None:
-    """Returns the seconds until a silent node counts as lost; 0 if it is lost already.
+    """Returns the seconds until a node that does not report counts as lost; 0 if it is lost.
 
     Returns None if the node reports.
 

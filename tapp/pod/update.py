@@ -177,7 +177,9 @@ def record_of(  # noqa: PLR0913, PLR0917 - independent inputs
     update: Progress,
     now: float,
 ) -> str:
-    """Returns the record of an update as JSON, for an annotation of the pod.
+    """Returns the record of an update in place as JSON, for an annotation of the pod.
+
+    The record has the containers before the update. Later syncs compare the pod with it.
 
     Args:
         pod: the pod before the update.
@@ -203,7 +205,7 @@ def record_of(  # noqa: PLR0913, PLR0917 - independent inputs
 
 
 def _container_record(pod: Pod, name: str, before: RanImage | None) -> RanImage:
-    """Returns a container's entry in the record: its current image, and the overtaken images.
+    """Returns a container's entry in the record of an update: its image and the overtaken images.
 
     An overtaken image was requested by an update before this one, and the kubelet may still start
     it before the new image.

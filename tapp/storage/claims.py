@@ -49,7 +49,10 @@ def instance_number(name: str, prefix: str) -> int | None:
 
 
 class PodSource(NamedTuple):
-    """The instance number and the template from which an instance's next pod is created."""
+    """The instance number and the template from which an instance's next pod is created.
+
+    If a partition keeps the instance at an older revision, `recorded` is the spec of that revision.
+    """
 
     id: int  # Number of the instance.
     template: Template | None  # Template of the instance, or None.
@@ -68,7 +71,8 @@ class OwnClaims:
         """Reads the claim templates of a spec.
 
         Args:
-            templates: the spec with the claim templates: the current spec, or a recorded one.
+            templates: the spec with the claim templates: the current one, or an older one from a
+                ControllerRevision.
             now: the current spec, whose values are filled in.
         """
         self._now, self.written = now, claim_templates(templates.spec)
@@ -99,8 +103,8 @@ class Claims:
 
     A volume of a pod uses the instance's claim in two cases:
 
-    - A claim template has the name of the volume. For a kept instance, the recorded claim templates
-      count as well as the current ones.
+    - A claim template has the name of the volume. If a partition keeps the instance at an older
+      revision, the claim templates of that revision count as well as the current ones.
     - A container mounts the volume, the pod template does not define it, and a claim with the
       volume's name exists. So a claim is used again after a rollback to a template that mounts it.
 
@@ -133,7 +137,8 @@ class Claims:
 
         Args:
             volume: the name of the volume.
-            recorded: the recorded spec of the instance (`PodSource.recorded`); None if it has none.
+            recorded: the older spec at which a partition keeps the instance; None if it keeps it at
+                none.
         """
         found = self._now.written.get(volume)
         return self._at(recorded).written.get(volume) if found is None else found
@@ -149,7 +154,8 @@ class Claims:
         Args:
             volume: the name of the volume.
             instance: the number of the instance.
-            recorded: the recorded spec of the instance (`PodSource.recorded`); None if it has none.
+            recorded: the older spec at which a partition keeps the instance; None if it keeps it at
+                none.
         """
         for own in (self._now, self._at(recorded)):
             if volume in own.written:
@@ -159,7 +165,7 @@ class Claims:
     def problem_of(self, source: PodSource) -> str:
         """Returns why an instance's claim templates cannot be filled in, or an empty string.
 
-        If a partition keeps the instance at a recorded spec, only claims that do not exist are
+        If a partition keeps the instance at an older spec, only claims that do not exist are
         checked.
         """
         # The values of a kept instance may have changed since. That must not stop its next pod from
@@ -246,7 +252,8 @@ class Claims:
     def _named(self, source: PodSource) -> Collection[str]:
         """Returns the names of the claim templates that count for an instance.
 
-        For a kept instance these are the recorded ones.
+        If a partition keeps the instance at an older spec, these are the claim templates of that
+        spec.
         """
         if source.recorded is None:
             return self._now.written
@@ -259,7 +266,10 @@ class Claims:
         return [name for name in own if own[name] in self._observed or name in mounts]
 
     def _at(self, recorded: Templates | None) -> OwnClaims:
-        """Returns the claim templates of a recorded spec; those of the current spec for None."""
+        """Returns the claim templates of an older spec from the history.
+
+        If `recorded` is None, returns the claim templates of the current spec.
+        """
         if recorded is None:
             return self._now
         # Instances that are kept at one revision share one object, so the cache has few entries.

@@ -76,8 +76,8 @@ def grow(
     Args:
         world: the TApp with its children.
         claims: the claims that stay.
-        recorded: number of a kept instance -> its recorded spec, for claim templates that the
-            current spec lacks.
+        recorded: instance number -> the older spec at which a partition keeps the instance, for
+            claim templates that the current spec lacks.
     """
     if not claims or not world.declared.growing_claims:
         return NO_GROWTH
@@ -116,7 +116,8 @@ def _wanted(own: Claims, name: str, instance: int, recorded: Templates | None) -
         own: the claim templates.
         name: the name of the claim template.
         instance: the number of the instance.
-        recorded: the recorded spec of the instance; None if it has none.
+        recorded: the older spec at which a partition keeps the instance; None if it keeps it at
+            none.
     """
     with suppress(UnfilledError):
         found = own.filled(name, instance, recorded)

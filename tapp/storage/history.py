@@ -50,7 +50,7 @@ _DIGITS = 10
 
 @dataclass(frozen=True)
 class NewRecord:
-    """A record to create: the content of a new ControllerRevision."""
+    """A ControllerRevision to create, with the template, values and claim templates in it."""
 
     name: str  # Name of the ControllerRevision.
     number: int  # Its number in the TApp's history.
@@ -81,15 +81,15 @@ def record_name(
 ) -> str:
     """Returns the name of a ControllerRevision.
 
-    The name contains a hash that includes the TApp's uid. So the records that `--cascade=orphan`
-    leaves behind have other names than the records of a later TApp with the same name.
+    The name contains a hash that includes the TApp's uid. So the ControllerRevisions that
+    `--cascade=orphan` leaves behind have other names than those of a later TApp with the same name.
 
     Args:
         meta: the metadata of the TApp.
-        template: the name of the recorded template.
+        template: the name of the template in it.
         revision: the revision of the template.
-        number: the number of the record in the history.
-        values: the digest of the recorded values; empty if the template reads none.
+        number: the number of the ControllerRevision in the history.
+        values: the digest of the values in it; empty if the template reads none.
     """
     text = "\n".join((meta.uid, revision, str(number), template, *filter(None, (values,))))
     digest = sha256(text.encode(errors="replace")).hexdigest()[:_DIGITS]
@@ -111,9 +111,9 @@ def plan_history(
     Args:
         world: the TApp with its children.
         running: the usable templates of the instances below `replicas`.
-        in_use: names of the contents (`content_name`) at which a partition keeps instances.
-        most_bytes: approximate limit of the bytes to create in this sync; at least one record is
-            created.
+        in_use: the revisions at which a partition keeps instances, as `content_name` names them.
+        most_bytes: approximate limit of the bytes to create in this sync; at least one
+            ControllerRevision is created.
     """
     observed = world.revisions
     if not world.declared.revisions:
@@ -166,10 +166,10 @@ def _kept(
     """Returns the names of the ControllerRevisions that stay; the module's docstring lists them.
 
     Args:
-        records_by_template: template name -> its records, newest first.
+        records_by_template: template name -> its ControllerRevisions, newest first.
         world: the TApp with its children.
-        contents: the current content of each template.
-        in_use: names of the contents (`content_name`) at which a partition keeps instances.
+        contents: the current revision and values of each template.
+        in_use: the revisions at which a partition keeps instances, as `content_name` names them.
     """
     limit, spec = world.tapp.spec.revision_history_limit, world.tapp.spec
     # With `revisionHistoryLimit: 0` no record is created, and existing records are deleted.
@@ -193,9 +193,9 @@ def _kept(
 
 
 def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
-    """Returns template name -> records of the template, newest first.
+    """Returns template name -> ControllerRevisions of the template, newest first.
 
-    If several records of a template have the same content, only the newest of them is included.
+    If several of them have the same revision and values, only the newest is included.
     """
     found: dict[str, dict[Content, HistoryEntry]] = {}
     for record in sorted(records, reverse=True):
@@ -205,7 +205,7 @@ def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Finds the Service name and the claim templates that the record of a content should have.
+    """Finds the Service name and the claim templates that a ControllerRevision should have.
 
     `now` are those of the current spec. The other fields are those of `_kept`.
     """
@@ -217,12 +217,12 @@ class _Wanted:
     now: ClaimsAndService
 
     def other_parts(self, what: NamedContent) -> tuple[ClaimsAndService, bool]:
-        """Returns the Service name and claim templates that the record of a content should have.
+        """Returns the Service name and claim templates that a ControllerRevision should have.
 
-        The second value is True if the existing record has other ones, so that a new record is
-        needed. The existing record is left as it is in two cases: a partition keeps instances at
-        the content, or the current claim templates are nested too deeply to be recorded. `what` is
-        the name of a template with its content.
+        The second value is True if the existing ControllerRevision has other ones, so that a new
+        one is needed. The existing one stays as it is in two cases: a partition keeps instances at
+        its revision, or the current claim templates are nested too deeply to be stored. `what` is
+        the name of a template with its revision and the digest of its values.
         """
         name, content = what
         record = next(
@@ -239,18 +239,19 @@ class _Wanted:
 def _missing(
     wanted: _Wanted, used: Iterable[str], known: set[NamedContent], highest: int
 ) -> Iterator[NewRecord]:
-    """Yields the records to create, one for each used template that has no up-to-date record.
+    """Yields the ControllerRevisions to create, one for each used template that needs one.
 
-    A record is up to date if it has the template's current content, its Service name and its claim
-    templates, and is the template's newest record. After a rollback an older record has the
-    content. That record is deleted only when a later sync observes the new one, so that the history
-    includes the running content at any time.
+    A template needs none if its newest ControllerRevision has the current template, values, Service
+    name and claim templates. After a rollback, an older ControllerRevision has them. It is deleted
+    only when a later sync observes the new one, so that the history includes the running revision
+    at any time.
 
     Args:
-        wanted: the Service name and claim templates that each record should have.
+        wanted: the Service name and claim templates that each ControllerRevision should have.
         used: names of the templates that instances run.
-        known: the contents of the newest records, and of records that are being deleted.
-        highest: the highest number of a record in the history.
+        known: name, revision and values of each template's newest ControllerRevision, and of those
+            that are being deleted.
+        highest: the highest number of a ControllerRevision in the history.
     """
     world = wanted.world
     for name in sorted(used):

@@ -27,9 +27,10 @@ _MOST_FILLED: Final = 3
 
 
 class HistoryEntry(NamedTuple):
-    """The number, name and content of a ControllerRevision that this service has written.
+    """The facts about a ControllerRevision that this service has written, without its template.
 
-    Entries compare by number, so the newest entry is the largest.
+    They are its number, its name, the name and the revision of its template, and the digest of its
+    values. Entries compare by number, so the newest entry is the largest.
     """
 
     number: int
@@ -40,17 +41,17 @@ class HistoryEntry(NamedTuple):
 
     @property
     def named_content(self) -> NamedContent:
-        """The name of the recorded template, and the record's content."""
+        """The name of the template, with its revision and the digest of its values."""
         return self.template, self.content
 
     @property
     def content(self) -> Content:
-        """The record's content: revision of the template and digest of its values."""
+        """The revision of the template and the digest of its values; empty if it reads none."""
         return self.revision, self.values
 
 
 def read_entry(revision: RevisionObject) -> HistoryEntry | None:
-    """Returns the number, name and content of a ControllerRevision.
+    """Returns number, name, template and revision of a ControllerRevision.
 
     Returns None if this service did not write it, or if its label or annotations are missing.
     """
@@ -64,26 +65,29 @@ def read_entry(revision: RevisionObject) -> HistoryEntry | None:
 
 
 def content_name(content: Content) -> str:
-    """Returns the name of a content for the status and for messages.
+    """Returns a name for the revision of a template and its values, for the status and messages.
 
-    The name is the revision of the template, such as `v1-0a1b`, and the digest of its values if it
-    reads any, such as `v1-0a1b-2c3d`.
+    The name is the revision, such as `v1-0a1b`, and the digest of the values if the template reads
+    any, such as `v1-0a1b-2c3d`.
     """
     return "-".join(filter(None, content))
 
 
 class Contents:
-    """The current content of each template in the spec.
+    """The current *content* of each template in the spec: its revision and the digest of its
+    values.
 
-    A content is the revision of a template with the digest of the values that the template reads.
-    The newest record may contain the values of further instances, which ran the template earlier.
-    If that record fills in the template for all current instances exactly like the spec, the
-    record's content is used. Otherwise a change of the further instances' values would start a new
+    The newest ControllerRevision may contain the values of further instances, which ran the
+    template earlier. If it fills in the template for all current instances exactly like the spec,
+    its content is used. Otherwise a change of the further instances' values would start a new
     revision.
     """
 
     def __init__(self, world: World) -> None:
-        """Finds the newest record of each template; records that are being deleted do not count."""
+        """Finds the newest ControllerRevision of each template.
+
+        ControllerRevisions that are being deleted do not count.
+        """
         self._templates = world.templates
         self._newest: dict[str, tuple[HistoryEntry, RevisionObject]] = {}
         for found in world.revisions.values():
@@ -94,9 +98,10 @@ class Contents:
                 self._newest[record.template] = record, found
 
     def of(self, name: str) -> Content | None:
-        """Returns the current content of the template with this name.
+        """Returns the current revision of a template with the digest of its values.
 
-        Returns None if the template does not exist or cannot be used.
+        Returns None if the template does not exist or cannot be used. `name` is the name of the
+        template.
         """
         template = self._templates.named(name)
         if not isinstance(template, Template):
@@ -113,14 +118,15 @@ class Contents:
 
 
 class Records:
-    """The templates of earlier revisions, by the names of their contents (`content_name`).
+    """The templates of earlier revisions, from the ControllerRevisions of a TApp.
 
-    A record is decoded on first use, and at most once in a sync. A record counts as missing if its
-    template is too large to be filled in for all instances.
+    A ControllerRevision is found by `content_name`, the name of its revision and values. It is
+    decoded on first use, and at most once in a sync. It counts as missing if its template is too
+    large to be filled in for all instances.
     """
 
     def __init__(self, world: World) -> None:
-        """Sorts the records by age, without decoding them."""
+        """Sorts the ControllerRevisions by age, without decoding them."""
         self._templates = world.templates
         self._lookups: dict[tuple[str, str], Templates | None] = {}
         self._filled: dict[tuple[str, str], FilledTemplates] = {}
@@ -136,21 +142,21 @@ class Records:
                 self._of_revision.setdefault(record.revision, []).append(name)
 
     def newest_of(self, revisions: Iterable[str]) -> str:
-        """Returns the name of the newest content with one of these revisions.
+        """Returns the name (`content_name`) of the newest ControllerRevision with such a revision.
 
-        Returns an empty string if the history has none of them.
+        Returns an empty string if the history has none of the given revisions.
         """
         wanted = set(revisions)
         names = {name for each in wanted for name in self._of_revision.get(each, ())}
         return next((name for name in self._objects if name in names), "")
 
     def templates_of(self, content: str, name: str) -> Templates | None:
-        """Returns the recorded spec of a content, in which all instances run one template.
+        """Returns the spec of a ControllerRevision, in which all instances run one template.
 
-        Returns None if there is no such record, or if it cannot be read.
+        Returns None if there is no such ControllerRevision, or if it cannot be read.
 
         Args:
-            content: the name of the content (`content_name`).
+            content: the name of its revision and values (`content_name`).
             name: the name that the template has in the result; it may have had another name then.
         """
         key = content, name
@@ -162,13 +168,13 @@ class Records:
         return self._lookups[key]
 
     def template(self, content: str, instance: int, name: str) -> Template | None:
-        """Returns the recorded template of a content, filled in for an instance.
+        """Returns the template of a ControllerRevision, filled in for an instance.
 
-        Returns None if there is no such record, or if its template cannot be filled in for the
-        instance.
+        Returns None if there is no such ControllerRevision, or if its template cannot be filled in
+        for the instance.
 
         Args:
-            content: the name of the content (`content_name`).
+            content: the name of its revision and values (`content_name`).
             instance: the number of the instance.
             name: the template's current name.
         """
@@ -179,15 +185,16 @@ class Records:
         return found if isinstance(found, Template) else None
 
     def of_pod(self, pod: Pod, instance: int, template: str, likely: Iterable[str]) -> str:
-        """Returns the name of the content that a pod was created from.
+        """Returns the ControllerRevision that has the template from which a pod was created.
 
-        Returns an empty string if no record fits.
+        The result is the name of its revision and values (`content_name`). Returns an empty string
+        if no ControllerRevision fits.
 
         Args:
             pod: the pod.
             instance: the number of its instance.
             template: the current name of the instance's template.
-            likely: names of the contents to compare first.
+            likely: names of the ControllerRevisions to compare first.
         """
         # A pod whose template has placeholders also has the revision of the template as written.
         revision, written = pod.spec.template_hash or "", pod.spec.written
@@ -209,10 +216,10 @@ class Records:
         return known
 
     def _has(self, content: str, instance: int, name: str, revision: str) -> bool:
-        """Returns True if the recorded template of a content has this revision for an instance.
+        """Returns True if the template of a ControllerRevision has this revision for an instance.
 
         Args:
-            content: the name of the content (`content_name`).
+            content: the name of its revision and values (`content_name`).
             instance: the number of the instance.
             name: the template's current name.
             revision: the revision, with or without the resources of running containers.

@@ -28,10 +28,10 @@ _ASKED, _REFUSED, _ON, _STUCK = "asked for: ", "refused: ", " on ", "stuck: "
 
 
 class Note(Protocol):
-    """A note whose encoded form is the key of a map in the TApp's status.
+    """Data that a sync keeps for later syncs, whose encoded form is the key of a map in the status.
 
-    A note is data that a sync keeps for later syncs. `encode` and `decode` convert between the note
-    and the key. The value of the entry is usually a time.
+    `encode` and `decode` convert between the note and the key. The value of the entry is usually a
+    time.
     """
 
     def encode(self) -> str:
@@ -46,14 +46,14 @@ N = TypeVar("N", bound=Note)
 
 
 def encoded(notes: Mapping[N, str]) -> dict[str, str]:
-    """Returns a map of notes as a map for the status: encoded note -> the note's text."""
+    """Returns a map of the status: encoded note -> the text of the note, usually a time."""
     return {note.encode(): text for note, text in notes.items()}
 
 
 def decoded(kind: type[N], noted: Mapping[str, str]) -> dict[N, str]:
     """Returns the notes of one kind in a map of the status, each with its text.
 
-    Keys that are no notes of this kind are left out.
+    Keys of the map that are no notes of this kind are left out.
     """
     pairs = ((kind.decode(key), text) for key, text in noted.items())
     return {note: text for note, text in pairs if note is not None}

@@ -29,8 +29,9 @@ _DONE, _PROGRESSING, _WAITING, _ON_HOLD, _BLOCKED = Standing
 
 
 class Reason(StrEnum):
-    """A reason of a decision or a condition: the word in the API, with its standing and its
-    meaning.
+    """A reason of a decision or a condition: the word in the API, and its meaning.
+
+    Its standing says whether an instance with this reason is done, goes on, waits or is blocked.
     """
 
     standing: Standing

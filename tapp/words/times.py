@@ -56,9 +56,9 @@ def plausible_time(text: Any, now: float, default: float = UNKNOWN) -> float:
 
 
 def noted_since(text: str, now: float) -> tuple[str, float]:
-    """Returns the time in a note of the status, as text and in seconds since the epoch.
+    """Returns the time that an earlier sync has stored, as text and in seconds since the epoch.
 
-    Returns `now` if the note is empty, is invalid or is in the future.
+    Returns `now` instead if the text is empty, is invalid or is in the future.
     """
     at = past(text, now)
     return (written(now), now) if at == UNKNOWN else (text, at)
