@@ -324,7 +324,13 @@ def _log_plan(plan: Plan, seconds: float) -> None:
 
 
 def _error(code: int, message: str, **more: str) -> Response:
-    """Returns an error response with a JSON body; the entries of `more` are added to the body."""
+    """Returns an error response with a JSON body.
+
+    Args:
+        code: the HTTP status code.
+        message: the message for the client.
+        more: further entries of the body.
+    """
     return Response(error_body(message, **more), status=code, mimetype=JSON)
 
 

@@ -62,7 +62,7 @@ def bind(environ: Mapping[str, str] = os.environ) -> str:
 def reached(environ: Mapping[str, str] = os.environ) -> tuple[str, int]:
     """Returns the host and the port under which this machine reaches the service.
 
-    The host differs from `host` if the service listens on all addresses.
+    If the service listens on all addresses, the host is a loopback address.
     """
     name = host(environ)
     if name in ("::", "0.0.0.0"):  # noqa: S104 - compares only

@@ -108,9 +108,9 @@ class Bodies:
         return length
 
     def _hold(self, size: int) -> None:
-        """Counts received bytes.
+        """Counts received bytes; `size` is their number.
 
-        Raises RefusedError if all bodies together are too large.
+        Raises RefusedError if all bodies of the worker together are too large.
         """
         self._held += size
         if self._held > self._limit:

@@ -57,8 +57,13 @@ class Cluster:
         """Patches the subresource `resize` of a pod with a strategic merge patch.
 
         Returns True, or False if the pod has changed since the uid or resourceVersion in the patch.
-        Raises TemporaryError if a later attempt may succeed, and RejectedError if the API
-        server rejects the patch for good.
+        Raises TemporaryError if a later attempt may succeed, and RejectedError if the API server
+        rejects the patch for good.
+
+        Args:
+            namespace: the namespace of the pod.
+            name: the name of the pod.
+            patch: the patch.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/resize"
         return self._send("PATCH", path, "application/strategic-merge-patch+json", patch)

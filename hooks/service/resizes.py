@@ -151,7 +151,7 @@ class Resizer:
             self._asked.pop(patch.document["metadata"]["uid"], None)
 
     def _tell(self, patch: Patch, outcome: Outcome, error: str) -> None:
-        """Counts and logs a resize that was not done."""
+        """Counts and logs a resize that was not done, with its outcome and the reason (`error`)."""
         _count(outcome)
         pod = f"{patch.namespace}/{patch.name}"
         fields = {"outcome": outcome, "pod": pod, "error": error}

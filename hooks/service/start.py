@@ -179,7 +179,7 @@ def _writable(*directories: str) -> str:
 
 
 def _try(directory: str) -> None:
-    """Creates a file of `_ROOM` bytes and removes it.
+    """Creates a file of `_ROOM` bytes in a directory, and removes it again.
 
     Raises OSError if that is not possible.
     """

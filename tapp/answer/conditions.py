@@ -219,13 +219,16 @@ def _waits(plan: Plan, unavailable: list[Instance]) -> str:
 
 
 def _silent(ids: list[int]) -> str:
-    """Returns the clause that the nodes of these instances have stopped reporting."""
+    """Returns the clause that the nodes of these instances have stopped reporting.
+
+    `ids` are the numbers of the instances.
+    """
     nodes = "node of {} has" if len(ids) == 1 else "nodes of {} have"
     return f"the {nodes.format(instance_list(ids))} stopped reporting"
 
 
 def _are(ids: list[int]) -> str:
-    """Returns "is" for one instance, and otherwise "are"."""
+    """Returns "is" for one instance, and "are" for several instances."""
     return "is" if len(ids) == 1 else "are"
 
 

@@ -204,7 +204,7 @@ def _taken(plan: Plan) -> Iterator[_News]:
 
 
 def _waiting(plan: Plan) -> Iterator[_News]:
-    """Yields updates that begin to wait for the budget, or are paused.
+    """Yields updates that begin to wait for the budget (`maxUnavailable`), or are paused.
 
     Within a rollout some update always waits for the budget, so only the first wait is reported.
     """

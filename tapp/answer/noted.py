@@ -114,10 +114,10 @@ def _failures(plan: Plan) -> dict[str, int]:
 
 
 def _settling(plan: Plan) -> dict[str, str]:
-    """Returns update in place -> time of the first sync that could not prove its completion.
+    """Returns update in place -> time of the first sync that had to wait for its completion.
 
-    A key is an encoded `UpdateNote`: instance number and generation of the pod. Only elapsed time
-    can prove the completion of these updates; the time counts from that sync.
+    Only elapsed time can show that these updates are complete, and it counts from that sync. A key
+    is an encoded `UpdateNote`: instance number and generation of the pod.
     """
     noted = plan.world.tapp.status.settling
     keys = [
@@ -144,7 +144,8 @@ def _undated(plan: Plan) -> dict[str, str]:
 
 
 def _turned(plan: Plan) -> dict[str, str]:
-    """Returns update in place -> containers that the kubelet is known to restart for it.
+    """Returns update in place -> names of the containers that the kubelet is known to restart for
+    it.
 
     A key is an encoded `UpdateNote`: instance number and generation of the pod.
     """

@@ -207,7 +207,13 @@ def marked_pod(manifest: Manifest, mark: Mark) -> Document:
 
 
 def _set_hold_markers(metadata: Document, manifest: Manifest, hold: HoldMarkers) -> None:
-    """Sets the label and annotations about a hold in `metadata`, the metadata of the response."""
+    """Writes the label and annotations about a hold into the metadata of the response.
+
+    Args:
+        metadata: the metadata of the response, which the function changes.
+        manifest: labels, annotations and spec of the observed pod.
+        hold: the label and annotations; an empty value removes one.
+    """
     _set(metadata, manifest, "labels", **{HELD: hold.label})
     markers = {WANTED: hold.wanted, WANTED_SINCE: hold.since}
     _set(metadata, manifest, "annotations", **markers)

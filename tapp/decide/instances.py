@@ -381,7 +381,7 @@ def is_fresh(tapp: TApp, id: int) -> bool:
 
     The status of the last sync shows that. An instance without an entry in this status starts for
     the first time only if the spec has changed since. Otherwise the instance has lost its pod and
-    waits while other pods are created first.
+    waits while other pods are created first. `id` is the number of the instance.
     """
     before = tapp.status.statuses.get(str(id))
     if before:

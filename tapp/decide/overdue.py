@@ -130,7 +130,8 @@ def trouble_of_deletion(pod: Pod, namespace: str, now: float) -> Trouble:
     """Returns the trouble of a pod that is being deleted.
 
     Until the deletion is overdue, the trouble has no text, only the seconds until then. The caller
-    has checked that the pod is being deleted.
+    has checked that the pod is being deleted. `namespace` is that of the pod, for commands in the
+    text.
     """
     left = _left(pod, now)
     if left > 0:
@@ -156,7 +157,8 @@ def pods_sentence(found: Sequence[Kept], namespace: str) -> str:
 def _why_pods(many: Sequence[Kept], namespace: str) -> str:
     """Returns why these pods still exist and what a user can do about it.
 
-    The caller has checked that the pods have the same node, finalizers and state.
+    The caller has checked that the pods have the same node, finalizers and state. `namespace` is
+    that of the pods, for commands in the text.
     """
     first, pod = many[0], many[0].pod
     finalizers = _finalizers(first.finalizers)
@@ -224,7 +226,10 @@ def _finalizers(names: Sequence[str]) -> str:
 def _remedy(kind: str, one: Kept, namespace: str) -> str:
     """Returns a sentence on how to remove the finalizers of an object; empty without finalizers.
 
-    `kind` is the name of the resource for kubectl, such as `pod` or `pvc`.
+    Args:
+        kind: the name of the resource for kubectl, such as `pod` or `pvc`.
+        one: the object.
+        namespace: the namespace of the object, for the command.
     """
     if not one.finalizers:
         return ""

@@ -34,7 +34,7 @@ UNKNOWN = "unknown"
 class Partition:
     """The instances that a partition keeps at an older revision, and these revisions.
 
-    A revision is named as `content_name` names it.
+    The name of a revision includes a digest of values if its template reads any (`content_name`).
     """
 
     # The revision of the rolling template; "" if that does not resolve and never has

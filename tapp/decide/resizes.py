@@ -91,7 +91,10 @@ def resize_states(
 
 
 def _note(instance: Instance) -> ResizeNote:
-    """Returns the key under which the status notes the resize of an instance to its template."""
+    """Returns the key under which the status stores since when an instance's resize is due.
+
+    The key has the number of the instance and the revision of its template.
+    """
     template = instance.template
     return ResizeNote(instance.id, "" if template is None else template.revision)
 

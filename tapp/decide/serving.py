@@ -113,6 +113,12 @@ def _missing_seconds(
 
     Returns `NEVER` if the pod is certainly about to stop, and None if nothing says when its
     condition Ready will be reliable. The caller has checked that the pod is Ready.
+
+    Args:
+        instance: the instance.
+        pod: its pod.
+        min_ready_seconds: `spec.minReadySeconds`.
+        now: the time of this sync, in seconds since the epoch.
     """
     # A pod that is Ready with a closed gate is leaving its Services: its kubelet has not looked
     # yet.
@@ -135,7 +141,8 @@ def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
 def _is_resized(instance: Instance) -> bool:
     """Returns True while the kubelet changes resources of an instance's pod.
 
-    They may also be the resources of an earlier template, if the template has changed since.
+    If the template has changed during the resize, these are still the resources of the template
+    before.
     """
     pod, resize = instance.pod, instance.resize
     if pod is None or resize is None or resize.progress is not None or not resize.wanted.resources:

@@ -80,14 +80,17 @@ Stage = Callable[[Situation, list[Case], Findings], list[Case]]
 
 
 def _keep_pods_on_hold(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
-    """Delays the verdicts that would change a pod on hold."""
+    """Delays the verdicts that would change a pod on hold, and stores the holds in `findings`."""
     spec, cases = situation.world.tapp.spec, label_later(cases)
     findings.holds = apply_pod_holds(spec, cases, situation.budgets, situation.now)
     return delayed(cases, findings.holds.delays)
 
 
 def _pull_images_first(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
-    """Delays updates until their nodes have pulled the new images (`prePull`)."""
+    """Delays updates until their nodes have pulled the new images (`prePull`).
+
+    Stores the pods that pull images in `findings`.
+    """
     findings.pulls = plan_pulls(situation.world, cases, situation.options, situation.now)
     return delayed(cases, findings.pulls.delays)
 
@@ -102,7 +105,10 @@ def _spend_the_budget(situation: Situation, cases: list[Case], _: Findings) -> l
 
 
 def _keep_the_order(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
-    """Delays creations and deletions until their turn (`podManagementPolicy: OrderedReady`)."""
+    """Delays creations and deletions until their turn (`podManagementPolicy: OrderedReady`).
+
+    Stores the numbers of the delayed instances in `findings`.
+    """
     if not situation.world.tapp.spec.ordered:
         return cases
     delays = one_after_another(cases, situation.serving)
@@ -111,7 +117,10 @@ def _keep_the_order(situation: Situation, cases: list[Case], findings: Findings)
 
 
 def _write_markers(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
-    """Adds the steps that write labels and annotations to pods, such as to leave the Services."""
+    """Puts a write of labels or annotations before some verdicts, such as to leave the Services.
+
+    Stores the instances that wait for its effect in `findings`.
+    """
     tapp, options = situation.world.tapp, situation.options
     findings.markers = plan_markers(tapp, cases, options, situation.now, findings.holds.requests)
     return with_steps(cases, findings.markers.steps)

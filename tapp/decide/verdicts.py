@@ -43,7 +43,10 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 
 
 def wait(reason: Reason, message: str) -> Verdict:
-    """Returns the verdict that leaves the pod of an instance as it is, for this reason."""
+    """Returns the verdict that leaves the pod of an instance as it is.
+
+    `message` is the sentence for users.
+    """
     return Verdict(Action.KEEP, reason, message)
 
 

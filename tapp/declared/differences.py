@@ -196,9 +196,9 @@ def value_at(value: Any, path: Path) -> Any:
 
 
 def _item(items: list[Any], name: str) -> Any:
-    """Returns the item of a list with this merge key or, without merge keys, at this position.
+    """Returns one item of a list: the item with a merge key, or else the item at a position.
 
-    Returns None if there is no such item.
+    `name` is the value of the merge key, or the position. Returns None if there is no such item.
     """
     key = merge_key(items)
     if key is not None:

@@ -18,10 +18,10 @@ NEVER: Final = -1
 
 
 def _generation(value: Any) -> int | None:
-    """Returns a generation of the status.
+    """Returns the generation that the status is about.
 
-    Returns None if it is -1, because the service has not written the status yet, or no valid
-    number.
+    Returns None if the value is -1, because the service has not written the status yet, or if it is
+    no positive number.
     """
     return value if type(value) is int and value > 0 else None
 

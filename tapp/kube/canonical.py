@@ -204,7 +204,15 @@ def _walk_into(
     *,
     learns: bool,
 ) -> Any:
-    """Returns a map or list in canonical form; the parameters are those of `_walk`."""
+    """Returns a map or list in canonical form.
+
+    Args:
+        value: the map or list.
+        key: the field that has the value; empty for an entry of a list.
+        write_quantity: returns a quantity in the notation of the form.
+        known: forms of parts that were computed before.
+        learns: True to add the forms of all parts to `known`.
+    """
     if isinstance(value, list):
         return [
             _walk(item, "", write_quantity, known, learns=learns)

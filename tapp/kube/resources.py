@@ -112,7 +112,10 @@ def _size(amount: Any) -> int:
 
 
 def _part(holder: Any, kind: str) -> dict[str, Any]:
-    """Returns the requests or limits (`kind`) of a container or pod spec; empty if it has none."""
+    """Returns the requests or limits (`kind`) of a container or pod spec.
+
+    `holder` is the container or pod spec. Returns an empty map if it has none.
+    """
     return map_in(holder.get("resources"), kind)
 
 

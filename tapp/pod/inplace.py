@@ -186,10 +186,10 @@ def _needs_noted_time(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 class _TimeProof(NamedTuple):
-    """The times by which a container counts as updated if its image name does not show that.
+    """The times after which a container counts as updated although its image name does not show it.
 
-    It counts as updated when it has run for `stop` seconds after `since`: a kubelet would have
-    stopped it otherwise.
+    A container counts as updated when it has run for `stop` seconds after `since`: a kubelet would
+    have stopped the old one by then.
     """
 
     now: float  # The time of this sync.
@@ -408,7 +408,8 @@ def start_by_node_clock(pod: Pod, name: str, now: float) -> float:
     """Returns when a container's current run began by the node's clock, in seconds since the epoch.
 
     Returns `UNKNOWN` if the container does not run, or its status has no usable time. The condition
-    Ready has times of the same clock, so these can be compared with the result.
+    Ready has times of the same clock, so these can be compared with the result. `name` is the name
+    of the container.
     """
     running = pod.container(name).now.running
     return UNKNOWN if running is None else pod.plausible_time(running.started_at, now)

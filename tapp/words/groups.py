@@ -1,4 +1,4 @@
-"""Groups values by key."""
+"""Groups values by key: `grouped` turns pairs of key and value into a map of lists."""
 
 from collections.abc import Hashable, Iterable
 from typing import TypeVar

@@ -62,8 +62,9 @@ def decoded(kind: type[N], noted: Mapping[str, str]) -> dict[N, str]:
 class UpdateNote(NamedTuple):
     """An update in place, as a key of `status.settling` and `status.turned`: `3/2`.
 
-    In `status.settling` the value is the time since which only elapsed time can prove the update.
-    In `status.turned` it has the containers that the kubelet is known to restart.
+    In `status.settling` the value is the time since when a sync waits for the completion of the
+    update, which only elapsed time can show. In `status.turned` the value names the containers that
+    the kubelet is known to restart.
     """
 
     id: int  # Instance number.
@@ -212,10 +213,11 @@ class UnableNote(NamedTuple):
 
 
 class GateNote(NamedTuple):
-    """The time since when only elapsed time can prove a pod's update in place.
+    """The time since when the completion of a pod's update in place is waited for.
 
-    The note is kept in the condition of the pod's closed readiness gate. It uses the fields
-    `lastProbeTime` and `observedGeneration`, which Kubernetes leaves empty for readiness gates.
+    Only elapsed time can show the completion. The time is kept in the condition of the pod's closed
+    readiness gate. It uses the fields `lastProbeTime` and `observedGeneration`, which Kubernetes
+    leaves empty for readiness gates.
     """
 
     since: str  # Since when only time can prove the pod's update, RFC 3339.
@@ -252,7 +254,7 @@ def encode_groups(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
 
     A range is written like `0-3,7`. In `status.notCreated`, `notOwned` and `notExposed` a key is
     the time since when the instances are affected. In `status.kept` it is the revision at which the
-    instances are kept.
+    instances are kept. `groups` has the numbers by key.
     """
     return {what: ranges(ids) for what, ids in groups.items()}
 

@@ -33,7 +33,10 @@ _FEW = 2
 
 
 def ranges(ids: Iterable[int]) -> str:
-    """Returns all instance numbers as ranges for the status: `0-3,7`."""
+    """Returns instance numbers as ranges for a field of the status: `0-3,7`.
+
+    All numbers are listed, however many there are.
+    """
     return ",".join(_text(run, ",") for run in _runs(ids))
 
 
@@ -49,14 +52,14 @@ def id_list(ids: Iterable[int]) -> str:
 
 
 def instance_list(ids: Collection[int]) -> str:
-    """Returns instances for a sentence: `instance 3`, or `instances 0-3, 7`."""
+    """Returns instance numbers for a sentence: `instance 3`, or `instances 0-3, 7`."""
     return f"instance{'s'[: len(ids) != 1]} {id_list(ids)}"
 
 
 def each_instance(ids: Collection[int]) -> str:
-    """Returns instances as the subject before a text about each of them.
+    """Returns instance numbers as the beginning of a text about each of these instances.
 
-    Such subjects are `instance 3` and `each of instances 3, 4`.
+    Examples are `instance 3` and `each of instances 3, 4`.
     """
     return f"{'each of ' if len(ids) != 1 else ''}{instance_list(ids)}"
 
