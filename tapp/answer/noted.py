@@ -144,10 +144,10 @@ def _undated(plan: Plan) -> dict[str, str]:
 
 
 def _turned(plan: Plan) -> dict[str, str]:
-    """Returns update in place -> names of the containers that the kubelet is known to restart for
-    it.
+    """Returns update in place -> names of the containers that the kubelet is about to restart.
 
-    A key is an encoded `UpdateNote`: instance number and generation of the pod.
+    The kubelet has seen the newest spec, and the containers were still the old ones. A key is an
+    encoded `UpdateNote`: instance number and generation of the pod.
     """
     return encoded(
         {

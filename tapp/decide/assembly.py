@@ -77,12 +77,12 @@ def assemble(world: World, options: Options, now: float) -> Assembly:
 def _removals(
     instances: Iterable[Instance], app: AppStatus, world: World, options: Options
 ) -> dict[int, bool]:
-    """Returns which finished instances have a pod that may be deleted in this sync.
+    """Returns finished instance -> True if its pod may be deleted in this sync.
 
-    Returns instance number -> True if the pod may be deleted now, and False if it may be deleted
-    after the next status is written. Finished instances whose pod stays are left out. A pod may be
-    deleted only if the status in the request already has the result of its instance. A result that
-    is not written yet would be lost with the pod, and the instance would run again.
+    The value is False if the pod may be deleted only after the next status is written. Finished
+    instances whose pod stays are left out. A pod may be deleted only if the status in the request
+    already has the result of its instance. A result that is not written yet would be lost with the
+    pod, and the instance would run again.
 
     Args:
         instances: all instances of the TApp.

@@ -141,7 +141,7 @@ def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
 def _is_resized(instance: Instance) -> bool:
     """Returns True while the kubelet changes resources of an instance's pod.
 
-    If the template has changed during the resize, these are still the resources of the template
+    If the template has changed during the resize, these may be the resources of the template
     before.
     """
     pod, resize = instance.pod, instance.resize
