@@ -341,8 +341,8 @@ def _bad_request(error: WireError) -> Response:
 
 
 def _too_deep(_: RecursionError) -> Response:
-    # A request that can be decoded may still be too deep for rules that recurse into it.
     """Returns the response with code 400 for a request that is nested too deeply."""
+    # A request that can be decoded may still be too deep for rules that recurse into it.
     return _bad_request(WireError("", "is nested too deeply"))
 
 

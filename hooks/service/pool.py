@@ -24,8 +24,8 @@ def in_pool(work: Callable[..., T], *arguments: Any) -> T:
 
 
 def _outcome(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
-    # The pool prints a traceback of every exception that it sees, so the exception is returned.
     """Calls `work` with the arguments; returns its result and None, or None and its exception."""
+    # The pool prints a traceback of every exception that it sees, so the exception is returned.
     try:
         return work(*arguments), None
     except Exception as error:  # noqa: BLE001 - raised again by `in_pool`

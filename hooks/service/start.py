@@ -152,9 +152,9 @@ def _check_tls() -> None:
 
 
 def _temporary() -> list[str]:
+    """Returns the directory for temporary files in a list; empty if none is writable."""
     # tempfile raises an error if none of TMPDIR, /tmp, /var/tmp and the current directory is
     # writable.
-    """Returns the directory for temporary files in a list; empty if none is writable."""
     try:
         return [tempfile.gettempdir()]
     except FileNotFoundError:

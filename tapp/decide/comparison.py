@@ -137,9 +137,9 @@ def _applied(world: World, pod: Pod) -> Template | None:
 
 
 class _Compared(NamedTuple):
-    # Whether both templates mean the same, except for images, labels, annotations and resources
     """The result of comparing two templates."""
 
+    # Whether both templates mean the same, except for images, labels, annotations and resources
     bare: bool
     pulling: frozenset[str] = frozenset()  # containers that always pull, only in the new template
     same_spec: bool = False  # whether the resources are the same, too, or left to others

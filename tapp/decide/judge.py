@@ -220,9 +220,9 @@ def _resizing(state: Resizing) -> Verdict:
 def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
     """Tries to give a pod the resources of its template by a resize, without a new pod.
 
-    The attempt has the verdict to resize the pod, or that the template's resources are invalid. It
-    has an obstacle if Kubernetes cannot resize the pod. It is empty if the pod already requests the
-    resources, or if the spec does not resize pods (`resources: InPlace`).
+    The attempt has the verdict to resize the pod. It has an obstacle if Kubernetes cannot resize
+    the pod. It is empty if the pod already requests the resources, or if the spec does not resize
+    pods (`resources: InPlace`).
     """
     wanted = None if instance.resize is None else instance.resize.wanted
     if wanted is None or (not wanted.resources and not wanted.obstacle):

@@ -69,6 +69,10 @@ def _text(fits: Callable[[str], bool], rule: str) -> Rule:
     """Returns the rule for a text field.
 
     An empty text is valid, because it means that the field is not set.
+
+    Args:
+        fits: returns True for a valid text.
+        rule: the requirement, for the message about an invalid text.
     """
 
     def check(value: Any) -> str:
@@ -83,7 +87,7 @@ def one_of(*allowed: str) -> Rule:
 
 
 def number(least: int, most: int = LARGEST_NUMBER) -> Rule:
-    """Returns the rule for a whole number within bounds."""
+    """Returns the rule for a field with a whole number from `least` to `most`."""
 
     def check(value: Any) -> str:
         wrong = type(value) is int and not least <= value <= most
@@ -93,7 +97,7 @@ def number(least: int, most: int = LARGEST_NUMBER) -> Rule:
 
 
 def anything(_: Any) -> str:
-    """Accepts every value."""
+    """Returns an empty string: the rule for a value that may be anything."""
     return ""
 
 
@@ -154,18 +158,21 @@ ID: Final = number(0)
 
 
 def port_or_name(value: Any) -> str:
-    """Checks a port that is given by its number or by its name."""
+    """Returns the requirement that a port does not meet, by its number or its name; or ""."""
     return PORT_NAME(value) if isinstance(value, str) else PORT(value)
 
 
 def one_success(value: Any) -> str:
-    """Checks how many successes a liveness or startup probe needs."""
+    """Returns the requirement that a probe's `successThreshold` does not meet, or "".
+
+    A liveness or startup probe passes with its first success.
+    """
     # The API server sets 1 if the field is 0.
     return "it must be 1" if type(value) is int and value not in (0, 1) else ""
 
 
 def annotation_key(key: Any) -> str:
-    """Checks the key of an annotation."""
+    """Returns the requirement that the key of an annotation does not meet, or an empty string."""
     # The API server converts annotation keys to lower case before it checks them.
     return QUALIFIED(key.lower())
 
@@ -208,6 +215,6 @@ HEADER: Final = _text(
 
 
 def not_negative(value: Any) -> str:
-    """Checks a quantity that must not be negative."""
+    """Returns the requirement that a quantity does not meet because it is negative, or ""."""
     wrong = isinstance(value, str | int | float) and (nano(str(value)) or 0) < 0
     return "it must not be negative" if wrong else ""

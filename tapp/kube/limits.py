@@ -321,10 +321,13 @@ TABLES: Final[Mapping[str, Any]] = {
 
 
 def limit_problem(kind: str, document: Mapping[str, Any]) -> str:
-    """Returns the first value of an object that exceeds a limit, with its path and the limit.
+    """Returns a sentence on the first value of an object that exceeds a limit, or "".
 
-    Returns an empty string if all values are valid. Values of a wrong type are skipped, because the
-    CRD or the API server refuses them.
+    Values of a wrong type are skipped, because the CRD or the API server refuses them.
+
+    Args:
+        kind: the kind of the object: a key of `TABLES`.
+        document: the object as JSON.
     """
     return next(limit_problems(kind, document), "")
 
@@ -332,10 +335,13 @@ def limit_problem(kind: str, document: Mapping[str, Any]) -> str:
 def limit_problems(
     kind: str, document: Mapping[str, Any], is_known: Callable[[Any], bool] = lambda _: True
 ) -> Iterator[str]:
-    """Yields all values of an object that exceed a limit, with path and limit.
+    """Yields a sentence on each value of an object that exceeds a limit.
 
-    `is_known` returns False for a value that is not yet known, because it has placeholders. Such a
-    value is not checked.
+    Args:
+        kind: the kind of the object: a key of `TABLES`.
+        document: the object as JSON.
+        is_known: returns False for a value that is not known yet, because it has placeholders. Such
+            a value is not checked.
     """
     for path, text in _problems(document, TABLES[kind], is_known):
         yield f"{path.removeprefix('.')} {text}"
@@ -347,6 +353,13 @@ _Problems = Sequence[tuple[str, str]]
 
 
 def _problems(value: Any, limits: Any, is_known: Callable[[Any], bool]) -> _Problems:
+    """Returns path and sentence of each part of a value that exceeds a limit.
+
+    Args:
+        value: the value.
+        limits: the part of a table in `TABLES` for this value.
+        is_known: returns False for a value that is not known yet.
+    """
     if callable(limits):
         wrong = limits(value) if is_known(value) else ""
         return [("", f"is {quoted(value, _SHOWN)}: {wrong}")] if wrong else ()
@@ -367,6 +380,7 @@ def _problems(value: Any, limits: Any, is_known: Callable[[Any], bool]) -> _Prob
 
 
 def _object_problems(value: Any, limits: Object, is_known: Callable[[Any], bool]) -> _Problems:
+    """Returns path and sentence of each problem of an object: of its fields, and as a whole."""
     found = _problems(value, limits.fields, is_known)
     if isinstance(value, dict) and is_known(value):
         for check in limits.wholes:
@@ -376,6 +390,7 @@ def _object_problems(value: Any, limits: Object, is_known: Callable[[Any], bool]
 
 
 def _entry_problems(value: Any, limits: Entries, is_known: Callable[[Any], bool]) -> _Problems:
+    """Returns path and sentence of each invalid key or value of a map such as labels."""
     found = []
     for key, text in (value if isinstance(value, dict) else {}).items():
         if wrong := limits.key(key):
@@ -386,9 +401,9 @@ def _entry_problems(value: Any, limits: Entries, is_known: Callable[[Any], bool]
 
 
 def missing_image(spec: Mapping[str, Any]) -> str:
-    """Returns which container or image volume of a pod spec lacks its image, or an empty string.
+    """Returns a sentence on a container or image volume without an image, or an empty string.
 
-    The API server refuses such a pod unless admission fills in the image.
+    The API server refuses such a pod unless admission fills in the image. `spec` is a pod spec.
     """
     for section in ("containers", "initContainers", "volumes"):
         for index, item in enumerate(maps_of(spec.get(section))):

@@ -27,7 +27,10 @@ class Entries(NamedTuple):
 
 
 class Object(NamedTuple):
-    """The limits of an object's fields, and the rules for the object as a whole."""
+    """The limits of an object's fields, and the rules for the object as a whole.
+
+    `fields` has the shape of the object: field -> its limits.
+    """
 
     fields: Mapping[str, Any]
     wholes: tuple[Whole, ...]
@@ -36,7 +39,10 @@ class Object(NamedTuple):
 def single(what: str, *fields: str, needed: bool = False) -> Whole:
     """Returns the rule that an object has at most one of some fields.
 
-    If `needed` is True, the object must have one of them. `what` says what such a field is.
+    Args:
+        what: a noun for such a field, for the message.
+        fields: the names of the fields.
+        needed: True if the object must have one of them.
     """
 
     def check(value: Mapping[str, Any]) -> str:
@@ -62,7 +68,7 @@ _BESIDE = frozenset(
 
 
 def needs(field: str) -> Whole:
-    """Returns the rule that an object needs a field that is not empty."""
+    """Returns the rule that an object must have a field, and the field must not be empty."""
 
     def check(value: Mapping[str, Any]) -> str:
         return f"has no {field}" if value.get(field) in (None, "", []) else ""
@@ -71,13 +77,19 @@ def needs(field: str) -> Whole:
 
 
 def value_or_source(value: Mapping[str, Any]) -> str:
-    """Checks that an environment variable has a value or a source, and not both."""
+    """Returns a sentence on an environment variable with both a value and a source, or ""."""
     both = value.get("value") and isinstance(value.get("valueFrom"), dict)
     return "has value and valueFrom, and only one of them is allowed" if both else ""
 
 
 def only_with(field: str, other: str, needed: str) -> Whole:
-    """Returns the rule that a field may be set only if another field has the value `needed`."""
+    """Returns the rule that a field may be set only if another field has a certain value.
+
+    Args:
+        field: the field.
+        other: the other field.
+        needed: the value that the other field must have.
+    """
 
     def check(value: Mapping[str, Any]) -> str:
         if value.get(field) is None or value.get(other) == needed:
@@ -88,13 +100,19 @@ def only_with(field: str, other: str, needed: str) -> Whole:
 
 
 def not_with_empty_key(value: Mapping[str, Any]) -> str:
-    """Checks a toleration without a key, which must tolerate all taints."""
+    """Returns a sentence on a toleration without a key and without the operator Exists, or "".
+
+    A toleration without a key must tolerate all taints.
+    """
     wrong = not value.get("key") and value.get("operator") != "Exists"
     return "has no key, and that is allowed only with operator: Exists" if wrong else ""
 
 
 def toleration_value(value: Mapping[str, Any]) -> str:
-    """Checks the value of a toleration, which Exists excludes."""
+    """Returns a sentence on an invalid value of a toleration, or an empty string.
+
+    With the operator Exists, a toleration must not have a value.
+    """
     text, operator = value.get("value"), value.get("operator") or "Equal"
     if operator == "Exists" and text:
         return f"has value {quoted(text)}, and that is not allowed with operator: Exists"
@@ -107,7 +125,7 @@ _OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 
 
 def selector_values(value: Mapping[str, Any]) -> str:
-    """Checks that the operator of a selector fits the number of its values."""
+    """Returns a sentence on a selector whose operator does not fit its number of values, or ""."""
     operator, values = value.get("operator"), value.get("values") or []
     if not isinstance(operator, str) or not isinstance(values, list):
         return ""
@@ -121,7 +139,10 @@ def selector_values(value: Mapping[str, Any]) -> str:
 
 
 def local_profile(value: Mapping[str, Any]) -> str:
-    """Checks that a profile has a file on the node exactly if its type is Localhost."""
+    """Returns a sentence on a security profile with a wrong `localhostProfile`, or "".
+
+    A profile has a file on the node exactly if its type is Localhost.
+    """
     is_local = value.get("type") == "Localhost"
     if is_local and not value.get("localhostProfile"):
         return "has type Localhost, and then needs localhostProfile"
@@ -131,7 +152,10 @@ def local_profile(value: Mapping[str, Any]) -> str:
 
 
 def no_grace_period(value: Mapping[str, Any]) -> str:
-    """Checks that a readiness probe has no grace period, because it stops no container."""
+    """Returns a sentence on a readiness probe with a grace period, or an empty string.
+
+    A readiness probe stops no container, so it may not have one.
+    """
     wrong = value.get("terminationGracePeriodSeconds") is not None
     return (
         "has terminationGracePeriodSeconds, which a readiness probe may not have" if wrong else ""
@@ -139,14 +163,14 @@ def no_grace_period(value: Mapping[str, Any]) -> str:
 
 
 def escalation(value: Mapping[str, Any]) -> str:
-    """Checks that no privileged container forbids what privileges allow."""
+    """Returns a sentence on a privileged container that forbids privilege escalation, or ""."""
     if value.get("privileged") is True and value.get("allowPrivilegeEscalation") is False:
         return "has privileged: true and allowPrivilegeEscalation: false, which exclude each other"
     return ""
 
 
 def propagation(value: Mapping[str, Any]) -> str:
-    """Checks that only a privileged container passes its mounts on to the node."""
+    """Returns a sentence on an unprivileged container that passes mounts on to the node, or ""."""
     if map_in(value, "securityContext").get("privileged") is True:
         return ""
     for mount in maps_of(value.get("volumeMounts")):
@@ -156,13 +180,16 @@ def propagation(value: Mapping[str, Any]) -> str:
 
 
 def restart_rules(value: Mapping[str, Any]) -> str:
-    """Checks that a container with rules for restarts has a policy of its own."""
+    """Returns a sentence on a container with restart rules and no restart policy, or ""."""
     wrong = value.get("restartPolicyRules") and not value.get("restartPolicy")
     return "has restartPolicyRules, and then needs restartPolicy" if wrong else ""
 
 
 def plain_init_container(value: Mapping[str, Any]) -> str:
-    """Checks that an init container has probes and hooks only if it is a native sidecar."""
+    """Returns a sentence on an init container with a probe or a hook, or an empty string.
+
+    Only native sidecars (`restartPolicy: Always`) may have them.
+    """
     if value.get("restartPolicy") == "Always":
         return ""
     names = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
@@ -176,7 +203,10 @@ _HUGE_PAGES = "hugepages-"
 
 
 def amounts(value: Mapping[str, Any]) -> str:
-    """Checks requests and limits: names, amounts, and that no request exceeds its limit."""
+    """Returns a sentence on the first invalid request or limit of a container, or "".
+
+    Checked are the names, the amounts, and that no request exceeds its limit.
+    """
     # The API server reads the amount null as 0.
     sizes = {
         key: size for key, size in sizes_of(value).items() if value[key[0]][key[1]] is not None
@@ -200,7 +230,10 @@ def _is_device(name: str) -> bool:
 
 
 def _resource_problem(name: str, size: int) -> str:
-    """Returns why a container cannot have an amount of a resource; `size` is in billionths."""
+    """Returns why a container cannot have an amount of a resource, or an empty string.
+
+    `name` is the name of the resource, and `size` the amount in billionths.
+    """
     if "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
         return (
             f"a container has {', '.join(_STANDARD)}, {_HUGE_PAGES}SIZE, and resources whose name "
@@ -214,7 +247,7 @@ def _resource_problem(name: str, size: int) -> str:
 
 
 def name_servers(value: Mapping[str, Any]) -> str:
-    """Checks the number of name servers and search paths of a `dnsConfig`."""
+    """Returns a sentence on a `dnsConfig` with too many name servers or search paths, or ""."""
     for field, most in (("nameservers", 3), ("searches", 32)):
         found = value.get(field)
         if isinstance(found, list) and len(found) > most:
@@ -223,7 +256,7 @@ def name_servers(value: Mapping[str, Any]) -> str:
 
 
 def dns_none(spec: Mapping[str, Any]) -> str:
-    """Checks that a pod without the cluster's DNS has a name server of its own."""
+    """Returns a sentence on a pod with `dnsPolicy: None` and no name server of its own, or ""."""
     if spec.get("dnsPolicy") != "None":
         return ""
     config = spec.get("dnsConfig")
@@ -233,7 +266,10 @@ def dns_none(spec: Mapping[str, Any]) -> str:
 
 
 def host_ports(spec: Mapping[str, Any]) -> str:
-    """Checks that ports of containers in the network of the node have the same number there."""
+    """Returns a sentence on a container port with another number on its node, or "".
+
+    The numbers have to be equal in a pod that uses the network of the node.
+    """
     if spec.get("hostNetwork") is not True:
         return ""
     for container in _containers(spec):
@@ -248,14 +284,17 @@ def host_ports(spec: Mapping[str, Any]) -> str:
 
 
 def shared_processes(spec: Mapping[str, Any]) -> str:
-    """Checks that a pod shares its processes either among its containers or with the node."""
+    """Returns a sentence on a pod that shares its processes in two ways, or an empty string.
+
+    It may share them either among its containers or with the node.
+    """
     if spec.get("shareProcessNamespace") is True and spec.get("hostPID") is True:
         return "has shareProcessNamespace: true and hostPID: true, which exclude each other"
     return ""
 
 
 def sleeps(spec: Mapping[str, Any]) -> str:
-    """Checks that hooks do not sleep longer than the grace period of the pod."""
+    """Returns a sentence on a hook that sleeps longer than the pod's grace period, or ""."""
     grace = spec.get("terminationGracePeriodSeconds")
     grace = grace if type(grace) is int else GRACE
     for container in _containers(spec):
@@ -270,7 +309,10 @@ def sleeps(spec: Mapping[str, Any]) -> str:
 
 
 def resizes_without_restart(spec: Mapping[str, Any]) -> str:
-    """Checks that no resize restarts a container that must not restart."""
+    """Returns a sentence on a `resizePolicy` that restarts a container, or an empty string.
+
+    Only a pod with `restartPolicy: Never` is checked, because its containers must not restart.
+    """
     if spec.get("restartPolicy") != "Never":
         return ""
     for container in _containers(spec):
@@ -284,7 +326,7 @@ def resizes_without_restart(spec: Mapping[str, Any]) -> str:
 
 
 def claimed_resources(spec: Mapping[str, Any]) -> str:
-    """Checks that containers use only resource claims of their pod."""
+    """Returns a sentence on a container that uses a resource claim which its pod lacks, or ""."""
     known = {text_of(claim.get("name")) for claim in maps_of(spec.get("resourceClaims"))}
     for container in _containers(spec):
         for claim in maps_of(map_in(container, "resources").get("claims")):
@@ -297,5 +339,6 @@ def claimed_resources(spec: Mapping[str, Any]) -> str:
 
 
 def _containers(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields all containers of a pod spec, init containers last."""
     for section in ("containers", "initContainers"):
         yield from maps_of(spec.get(section))

@@ -86,8 +86,8 @@ def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
     """Returns the wait for the next step in the start of a pod that is not Ready.
 
     The steps are a node, the kubelet, volumes and network, the start of the containers, and
-    readiness; the first unfinished one counts. The caller has checked that the pod is not Ready and
-    that none of its containers has failed.
+    readiness; the first unfinished one counts. The caller has checked that the pod is not Ready,
+    and that `trouble.py` knows no failure of its containers.
 
     Args:
         pod: the pod.
@@ -163,7 +163,7 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
     """Returns the wait for the first container to start, or the first init container to end.
 
     Containers that have started and init containers that have ended are skipped. Returns
-    `NO_TROUBLE` if none is left, or if the container has failed, which `trouble.py` reports.
+    `NO_TROUBLE` if none is left.
     """
     began = max(bound_at(pod, now), _sandbox_since(pod, now))
     # Init containers are first in the list, in the order in which they start.
@@ -206,8 +206,9 @@ def _sandbox_since(pod: Pod, now: float) -> float:
 
 
 def _failure(status: ContainerStatus) -> str:
-    """Returns reason and message of a container that waits because of
-    a failure, or an empty string.
+    """Returns reason and message of a container that waits because of a failure, or "".
+
+    `status` is the status of the container.
     """
     waiting = status.now.waiting
     if waiting is None or waiting.reason in {None, "", *_NORMAL_REASONS}:
@@ -220,10 +221,10 @@ _NORMAL_REASONS = ("ContainerCreating", "PodInitializing")
 
 
 def _wait_for_restart(pod: Pod, now: float, patience: Patience) -> Trouble | None:
-    """Returns the wait for a kubelet that has to restart a container
-    that has ended, or to complete the pod.
+    """Returns the wait for the kubelet to restart an ended container, or to complete the pod.
 
-    The kubelet may hang, or pull the image again. Returns None if the kubelet has nothing to do.
+    The kubelet may hang, or pull the image again. Returns None if the kubelet has neither to do.
+    The caller has checked that the pod's phase is Running.
     """
     spec = pod.spec
     ended = [
@@ -338,7 +339,10 @@ def _end_text(pod: Pod, status: ContainerStatus, code: int) -> str:
 
 
 def _not_ready_since(pod: Pod, now: float) -> float:
-    """Returns when the condition Ready last changed, or else when the pod was created."""
+    """Returns when the condition Ready last changed, in seconds since the epoch.
+
+    Returns when the pod was created if that time is unknown.
+    """
     return pod.plausible_time(pod.ready_since, now, pod.created_at(now))
 
 
